@@ -1,0 +1,68 @@
+//! What an endpoint reports of operations that ended.
+
+use crate::operation::{Context, Space, Target};
+
+/// The operation that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A send.
+    Send,
+    /// A receive, or one message of a multi-receive.
+    Receive,
+    /// An RMA write of ours.
+    Write,
+    /// An RMA read of ours.
+    Read,
+    /// An atomic of ours.
+    Atomic,
+    /// A peer's RMA write that carried completion data.
+    RemoteWrite,
+}
+
+/// Why an operation failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The message was longer than the buffer: `full` bytes; the buffer holds its beginning (`FI_ETRUNC`).
+    Truncated {
+        /// The message's length.
+        full: usize,
+    },
+    /// The application canceled it (`FI_ECANCELED`).
+    Canceled,
+    /// A peek found nothing (`FI_ENOMSG`).
+    NoMessage,
+    /// The peer died or left, or cannot be reached; the text names it (`FI_EIO`, or `FI_ECONNABORTED`).
+    PeerLost {
+        /// Who and why, for people.
+        peer: String,
+    },
+    /// No such region, out of its bounds, or it does not grant the access (`FI_EACCES`).
+    Denied,
+    /// The target does not know the atomic operation for the type (`FI_EOPNOTSUPP`).
+    Unsupported,
+    /// The copy failed: an address of the application is wrong (`FI_EFAULT`).
+    Fault,
+}
+
+/// An operation that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The application's name for it.
+    pub context: Context,
+    /// What it was.
+    pub operation: Operation,
+    /// Where it matched; a receive's tag is the message's.
+    pub space: Space,
+    /// Bytes transferred (with `Truncated`: bytes placed).
+    pub length: usize,
+    /// Multi-receive: where in the buffer the message lies.
+    pub offset: usize,
+    /// Remote completion data.
+    pub data: Option<u64>,
+    /// The sender, for receives.
+    pub source: Option<Target>,
+    /// Multi-receive: the buffer goes back to the application with this completion (`FI_MULTI_RECV`).
+    pub released: bool,
+    /// Success, or why not.
+    pub result: Result<(), Failure>,
+}

@@ -1,0 +1,126 @@
+//! The counters: one table of name, unit, how ranks add up, and meaning. They are an interface: `tidegate run` and other
+//! tools read them from a shared page by their place in this table.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Mailbox slots of 64 bytes.
+    Slots,
+}
+
+/// How the values of several endpoints make one value of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregate {
+    /// They add up.
+    Sum,
+    /// The largest counts.
+    Max,
+}
+
+macro_rules! counters {
+    ($($variant:ident, $name:literal, $unit:ident, $aggregate:ident, $help:literal;)*) => {
+        /// Every counter, in the order of the shared page.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Counter { $(#[doc = $help] $variant,)* }
+
+        impl Counter {
+            /// All counters, in the order of the shared page.
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+            /// How many there are.
+            pub const COUNT: usize = Counter::ALL.len();
+
+            /// Short name, as in tables and JSON.
+            pub fn name(self) -> &'static str { match self { $(Counter::$variant => $name,)* } }
+            /// Unit of the value.
+            pub fn unit(self) -> Unit { match self { $(Counter::$variant => Unit::$unit,)* } }
+            /// How endpoints and ranks add up.
+            pub fn aggregate(self) -> Aggregate { match self { $(Counter::$variant => Aggregate::$aggregate,)* } }
+            /// What it means, one sentence.
+            pub fn help(self) -> &'static str { match self { $(Counter::$variant => $help,)* } }
+        }
+    };
+}
+
+counters! {
+    PacketsSent, "packets_sent", Count, Sum, "Packets written to peers' mailboxes, control packets included.";
+    PacketsReceived, "packets_received", Count, Sum, "Packets retrieved from the own mailbox, control packets included.";
+    MessagesEager, "messages_eager", Count, Sum, "Messages sent through the mailbox.";
+    MessagesRendezvous, "messages_rendezvous", Count, Sum, "Messages announced and fetched by the receiver.";
+    MessagesSelf, "messages_self", Count, Sum, "Messages from an endpoint to itself; they use no credits.";
+    RmaOperations, "rma_operations", Count, Sum, "RMA reads and writes started.";
+    AtomicOperations, "atomic_operations", Count, Sum, "Remote atomic operations started.";
+    BytesSent, "bytes_sent", Bytes, Sum, "Payload bytes of messages sent.";
+    BytesReceived, "bytes_received", Bytes, Sum, "Payload bytes of messages delivered.";
+    SendsDelayed, "sends_delayed", Count, Sum, "Sends that had to wait for credits (under `none`: for room in the mailbox).";
+    DelayNanoseconds, "delay_ns", Nanoseconds, Sum, "Time during which peers had sends waiting for credits, added over peers.";
+    CreditPackets, "credit_packets", Count, Sum, "Explicit credit packets sent.";
+    CreditsPiggybacked, "credits_piggybacked", Count, Sum, "Credits that rode on data packets.";
+    ReturnRequests, "return_requests", Count, Sum, "Compulsory credit return requests sent.";
+    ReturnResponses, "return_responses", Count, Sum, "Compulsory credit return responses sent.";
+    MailboxFull, "mailbox_full", Count, Sum, "Packets refused by a full mailbox and tried again.";
+    MailboxPeak, "mailbox_peak_slots", Slots, Max, "Most mailbox slots seen in use; sampled once per burst.";
+    UnexpectedMessages, "unexpected_messages", Count, Sum, "Messages that arrived before their receive was posted.";
+    UnexpectedBytes, "unexpected_bytes", Bytes, Sum, "Bytes of unexpected messages held now.";
+    UnexpectedPeak, "unexpected_peak_bytes", Bytes, Max, "Most bytes of unexpected messages ever held.";
+    MailboxBytes, "mailbox_bytes", Bytes, Max, "Memory of the mailbox.";
+    BookkeepingBytes, "bookkeeping_bytes", Bytes, Max, "Memory of flow control's book-keeping and the table of peers.";
+    PeersDied, "peers_died", Count, Sum, "Peers that died while connected.";
+    Violations, "violations", Count, Sum, "Packets that broke the protocol and were dropped.";
+    Yields, "yields", Count, Sum, "Times that progress found nothing and gave the processor away.";
+}
+
+/// The counters of one endpoint: a page that its owner alone writes and anybody may read.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Counters([AtomicU64; Counter::COUNT]);
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters([const { AtomicU64::new(0) }; Counter::COUNT])
+    }
+}
+
+impl Counters {
+    /// Adds to a counter. The owner is the only writer, so no atomic read-modify-write is needed.
+    #[inline]
+    pub fn add(&self, counter: Counter, amount: u64) {
+        let cell = &self.0[counter as usize];
+        cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    /// Takes from a gauge.
+    #[inline]
+    pub fn sub(&self, counter: Counter, amount: u64) {
+        let cell = &self.0[counter as usize];
+        cell.store(cell.load(Relaxed).wrapping_sub(amount), Relaxed);
+    }
+
+    /// Sets a counter.
+    #[inline]
+    pub fn set(&self, counter: Counter, value: u64) {
+        self.0[counter as usize].store(value, Relaxed);
+    }
+
+    /// Raises a high-water mark.
+    #[inline]
+    pub fn raise(&self, counter: Counter, value: u64) {
+        if value > self.get(counter) {
+            self.set(counter, value);
+        }
+    }
+
+    /// The value now.
+    #[inline]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize].load(Relaxed)
+    }
+}

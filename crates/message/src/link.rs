@@ -1,0 +1,126 @@
+//! [`Link`]: the whole environment of an endpoint. Shared memory, a lower provider and the simulator implement it.
+
+use tidegate_flow::{Packet, PeerId};
+
+/// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
+///
+/// Reads and writes outside `0..len()` are clipped by the caller; an implementation may panic on them.
+pub trait Buffer {
+    /// Bytes.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Copies `into.len()` bytes from `offset` on out of the application's memory.
+    fn read(&self, offset: usize, into: &mut [u8]);
+    /// Copies `from` into the application's memory from `offset` on.
+    fn write(&mut self, offset: usize, from: &[u8]);
+    /// The pieces, in order, as addresses that a peer's bulk read or write understands.
+    fn spans(&self) -> impl Iterator<Item = Span>;
+    /// The part `offset..offset + len` as a buffer of its own (same memory).
+    fn slice(&self, offset: usize, len: usize) -> Self
+    where
+        Self: Sized;
+}
+
+/// A contiguous piece of a process's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Virtual address in the process that owns it.
+    pub address: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// Names one bulk transfer between [`Link::read_peer`] / [`Link::write_peer`] and [`Link::poll_transfer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TransferId(pub u32);
+
+/// Where a bulk transfer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferStatus {
+    /// All bytes are where they belong.
+    Done,
+    /// The link will tell through [`Link::poll_transfer`].
+    Pending,
+    /// The peer's memory cannot be reached: wrong address, or the peer is gone.
+    Failed,
+}
+
+/// Why a packet was not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// The peer's mailbox is full: try again later. Under credits this cannot happen.
+    Full,
+    /// The peer cannot be reached at all; the text says why and what to do.
+    Unreachable(String),
+}
+
+/// A peer is no more. Reported after its last packet was retrieved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Which.
+    pub peer: PeerId,
+    /// Whether it closed its endpoint (`true`) or died (`false`).
+    pub orderly: bool,
+    /// Who it was, for people: "pid 4711 of host h".
+    pub name: String,
+}
+
+/// Everything an endpoint can do to the world.
+pub trait Link {
+    /// Application memory.
+    type Buffer: Buffer;
+
+    /// Publishes `packet` in `to`'s mailbox; the link fills in the header's stamp and source. Packets of one sender to one
+    /// receiver stay in order.
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError>;
+
+    /// Takes the next packet out of our mailbox, `header.source()` being a valid [`PeerId`] of ours.
+    fn retrieve(&mut self) -> Option<Packet>;
+
+    /// Whether [`read_peer`](Self::read_peer) and [`write_peer`](Self::write_peer) reach this peer's memory. Fixed for the
+    /// life of the connection; may connect.
+    fn reaches_memory(&mut self, peer: PeerId) -> bool;
+
+    /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on. A synchronous link never returns
+    /// `Pending`.
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[Span],
+        into: &mut Self::Buffer,
+        offset: usize,
+    ) -> TransferStatus;
+
+    /// Copies `from`, from `offset` on, to the peer's memory `to` (pieces in order).
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[Span],
+        from: &Self::Buffer,
+        offset: usize,
+    ) -> TransferStatus;
+
+    /// A bulk transfer that was `Pending` and has ended.
+    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)>;
+
+    /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes at
+    /// `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
+    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: crate::Access) -> Option<Span>;
+
+    /// A peer that left, if any did since the last call.
+    fn poll_departure(&mut self) -> Option<Departure>;
+
+    /// The endpoint has forgotten a departed peer: its place may go to another.
+    fn release(&mut self, peer: PeerId);
+
+    /// The page of counters of this endpoint.
+    fn counters(&self) -> &crate::Counters;
+
+    /// Nanoseconds since some fixed moment.
+    fn now(&self) -> u64;
+}

@@ -1,0 +1,254 @@
+//! What an application asks of an endpoint: one value per operation, handed to one `Endpoint` method each.
+
+use tidegate_flow::{Config, PeerId};
+
+/// What the application calls the operation: opaque here, given back in the completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Context(pub usize);
+
+/// How an endpoint behaves.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// Flow control.
+    pub flow: Config,
+    /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
+    pub eager_bytes: usize,
+    /// Most operations of either direction that may be outstanding; one more is [`TryAgain`].
+    pub operations: usize,
+    /// Packets handled per progress call at most.
+    pub packets_per_progress: usize,
+    /// Bytes of bulk transfer per progress call, about.
+    pub bulk_bytes_per_progress: usize,
+}
+
+/// The endpoint is at a bound: call `progress` and try again. Nothing was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryAgain;
+
+/// The other end of an operation: the endpoint itself, or a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// This endpoint. Uses neither mailbox nor credits.
+    Myself,
+    /// A peer.
+    Peer(PeerId),
+}
+
+/// Which senders a receive accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Anybody.
+    Any,
+    /// One only.
+    From(Target),
+}
+
+/// The two separate matching spaces of libfabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// `FI_TAGGED`. A receive matches where `(tag ^ message tag) & !ignore == 0`; a send has `ignore` 0.
+    Tagged {
+        /// Match bits.
+        tag: u64,
+        /// Bits that do not matter.
+        ignore: u64,
+    },
+    /// `FI_MSG`: everything matches.
+    Untagged,
+}
+
+/// A message to send.
+#[derive(Debug)]
+pub struct Send<B> {
+    /// Whereto.
+    pub to: Target,
+    /// Tagged or not.
+    pub space: Space,
+    /// The payload. Must stay as it is until the completion, unless `inject`.
+    pub buffer: B,
+    /// Remote completion data (`FI_REMOTE_CQ_DATA`).
+    pub data: Option<u64>,
+    /// Given back in the completion.
+    pub context: Context,
+    /// The payload may change as soon as the call returns: copy what cannot leave at once.
+    pub inject: bool,
+    /// Complete only when the receiver has the payload in its buffer (`FI_DELIVERY_COMPLETE`).
+    pub delivery: bool,
+    /// Report success. Failures are always reported.
+    pub report: bool,
+}
+
+/// A receive that is consumed piece by piece (`FI_MULTI_RECV`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultiReceive {
+    /// Given back to the application as soon as less room than this is left.
+    pub smallest: usize,
+}
+
+/// `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatchFlags {
+    /// Look for an unexpected message, do not receive it; completes at once, with `Failure::NoMessage` if there is none.
+    pub peek: bool,
+    /// With `peek`: set the message found aside for this context. Without: receive the message set aside for it.
+    pub claim: bool,
+    /// With `peek` or `claim`: drop the message.
+    pub discard: bool,
+}
+
+/// A receive to post.
+#[derive(Debug)]
+pub struct Receive<B> {
+    /// From whom.
+    pub from: Source,
+    /// Tagged or not.
+    pub space: Space,
+    /// Where the payload goes.
+    pub buffer: B,
+    /// Given back in the completion.
+    pub context: Context,
+    /// Whether the buffer takes many messages.
+    pub multi: Option<MultiReceive>,
+    /// Peek, claim, discard.
+    pub flags: MatchFlags,
+    /// Report success. Failures are always reported.
+    pub report: bool,
+}
+
+/// What a memory region lets peers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// `FI_REMOTE_READ`.
+    Read,
+    /// `FI_REMOTE_WRITE`.
+    Write,
+}
+
+/// A place in a peer's registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteTarget {
+    /// Whose memory.
+    pub to: Target,
+    /// Which region.
+    pub key: u64,
+    /// Bytes from the start of the region.
+    pub offset: u64,
+}
+
+/// An RMA write.
+#[derive(Debug)]
+pub struct WriteRequest<B> {
+    /// The places, in order: (place, bytes). Their lengths add up to the buffer's.
+    pub to: Vec<(RemoteTarget, u64)>,
+    /// The source.
+    pub buffer: B,
+    /// Completion data for the target (`FI_REMOTE_CQ_DATA`).
+    pub data: Option<u64>,
+    /// Given back in the completion.
+    pub context: Context,
+    /// The payload may change as soon as the call returns.
+    pub inject: bool,
+    /// Report success.
+    pub report: bool,
+}
+
+/// An RMA read.
+#[derive(Debug)]
+pub struct ReadRequest<B> {
+    /// The places, in order: (place, bytes).
+    pub from: Vec<(RemoteTarget, u64)>,
+    /// The destination.
+    pub buffer: B,
+    /// Given back in the completion.
+    pub context: Context,
+    /// Report success.
+    pub report: bool,
+}
+
+/// The element type of an atomic operation. Discriminants are the wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum AtomicType {
+    Int8,
+    Uint8,
+    Int16,
+    Uint16,
+    Int32,
+    Uint32,
+    Int64,
+    Uint64,
+    Int128,
+    Uint128,
+    Float,
+    Double,
+    FloatComplex,
+    DoubleComplex,
+    LongDouble,
+    LongDoubleComplex,
+}
+
+/// The operation of an atomic. Discriminants are the wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum AtomicOp {
+    Min,
+    Max,
+    Sum,
+    Prod,
+    Lor,
+    Land,
+    Bor,
+    Band,
+    Lxor,
+    Bxor,
+    Read,
+    Write,
+    CompareSwap,
+    CompareSwapNotEqual,
+    CompareSwapLessEqual,
+    CompareSwapLess,
+    CompareSwapGreaterEqual,
+    CompareSwapGreater,
+    MaskedSwap,
+    Diff,
+}
+
+/// Which of the three atomic calls.
+#[derive(Debug)]
+pub enum AtomicKind<B> {
+    /// `fi_atomic`: no result.
+    Update,
+    /// `fi_fetch_atomic`: the old value comes back.
+    Fetch {
+        /// Where the old value goes.
+        result: B,
+    },
+    /// `fi_compare_atomic`.
+    Compare {
+        /// Where the old value goes.
+        result: B,
+        /// What is compared.
+        compare: B,
+    },
+}
+
+/// A remote atomic operation.
+#[derive(Debug)]
+pub struct AtomicRequest<B> {
+    /// The places, in order: (place, elements).
+    pub to: Vec<(RemoteTarget, u64)>,
+    /// Element type.
+    pub datatype: AtomicType,
+    /// Operation.
+    pub op: AtomicOp,
+    /// Operand; empty for [`AtomicOp::Read`].
+    pub operand: B,
+    /// With or without a result.
+    pub kind: AtomicKind<B>,
+    /// Given back in the completion.
+    pub context: Context,
+    /// Report success.
+    pub report: bool,
+}
