@@ -1,1 +1,19 @@
-//! Links.
+//! Links: the environments that an endpoint of `tidegate-message` runs in outside the simulator.
+//!
+//! | folder or file | what it is |
+//! |---|---|
+//! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data by `process_vm_readv` |
+//! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
+//! | [`stats`] | the page of counters that outlives its process, and its reader |
+//! | [`log`] | where log lines go: the provider hands them to libfabric |
+//!
+//! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
+
+pub mod log;
+pub mod memory;
+pub mod shm;
+pub mod stats;
+
+pub use memory::IoBuffer;
+pub use shm::{Address, BulkChoice, LinkError, ShmConfig, ShmLink};
+pub use stats::{EndpointStats, StatsConfig};

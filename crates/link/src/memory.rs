@@ -1,0 +1,188 @@
+//! [`IoBuffer`]: application memory, as it comes in through libfabric: raw pointers and lengths.
+
+use std::ptr;
+use tidegate_message::{Buffer, Span};
+
+/// One contiguous piece of application memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    address: *mut u8,
+    length: usize,
+}
+
+impl Piece {
+    /// `length` bytes at `address`; an address that is never followed when `length` is 0.
+    pub fn new(address: *mut u8, length: usize) -> Self {
+        Piece { address, length }
+    }
+}
+
+/// Application memory: one piece, which is nearly always so and costs no allocation, or many.
+///
+/// A value of this type is a promise made in [`from_parts`](Self::from_parts) or [`from_pieces`](Self::from_pieces), so
+/// everything else here is safe to call.
+#[derive(Debug)]
+pub struct IoBuffer(Memory);
+
+#[derive(Debug)]
+enum Memory {
+    One(Piece),
+    Many(Box<Scattered>),
+}
+
+/// Pieces and the sum of their lengths.
+#[derive(Debug)]
+struct Scattered {
+    pieces: Box<[Piece]>,
+    length: usize,
+}
+
+// SAFETY: the memory belongs to the application, which by the promise of the constructors leaves it alone, whatever thread
+// makes progress, until the operation has completed.
+unsafe impl Send for IoBuffer {}
+
+impl IoBuffer {
+    /// A buffer of no bytes.
+    pub fn empty() -> Self {
+        IoBuffer(Memory::One(Piece::new(ptr::null_mut(), 0)))
+    }
+
+    /// `length` bytes at `address`.
+    ///
+    /// # Safety
+    /// While the buffer or a slice of it exists, the memory must stay mapped, readable, and writable if
+    /// [`Buffer::write`] will be called; nobody else may write to it, and if `write` will be called nobody may read it.
+    pub unsafe fn from_parts(address: *mut u8, length: usize) -> Self {
+        IoBuffer(Memory::One(Piece { address, length }))
+    }
+
+    /// The `pieces` in order. Empty ones are dropped.
+    ///
+    /// # Safety
+    /// As for [`from_parts`](Self::from_parts), for each of the pieces.
+    pub unsafe fn from_pieces(pieces: impl IntoIterator<Item = Piece>) -> Self {
+        Self::gather(pieces.into_iter())
+    }
+
+    fn gather(pieces: impl Iterator<Item = Piece>) -> Self {
+        let mut pieces = pieces.filter(|piece| piece.length > 0);
+        let Some(first) = pieces.next() else { return IoBuffer::empty() };
+        let Some(second) = pieces.next() else { return IoBuffer(Memory::One(first)) };
+        let pieces: Box<[Piece]> = [first, second].into_iter().chain(pieces).collect();
+        let length = pieces.iter().map(|piece| piece.length).sum();
+        IoBuffer(Memory::Many(Box::new(Scattered { pieces, length })))
+    }
+
+    fn pieces(&self) -> &[Piece] {
+        match &self.0 {
+            Memory::One(piece) => std::slice::from_ref(piece),
+            Memory::Many(scattered) => &scattered.pieces,
+        }
+    }
+
+    /// The parts of the pieces that make up `offset..offset + length`. Panics when that is not inside the buffer: past this
+    /// check no address outside the promised memory can arise.
+    fn range(&self, offset: usize, length: usize) -> impl Iterator<Item = Piece> + '_ {
+        let whole = self.len();
+        assert!(offset <= whole && length <= whole - offset, "{offset}+{length} is outside a buffer of {whole} bytes");
+        let (mut skip, mut left) = (offset, length);
+        self.pieces().iter().filter_map(move |piece| {
+            let skipped = skip.min(piece.length);
+            let taken = (piece.length - skipped).min(left);
+            skip -= skipped;
+            left -= taken;
+            (taken > 0).then(|| Piece { address: piece.address.wrapping_add(skipped), length: taken })
+        })
+    }
+}
+
+impl Buffer for IoBuffer {
+    #[inline]
+    fn len(&self) -> usize {
+        match &self.0 {
+            Memory::One(piece) => piece.length,
+            Memory::Many(scattered) => scattered.length,
+        }
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        let mut done = 0;
+        for piece in self.range(offset, into.len()) {
+            let target = &mut into[done..done + piece.length];
+            // SAFETY: `range` only yields parts of the pieces promised readable and unchanging at construction; `target` is
+            // a Rust slice of the same length, which application memory handed to us cannot overlap.
+            unsafe { ptr::copy_nonoverlapping(piece.address, target.as_mut_ptr(), piece.length) };
+            done += piece.length;
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        let mut done = 0;
+        for piece in self.range(offset, from.len()) {
+            let source = &from[done..done + piece.length];
+            // SAFETY: as in `read`; the constructor's caller promised writable memory that nobody else uses.
+            unsafe { ptr::copy_nonoverlapping(source.as_ptr(), piece.address, piece.length) };
+            done += piece.length;
+        }
+    }
+
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        self.pieces().iter().map(|piece| Span { address: piece.address as u64, length: piece.length as u64 })
+    }
+
+    fn slice(&self, offset: usize, len: usize) -> Self {
+        IoBuffer::gather(self.range(offset, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three pieces of 3, 0 and 5 bytes over one array.
+    fn scattered(bytes: &mut [u8; 10]) -> IoBuffer {
+        let base = bytes.as_mut_ptr();
+        // SAFETY: the array outlives the buffer in each test and is not touched meanwhile.
+        unsafe {
+            IoBuffer::from_pieces([Piece::new(base, 3), Piece::new(ptr::null_mut(), 0), Piece::new(base.add(5), 5)])
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_three_words_at_most() {
+        assert!(size_of::<IoBuffer>() <= 24);
+    }
+
+    #[test]
+    fn scattered_memory_reads_and_writes_as_one_range() {
+        let mut bytes = [0, 1, 2, 99, 99, 3, 4, 5, 6, 7];
+        let mut buffer = scattered(&mut bytes);
+        assert_eq!(buffer.len(), 8);
+        let mut middle = [0; 4];
+        buffer.read(1, &mut middle);
+        assert_eq!(middle, [1, 2, 3, 4]);
+        buffer.write(2, &[20, 30]);
+        assert_eq!(bytes, [0, 1, 20, 99, 99, 30, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_slice_is_the_same_memory() {
+        let mut bytes = [0, 1, 2, 99, 99, 3, 4, 5, 6, 7];
+        let buffer = scattered(&mut bytes);
+        let mut across = buffer.slice(2, 3);
+        assert_eq!(across.spans().map(|span| span.length).collect::<Vec<_>>(), [1, 2]);
+        across.write(0, &[8, 8, 8]);
+        assert!(matches!(buffer.slice(4, 4).0, Memory::One(_)), "a slice inside one piece needs no list");
+        assert_eq!(buffer.slice(8, 0).len(), 0);
+        assert_eq!(bytes, [0, 1, 8, 99, 99, 8, 8, 5, 6, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside a buffer of 8 bytes")]
+    fn reading_past_the_end_panics_before_any_memory_is_touched() {
+        let mut bytes = [0; 10];
+        scattered(&mut bytes).read(5, &mut [0; 4]);
+    }
+}
