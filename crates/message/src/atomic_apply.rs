@@ -178,7 +178,7 @@ pub fn apply(
     let bytes = target.len();
     let fits = |wanted: bool, part: &[u8]| part.len() == if wanted { bytes } else { 0 };
     let operand_fits = fits(op.writes(), input.operand) && fits(op.compares(), input.compare);
-    if bytes % datatype.size() != 0 || !operand_fits || result.as_ref().is_some_and(|r| r.len() != bytes) {
+    if !bytes.is_multiple_of(datatype.size()) || !operand_fits || result.as_ref().is_some_and(|r| r.len() != bytes) {
         return Err(AtomicError::Length);
     }
     if let Some(result) = result {

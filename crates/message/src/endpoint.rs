@@ -1,83 +1,317 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
-use crate::operation::{AtomicRequest, Context, EndpointConfig, ReadRequest, Receive, Send, Target, TryAgain, WriteRequest};
-use crate::{Access, Completion, Link};
-use tidegate_flow::{ConfigError, PeerId};
+use crate::completion::{Completion, Failure, Operation};
+use crate::counter::Counter;
+use crate::departure::Lost;
+use crate::eager::space_of;
+use crate::inbound::Inbound;
+use crate::link::{Buffer, Link};
+use crate::matching::{Matching, Pattern};
+use crate::operation::{
+    Context, EndpointConfig, MatchFlags, MultiReceive, Receive, Send, Source, Space, Target, TryAgain,
+};
+use crate::rendezvous::{Fetch, PendingSend, Stream, TransferOwner};
+use crate::rma::{Region, RemoteOperation};
+use crate::slab::{Key, Slab};
+use crate::transmit::Outgoing;
+use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
+use std::collections::{HashMap, VecDeque};
+use tidegate_flow::{ConfigError, Control, FlowControl, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+
+/// What the endpoint knows of one peer.
+#[derive(Debug)]
+pub(crate) struct Peer<B> {
+    /// Messages that wait to leave, in order; the first may have left in part.
+    pub(crate) queue: VecDeque<Outgoing<B>>,
+    pub(crate) inbound: Inbound<B>,
+    /// Parts of a message of our own kinds.
+    pub(crate) scratch: Vec<u8>,
+    /// Since when something waits in `queue`.
+    pub(crate) stalled_since: Option<u64>,
+    /// Whether the peer is in `Endpoint::full`.
+    pub(crate) full: bool,
+    /// Set when the peer cannot be reached any more.
+    pub(crate) lost: Option<Lost>,
+}
+
+impl<B> Peer<B> {
+    pub(crate) fn new() -> Self {
+        Peer {
+            queue: VecDeque::new(),
+            inbound: Inbound::new(),
+            scratch: Vec::new(),
+            stalled_since: None,
+            full: false,
+            lost: None,
+        }
+    }
+}
 
 /// One endpoint over a link.
 ///
-/// Submit operations, call [`progress`](Self::progress) again and again, take what [`poll_completion`](Self::poll_completion)
-/// returns. Operations to one peer keep their order.
+/// Submit operations ([`send`](Self::send), [`receive`](Self::receive), …), call [`progress`](Self::progress) again and
+/// again, take what [`poll_completion`](Self::poll_completion) returns. Messages to one peer keep their order. Nothing
+/// blocks; nothing moves but inside these calls.
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
-    link: L,
+    pub(crate) link: L,
+    pub(crate) flow: FlowControl,
+    pub(crate) config: EndpointConfig,
+    pub(crate) peers: Vec<Peer<L::Buffer>>,
+    pub(crate) tagged: Matching<L::Buffer>,
+    pub(crate) untagged: Matching<L::Buffer>,
+    /// Announced sends that the receiver has not fetched.
+    pub(crate) sends: Slab<PendingSend<L::Buffer>>,
+    /// Announced messages of peers that are being fetched.
+    pub(crate) fetches: Slab<Fetch<L::Buffer>>,
+    /// Fetches by memory access that go on with the next progress call.
+    pub(crate) active_fetches: VecDeque<Key>,
+    /// Remote operations of ours.
+    pub(crate) operations: Slab<RemoteOperation<L::Buffer>>,
+    /// Whose each transfer is that the link was asked for.
+    pub(crate) transfers: Slab<TransferOwner>,
+    /// Bulk data that leaves through mailboxes, piece by piece.
+    pub(crate) streams: VecDeque<Stream<L::Buffer>>,
+    pub(crate) regions: HashMap<u64, Region<L::Buffer>>,
+    pub(crate) completions: VecDeque<Completion>,
+    /// Messages in all peers' queues.
+    pub(crate) queued: usize,
+    /// Peers whose mailbox was full when we last wrote.
+    pub(crate) full: Vec<PeerId>,
+    pub(crate) held_control: Vec<Control>,
+    /// Peers that left and whose stored messages the application has not received yet.
+    pub(crate) departed: Vec<PeerId>,
+    pub(crate) epoch: u32,
 }
 
 impl<L: Link> Endpoint<L> {
-    /// An endpoint with nothing outstanding.
+    /// Largest payload that leaves in a single packet, without completion data or with 32 bits of it.
+    pub const SINGLE_PACKET_BYTES: usize = PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
+    /// Largest eager size that a configuration may ask for.
+    pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
+
+    /// An endpoint with nothing outstanding. Panics if the eager size is larger than
+    /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
     pub fn new(config: EndpointConfig, link: L) -> Result<Self, ConfigError> {
-        let _ = config;
-        Ok(Endpoint { link })
+        assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
+        let flow = FlowControl::new(&config.flow)?;
+        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
+        let bookkeeping = flow.bookkeeping_bytes() + std::mem::size_of_val(peers.as_slice());
+        link.counters().add(Counter::BookkeepingBytes, bookkeeping as u64);
+        Ok(Endpoint {
+            link,
+            flow,
+            config,
+            peers,
+            tagged: Matching::new(),
+            untagged: Matching::new(),
+            sends: Slab::new(),
+            fetches: Slab::new(),
+            active_fetches: VecDeque::new(),
+            operations: Slab::new(),
+            transfers: Slab::new(),
+            streams: VecDeque::new(),
+            regions: HashMap::new(),
+            completions: VecDeque::new(),
+            queued: 0,
+            full: Vec::new(),
+            held_control: Vec::new(),
+            departed: Vec::new(),
+            epoch: 0,
+        })
     }
+
     /// The environment.
     pub fn link(&self) -> &L {
         &self.link
     }
+
     /// The environment.
     pub fn link_mut(&mut self) -> &mut L {
         &mut self.link
     }
-    /// Sends a message, eagerly or by rendezvous.
-    pub fn send(&mut self, _send: Send<L::Buffer>) -> Result<(), TryAgain> {
-        todo!()
+
+    /// Changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller remembers from before may
+    /// now belong to others.
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
     }
-    /// Posts a receive, or peeks, claims, discards.
-    pub fn receive(&mut self, _receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        todo!()
-    }
-    /// Cancels the receive of this context, if it has not matched: it completes with `Failure::Canceled`. Returns whether.
-    pub fn cancel(&mut self, _context: Context) -> bool {
-        todo!()
-    }
-    /// RMA write.
-    pub fn write(&mut self, _write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
-        todo!()
-    }
-    /// RMA read.
-    pub fn read(&mut self, _read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
-        todo!()
-    }
-    /// Remote atomic.
-    pub fn atomic(&mut self, _atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
-        todo!()
-    }
-    /// Lets peers address `buffer` by `key`, for what `access` lists. (The shared-memory link publishes it as well, for direct
-    /// access: `ShmLink::publish_region`.)
-    pub fn register(&mut self, _key: u64, _buffer: L::Buffer, _access: &[Access]) {
-        todo!()
-    }
-    /// Ends that.
-    pub fn deregister(&mut self, _key: u64) {
-        todo!()
-    }
-    /// Retrieves packets, moves bulk data, sends what waited. Bounded work. Returns whether anything happened.
-    pub fn progress(&mut self) -> bool {
-        todo!()
-    }
-    /// The next operation that ended.
-    pub fn poll_completion(&mut self) -> Option<Completion> {
-        todo!()
-    }
-    /// Whether anything that the application believes sent has not left yet; progress until it is `false` before closing.
-    pub fn has_unsent(&self) -> bool {
-        todo!()
-    }
+
     /// Credits towards a peer, for display.
-    pub fn credits(&self, _peer: PeerId) -> u32 {
-        todo!()
+    pub fn credits(&self, peer: PeerId) -> u32 {
+        self.flow.credits(peer)
     }
-    /// Largest payload that one packet carries beside the message header: 40 bytes.
-    pub const SINGLE_PACKET_BYTES: usize = 40;
-    #[doc(hidden)]
-    pub fn _target(_: Target) {}
+
+    /// Sends a message: eagerly up to the eager size, else by rendezvous.
+    #[inline]
+    pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        let Target::Peer(to) = send.to else {
+            self.send_to_myself(send);
+            return Ok(());
+        };
+        let length = send.buffer.len();
+        self.count(Counter::BytesSent, length as u64);
+        if send.delivery || (length > self.config.eager_bytes && !send.inject) {
+            self.announce(to, send);
+            return Ok(());
+        }
+        self.send_eagerly(to, send);
+        Ok(())
+    }
+
+    /// Posts a receive, or peeks, claims, discards.
+    #[inline]
+    pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        let (tagged, pattern) = match receive.space {
+            Space::Tagged { tag, ignore } => (true, Pattern { from: receive.from, tag, ignore }),
+            Space::Untagged => (false, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
+        };
+        if receive.flags != MatchFlags::default() {
+            self.receive_by_flags(receive, &pattern, tagged);
+            return Ok(());
+        }
+        if let Some(multi) = receive.multi {
+            self.receive_many(receive, pattern, tagged, multi);
+            return Ok(());
+        }
+        if let Some(unexpected) = self.matching(tagged).take_unexpected(&pattern) {
+            let active = Matching::activate_now(receive.buffer, receive.context, receive.report);
+            self.deliver_stored(active, unexpected, tagged);
+        } else if let Some(peer) = self.dead_source(receive.from) {
+            let failure = Failure::PeerLost { peer };
+            self.complete_unmatched(receive.context, receive.space, false, failure);
+        } else {
+            self.matching(tagged).post(pattern, receive.buffer, receive.context, receive.report);
+        }
+        Ok(())
+    }
+
+    /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns whether.
+    pub fn cancel(&mut self, context: Context) -> bool {
+        for tagged in [true, false] {
+            if let Some(canceled) = self.matching(tagged).cancel(context) {
+                self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.multi, Failure::Canceled);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Retrieves packets, moves bulk data, sends what waited: a bounded amount of each. Returns whether anything happened.
+    #[inline]
+    pub fn progress(&mut self) -> bool {
+        let mut retrieved = 0;
+        while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
+            let Some(packet) = self.link.retrieve() else { break };
+            self.handle_packet(&packet);
+            retrieved += 1;
+        }
+        if retrieved > 0 {
+            self.count(Counter::PacketsReceived, retrieved as u64);
+        }
+        // One test for everything that is rarely there.
+        let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.streams.len();
+        let busy = retrieved > 0;
+        let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
+        while let Some(departure) = self.link.poll_departure() {
+            self.handle_departure(departure);
+        }
+        busy || worked
+    }
+
+    #[cold]
+    fn progress_backlog(&mut self) -> bool {
+        let before = self.queued + self.active_fetches.len() + self.streams.len();
+        self.retry_full();
+        let streamed = self.pump_streams();
+        let fetched = self.continue_fetches();
+        let mut ended = false;
+        while let Some((id, status)) = self.link.poll_transfer() {
+            self.end_transfer(id, status);
+            ended = true;
+        }
+        let after = self.queued + self.active_fetches.len() + self.streams.len();
+        streamed || fetched || ended || before != after
+    }
+
+    #[inline]
+    fn handle_packet(&mut self, packet: &Packet) {
+        let from = packet.header.source();
+        if from.0 >= self.config.flow.peers {
+            return self.count(Counter::Violations, 1);
+        }
+        let gained = match self.flow.handle_retrieved(from, packet) {
+            Ok(gained) => gained,
+            Err(_) => return self.count(Counter::Violations, 1),
+        };
+        if packet.header.kind() == PacketKind::Data {
+            self.handle_data(from, packet);
+        }
+        self.flush_control();
+        if gained > 0 && !self.peers[from.0 as usize].queue.is_empty() {
+            self.resume(from);
+        }
+    }
+
+    /// The next operation that ended.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// Whether something has not left yet that the application may believe sent. Call [`progress`](Self::progress) until it
+    /// is `false` before closing.
+    pub fn has_unsent(&self) -> bool {
+        self.queued > 0 || !self.held_control.is_empty() || !self.streams.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn check_room(&self) -> Result<(), TryAgain> {
+        let outstanding = self.queued + self.sends.len() + self.operations.len() + self.completions.len();
+        if outstanding < self.config.operations && self.sends.has_room() { Ok(()) } else { Err(TryAgain) }
+    }
+
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter, amount: u64) {
+        self.link.counters().add(counter, amount);
+    }
+
+    #[inline]
+    pub(crate) fn matching(&mut self, tagged: bool) -> &mut Matching<L::Buffer> {
+        if tagged { &mut self.tagged } else { &mut self.untagged }
+    }
+
+    /// A receive that ends without a message.
+    pub(crate) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
+        self.completions.push_back(Completion {
+            context,
+            operation: Operation::Receive,
+            space,
+            length: 0,
+            offset: 0,
+            data: None,
+            source: None,
+            released,
+            result: Err(failure),
+        });
+    }
+
+    /// Posts a multi-receive buffer and fills it with what is stored already.
+    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, tagged: bool, multi: MultiReceive) {
+        let matching = self.matching(tagged);
+        let at = matching.post_multi(pattern, receive.buffer, receive.context, receive.report, multi);
+        while let Some((active, unexpected)) = self.matching(tagged).accept_stored(at) {
+            self.deliver_stored(active, unexpected, tagged);
+        }
+    }
+
+    /// The name of the one peer that a receive accepts, if that peer died.
+    fn dead_source(&self, from: Source) -> Option<String> {
+        let Source::From(Target::Peer(peer)) = from else { return None };
+        let lost = self.peers[peer.0 as usize].lost.as_ref()?;
+        (!lost.orderly).then(|| lost.name.clone())
+    }
 }

@@ -1,11 +1,30 @@
-//! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O: the environment is a [`Link`].
+//! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is a
+//! [`Link`].
+//!
+//! A tour. The application's operations ([`Send`], [`Receive`], …) enter at `endpoint`. What leaves is cut into packets in
+//! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
+//! is put together in `inbound` and goes by its kind to `eager`, `rendezvous`, `rma` or `atomic` (`atomic_apply` has the
+//! arithmetic). `matching` decides which receive gets which message, `peek` looks at unexpected ones, `loopback` delivers an
+//! endpoint's messages to itself, and `departure` ends what waits for a peer that died. [`Counter`] lists all counters.
 
+mod atomic;
 mod atomic_apply;
 mod completion;
 mod counter;
+mod departure;
+mod eager;
 mod endpoint;
+mod inbound;
 mod link;
+mod loopback;
+mod matching;
 mod operation;
+mod peek;
+mod rendezvous;
+mod rma;
+mod slab;
+mod transmit;
+mod wire;
 
 pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
 pub use completion::{Completion, Failure, Operation};

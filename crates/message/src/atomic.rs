@@ -1,0 +1,156 @@
+//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever asks;
+//! they move by message always, also where RMA goes straight to memory.
+//!
+//! Message: word: offset in the result buffer | type << 32 | whether a result is wanted << 39 | op << 40 | elements << 48;
+//! prefix: key, offset in the region; body: the operand, then what to compare.
+
+use crate::atomic_apply::{AtomicError, AtomicInput, apply};
+use crate::completion::Operation;
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::inbound::{Malformed, write_clipped};
+use crate::link::{Buffer, Link};
+use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
+use crate::rma::RemoteOperation;
+use crate::slab::Key;
+use crate::transmit::{Body, Outgoing};
+use crate::wire::{Head, MessageKind, Status};
+use tidegate_flow::PeerId;
+
+/// Most bytes of operand in one message; longer operations are cut between elements.
+const OPERAND_BYTES: usize = 1024;
+
+/// One message's worth of an atomic.
+#[derive(Clone, Copy)]
+struct Part {
+    datatype: AtomicType,
+    op: AtomicOp,
+    wants_result: bool,
+    elements: usize,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.elements * self.datatype.size()
+    }
+
+    fn word(&self, offset: usize) -> u64 {
+        let result = if self.wants_result { 1 << 39 } else { 0 };
+        offset as u64 | (self.datatype as u64) << 32 | result | (self.op as u64) << 40 | (self.elements as u64) << 48
+    }
+
+    fn from_word(word: u64) -> Option<Part> {
+        Some(Part {
+            datatype: AtomicType::from_wire((word >> 32) as u8 & 0x7f)?,
+            op: AtomicOp::from_wire((word >> 40) as u8)?,
+            wants_result: word >> 39 & 1 != 0,
+            elements: (word >> 48) as usize,
+        })
+    }
+
+    /// Applies operand and comparison (`input`, in that order) to the region. Returns the old values.
+    fn apply<B: Buffer>(&self, region: &mut B, input: &[u8]) -> Result<Vec<u8>, AtomicError> {
+        let operand_bytes = if self.op == AtomicOp::Read { 0 } else { self.bytes() };
+        let (operand, compare) = input.split_at_checked(operand_bytes).ok_or(AtomicError::Length)?;
+        let mut target = vec![0; self.bytes()];
+        region.read(0, &mut target);
+        let mut old = vec![0; self.bytes()];
+        apply(self.datatype, self.op, &mut target, AtomicInput { operand, compare }, Some(&mut old))?;
+        if self.op.writes() {
+            region.write(0, &target);
+        }
+        Ok(old)
+    }
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Remote atomic. All places must be on the same target.
+    pub fn atomic(&mut self, atomic: AtomicRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        self.count(Counter::AtomicOperations, 1);
+        let Some(&(first, _)) = atomic.to.first() else { return Ok(()) };
+        let (destination, compare) = match atomic.kind {
+            AtomicKind::Update => (None, None),
+            AtomicKind::Fetch { result } => (Some(result), None),
+            AtomicKind::Compare { result, compare } => (Some(result), Some(compare)),
+        };
+        let size = atomic.datatype.size();
+        let elements = atomic.to.iter().map(|&(_, elements)| elements as usize).fold(0, usize::saturating_add);
+        let wants_result = destination.is_some();
+        let operation =
+            RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
+        let key = self.operations.insert(operation.with_destination(destination));
+        let mut offset = 0;
+        for &(target, elements) in &atomic.to {
+            let mut left = elements as usize;
+            let mut target = target;
+            while left > 0 {
+                let part = Part {
+                    datatype: atomic.datatype,
+                    op: atomic.op,
+                    wants_result,
+                    elements: left.min(OPERAND_BYTES / size),
+                };
+                let input = gather(&atomic.operand, compare.as_ref(), offset, part.bytes(), atomic.op);
+                self.atomic_part(key, target, part, offset, input);
+                offset += part.bytes();
+                target.offset += part.bytes() as u64;
+                left -= part.elements;
+            }
+        }
+        self.end_part(key, Status::Success);
+        Ok(())
+    }
+
+    fn atomic_part(&mut self, key: Key, target: RemoteTarget, part: Part, offset: usize, input: Vec<u8>) {
+        let Target::Peer(peer) = target.to else {
+            let (status, old) = self.apply_atomic(target.key, target.offset, part, &input);
+            if let Some(destination) = self.operations.get_mut(key).and_then(RemoteOperation::destination_mut) {
+                write_clipped(destination, offset, &old);
+            }
+            return self.fail_part(key, status);
+        };
+        if self.fail_if_lost(key, peer) {
+            return;
+        }
+        self.add_parts(key, 1);
+        let head = Head::new(MessageKind::Atomic).with(target.key).with(target.offset);
+        let head = head.aux(key.0).word(part.word(offset));
+        let body = if input.is_empty() { Body::None } else { Body::Owned(input.into_boxed_slice()) };
+        self.dispatch(peer, Outgoing::new(head, body, None), false);
+    }
+
+    /// A peer's atomic.
+    pub(crate) fn handle_atomic(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
+        let part = Part::from_word(head.word).filter(|part| part.bytes() <= OPERAND_BYTES).ok_or(Malformed)?;
+        let (status, old) = self.apply_atomic(head.field(0), head.field(1), part, body);
+        let body = if part.wants_result && !old.is_empty() { Body::Owned(old.into_boxed_slice()) } else { Body::None };
+        self.reply(from, head.aux, status, head.word as u32, body);
+        Ok(())
+    }
+
+    fn apply_atomic(&mut self, key: u64, offset: u64, part: Part, input: &[u8]) -> (Status, Vec<u8>) {
+        let access = if part.op.writes() { Access::Write } else { Access::Read };
+        let Some(mut region) = self.find_region(key, offset, part.bytes(), access) else {
+            return (Status::Denied, Vec::new());
+        };
+        match part.apply(&mut region, input) {
+            Ok(old) => (Status::Success, old),
+            Err(AtomicError::Unsupported) => (Status::Unsupported, Vec::new()),
+            Err(AtomicError::Length) => (Status::Fault, Vec::new()),
+        }
+    }
+}
+
+/// The operand and what to compare, from `offset` on, as one message's body.
+fn gather<B: Buffer>(operand: &B, compare: Option<&B>, offset: usize, bytes: usize, op: AtomicOp) -> Vec<u8> {
+    let mut input = Vec::with_capacity(2 * bytes);
+    let operand = (op != AtomicOp::Read).then_some(operand);
+    for buffer in operand.into_iter().chain(compare) {
+        let start = input.len();
+        input.resize(start + bytes, 0);
+        let inside = bytes.min(buffer.len().saturating_sub(offset));
+        buffer.read(offset, &mut input[start..start + inside]);
+    }
+    input
+}

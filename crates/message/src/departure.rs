@@ -1,0 +1,98 @@
+//! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
+
+use crate::completion::Failure;
+use crate::counter::Counter;
+use crate::eager::space_of;
+use crate::endpoint::{Endpoint, Peer};
+use crate::inbound::Sink;
+use crate::link::{Departure, Link};
+use crate::operation::Target;
+use crate::rendezvous::StreamKind;
+use tidegate_flow::PeerId;
+
+/// A peer that cannot be reached any more.
+#[derive(Clone, Debug)]
+pub(crate) struct Lost {
+    pub(crate) name: String,
+    /// It closed its endpoint; it did not die.
+    pub(crate) orderly: bool,
+}
+
+impl<L: Link> Endpoint<L> {
+    /// The link says that a peer is gone, and that all it sent has been retrieved.
+    pub(crate) fn handle_departure(&mut self, departure: Departure) {
+        let peer = departure.peer;
+        if !departure.orderly {
+            self.count(Counter::PeersDied, 1);
+        }
+        self.lose_peer(peer, &departure.name, departure.orderly);
+        self.departed.push(peer);
+        self.release_if_forgotten(Target::Peer(peer));
+    }
+
+    /// Ends everything that waits for `peer`.
+    pub(crate) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
+        let state = &mut self.peers[peer.0 as usize];
+        state.lost = Some(Lost { name: name.to_owned(), orderly });
+        state.stalled_since = None;
+        let queue = std::mem::take(&mut state.queue);
+        let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
+        self.queued -= queue.len();
+        for message in queue {
+            self.fail_notice(message.into_notice(), name);
+        }
+        self.held_control.retain(|control| control.to != peer);
+        self.lose_inbound(sink, name);
+        self.lose_bulk(peer, name);
+        for tagged in [true, false] {
+            for context in self.matching(tagged).lose_peer(Target::Peer(peer), name, !orderly) {
+                let failure = Failure::PeerLost { peer: name.to_owned() };
+                self.complete_unmatched(context, space_of(tagged, 0), false, failure);
+            }
+        }
+    }
+
+    /// The message that was under way from the peer will never be whole.
+    fn lose_inbound(&mut self, sink: Sink<L::Buffer>, name: &str) {
+        match sink {
+            Sink::Receive(active, envelope, tagged) => {
+                self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer: name.to_owned() });
+            }
+            Sink::Store(at, tagged) => {
+                if let Some(unexpected) = self.matching(tagged).take_at(at) {
+                    self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
+                }
+            }
+            Sink::Idle | Sink::Control(_) | Sink::Piece(..) | Sink::ReadData(..) | Sink::Discard => {}
+        }
+    }
+
+    /// Sends, fetches and remote operations that involve the peer.
+    fn lose_bulk(&mut self, peer: PeerId, name: &str) {
+        self.streams.retain(|stream| stream.to != peer || matches!(stream.kind, StreamKind::Write { .. }));
+        for key in self.sends.keys_where(|send| send.peer == peer) {
+            self.lose_send(key, name);
+        }
+        for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
+            self.lose_fetch(key, name);
+        }
+        for key in self.operations.keys_where(|operation| operation.to == Target::Peer(peer)) {
+            self.end_operation(key, Some(name));
+        }
+    }
+
+    /// Gives a departed peer's place back once no message of it is stored any more: until then its name is in use.
+    pub(crate) fn release_if_forgotten(&mut self, source: Target) {
+        let Target::Peer(peer) = source else { return };
+        let Some(index) = self.departed.iter().position(|&departed| departed == peer) else { return };
+        if self.tagged.has_stored_from(source) || self.untagged.has_stored_from(source) {
+            return;
+        }
+        self.departed.swap_remove(index);
+        self.flow.reset(peer);
+        self.peers[peer.0 as usize] = Peer::new();
+        self.full.retain(|&full| full != peer);
+        self.link.release(peer);
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+}

@@ -1,0 +1,178 @@
+//! Eager messages (P §3): sent at once through the mailbox, matched when their first packet arrives, stored at exactly
+//! their size when no receive waits for them.
+
+use crate::completion::{Completion, Failure, Operation};
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
+use crate::link::{Buffer, Link};
+use crate::matching::{Active, Envelope, Stored, Unexpected};
+use crate::operation::{Send, Space, Target};
+use crate::slab::Position;
+use crate::transmit::{Body, Notice, Outgoing};
+use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// Sends a message through the mailbox.
+    #[inline]
+    pub(crate) fn send_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        self.count(Counter::MessagesEager, 1);
+        let length = send.buffer.len();
+        let head = match send.space {
+            Space::Tagged { tag, .. } => Head::new(MessageKind::EagerTagged).word(tag),
+            Space::Untagged => Head::new(MessageKind::EagerUntagged),
+        };
+        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
+        let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
+        self.dispatch(to, Outgoing::new(head.data(send.data), body, Some(notice)), send.inject);
+    }
+
+    /// The first packet of an eager message.
+    #[inline]
+    pub(crate) fn begin_eager(&mut self, from: PeerId, head: &Head, rest: &[u8]) -> Result<(), Malformed> {
+        let tagged = head.kind == MessageKind::EagerTagged;
+        let length = head.length as usize;
+        if length > LARGEST_EAGER_BYTES {
+            return Err(Malformed);
+        }
+        let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
+        let sink = match self.matching(tagged).accept(&envelope) {
+            Some(mut active) => {
+                write_clipped(&mut active.buffer, 0, rest);
+                if rest.len() == length {
+                    self.complete_receive(active, &envelope, tagged);
+                    return Ok(());
+                }
+                Sink::Receive(active, envelope, tagged)
+            }
+            None => {
+                let mut bytes = Vec::with_capacity(length);
+                bytes.extend_from_slice(rest);
+                let at = self.store_unexpected(envelope, Stored::Here(bytes), tagged);
+                if rest.len() == length {
+                    return Ok(());
+                }
+                Sink::Store(at, tagged)
+            }
+        };
+        self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
+        Ok(())
+    }
+
+    /// Stores a message that no receive waits for.
+    pub(crate) fn store_unexpected(&mut self, envelope: Envelope, stored: Stored<L::Buffer>, tagged: bool) -> Position {
+        let counters = self.link.counters();
+        counters.add(Counter::UnexpectedMessages, 1);
+        if matches!(stored, Stored::Here(_)) {
+            counters.add(Counter::UnexpectedBytes, envelope.length as u64);
+            counters.raise(Counter::UnexpectedPeak, counters.get(Counter::UnexpectedBytes));
+        }
+        self.matching(tagged).store(Unexpected { envelope, stored, claimed: None })
+    }
+
+    /// A stored message has its receive.
+    pub(crate) fn deliver_stored(
+        &mut self,
+        mut active: Active<L::Buffer>,
+        unexpected: Unexpected<L::Buffer>,
+        tagged: bool,
+    ) {
+        let envelope = unexpected.envelope;
+        match unexpected.stored {
+            Stored::Here(bytes) => {
+                self.count_unstored(envelope.length);
+                write_clipped(&mut active.buffer, 0, &bytes);
+                match (bytes.len() < envelope.length, envelope.source) {
+                    (true, Target::Peer(from)) => {
+                        self.peers[from.0 as usize].inbound.sink = Sink::Receive(active, envelope, tagged);
+                    }
+                    _ => self.complete_receive(active, &envelope, tagged),
+                }
+            }
+            Stored::Announced(announcement) => self.start_fetch(active, envelope, announcement, tagged),
+            Stored::Own { buffer, context, report } => {
+                self.deliver_own(active, &envelope, tagged, &buffer);
+                self.complete_own(context, report, &envelope, tagged);
+            }
+            Stored::Lost(peer) => self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer }),
+        }
+        self.release_if_forgotten(envelope.source);
+    }
+
+    /// Drops a stored message (`FI_DISCARD`).
+    pub(crate) fn discard_stored(&mut self, unexpected: Unexpected<L::Buffer>, tagged: bool) {
+        let envelope = unexpected.envelope;
+        match (unexpected.stored, envelope.source) {
+            (Stored::Here(bytes), source) => {
+                self.count_unstored(envelope.length);
+                if let (true, Target::Peer(from)) = (bytes.len() < envelope.length, source) {
+                    self.peers[from.0 as usize].inbound.sink = Sink::Discard;
+                }
+            }
+            (Stored::Announced(announcement), _) => self.refuse_announced(&announcement),
+            (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, tagged),
+            (Stored::Lost(_), _) => {}
+        }
+        self.release_if_forgotten(envelope.source);
+    }
+
+    fn count_unstored(&self, bytes: usize) {
+        self.link.counters().sub(Counter::UnexpectedBytes, bytes as u64);
+    }
+
+    /// A receive has all of its message that fits.
+    #[inline]
+    pub(crate) fn complete_receive(&mut self, active: Active<L::Buffer>, envelope: &Envelope, tagged: bool) {
+        self.count(Counter::BytesReceived, envelope.length as u64);
+        let placed = envelope.length.min(active.buffer.len());
+        let result = match placed == envelope.length {
+            true => Ok(()),
+            false => Err(Failure::Truncated { full: envelope.length }),
+        };
+        self.end_receive(active, envelope, tagged, placed, result);
+    }
+
+    /// A receive that matched cannot get its message.
+    #[cold]
+    pub(crate) fn fail_receive(
+        &mut self,
+        active: Active<L::Buffer>,
+        envelope: &Envelope,
+        tagged: bool,
+        failure: Failure,
+    ) {
+        self.end_receive(active, envelope, tagged, 0, Err(failure));
+    }
+
+    #[inline]
+    fn end_receive(
+        &mut self,
+        active: Active<L::Buffer>,
+        envelope: &Envelope,
+        tagged: bool,
+        length: usize,
+        result: Result<(), Failure>,
+    ) {
+        let released = self.matching(tagged).finish(&active);
+        if active.report || released || result.is_err() {
+            self.completions.push_back(Completion {
+                context: active.context,
+                operation: Operation::Receive,
+                space: space_of(tagged, envelope.tag),
+                length,
+                offset: active.offset,
+                data: envelope.data,
+                source: Some(envelope.source),
+                released,
+                result,
+            });
+        }
+    }
+}
+
+/// The matching space of a message, as reported.
+#[inline]
+pub(crate) fn space_of(tagged: bool, tag: u64) -> Space {
+    if tagged { Space::Tagged { tag, ignore: 0 } } else { Space::Untagged }
+}

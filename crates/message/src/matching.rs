@@ -1,0 +1,299 @@
+//! Matching of messages and receives (MPI's rules, R §1.1): the first posted receive, in order of posting, that accepts a
+//! message gets it; a receive gets the first stored message, in order of arrival, that it accepts. Packets of one sender
+//! arrive in order, so messages of one sender never overtake each other.
+//!
+//! One [`Matching`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
+
+use crate::link::{Buffer, Span};
+use crate::operation::{Context, MultiReceive, Source, Target};
+use crate::slab::{Key, Ordered, Position, Slab};
+use tidegate_flow::PeerId;
+
+/// What identifies a message to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    pub(crate) source: Target,
+    pub(crate) tag: u64,
+    pub(crate) data: Option<u64>,
+    /// Bytes of payload.
+    pub(crate) length: usize,
+}
+
+/// What a receive accepts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pattern {
+    pub(crate) from: Source,
+    pub(crate) tag: u64,
+    pub(crate) ignore: u64,
+}
+
+impl Pattern {
+    #[inline]
+    pub(crate) fn accepts(&self, source: Target, tag: u64) -> bool {
+        (self.tag ^ tag) & !self.ignore == 0
+            && match self.from {
+                Source::Any => true,
+                Source::From(target) => target == source,
+            }
+    }
+}
+
+/// A receive that waits for a message.
+#[derive(Debug)]
+struct Posted<B> {
+    pattern: Pattern,
+    context: Context,
+    report: bool,
+    place: Place<B>,
+}
+
+#[derive(Debug)]
+enum Place<B> {
+    Single(B),
+    Multi(Key),
+}
+
+/// A buffer that takes many messages. Lives until the last message in it is complete.
+#[derive(Debug)]
+struct MultiBuffer<B> {
+    buffer: B,
+    used: usize,
+    smallest: usize,
+    in_flight: usize,
+    /// No longer posted: goes back to the application with the last message in flight.
+    retired: bool,
+}
+
+/// A receive that has its message.
+#[derive(Debug)]
+pub(crate) struct Active<B> {
+    /// Where this message goes.
+    pub(crate) buffer: B,
+    pub(crate) context: Context,
+    /// Offset of `buffer` in what the application posted.
+    pub(crate) offset: usize,
+    pub(crate) report: bool,
+    multi: Option<Key>,
+}
+
+/// The payload of a stored message, or where it is.
+#[derive(Debug)]
+pub(crate) enum Stored<B> {
+    /// In our memory, as much of it as has arrived.
+    Here(Vec<u8>),
+    /// With its sender, who announced it.
+    Announced(Announcement),
+    /// In a buffer of our own application, who sent it to itself.
+    Own { buffer: B, context: Context, report: bool },
+    /// Its sender is gone, and the payload with it.
+    Lost(String),
+}
+
+/// An announced message of a peer.
+#[derive(Debug)]
+pub(crate) struct Announcement {
+    pub(crate) peer: PeerId,
+    /// The sender's name for it.
+    pub(crate) id: u32,
+    pub(crate) spans: Vec<Span>,
+}
+
+/// A message that arrived before its receive.
+#[derive(Debug)]
+pub(crate) struct Unexpected<B> {
+    pub(crate) envelope: Envelope,
+    pub(crate) stored: Stored<B>,
+    /// Set aside by `FI_PEEK | FI_CLAIM` for this context.
+    pub(crate) claimed: Option<Context>,
+}
+
+/// What became of a posted receive when it was canceled.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Canceled {
+    pub(crate) context: Context,
+    /// Whether the buffer goes back to the application now (a multi-receive with messages in flight does not).
+    pub(crate) multi: bool,
+}
+
+/// Posted receives and unexpected messages of one matching space.
+#[derive(Debug)]
+pub(crate) struct Matching<B> {
+    posted: Ordered<Posted<B>>,
+    unexpected: Ordered<Unexpected<B>>,
+    multis: Slab<MultiBuffer<B>>,
+}
+
+impl<B: Buffer> Matching<B> {
+    pub(crate) fn new() -> Self {
+        Matching { posted: Ordered::new(), unexpected: Ordered::new(), multis: Slab::new() }
+    }
+
+    /// Posts a receive. The caller has looked for a stored message first.
+    #[inline]
+    pub(crate) fn post(&mut self, pattern: Pattern, buffer: B, context: Context, report: bool) {
+        self.posted.push_back(Posted { pattern, context, report, place: Place::Single(buffer) });
+    }
+
+    /// Posts a buffer for many messages. The caller takes stored messages into it with [`accept_stored`](Self::accept_stored).
+    pub(crate) fn post_multi(
+        &mut self,
+        pattern: Pattern,
+        buffer: B,
+        context: Context,
+        report: bool,
+        multi: MultiReceive,
+    ) -> Position {
+        let shared = MultiBuffer { buffer, used: 0, smallest: multi.smallest.max(1), in_flight: 0, retired: false };
+        let place = Place::Multi(self.multis.insert(shared));
+        self.posted.push_back(Posted { pattern, context, report, place })
+    }
+
+    /// The receive for a message that arrives, if one is posted.
+    #[inline]
+    pub(crate) fn accept(&mut self, envelope: &Envelope) -> Option<Active<B>> {
+        let at = self.posted.find(|posted| posted.pattern.accepts(envelope.source, envelope.tag))?;
+        Some(self.activate(at, envelope.length))
+    }
+
+    /// Turns the posted receive at `at` into an active one for a message of `length` bytes.
+    #[inline]
+    fn activate(&mut self, at: Position, length: usize) -> Active<B> {
+        let multi = match self.posted.get_mut(at) {
+            Some(Posted { place: Place::Multi(key), .. }) => Some(*key),
+            _ => None,
+        };
+        let Some(key) = multi else {
+            let Some(Posted { place: Place::Single(buffer), context, report, .. }) = self.posted.remove(at) else {
+                unreachable!("a position that was just found, not a multi-receive");
+            };
+            return Active { buffer, context, offset: 0, report, multi: None };
+        };
+        let shared = self.multis.get_mut(key).expect("a posted multi-receive has its buffer");
+        let offset = shared.used;
+        let room = shared.buffer.len() - offset;
+        let buffer = shared.buffer.slice(offset, length.min(room));
+        shared.used += buffer.len();
+        shared.in_flight += 1;
+        shared.retired = shared.buffer.len() - shared.used < shared.smallest;
+        let retired = shared.retired;
+        let posted = self.posted.get_mut(at).expect("a position that was just found");
+        let (context, report) = (posted.context, posted.report);
+        if retired {
+            self.posted.remove(at);
+        }
+        Active { buffer, context, offset, report, multi: Some(key) }
+    }
+
+    /// An active receive for a buffer that is not posted (its message was stored).
+    #[inline]
+    pub(crate) fn activate_now(buffer: B, context: Context, report: bool) -> Active<B> {
+        Active { buffer, context, offset: 0, report, multi: None }
+    }
+
+    /// Moves the first stored message that the multi-receive at `at` accepts into it. `None` when there is none or the
+    /// buffer is full.
+    pub(crate) fn accept_stored(&mut self, at: Position) -> Option<(Active<B>, Unexpected<B>)> {
+        let pattern = match self.posted.get_mut(at) {
+            Some(posted) if matches!(posted.place, Place::Multi(_)) => posted.pattern,
+            _ => return None,
+        };
+        let unexpected = self.take_unexpected(&pattern)?;
+        Some((self.activate(at, unexpected.envelope.length), unexpected))
+    }
+
+    /// A message of an active receive is complete. Returns whether the application gets the multi-receive buffer back.
+    #[inline]
+    pub(crate) fn finish(&mut self, active: &Active<B>) -> bool {
+        let Some(key) = active.multi else { return false };
+        let Some(shared) = self.multis.get_mut(key) else { return false };
+        shared.in_flight -= 1;
+        let released = shared.retired && shared.in_flight == 0;
+        if released {
+            self.multis.remove(key);
+        }
+        released
+    }
+
+    /// Stores a message that no receive waits for.
+    pub(crate) fn store(&mut self, unexpected: Unexpected<B>) -> Position {
+        self.unexpected.push_back(unexpected)
+    }
+
+    /// The stored message at a position that [`store`](Self::store) returned and that was not taken since.
+    pub(crate) fn stored_mut(&mut self, at: Position) -> Option<&mut Unexpected<B>> {
+        self.unexpected.get_mut(at)
+    }
+
+    /// Takes the stored message at a position.
+    pub(crate) fn take_at(&mut self, at: Position) -> Option<Unexpected<B>> {
+        self.unexpected.remove(at)
+    }
+
+    /// Where the first stored message is that `pattern` accepts and that nobody claimed.
+    #[inline]
+    pub(crate) fn find_unexpected(&self, pattern: &Pattern) -> Option<Position> {
+        self.unexpected
+            .find(|stored| stored.claimed.is_none() && pattern.accepts(stored.envelope.source, stored.envelope.tag))
+    }
+
+    /// Takes the first stored message that `pattern` accepts and that nobody claimed.
+    #[inline]
+    pub(crate) fn take_unexpected(&mut self, pattern: &Pattern) -> Option<Unexpected<B>> {
+        let at = self.find_unexpected(pattern)?;
+        self.unexpected.remove(at)
+    }
+
+    /// Takes the message that was set aside for `context`.
+    pub(crate) fn take_claimed(&mut self, context: Context) -> Option<Unexpected<B>> {
+        let at = self.unexpected.find(|stored| stored.claimed == Some(context))?;
+        self.unexpected.remove(at)
+    }
+
+    /// Takes back the posted receive of `context`.
+    pub(crate) fn cancel(&mut self, context: Context) -> Option<Canceled> {
+        let at = self.posted.find(|posted| posted.context == context)?;
+        let posted = self.posted.remove(at)?;
+        let multi = match posted.place {
+            Place::Single(_) => false,
+            Place::Multi(key) => {
+                self.retire(key);
+                true
+            }
+        };
+        Some(Canceled { context, multi })
+    }
+
+    fn retire(&mut self, key: Key) {
+        let Some(shared) = self.multis.get_mut(key) else { return };
+        shared.retired = true;
+        if shared.in_flight == 0 {
+            self.multis.remove(key);
+        }
+    }
+
+    /// A peer is gone: takes back the receives that only it could have satisfied, and turns its announced messages into
+    /// lost ones. Returns the contexts of the former.
+    pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<Context> {
+        self.unexpected.for_each_mut(|stored| {
+            if stored.envelope.source == peer && matches!(stored.stored, Stored::Announced(_)) {
+                stored.stored = Stored::Lost(name.to_owned());
+            }
+        });
+        if !fail_receives {
+            return Vec::new();
+        }
+        let only_it = |posted: &Posted<B>| posted.pattern.from == Source::From(peer);
+        let removed = self.posted.remove_where(only_it);
+        for posted in &removed {
+            if let Place::Multi(key) = posted.place {
+                self.retire(key);
+            }
+        }
+        removed.iter().map(|posted| posted.context).collect()
+    }
+
+    /// Whether a stored message is from `source`.
+    pub(crate) fn has_stored_from(&self, source: Target) -> bool {
+        self.unexpected.find(|stored| stored.envelope.source == source).is_some()
+    }
+}

@@ -1,0 +1,399 @@
+//! Rendezvous (P §3): a long message is announced by a small one; the receiver, once it has matched, gets the payload and
+//! says so.
+//!
+//! Two ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes per
+//! progress call, and no slot is used. Elsewhere it asks the sender to stream it (`Fetch`), and the sender cuts it into
+//! `Piece`s that go through the mailbox under flow control; pieces for a peer wait until nothing else does, so they delay
+//! other messages to it by one piece at most. Either way `Finish` tells the sender that its buffer is free, which is also
+//! the receipt that `FI_DELIVERY_COMPLETE` asks for.
+//!
+//! Announcement: tag in the head's word; prefix: the sender's name for the send | number of spans << 32, length of the
+//! payload, first span (address, length); further spans in the body.
+
+use crate::completion::Failure;
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::inbound::{Malformed, write_clipped};
+use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
+use crate::matching::{Active, Announcement, Envelope, Stored};
+use crate::operation::{Send, Space, Target};
+use crate::slab::Key;
+use crate::transmit::{Body, Notice, Outgoing, sent};
+use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
+use tidegate_flow::{PAYLOAD_BYTES, PeerId};
+
+/// Payload bytes of a piece: 73 packets, all of them full.
+const PIECE_BYTES: usize = 73 * PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
+/// Pieces of one stream that leave before another stream has its turn.
+const PIECES_PER_TURN: usize = 8;
+/// Most spans that an announcement carries; a more scattered message is streamed.
+const SPANS_PER_ANNOUNCEMENT: usize = 128;
+const SPAN_BYTES: usize = 16;
+
+/// An announced send.
+#[derive(Debug)]
+pub(crate) struct PendingSend<B> {
+    pub(crate) peer: PeerId,
+    buffer: B,
+    notice: Notice,
+    /// The receiver has asked for it through its mailbox.
+    streamed: bool,
+}
+
+/// An announced message on its way to its receive.
+#[derive(Debug)]
+pub(crate) struct Fetch<B> {
+    active: Active<B>,
+    envelope: Envelope,
+    tagged: bool,
+    pub(crate) announcement: Announcement,
+    /// Bytes to get: what the receive has room for.
+    wanted: usize,
+    /// Bytes that are in place.
+    position: usize,
+    /// Bytes that pieces under way have been admitted for.
+    admitted: usize,
+}
+
+/// Who asked the link for a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TransferOwner {
+    /// A fetch, for this many bytes.
+    Fetch(Key, usize),
+    Operation(Key),
+}
+
+/// Bulk data that leaves through a mailbox.
+#[derive(Debug)]
+pub(crate) struct Stream<B> {
+    pub(crate) to: PeerId,
+    pub(crate) kind: StreamKind,
+    pub(crate) buffer: B,
+    pub(crate) position: usize,
+    pub(crate) end: usize,
+}
+
+/// What a stream's pieces are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StreamKind {
+    /// Pieces of this announced send of ours, for the receiver's fetch of this name.
+    Announced { send: Key, fetch: u32 },
+    /// Data of an RMA read: the reader's operation, our region, where in the reader's buffer the stream begins.
+    ReadData { operation: u32, region: u64, start: u64 },
+    /// RMA write of ours: operation, the peer's region, where in it the stream begins.
+    Write { operation: Key, region: u64, start: u64 },
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Announces a message.
+    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        self.count(Counter::MessagesRendezvous, 1);
+        let length = send.buffer.len();
+        let mut spans: Vec<Span> = send.buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).collect();
+        if spans.len() > SPANS_PER_ANNOUNCEMENT {
+            spans.clear();
+        }
+        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
+        if let Some(lost) = &self.peers[to.0 as usize].lost {
+            let name = lost.name.clone();
+            return self.fail_notice(Some(notice), &name);
+        }
+        let key = self.sends.insert(PendingSend { peer: to, buffer: send.buffer, notice, streamed: false });
+        let first = spans.first().copied().unwrap_or(Span { address: 0, length: 0 });
+        let (kind, word) = match send.space {
+            Space::Tagged { tag, .. } => (MessageKind::AnnounceTagged, tag),
+            Space::Untagged => (MessageKind::AnnounceUntagged, 0),
+        };
+        let head = Head::new(kind)
+            .word(word)
+            .data(send.data)
+            .with(u64::from(key.0) | (spans.len() as u64) << 32)
+            .with(length as u64)
+            .with(first.address)
+            .with(first.length);
+        let rest: Vec<u8> =
+            spans.iter().skip(1).flat_map(|span| [span.address, span.length]).flat_map(u64::to_le_bytes).collect();
+        let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
+        self.dispatch(to, Outgoing::new(head, body, None), false);
+    }
+
+    /// A peer announces a message.
+    pub(crate) fn handle_announce(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
+        let tagged = head.kind == MessageKind::AnnounceTagged;
+        let length = usize::try_from(head.field(1)).map_err(|_| Malformed)?;
+        let spans = read_spans(head, body).ok_or(Malformed)?;
+        let covered = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
+        if !spans.is_empty() && covered != Some(head.field(1)) {
+            return Err(Malformed);
+        }
+        let announcement = Announcement { peer: from, id: head.field(0) as u32, spans };
+        let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
+        match self.matching(tagged).accept(&envelope) {
+            Some(active) => self.start_fetch(active, envelope, announcement, tagged),
+            None => {
+                self.store_unexpected(envelope, Stored::Announced(announcement), tagged);
+            }
+        }
+        Ok(())
+    }
+
+    /// An announced message has its receive: gets the payload.
+    pub(crate) fn start_fetch(
+        &mut self,
+        active: Active<L::Buffer>,
+        envelope: Envelope,
+        announcement: Announcement,
+        tagged: bool,
+    ) {
+        let wanted = envelope.length.min(active.buffer.len());
+        let (peer, id) = (announcement.peer, announcement.id);
+        let direct = !announcement.spans.is_empty() && wanted > 0 && self.link.reaches_memory(peer);
+        let fetch = Fetch { active, envelope, tagged, announcement, wanted, position: 0, admitted: 0 };
+        let key = self.fetches.insert(fetch);
+        if wanted == 0 {
+            self.end_fetch(key, Ok(()));
+        } else if direct {
+            self.step_fetch(key);
+        } else {
+            let head = Head::new(MessageKind::Fetch).aux(id).word(wanted as u64).with(u64::from(key.0));
+            self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+        }
+    }
+
+    /// Reads the next part of a fetch out of its sender's memory.
+    fn step_fetch(&mut self, key: Key) {
+        let Some(fetch) = self.fetches.get_mut(key) else { return };
+        let length = (fetch.wanted - fetch.position).min(self.config.bulk_bytes_per_progress.max(1));
+        let spans = part_of_spans(&fetch.announcement.spans, fetch.position, length);
+        let transfer = self.transfers.insert(TransferOwner::Fetch(key, length));
+        let (peer, position) = (fetch.announcement.peer, fetch.position);
+        let status = self.link.read_peer(TransferId(transfer.0), peer, &spans, &mut fetch.active.buffer, position);
+        if status != TransferStatus::Pending {
+            self.end_transfer(TransferId(transfer.0), status);
+        }
+    }
+
+    /// Goes on with the fetches that had their share of an earlier progress call.
+    pub(crate) fn continue_fetches(&mut self) -> bool {
+        let ready = self.active_fetches.len();
+        for _ in 0..ready.min(4) {
+            if let Some(key) = self.active_fetches.pop_front() {
+                self.step_fetch(key);
+            }
+        }
+        ready > 0
+    }
+
+    /// A transfer that the link was asked for has ended.
+    pub(crate) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
+        match self.transfers.remove(Key(id.0)) {
+            Some(TransferOwner::Fetch(key, length)) => self.end_fetch_part(key, length, status),
+            Some(TransferOwner::Operation(key)) => {
+                let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
+                self.end_part(key, result);
+            }
+            None => {}
+        }
+    }
+
+    fn end_fetch_part(&mut self, key: Key, length: usize, status: TransferStatus) {
+        let Some(fetch) = self.fetches.get_mut(key) else { return };
+        if status != TransferStatus::Done {
+            return self.end_fetch(key, Err(Failure::Fault));
+        }
+        fetch.position += length;
+        if fetch.position == fetch.wanted {
+            self.end_fetch(key, Ok(()));
+        } else {
+            self.active_fetches.push_back(key);
+        }
+    }
+
+    /// A fetch is over: completes the receive and tells the sender.
+    fn end_fetch(&mut self, key: Key, result: Result<(), Failure>) {
+        let Some(fetch) = self.fetches.remove(key) else { return };
+        let status = if result.is_ok() { Status::Success } else { Status::Fault };
+        match result {
+            Ok(()) => self.complete_receive(fetch.active, &fetch.envelope, fetch.tagged),
+            Err(failure) => self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure),
+        }
+        self.tell_finished(&fetch.announcement, status);
+    }
+
+    /// Ends a fetch whose peer is gone; there is nobody to tell.
+    pub(crate) fn lose_fetch(&mut self, key: Key, peer: &str) {
+        if let Some(fetch) = self.fetches.remove(key) {
+            let failure = Failure::PeerLost { peer: peer.to_owned() };
+            self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure);
+        }
+    }
+
+    /// An announced message is not wanted (`FI_DISCARD`).
+    pub(crate) fn refuse_announced(&mut self, announcement: &Announcement) {
+        self.tell_finished(announcement, Status::Success);
+    }
+
+    fn tell_finished(&mut self, announcement: &Announcement, status: Status) {
+        let head = Head::new(MessageKind::Finish).aux(announcement.id).word(status as u64);
+        self.dispatch(announcement.peer, Outgoing::new(head, Body::None, None), false);
+    }
+
+    /// The receiver has what we announced.
+    pub(crate) fn handle_finish(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let key = Key(head.aux);
+        if self.sends.get(key).is_none_or(|send| send.peer != from) {
+            return Err(Malformed);
+        }
+        let send = self.sends.remove(key).ok_or(Malformed)?;
+        self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Announced { send, .. } if send == key));
+        let result = match Status::from_word(head.word) {
+            Status::Success => Ok(()),
+            _ => Err(Failure::Fault),
+        };
+        if send.notice.report || result.is_err() {
+            self.completions.push_back(sent(send.notice, result));
+        }
+        Ok(())
+    }
+
+    /// Ends an announced send whose peer is gone.
+    pub(crate) fn lose_send(&mut self, key: Key, peer: &str) {
+        if let Some(send) = self.sends.remove(key) {
+            self.fail_notice(Some(send.notice), peer);
+        }
+    }
+
+    /// The receiver wants what we announced through its mailbox.
+    pub(crate) fn handle_fetch(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let key = Key(head.aux);
+        let send = self.sends.get_mut(key).filter(|send| send.peer == from && !send.streamed).ok_or(Malformed)?;
+        let wanted = usize::try_from(head.word).map_err(|_| Malformed)?;
+        if wanted == 0 || wanted > send.buffer.len() {
+            return Err(Malformed);
+        }
+        send.streamed = true;
+        let kind = StreamKind::Announced { send: key, fetch: head.field(0) as u32 };
+        let buffer = send.buffer.slice(0, wanted);
+        self.streams.push_back(Stream { to: from, kind, buffer, position: 0, end: wanted });
+        Ok(())
+    }
+
+    /// Lets every stream send some pieces to a peer for which nothing else waits. Returns whether any did.
+    pub(crate) fn pump_streams(&mut self) -> bool {
+        let mut moved = false;
+        for _ in 0..self.streams.len() {
+            let Some(mut stream) = self.streams.pop_front() else { break };
+            for _ in 0..PIECES_PER_TURN {
+                let blocked = !self.peers[stream.to.0 as usize].queue.is_empty();
+                if blocked || stream.position == stream.end {
+                    break;
+                }
+                self.send_piece(&mut stream);
+                moved = true;
+            }
+            if stream.position < stream.end {
+                self.streams.push_back(stream);
+            } else if let StreamKind::ReadData { operation, .. } = stream.kind {
+                self.reply(stream.to, operation, Status::Success, 0, Body::None);
+            }
+        }
+        moved
+    }
+
+    pub(crate) fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
+        let length = (stream.end - stream.position).min(PIECE_BYTES);
+        let part = stream.buffer.slice(stream.position, length);
+        let at = stream.position as u64;
+        stream.position += length;
+        let head = match stream.kind {
+            StreamKind::Announced { fetch, .. } => Head::new(MessageKind::Piece).aux(fetch).word(at),
+            StreamKind::ReadData { operation, start, .. } => {
+                Head::new(MessageKind::ReadData).aux(operation).word(start + at)
+            }
+            StreamKind::Write { operation, region, start } => {
+                Head::new(MessageKind::Write).aux(operation.0).with(region).with(start + at)
+            }
+        };
+        // A piece that has to wait is copied, so nothing in a queue refers to the memory of an operation that a false
+        // `Finish` or `Reply` could end.
+        self.dispatch(stream.to, Outgoing::new(head, Body::Borrowed(part), None), true);
+    }
+
+    /// How many pieces a stream of `length` bytes makes.
+    pub(crate) fn pieces(length: usize) -> usize {
+        length.div_ceil(PIECE_BYTES)
+    }
+
+    /// The first packet of a piece: where it goes, if a fetch waits for just this one.
+    pub(crate) fn admit_piece(&mut self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Malformed> {
+        let fetch = self.fetches.get_mut(key).filter(|fetch| fetch.announcement.peer == from).ok_or(Malformed)?;
+        if at != fetch.admitted as u64 || length > fetch.wanted - fetch.admitted {
+            return Err(Malformed);
+        }
+        fetch.admitted += length;
+        Ok(at as usize)
+    }
+
+    /// A part of a piece has arrived.
+    pub(crate) fn place_piece(&mut self, key: Key, at: usize, part: &[u8]) {
+        if let Some(fetch) = self.fetches.get_mut(key) {
+            write_clipped(&mut fetch.active.buffer, at, part);
+        }
+    }
+
+    /// A piece is complete.
+    pub(crate) fn finish_piece(&mut self, key: Key) {
+        if let Some(fetch) = self.fetches.get(key)
+            && fetch.admitted == fetch.wanted
+        {
+            self.end_fetch(key, Ok(()));
+        }
+    }
+}
+
+/// The spans of an announcement, if they are as many as it says.
+fn read_spans(head: &Head, body: &[u8]) -> Option<Vec<Span>> {
+    let count = (head.field(0) >> 32) as usize;
+    if body.len() != count.saturating_sub(1) * SPAN_BYTES {
+        return None;
+    }
+    let first = (count > 0).then(|| Span { address: head.field(2), length: head.field(3) });
+    let rest =
+        body.chunks_exact(SPAN_BYTES).map(|span| Some(Span { address: u64_at(span, 0)?, length: u64_at(span, 8)? }));
+    first.map(Some).into_iter().chain(rest).collect()
+}
+
+/// The part `offset..offset + length` of what `spans` cover.
+pub(crate) fn part_of_spans(spans: &[Span], mut offset: usize, mut length: usize) -> Vec<Span> {
+    let mut part = Vec::with_capacity(1);
+    for span in spans {
+        let bytes = usize::try_from(span.length).unwrap_or(usize::MAX);
+        let skipped = offset.min(bytes);
+        let taken = (bytes - skipped).min(length);
+        if taken > 0 {
+            part.push(Span { address: span.address.wrapping_add(skipped as u64), length: taken as u64 });
+        }
+        offset -= skipped;
+        length -= taken;
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(address: u64, length: u64) -> Span {
+        Span { address, length }
+    }
+
+    #[test]
+    fn a_part_of_scattered_memory_is_found_wherever_it_begins_and_ends() {
+        let spans = [span(100, 10), span(200, 0), span(300, 5)];
+        assert_eq!(part_of_spans(&spans, 0, 15), [span(100, 10), span(300, 5)]);
+        assert_eq!(part_of_spans(&spans, 9, 3), [span(109, 1), span(300, 2)]);
+        assert_eq!(part_of_spans(&spans, 10, 5), [span(300, 5)]);
+        assert_eq!(part_of_spans(&spans, 15, 1), []);
+        assert_eq!(part_of_spans(&[span(u64::MAX, u64::MAX)], 1, 2), [span(0, 2)]);
+    }
+}

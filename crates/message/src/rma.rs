@@ -1,0 +1,410 @@
+//! RMA reads and writes.
+//!
+//! Where the link finds the target's region and reaches its memory, data moves at once, without the target's help.
+//! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is answered by a
+//! stream of pieces; each piece of a write, and each read when its data is through, is answered by a `Reply`. An operation
+//! is complete when all of its parts have been answered: then its data is in place (delivery complete).
+
+use crate::completion::{Completion, Failure, Operation};
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::inbound::{Malformed, write_clipped};
+use crate::link::{Buffer, Link, TransferId, TransferStatus};
+use crate::loopback::copy;
+use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Space, Target, TryAgain, WriteRequest};
+use crate::rendezvous::{Stream, StreamKind, TransferOwner};
+use crate::slab::Key;
+use crate::transmit::{Body, Outgoing};
+use crate::wire::{Head, MessageKind, Status};
+use tidegate_flow::PeerId;
+
+/// Memory that peers may address by a key.
+#[derive(Debug)]
+pub(crate) struct Region<B> {
+    buffer: B,
+    read: bool,
+    write: bool,
+}
+
+/// A remote operation of ours.
+#[derive(Debug)]
+pub(crate) struct RemoteOperation<B> {
+    pub(crate) to: Target,
+    operation: Operation,
+    context: Context,
+    report: bool,
+    length: usize,
+    /// Where what comes back goes: a read's data, an atomic's result.
+    destination: Option<B>,
+    /// Parts that are not answered yet.
+    parts: usize,
+    /// The first bad answer.
+    status: Status,
+    /// Completion data to send to the target afterwards.
+    data: Option<u64>,
+}
+
+impl<B> RemoteOperation<B> {
+    pub(crate) fn new(to: Target, operation: Operation, context: Context, report: bool, length: usize) -> Self {
+        // The submitter holds a part of its own while it issues the others.
+        RemoteOperation {
+            to,
+            operation,
+            context,
+            report,
+            length,
+            destination: None,
+            parts: 1,
+            status: Status::Success,
+            data: None,
+        }
+    }
+
+    pub(crate) fn with_destination(mut self, destination: Option<B>) -> Self {
+        self.destination = destination;
+        self
+    }
+
+    pub(crate) fn add_parts(&mut self, parts: usize) {
+        self.parts += parts;
+    }
+
+    pub(crate) fn destination_mut(&mut self) -> Option<&mut B> {
+        self.destination.as_mut()
+    }
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link that
+    /// gives direct access publishes the region itself.)
+    pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
+        let (read, write) = (access.contains(&Access::Read), access.contains(&Access::Write));
+        self.regions.insert(key, Region { buffer, read, write });
+    }
+
+    /// Ends that. Reads of the region that are under way are answered with an error.
+    pub fn deregister(&mut self, key: u64) {
+        self.regions.remove(&key);
+        for stream in std::mem::take(&mut self.streams) {
+            match stream.kind {
+                StreamKind::ReadData { operation, region, .. } if region == key => {
+                    self.reply(stream.to, operation, Status::Denied, 0, Body::None);
+                }
+                _ => self.streams.push_back(stream),
+            }
+        }
+    }
+
+    /// The part of a region that an access names, if it is allowed.
+    pub(crate) fn find_region(&self, key: u64, offset: u64, length: usize, access: Access) -> Option<L::Buffer> {
+        let region = self.regions.get(&key)?;
+        let allowed = match access {
+            Access::Read => region.read,
+            Access::Write => region.write,
+        };
+        let offset = usize::try_from(offset).ok()?;
+        let end = offset.checked_add(length)?;
+        (allowed && end <= region.buffer.len()).then(|| region.buffer.slice(offset, length))
+    }
+
+    /// RMA write. All places must be on the same target.
+    pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        self.count(Counter::RmaOperations, 1);
+        let Some(&(first, _)) = write.to.first() else { return Ok(()) };
+        let length = write.buffer.len();
+        let mut operation = RemoteOperation::new(first.to, Operation::Write, write.context, write.report, length);
+        operation.data = write.data;
+        let key = self.operations.insert(operation);
+        let mut offset = 0;
+        for &(target, bytes) in &write.to {
+            let bytes = clip(bytes, length - offset);
+            self.write_part(key, target, &write.buffer, offset, bytes, write.inject);
+            offset += bytes;
+        }
+        self.end_part(key, Status::Success);
+        Ok(())
+    }
+
+    fn write_part(
+        &mut self,
+        key: Key,
+        target: RemoteTarget,
+        buffer: &L::Buffer,
+        offset: usize,
+        bytes: usize,
+        inject: bool,
+    ) {
+        let Target::Peer(peer) = target.to else {
+            let found = self.find_region(target.key, target.offset, bytes, Access::Write);
+            let status = if found.is_some() { Status::Success } else { Status::Denied };
+            if let Some(mut region) = found {
+                copy(buffer, offset, &mut region, 0, bytes);
+            }
+            return self.fail_part(key, status);
+        };
+        if let Some(span) = self.direct_span(peer, target, bytes, Access::Write) {
+            let part = buffer.slice(offset, bytes);
+            self.add_parts(key, 1);
+            let transfer = TransferId(self.transfers.insert(TransferOwner::Operation(key)).0);
+            let status = self.link.write_peer(transfer, peer, &[span], &part, 0);
+            return self.end_unless_pending(transfer, status);
+        }
+        if self.fail_if_lost(key, peer) {
+            return;
+        }
+        self.add_parts(key, Self::pieces(bytes).max(1));
+        let kind = StreamKind::Write { operation: key, region: target.key, start: target.offset };
+        let stream = Stream { to: peer, kind, buffer: buffer.slice(offset, bytes), position: 0, end: bytes };
+        match (bytes, inject) {
+            (0, _) => self.send_piece_of(stream),
+            (_, true) => self.send_all_pieces(stream),
+            (_, false) => self.streams.push_back(stream),
+        }
+    }
+
+    /// RMA read. All places must be on the same target.
+    pub fn read(&mut self, read: ReadRequest<L::Buffer>) -> Result<(), TryAgain> {
+        self.check_room()?;
+        self.count(Counter::RmaOperations, 1);
+        let Some(&(first, _)) = read.from.first() else { return Ok(()) };
+        let length = read.buffer.len();
+        let whole = read.buffer.slice(0, length);
+        let operation = RemoteOperation::new(first.to, Operation::Read, read.context, read.report, length);
+        let key = self.operations.insert(operation.with_destination(Some(whole)));
+        let mut buffer = read.buffer;
+        let mut offset = 0;
+        for &(target, bytes) in &read.from {
+            let bytes = clip(bytes, length - offset);
+            self.read_part(key, target, &mut buffer, offset, bytes);
+            offset += bytes;
+        }
+        self.end_part(key, Status::Success);
+        Ok(())
+    }
+
+    fn read_part(&mut self, key: Key, target: RemoteTarget, buffer: &mut L::Buffer, offset: usize, bytes: usize) {
+        let Target::Peer(peer) = target.to else {
+            let found = self.find_region(target.key, target.offset, bytes, Access::Read);
+            let status = if found.is_some() { Status::Success } else { Status::Denied };
+            if let Some(region) = found {
+                copy(&region, 0, buffer, offset, bytes);
+            }
+            return self.fail_part(key, status);
+        };
+        if let Some(span) = self.direct_span(peer, target, bytes, Access::Read) {
+            self.add_parts(key, 1);
+            let transfer = TransferId(self.transfers.insert(TransferOwner::Operation(key)).0);
+            let mut part = buffer.slice(offset, bytes);
+            let status = self.link.read_peer(transfer, peer, &[span], &mut part, 0);
+            return self.end_unless_pending(transfer, status);
+        }
+        if self.fail_if_lost(key, peer) {
+            return;
+        }
+        self.add_parts(key, 1);
+        let head = Head::new(MessageKind::Read).with(target.key).with(target.offset).with(bytes as u64);
+        let head = head.aux(key.0).word(offset as u64);
+        self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+    }
+
+    /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
+    fn direct_span(&mut self, peer: PeerId, target: RemoteTarget, bytes: usize, access: Access) -> Option<crate::Span> {
+        if bytes == 0 || self.peers[peer.0 as usize].lost.is_some() || !self.link.reaches_memory(peer) {
+            return None;
+        }
+        self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
+    }
+
+    fn end_unless_pending(&mut self, transfer: TransferId, status: TransferStatus) {
+        if status != TransferStatus::Pending {
+            self.end_transfer(transfer, status);
+        }
+    }
+
+    /// Fails an operation towards a peer that is gone. Returns whether it did.
+    pub(crate) fn fail_if_lost(&mut self, key: Key, peer: PeerId) -> bool {
+        let lost = self.peers[peer.0 as usize].lost.is_some();
+        if lost && let Some(operation) = self.operations.get_mut(key) {
+            operation.status = Status::Fault;
+        }
+        lost
+    }
+
+    pub(crate) fn add_parts(&mut self, key: Key, parts: usize) {
+        if let Some(operation) = self.operations.get_mut(key) {
+            operation.add_parts(parts);
+        }
+    }
+
+    fn send_piece_of(&mut self, stream: Stream<L::Buffer>) {
+        let StreamKind::Write { operation, region, start } = stream.kind else { return };
+        let head = Head::new(MessageKind::Write).aux(operation.0).with(region).with(start);
+        self.dispatch(stream.to, Outgoing::new(head, Body::None, None), false);
+    }
+
+    fn send_all_pieces(&mut self, mut stream: Stream<L::Buffer>) {
+        while stream.position < stream.end {
+            self.send_piece(&mut stream);
+        }
+    }
+
+    /// Records how a part went, without ending it.
+    pub(crate) fn fail_part(&mut self, key: Key, status: Status) {
+        if let Some(operation) = self.operations.get_mut(key)
+            && operation.status == Status::Success
+        {
+            operation.status = status;
+        }
+    }
+
+    /// A part of an operation is answered; the last one completes it.
+    pub(crate) fn end_part(&mut self, key: Key, status: Status) {
+        self.fail_part(key, status);
+        let Some(operation) = self.operations.get_mut(key) else { return };
+        operation.parts -= 1;
+        if operation.parts == 0 {
+            self.end_operation(key, None);
+        }
+    }
+
+    /// An operation is over, with `lost` because its peer is gone.
+    pub(crate) fn end_operation(&mut self, key: Key, lost: Option<&str>) {
+        let Some(operation) = self.operations.remove(key) else { return };
+        self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Write { operation, .. } if operation == key));
+        let peer_lost = match operation.to {
+            Target::Peer(peer) => self.peers[peer.0 as usize].lost.as_ref().map(|lost| lost.name.clone()),
+            Target::Myself => None,
+        };
+        let result = match (lost.map(str::to_owned).or(peer_lost), operation.status) {
+            (Some(peer), _) if lost.is_some() || operation.status != Status::Success => Err(Failure::PeerLost { peer }),
+            (_, Status::Success) => Ok(()),
+            (_, Status::Denied) => Err(Failure::Denied),
+            (_, Status::Unsupported) => Err(Failure::Unsupported),
+            (_, Status::Fault) => Err(Failure::Fault),
+        };
+        if let (Ok(()), Some(data)) = (&result, operation.data) {
+            self.notify_target(operation.to, operation.length, data);
+        }
+        if operation.report || result.is_err() {
+            let length = if result.is_ok() { operation.length } else { 0 };
+            self.completions.push_back(Completion {
+                context: operation.context,
+                operation: operation.operation,
+                space: Space::Untagged,
+                length,
+                offset: 0,
+                data: None,
+                source: None,
+                released: false,
+                result,
+            });
+        }
+    }
+
+    /// Tells the target of a completed write its completion data.
+    fn notify_target(&mut self, to: Target, length: usize, data: u64) {
+        match to {
+            Target::Myself => self.complete_remote_write(Target::Myself, length, data),
+            Target::Peer(peer) => {
+                let head = Head::new(MessageKind::WriteNotice).word(length as u64).data(Some(data));
+                self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+            }
+        }
+    }
+
+    fn complete_remote_write(&mut self, source: Target, length: usize, data: u64) {
+        self.completions.push_back(Completion {
+            context: Context(0),
+            operation: Operation::RemoteWrite,
+            space: Space::Untagged,
+            length,
+            offset: 0,
+            data: Some(data),
+            source: Some(source),
+            released: false,
+            result: Ok(()),
+        });
+    }
+
+    pub(crate) fn handle_write_notice(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let data = head.data.ok_or(Malformed)?;
+        self.complete_remote_write(Target::Peer(from), head.word as usize, data);
+        Ok(())
+    }
+
+    /// Answers a part of a peer's operation.
+    pub(crate) fn reply(&mut self, to: PeerId, operation: u32, status: Status, offset: u32, body: Body<L::Buffer>) {
+        let word = status as u64 | u64::from(offset) << 32;
+        let head = Head::new(MessageKind::Reply).aux(operation).word(word);
+        self.dispatch(to, Outgoing::new(head, body, None), false);
+    }
+
+    /// A piece of a peer's write.
+    pub(crate) fn handle_write(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
+        let status = match self.find_region(head.field(0), head.field(1), body.len(), Access::Write) {
+            Some(mut region) => {
+                write_clipped(&mut region, 0, body);
+                Status::Success
+            }
+            None => Status::Denied,
+        };
+        self.reply(from, head.aux, status, 0, Body::None);
+        Ok(())
+    }
+
+    /// A peer wants to read.
+    pub(crate) fn handle_read(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let (region, offset) = (head.field(0), head.field(1));
+        let length = usize::try_from(head.field(2)).map_err(|_| Malformed)?;
+        match self.find_region(region, offset, length, Access::Read) {
+            Some(buffer) if length > 0 => {
+                let kind = StreamKind::ReadData { operation: head.aux, region, start: head.word };
+                self.streams.push_back(Stream { to: from, kind, buffer, position: 0, end: length });
+            }
+            Some(_) => self.reply(from, head.aux, Status::Success, 0, Body::None),
+            None => self.reply(from, head.aux, Status::Denied, 0, Body::None),
+        }
+        Ok(())
+    }
+
+    /// The first packet of a read's data: where it goes, if an operation waits for it.
+    pub(crate) fn admit_read_data(
+        &mut self,
+        from: PeerId,
+        key: Key,
+        at: u64,
+        length: usize,
+    ) -> Result<usize, Malformed> {
+        let operation = self.operations.get(key).ok_or(Malformed)?;
+        let ours = operation.to == Target::Peer(from) && operation.operation == Operation::Read;
+        let at = usize::try_from(at).map_err(|_| Malformed)?;
+        let inside = at.checked_add(length).is_some_and(|end| end <= operation.length);
+        if ours && inside { Ok(at) } else { Err(Malformed) }
+    }
+
+    pub(crate) fn place_read_data(&mut self, key: Key, at: usize, part: &[u8]) {
+        if let Some(RemoteOperation { destination: Some(buffer), .. }) = self.operations.get_mut(key) {
+            write_clipped(buffer, at, part);
+        }
+    }
+
+    /// A part of an operation of ours is answered.
+    pub(crate) fn handle_reply(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
+        let key = Key(head.aux);
+        let operation = self.operations.get_mut(key).ok_or(Malformed)?;
+        if operation.to != Target::Peer(from) {
+            return Err(Malformed);
+        }
+        if let (Some(buffer), false) = (&mut operation.destination, body.is_empty()) {
+            write_clipped(buffer, (head.word >> 32) as usize, body);
+        }
+        self.end_part(key, Status::from_word(head.word));
+        Ok(())
+    }
+}
+
+/// As many of `bytes` as the buffer has left.
+fn clip(bytes: u64, left: usize) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX).min(left)
+}

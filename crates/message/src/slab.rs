@@ -1,0 +1,230 @@
+//! Storage with stable names: [`Slab`] for what a peer may name by number, [`Ordered`] for lists that are searched in
+//! order and lose elements anywhere.
+
+/// The name of a slab's element: an index and how often its place was used before, so a stale or invented name finds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key(pub(crate) u32);
+
+const INDEX_BITS: u32 = 22;
+const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+
+impl Key {
+    fn new(index: usize, generation: u32) -> Key {
+        Key(index as u32 | generation << INDEX_BITS)
+    }
+    fn index(self) -> usize {
+        (self.0 & INDEX_MASK) as usize
+    }
+    fn generation(self) -> u32 {
+        self.0 >> INDEX_BITS
+    }
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+/// Elements by [`Key`]. Never holds more than 2²² of them.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    places: Vec<Place<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Slab { places: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Whether one more element fits.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.places.len() <= INDEX_MASK as usize
+    }
+
+    /// Panics if the slab is full: ask [`has_room`](Self::has_room).
+    pub(crate) fn insert(&mut self, value: T) -> Key {
+        let index = match self.free.pop() {
+            Some(index) => index as usize,
+            None => {
+                assert!(self.has_room(), "slab is full");
+                self.places.push(Place { generation: 0, value: None });
+                self.places.len() - 1
+            }
+        };
+        let place = &mut self.places[index];
+        place.value = Some(value);
+        Key::new(index, place.generation)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        let place = self.places.get_mut(key.index())?;
+        if place.generation == key.generation() { place.value.as_mut() } else { None }
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
+        let place = self.places.get(key.index())?;
+        if place.generation == key.generation() { place.value.as_ref() } else { None }
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
+        let place = self.places.get_mut(key.index())?;
+        if place.generation != key.generation() {
+            return None;
+        }
+        let value = place.value.take()?;
+        place.generation = (place.generation + 1) & (u32::MAX >> INDEX_BITS);
+        self.free.push(key.index() as u32);
+        Some(value)
+    }
+
+    /// The keys of all elements for which `wanted` holds.
+    pub(crate) fn keys_where(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<Key> {
+        let of_place = |(index, place): (usize, &Place<T>)| {
+            let value = place.value.as_ref()?;
+            wanted(value).then(|| Key::new(index, place.generation))
+        };
+        self.places.iter().enumerate().filter_map(of_place).collect()
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Node<T> {
+    previous: u32,
+    next: u32,
+    value: Option<T>,
+}
+
+/// A list in order of arrival, with constant-time removal of what a search found and no allocation once it has grown.
+#[derive(Debug)]
+pub(crate) struct Ordered<T> {
+    nodes: Vec<Node<T>>,
+    free: Vec<u32>,
+    first: u32,
+    last: u32,
+}
+
+/// Where an element of an [`Ordered`] is, as long as it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position(u32);
+
+impl<T> Ordered<T> {
+    pub(crate) fn new() -> Self {
+        Ordered { nodes: Vec::new(), free: Vec::new(), first: NONE, last: NONE }
+    }
+
+    pub(crate) fn push_back(&mut self, value: T) -> Position {
+        let node = Node { previous: self.last, next: NONE, value: Some(value) };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.nodes[index as usize] = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        };
+        match self.last {
+            NONE => self.first = index,
+            last => self.nodes[last as usize].next = index,
+        }
+        self.last = index;
+        Position(index)
+    }
+
+    pub(crate) fn get_mut(&mut self, at: Position) -> Option<&mut T> {
+        self.nodes.get_mut(at.0 as usize)?.value.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, at: Position) -> Option<T> {
+        let node = self.nodes.get_mut(at.0 as usize)?;
+        let value = node.value.take()?;
+        let (previous, next) = (node.previous, node.next);
+        match previous {
+            NONE => self.first = next,
+            previous => self.nodes[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.last = previous,
+            next => self.nodes[next as usize].previous = previous,
+        }
+        self.free.push(at.0);
+        Some(value)
+    }
+
+    /// The first element, in order of arrival, for which `wanted` holds.
+    #[inline]
+    pub(crate) fn find(&self, mut wanted: impl FnMut(&T) -> bool) -> Option<Position> {
+        let mut index = self.first;
+        while index != NONE {
+            let node = &self.nodes[index as usize];
+            if node.value.as_ref().is_some_and(&mut wanted) {
+                return Some(Position(index));
+            }
+            index = node.next;
+        }
+        None
+    }
+
+    /// Removes all elements for which `wanted` holds, in order.
+    pub(crate) fn remove_where(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut removed = Vec::new();
+        let mut index = self.first;
+        while index != NONE {
+            let node = &self.nodes[index as usize];
+            let next = node.next;
+            if node.value.as_ref().is_some_and(&mut wanted) {
+                removed.extend(self.remove(Position(index)));
+            }
+            index = next;
+        }
+        removed
+    }
+
+    /// Changes every element in place.
+    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
+        self.nodes.iter_mut().filter_map(|node| node.value.as_mut()).for_each(&mut change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_key_finds_nothing() {
+        let mut slab = Slab::new();
+        let first = slab.insert('a');
+        assert_eq!(slab.remove(first), Some('a'));
+        let second = slab.insert('b');
+        assert_eq!(first.index(), second.index());
+        assert_eq!(slab.get(first), None);
+        assert_eq!(slab.remove(first), None);
+        assert_eq!(slab.get(second), Some(&'b'));
+        assert_eq!(slab.get(Key(u32::MAX)), None);
+    }
+
+    #[test]
+    fn an_ordered_list_keeps_order_through_removals_and_reuse() {
+        let mut list = Ordered::new();
+        let at: Vec<_> = (0..5).map(|n| list.push_back(n)).collect();
+        for gone in [2, 0, 4] {
+            assert_eq!(list.remove(at[gone]), Some(gone));
+            assert_eq!(list.remove(at[gone]), None);
+        }
+        list.push_back(7);
+        list.push_back(8);
+        assert_eq!(list.remove_where(|_| true), [1, 3, 7, 8]);
+        assert_eq!(list.find(|_| true), None);
+        list.push_back(9);
+        assert_eq!(list.remove_where(|_| true), [9]);
+    }
+}

@@ -1,0 +1,280 @@
+//! The way out: messages are cut into packets (P §3), each data packet costs a credit, and what cannot leave waits in its
+//! peer's queue, in order.
+
+use crate::completion::{Completion, Failure, Operation};
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::link::{Buffer, Link, WriteError};
+use crate::operation::{Context, Space};
+use crate::wire::{Head, data_packet};
+use tidegate_flow::{Control, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+
+/// Where the body of a message that leaves comes from.
+#[derive(Debug)]
+pub(crate) enum Body<B> {
+    None,
+    /// Bytes of our own.
+    Owned(Box<[u8]>),
+    /// The application's memory.
+    Borrowed(B),
+}
+
+/// What to tell the application when a message has left.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) context: Context,
+    pub(crate) space: Space,
+    pub(crate) length: usize,
+    pub(crate) report: bool,
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing<B> {
+    head: Head,
+    body: Body<B>,
+    /// Bytes of head and body that packets have taken.
+    position: usize,
+    head_bytes: usize,
+    total: usize,
+    notice: Option<Notice>,
+}
+
+impl<B: Buffer> Outgoing<B> {
+    #[inline]
+    pub(crate) fn new(mut head: Head, body: Body<B>, notice: Option<Notice>) -> Self {
+        let length = match &body {
+            Body::None => 0,
+            Body::Owned(bytes) => bytes.len(),
+            Body::Borrowed(buffer) => buffer.len(),
+        };
+        head.length = u32::try_from(length).expect("a message's body is bounded by the eager size");
+        let head_bytes = head.bytes();
+        Outgoing { head, body, position: 0, head_bytes, total: head_bytes + length, notice }
+    }
+
+    #[inline]
+    fn packets_left(&self) -> u32 {
+        (self.total - self.position).div_ceil(PAYLOAD_BYTES) as u32
+    }
+
+    /// The next packet and the bytes of the stream that it takes.
+    #[inline]
+    fn next_packet(&self) -> (Packet, usize) {
+        let mut payload = [0; PAYLOAD_BYTES];
+        let (filled, label) = match self.position {
+            0 => (self.head.write(&mut payload), self.head.label()),
+            _ => (0, 0),
+        };
+        let end = (filled + self.total - self.position.max(self.head_bytes)).min(PAYLOAD_BYTES);
+        let offset = self.position.max(self.head_bytes) - self.head_bytes;
+        match &self.body {
+            Body::None => {}
+            Body::Owned(bytes) => payload[filled..end].copy_from_slice(&bytes[offset..offset + end - filled]),
+            Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
+        }
+        (data_packet(payload, end, label), end)
+    }
+
+    /// Copies what has not left out of the application's memory.
+    fn own(&mut self) {
+        if let Body::Borrowed(buffer) = &self.body {
+            let mut bytes = vec![0; buffer.len()].into_boxed_slice();
+            buffer.read(0, &mut bytes);
+            self.body = Body::Owned(bytes);
+        }
+    }
+
+    pub(crate) fn into_notice(self) -> Option<Notice> {
+        self.notice
+    }
+}
+
+/// How far a message got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// All of it has left.
+    Sent,
+    /// It waits for credits.
+    NoCredits,
+    /// The mailbox is full.
+    Full,
+    /// The peer cannot be reached.
+    Lost(String),
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Sends a message now, or as soon as everything before it has left. `inject`: the body is copied if it has to wait.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool) {
+        let peer = &self.peers[to.0 as usize];
+        if let Some(lost) = &peer.lost {
+            let name = lost.name.clone();
+            return self.fail_notice(message.into_notice(), &name);
+        }
+        let step = if peer.queue.is_empty() { self.transmit(to, &mut message) } else { Step::NoCredits };
+        match step {
+            Step::Sent => self.report_sent(message.into_notice()),
+            Step::Lost(name) => {
+                self.fail_notice(message.into_notice(), &name);
+                self.lose_peer(to, &name, false);
+            }
+            Step::NoCredits | Step::Full => self.hold(to, message, inject, step == Step::Full),
+        }
+    }
+
+    /// Queues a message that cannot leave.
+    #[cold]
+    fn hold(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool, full: bool) {
+        if inject {
+            message.own();
+        }
+        let now = self.link.now();
+        let peer = &mut self.peers[to.0 as usize];
+        peer.stalled_since.get_or_insert(now);
+        peer.queue.push_back(message);
+        self.queued += 1;
+        if full {
+            self.note_full(to);
+        }
+        self.count(Counter::SendsDelayed, 1);
+    }
+
+    /// Remembers to try `to` again with every progress call: no credit packet will tell when its mailbox has room.
+    fn note_full(&mut self, to: PeerId) {
+        self.count(Counter::MailboxFull, 1);
+        let peer = &mut self.peers[to.0 as usize];
+        if !std::mem::replace(&mut peer.full, true) {
+            self.full.push(to);
+        }
+    }
+
+    /// Writes as many packets of a message as there are credits for.
+    #[inline]
+    fn transmit(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>) -> Step {
+        let mut credits = self.flow.take(to, message.packets_left());
+        let mut written = 0;
+        let step = loop {
+            if message.position == message.total {
+                break Step::Sent;
+            }
+            if credits.count() == 0 {
+                break Step::NoCredits;
+            }
+            let (mut packet, bytes) = message.next_packet();
+            self.flow.piggyback(to, &mut packet);
+            match self.link.write(to, &packet) {
+                Ok(()) => {
+                    credits.spend();
+                    written += 1;
+                    message.position += bytes;
+                    if let Some(riding) = packet.piggyback() {
+                        self.count(Counter::CreditsPiggybacked, u64::from(riding));
+                    }
+                }
+                Err(WriteError::Full) => break Step::Full,
+                Err(WriteError::Unreachable(name)) => break Step::Lost(name),
+            }
+        };
+        self.flow.give_back(to, credits);
+        self.count(Counter::PacketsSent, written);
+        self.flush_control();
+        step
+    }
+
+    /// Sends what waits for `to`, as far as it goes.
+    pub(crate) fn resume(&mut self, to: PeerId) {
+        while let Some(mut message) = self.peers[to.0 as usize].queue.pop_front() {
+            self.queued -= 1;
+            let step = self.transmit(to, &mut message);
+            match step {
+                Step::Sent => self.report_sent(message.into_notice()),
+                Step::NoCredits | Step::Full => {
+                    self.peers[to.0 as usize].queue.push_front(message);
+                    self.queued += 1;
+                    if step == Step::Full {
+                        self.note_full(to);
+                    }
+                    return;
+                }
+                Step::Lost(name) => {
+                    self.fail_notice(message.into_notice(), &name);
+                    return self.lose_peer(to, &name, false);
+                }
+            }
+        }
+        let now = self.link.now();
+        if let Some(since) = self.peers[to.0 as usize].stalled_since.take() {
+            self.count(Counter::DelayNanoseconds, now.saturating_sub(since));
+        }
+    }
+
+    /// Tries the peers again whose mailbox was full.
+    pub(crate) fn retry_full(&mut self) {
+        for control in std::mem::take(&mut self.held_control) {
+            self.write_control(control);
+        }
+        for to in std::mem::take(&mut self.full) {
+            self.peers[to.0 as usize].full = false;
+            self.resume(to);
+        }
+    }
+
+    /// Writes the control packets that flow control wants sent.
+    #[inline]
+    pub(crate) fn flush_control(&mut self) {
+        while let Some(control) = self.flow.poll_control() {
+            self.write_control(control);
+        }
+    }
+
+    fn write_control(&mut self, control: Control) {
+        let counter = match control.packet.header.kind() {
+            PacketKind::ReturnRequest => Counter::ReturnRequests,
+            PacketKind::ReturnResponse => Counter::ReturnResponses,
+            PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
+        };
+        match self.link.write(control.to, &control.packet) {
+            Ok(()) => {
+                self.count(counter, 1);
+                self.count(Counter::PacketsSent, 1);
+            }
+            Err(WriteError::Full) => {
+                self.count(Counter::MailboxFull, 1);
+                self.held_control.push(control);
+            }
+            // The peer's departure, which the link reports, ends everything between us: nothing is owed.
+            Err(WriteError::Unreachable(_)) => {}
+        }
+    }
+
+    #[inline]
+    fn report_sent(&mut self, notice: Option<Notice>) {
+        if let Some(notice) = notice
+            && notice.report
+        {
+            self.completions.push_back(sent(notice, Ok(())));
+        }
+    }
+
+    pub(crate) fn fail_notice(&mut self, notice: Option<Notice>, peer: &str) {
+        if let Some(notice) = notice {
+            self.completions.push_back(sent(notice, Err(Failure::PeerLost { peer: peer.to_owned() })));
+        }
+    }
+}
+
+/// The completion of a send.
+pub(crate) fn sent(notice: Notice, result: Result<(), Failure>) -> Completion {
+    Completion {
+        context: notice.context,
+        operation: Operation::Send,
+        space: notice.space,
+        length: notice.length,
+        offset: 0,
+        data: None,
+        source: None,
+        released: false,
+        result,
+    }
+}
