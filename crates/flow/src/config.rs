@@ -1,5 +1,14 @@
 //! Configuration of flow control and what follows from it (P eq. 2).
 
+use std::fmt;
+use std::str::FromStr;
+
+/// Most peers an endpoint may have: a packet names its sender in 20 bits.
+pub const PEERS_MAX: u32 = (1 << 20) - 1;
+
+/// Most slots a mailbox may have (64 GiB): counters of slots, credits and packets then never overflow.
+pub const MAILBOX_SLOTS_MAX: u32 = 1 << 30;
+
 /// A scheme by its short name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemeName {
@@ -11,16 +20,57 @@ pub enum SchemeName {
     Dynamic,
 }
 
+impl SchemeName {
+    /// Every scheme, the simplest first.
+    pub const ALL: [SchemeName; 3] = [SchemeName::None, SchemeName::Static, SchemeName::Dynamic];
+
+    /// The short name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SchemeName::None => "none",
+            SchemeName::Static => "static",
+            SchemeName::Dynamic => "dynamic",
+        }
+    }
+}
+
+impl fmt::Display for SchemeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SchemeName {
+    type Err = UnknownScheme;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScheme> {
+        Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or_else(|| UnknownScheme(name.to_owned()))
+    }
+}
+
+/// A name that no scheme has. `Display` says which there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownScheme(pub String);
+
+impl fmt::Display for UnknownScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = SchemeName::ALL.iter().map(|scheme| scheme.name()).collect();
+        write!(f, "FI_TIDEGATE_SCHEME={} is not a scheme: choose one of {}", self.0, names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownScheme {}
+
 /// What the user chooses. Every process of a job must choose alike, `peers` excepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The scheme.
     pub scheme: SchemeName,
-    /// Peers that may send to this endpoint, itself excluded.
+    /// Peers that may send to this endpoint, itself excluded. 0 is a job of one process.
     pub peers: u32,
     /// Mailbox slots per peer, credit slots included.
     pub slots_per_peer: u32,
-    /// Of those, slots reserved for credit packets.
+    /// Of those, slots reserved for credit packets. Without meaning under `none`.
     pub credit_slots: u32,
     /// Whether credits ride on data packets (P §5.4).
     pub piggyback: bool,
@@ -35,17 +85,119 @@ pub struct Regions {
     pub data: u32,
     /// Slots of the credit region, over all peers.
     pub credit: u32,
-    /// One peer's share of the data region.
+    /// One peer's share of the data region, rounded down.
     pub quota: u32,
 }
 
 /// A refused configuration. `Display` names the parameter to change and what it may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfigError {}
+pub enum ConfigError {
+    /// More peers than a packet header can name.
+    TooManyPeers {
+        /// `Config::peers`.
+        peers: u32,
+    },
+    /// No slot for credit packets: credits could never come back.
+    NoCreditSlots,
+    /// Fewer slots per peer than the scheme needs (P eq. 2).
+    TooFewSlots {
+        /// `Config::slots_per_peer`.
+        slots_per_peer: u32,
+        /// `Config::credit_slots`; 0 under `none`.
+        credit_slots: u32,
+        /// The smallest legal number of slots per peer.
+        least: u64,
+    },
+    /// More slots than [`MAILBOX_SLOTS_MAX`].
+    MailboxTooLarge {
+        /// `Config::slots_per_peer`.
+        slots_per_peer: u32,
+        /// `Config::peers`.
+        peers: u32,
+        /// The largest legal number of slots per peer with so many peers.
+        most: u32,
+    },
+    /// A data region, given by itself, that is smaller than the credit region (P eq. 2).
+    DataRegionTooSmall {
+        /// Slots of the data region.
+        data: u32,
+        /// Slots of the credit region, the least that is legal.
+        credit: u32,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            ConfigError::TooManyPeers { peers } => {
+                write!(f, "FI_TIDEGATE_PEERS={peers} is too many: at most {PEERS_MAX} peers are allowed")
+            }
+            ConfigError::NoCreditSlots => write!(
+                f,
+                "FI_TIDEGATE_CREDIT_SLOTS=0 is too few: at least 1 slot per peer is needed, or credits could not come back"
+            ),
+            ConfigError::TooFewSlots { slots_per_peer, credit_slots: 0, least } => {
+                write!(f, "FI_TIDEGATE_SLOTS={slots_per_peer} is too few: at least {least} per peer is needed")
+            }
+            ConfigError::TooFewSlots { slots_per_peer, credit_slots, least } => write!(
+                f,
+                "FI_TIDEGATE_SLOTS={slots_per_peer} is too few: with FI_TIDEGATE_CREDIT_SLOTS={credit_slots} at least {least} \
+                 per peer are needed, so that there are as many slots for data as for credits"
+            ),
+            ConfigError::MailboxTooLarge { slots_per_peer, peers, most } => write!(
+                f,
+                "FI_TIDEGATE_SLOTS={slots_per_peer} is too many: with {peers} peers (FI_TIDEGATE_PEERS) at most {most} per \
+                 peer are allowed"
+            ),
+            ConfigError::DataRegionTooSmall { data, credit } => {
+                write!(f, "a data region of {data} slots is too small: the credit region alone has {credit}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
 
 impl Config {
     /// The regions, or why the configuration is refused (P eq. 2).
+    ///
+    /// Under the schemes with credits `data region ≥ credit region ≥ 1 slot per peer` must hold; `none` has no credit
+    /// region and gives every slot to data, so that schemes compare at equal memory.
     pub fn regions(&self) -> Result<Regions, ConfigError> {
-        todo!()
+        let &Config { scheme, peers, slots_per_peer, credit_slots, .. } = self;
+        if peers > PEERS_MAX {
+            return Err(ConfigError::TooManyPeers { peers });
+        }
+        let credit_slots = if scheme == SchemeName::None { 0 } else { credit_slots };
+        if scheme != SchemeName::None && credit_slots == 0 {
+            return Err(ConfigError::NoCreditSlots);
+        }
+        let least = (2 * u64::from(credit_slots)).max(1);
+        if u64::from(slots_per_peer) < least {
+            return Err(ConfigError::TooFewSlots { slots_per_peer, credit_slots, least });
+        }
+        let most = MAILBOX_SLOTS_MAX / peers.max(1);
+        if slots_per_peer > most {
+            return Err(ConfigError::MailboxTooLarge { slots_per_peer, peers, most });
+        }
+        let quota = slots_per_peer - credit_slots;
+        Ok(Regions { mailbox: slots_per_peer * peers, data: quota * peers, credit: credit_slots * peers, quota })
+    }
+
+    /// The regions when the data region has `data` slots in all instead of `slots_per_peer − credit_slots` per peer:
+    /// peers that are reached through another path use no slots, and their share goes to the others (P §7.2), which
+    /// rarely divides evenly.
+    pub fn regions_with_data(&self, data: u32) -> Result<Regions, ConfigError> {
+        let even = self.regions()?;
+        let mailbox = u64::from(even.credit) + u64::from(data);
+        if data < even.credit {
+            return Err(ConfigError::DataRegionTooSmall { data, credit: even.credit });
+        }
+        if mailbox > u64::from(MAILBOX_SLOTS_MAX) {
+            let most = MAILBOX_SLOTS_MAX / self.peers.max(1);
+            return Err(ConfigError::MailboxTooLarge { slots_per_peer: self.slots_per_peer, peers: self.peers, most });
+        }
+        let quota = data.checked_div(self.peers).unwrap_or(even.quota);
+        Ok(Regions { mailbox: mailbox as u32, data, credit: even.credit, quota })
     }
 }

@@ -21,7 +21,7 @@ impl Credits {
     /// Spends one on a packet that was written.
     #[inline]
     pub fn spend(&mut self) {
-        debug_assert!(self.0 > 0);
+        debug_assert!(self.0 > 0, "a packet was written that no credit covers");
         self.0 -= 1;
     }
 
@@ -29,5 +29,36 @@ impl Credits {
     #[inline]
     pub(crate) fn into_count(self) -> u32 {
         self.0
+    }
+}
+
+/// The credits a sender holds at one receiver: the only place where [`Credits`] come from and where they end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CreditCounter(u32);
+
+impl CreditCounter {
+    /// A counter that starts with `count` credits.
+    pub(crate) fn new(count: u32) -> Self {
+        CreditCounter(count)
+    }
+
+    /// Credits held now.
+    #[inline]
+    pub(crate) fn count(&self) -> u32 {
+        self.0
+    }
+
+    /// Takes up to `wanted` credits out.
+    #[inline]
+    pub(crate) fn take(&mut self, wanted: u32) -> Credits {
+        let taken = wanted.min(self.0);
+        self.0 -= taken;
+        Credits::new(taken)
+    }
+
+    /// Adds credits that came back, unused from the application or new from the receiver.
+    #[inline]
+    pub(crate) fn merge(&mut self, credits: Credits) {
+        self.0 += credits.into_count();
     }
 }

@@ -1,16 +1,41 @@
 //! Decisions of flow control: who may send how many packets to whom.
 //!
-//! This crate does no I/O. Packets that arrived come in as arguments, control packets to send go out as return values.
+//! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived come in as arguments, control
+//! packets to send go out as return values.
+//!
+//! [`FlowControl`] is the whole interface. Behind it, one file or folder per scheme:
+//!
+//! * `scheme/none.rs`: no flow control;
+//! * `scheme/static_credits.rs`: every sender owns an equal share of the mailbox (P §5);
+//! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism.
+//!
+//! Beside them, what they share: [`packet`] (what a slot holds), `config` (the user's choice and P eq. 2), `threshold` (P eq. 1
+//! and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written), `violation`
+//! (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers). P is Prades, Silla, Duato:
+//! the paper on end-to-end flow control in the EXTOLL network.
+
+#![forbid(unsafe_code)]
 
 pub mod packet;
 
 mod config;
+mod control_queue;
 mod credit;
+mod inspect;
 mod scheme;
+mod threshold;
+mod violation;
 
-pub use config::{Config, ConfigError, Regions, SchemeName};
+pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName, UnknownScheme};
 pub use credit::Credits;
+pub use inspect::{Activity, Inspection, PeerInspection};
 pub use packet::{Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind};
+pub use threshold::slots_without_stall;
+pub use violation::Violation;
+
+use scheme::dynamic::Dynamic;
+use scheme::none;
+use scheme::static_credits::Static;
 
 /// A peer, as an index into this endpoint's table of peers: `0..Config::peers`. A peer both receives from us and sends to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,43 +56,80 @@ pub struct Control {
 ///
 /// Order of calls:
 /// * to send data: [`take`](Self::take) credits, write that many packets, [`give_back`](Self::give_back) the rest; as each
-///   data packet with room leaves, offer it to [`piggyback`](Self::piggyback);
+///   data packet with room leaves, offer it to [`piggyback`](Self::piggyback), and don't discard it afterwards;
 /// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
 /// * after either, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control packets always
 ///   fit into the peer's mailbox.
-#[derive(Debug, Clone)]
+///
+/// Nothing is allocated after construction. A [`PeerId`] that is not in `0..Config::peers` panics, except in
+/// [`handle_retrieved`](Self::handle_retrieved), where it comes out of a packet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FlowControl {
-    _private: (),
+    scheme: Scheme,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Scheme {
+    None,
+    Static(Static),
+    Dynamic(Dynamic),
 }
 
 impl FlowControl {
     /// The initial state of an endpoint. Errors name the parameter to change (P eq. 2).
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        let _ = config;
-        todo!()
+        Ok(Self::with_regions(config, config.regions()?))
+    }
+
+    /// The initial state of an endpoint whose data region has `data` slots in all, whatever `config.slots_per_peer` makes of
+    /// it: see [`Config::regions_with_data`].
+    pub fn with_data_region(config: &Config, data: u32) -> Result<Self, ConfigError> {
+        Ok(Self::with_regions(config, config.regions_with_data(data)?))
+    }
+
+    fn with_regions(config: &Config, regions: Regions) -> Self {
+        let &Config { scheme, peers, credit_slots, piggyback, .. } = config;
+        let scheme = match scheme {
+            SchemeName::None => Scheme::None,
+            SchemeName::Static => Scheme::Static(Static::new(peers, regions, credit_slots, piggyback)),
+            SchemeName::Dynamic => Scheme::Dynamic(Dynamic::new(peers, regions, credit_slots, piggyback)),
+        };
+        FlowControl { scheme }
     }
 
     /// Takes up to `wanted` credits for data packets to `to`. Empty when the sender has to wait, also while a control
     /// packet to `to` waits for a credit (control goes before data).
     #[inline]
     pub fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
-        let _ = (to, wanted);
-        todo!()
+        match &mut self.scheme {
+            Scheme::None => none::take(wanted),
+            Scheme::Static(scheme) => scheme.take(to, wanted),
+            Scheme::Dynamic(scheme) => scheme.take(to, wanted),
+        }
     }
 
-    /// Returns credits that were taken and not used (the link could not take the packet).
+    /// Returns credits that were taken and not used (the link could not take the packet). Credits of a peer that is
+    /// [`reset`](Self::reset) must come back before that.
     #[inline]
     pub fn give_back(&mut self, to: PeerId, credits: Credits) {
-        let _ = (to, credits);
-        todo!()
+        match &mut self.scheme {
+            Scheme::None => {
+                credits.into_count();
+            }
+            Scheme::Static(scheme) => scheme.give_back(to, credits),
+            Scheme::Dynamic(scheme) => scheme.give_back(to, credits),
+        }
     }
 
     /// A data packet is about to leave for `to`: lets credits ride on it if the scheme piggybacks, there are any to return,
-    /// and it has room.
+    /// and it has room. From then on the packet must reach `to`: the credits are on it and nowhere else.
     #[inline]
     pub fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
-        let _ = (to, packet);
-        todo!()
+        match &mut self.scheme {
+            Scheme::None => {}
+            Scheme::Static(scheme) => scheme.piggyback(to, packet),
+            Scheme::Dynamic(scheme) => scheme.piggyback(to, packet),
+        }
     }
 
     /// A packet from `from` was taken out of the mailbox. Reads header, credits and piggyback; the payload is the caller's.
@@ -75,40 +137,59 @@ impl FlowControl {
     /// packet (more credits than the data region has) is an error and changes nothing.
     #[inline]
     pub fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
-        let _ = (from, packet);
-        todo!()
+        match &mut self.scheme {
+            Scheme::None => none::handle_retrieved(packet),
+            Scheme::Static(scheme) => scheme.handle_retrieved(from, packet),
+            Scheme::Dynamic(scheme) => scheme.handle_retrieved(from, packet),
+        }
     }
 
     /// The next control packet to write, if any.
     #[inline]
     pub fn poll_control(&mut self) -> Option<Control> {
-        todo!()
+        match &mut self.scheme {
+            Scheme::None => None,
+            Scheme::Static(scheme) => scheme.poll_control(),
+            Scheme::Dynamic(scheme) => scheme.poll_control(),
+        }
     }
 
     /// Forgets everything about a peer that died or left, after its last packet was retrieved: both roles return to
     /// the initial state, for another process to take the place.
     pub fn reset(&mut self, peer: PeerId) {
-        let _ = peer;
-        todo!()
+        match &mut self.scheme {
+            Scheme::None => {}
+            Scheme::Static(scheme) => scheme.reset(peer),
+            Scheme::Dynamic(scheme) => scheme.reset(peer),
+        }
     }
 
     /// Credits this endpoint holds towards `to`; `u32::MAX` under `none`.
+    #[inline]
     pub fn credits(&self, to: PeerId) -> u32 {
-        let _ = to;
-        todo!()
+        match &self.scheme {
+            Scheme::None => u32::MAX,
+            Scheme::Static(scheme) => scheme.credits(to),
+            Scheme::Dynamic(scheme) => scheme.credits(to),
+        }
     }
 
     /// Bytes of book-keeping this value occupies, heap included.
     pub fn bookkeeping_bytes(&self) -> usize {
-        todo!()
+        size_of::<Self>()
+            + match &self.scheme {
+                Scheme::None => 0,
+                Scheme::Static(scheme) => scheme.heap_bytes(),
+                Scheme::Dynamic(scheme) => scheme.heap_bytes(),
+            }
     }
-}
 
-/// A peer broke the protocol: its packet is impossible in any state. The endpoint treats such a peer as failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Violation {
-    /// More credits came back than the peer's data region has.
-    TooManyCredits,
-    /// A return response without a request, or a data packet that no credit covered.
-    Unexpected,
+    /// A copy of the state, for displays and checkers of invariants. Allocates.
+    pub fn inspect(&self) -> Inspection {
+        match &self.scheme {
+            Scheme::None => Inspection::new(SchemeName::None),
+            Scheme::Static(scheme) => scheme.inspect(),
+            Scheme::Dynamic(scheme) => scheme.inspect(),
+        }
+    }
 }

@@ -1,0 +1,55 @@
+//! Activity control (P §6.5.2): what happens when a packet is retrieved, and when the current threshold is reached by that
+//! ("the regular way"). Rules C1 and C2.
+
+use super::Dynamic;
+use crate::threshold::threshold;
+
+impl Dynamic {
+    /// A packet of `from` that cost a credit was retrieved: its slot is free again. `from` has a credit to account for it.
+    #[inline]
+    pub(super) fn retrieve(&mut self, from: usize) {
+        let sender = &mut self.receivers[from];
+        self.slots.take_back(sender, 1);
+        if sender.blocked {
+            return self.retrieve_blocked(from);
+        }
+        sender.retrieved += 1;
+        if sender.retrieved >= sender.head {
+            self.cross(from);
+        }
+    }
+
+    /// The threshold is reached the regular way: grants credits in a credit packet.
+    ///
+    /// C2: the head is subtracted and not all of `retrieved` forgotten, and the next head may be reached as well. (Only what
+    /// the piggyback way left over can reach two at once.) A second crossing may find that all that is left is reserved for
+    /// others; then the sender has its static slots at least, and its next packet crosses.
+    #[inline(never)]
+    fn cross(&mut self, from: usize) {
+        while self.receivers[from].retrieved >= self.receivers[from].head {
+            let grantable = self.slots.grantable(&self.receivers[from]);
+            if grantable == 0 {
+                break;
+            }
+            let computed = self.reach_threshold(from);
+            // C1: what is queued is what is granted, not what was computed.
+            let granted = computed.min(grantable);
+            let sender = &mut self.receivers[from];
+            sender.retrieved -= sender.head;
+            // The paper's regular way: what rode before is not considered (P §6.6.2).
+            sender.piggybacked = 0;
+            self.thresholds.advance(from, sender, granted);
+            self.slots.lend(sender, granted);
+            self.control.return_credits(from, granted);
+        }
+    }
+
+    /// Every `credit_slots + 1` crossings the sender has used all it was given: a monitoring point. Then, in any case, the new
+    /// threshold follows from the intended quota (P eq. 1).
+    pub(super) fn reach_threshold(&mut self, from: usize) -> u32 {
+        if self.receivers[from].crossings == self.credit_slots {
+            self.handle_monitoring_point(from);
+        }
+        threshold(self.receivers[from].intended_quota, self.credit_slots)
+    }
+}

@@ -1,0 +1,154 @@
+//! The four activity lists (P §6.2): every sender is in exactly one, the most recently moved first.
+//!
+//! Linked through one entry per sender, so that nothing is allocated or searched. The lists for high, medium and low shift
+//! by renaming: which list plays which part is looked up in `parts`.
+
+use crate::PeerId;
+use crate::inspect::Activity;
+use std::hash::{Hash, Hasher};
+
+/// No sender: the end of a list.
+const END: u32 = u32::MAX;
+
+/// A sender's place: its neighbours and its list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    before: u32,
+    after: u32,
+    list: u8,
+}
+
+/// The two ends of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    first: u32,
+    last: u32,
+}
+
+/// See the module. Equal when the lists hold the same senders in the same order, whichever list plays which part.
+#[derive(Clone, Debug)]
+pub(super) struct ActivityLists {
+    places: Box<[Place]>,
+    ends: [Ends; 4],
+    /// The list that plays high, medium, low, null.
+    parts: [u8; 4],
+}
+
+impl ActivityLists {
+    /// Everybody in low, in rank order (P §6.3).
+    pub(super) fn new(peers: u32) -> Self {
+        let place = Place { before: END, after: END, list: 0 };
+        let empty = Ends { first: END, last: END };
+        let mut lists = ActivityLists {
+            places: vec![place; peers as usize].into(),
+            ends: [empty.clone(), empty.clone(), empty.clone(), empty],
+            parts: [0, 1, 2, 3],
+        };
+        (0..peers as usize).for_each(|peer| lists.link_last(peer, Activity::Low));
+        lists
+    }
+
+    /// The list that `peer` is in.
+    pub(super) fn activity(&self, peer: usize) -> Activity {
+        let list = self.places[peer].list;
+        let part = self.parts.iter().position(|&playing| playing == list).unwrap_or(0);
+        Activity::ALL[part]
+    }
+
+    /// Whether nobody is in the list.
+    pub(super) fn is_empty(&self, activity: Activity) -> bool {
+        self.last(activity).is_none()
+    }
+
+    /// The sender that has been in the list for longest.
+    pub(super) fn last(&self, activity: Activity) -> Option<usize> {
+        let last = self.ends[self.list(activity)].last;
+        (last != END).then_some(last as usize)
+    }
+
+    /// Moves `peer` to the front of a list.
+    pub(super) fn move_to_front(&mut self, peer: usize, activity: Activity) {
+        self.unlink(peer);
+        let list = self.list(activity);
+        let after = std::mem::replace(&mut self.ends[list].first, peer as u32);
+        self.places[peer] = Place { before: END, after, list: list as u8 };
+        match after {
+            END => self.ends[list].last = peer as u32,
+            after => self.places[after as usize].before = peer as u32,
+        }
+    }
+
+    /// Moves `peer` to the back of a list.
+    pub(super) fn move_to_back(&mut self, peer: usize, activity: Activity) {
+        self.unlink(peer);
+        self.link_last(peer, activity);
+    }
+
+    /// High becomes medium, medium becomes low, and low, which must be empty, the new high (P §6.5.2).
+    pub(super) fn shift(&mut self) {
+        debug_assert!(self.is_empty(Activity::Low));
+        self.parts[..3].rotate_right(1);
+    }
+
+    fn list(&self, activity: Activity) -> usize {
+        usize::from(self.parts[activity as usize])
+    }
+
+    fn link_last(&mut self, peer: usize, activity: Activity) {
+        let list = self.list(activity);
+        let before = std::mem::replace(&mut self.ends[list].last, peer as u32);
+        self.places[peer] = Place { before, after: END, list: list as u8 };
+        match before {
+            END => self.ends[list].first = peer as u32,
+            before => self.places[before as usize].after = peer as u32,
+        }
+    }
+
+    fn unlink(&mut self, peer: usize) {
+        let Place { before, after, list } = self.places[peer];
+        match before {
+            END => self.ends[usize::from(list)].first = after,
+            before => self.places[before as usize].after = after,
+        }
+        match after {
+            END => self.ends[usize::from(list)].last = before,
+            after => self.places[after as usize].before = before,
+        }
+    }
+
+    /// The members of each list from first to last, found by walking it.
+    pub(super) fn inspect(&self) -> [Vec<PeerId>; 4] {
+        Activity::ALL.map(|activity| {
+            // One more than there are senders: a broken list shows as too long, not as an endless walk.
+            self.members(activity).map(PeerId).take(self.places.len() + 1).collect()
+        })
+    }
+
+    fn members(&self, activity: Activity) -> impl Iterator<Item = u32> {
+        let some = |peer: u32| (peer != END).then_some(peer);
+        let first = some(self.ends[self.list(activity)].first);
+        std::iter::successors(first, move |&peer| some(self.places[peer as usize].after))
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.places)
+    }
+}
+
+impl PartialEq for ActivityLists {
+    fn eq(&self, other: &Self) -> bool {
+        self.places.len() == other.places.len()
+            && Activity::ALL.iter().all(|&activity| self.members(activity).eq(other.members(activity)))
+    }
+}
+
+impl Eq for ActivityLists {}
+
+impl Hash for ActivityLists {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for activity in Activity::ALL {
+            self.members(activity).for_each(|peer| peer.hash(state));
+            END.hash(state);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Compulsory credit return (P §6.1, §6.5.4): the request, the response, and the sender that is *blocked* in between. Rules C4
+//! and C5.
+
+use super::Dynamic;
+use crate::Violation;
+
+impl Dynamic {
+    /// Receiver: asks `victim` to return what it does not use. Once; until it has answered it is blocked.
+    pub(super) fn request_return(&mut self, victim: usize) {
+        if std::mem::replace(&mut self.receivers[victim].blocked, true) {
+            return;
+        }
+        self.receivers[victim].retrieved = 0;
+        self.receivers[victim].piggybacked = 0;
+        self.senders[victim].request_waiting = true;
+        self.wake_control(victim);
+    }
+
+    /// Receiver: a packet of a blocked sender was retrieved.
+    ///
+    /// C4: nothing crosses, so its credits run down; but when it holds nothing at all, and no credit is on the way to it, it
+    /// could not pay for its answer: it gets one. (The paper grants one whenever it has fewer than its static slots, at
+    /// thresholds only: that breaks the bound on credit packets, or strands a sender between thresholds.)
+    #[cold]
+    pub(super) fn retrieve_blocked(&mut self, from: usize) {
+        if self.receivers[from].current_credits == 0 {
+            self.slots.lend(&mut self.receivers[from], 1);
+            self.control.return_credits(from, 1);
+        }
+    }
+
+    /// Sender: our receiver `from` wants credits back; also, as any packet that costs a credit, its slot is free again.
+    pub(super) fn handle_request(&mut self, from: usize) -> Result<(), Violation> {
+        // One request at a time: nobody asks again before it was answered.
+        if std::mem::replace(&mut self.senders[from].response_waiting, true) {
+            return Err(Violation::Unexpected);
+        }
+        self.retrieve(from);
+        self.wake_control(from);
+        Ok(())
+    }
+
+    /// Receiver: the answer, with `returned` credits. Its sender is as at the start.
+    ///
+    /// C5: grants up to `static_slots`, all thresholds one, nothing retrieved. No credit packet is unread by then: those granted
+    /// before the request arrived before it, and one granted under C4 paid for this answer. A sender that had taken credits out
+    /// of its counter when it answered still has more than its static slots; they go into the newest threshold, which keeps the
+    /// sum that C1 demands.
+    pub(super) fn handle_response(&mut self, from: usize, returned: u32) -> Result<(), Violation> {
+        let sender = &mut self.receivers[from];
+        if !sender.blocked || self.senders[from].request_waiting {
+            return Err(Violation::Unexpected);
+        }
+        if returned >= sender.current_credits {
+            return Err(Violation::TooManyCredits);
+        }
+        self.slots.take_back(sender, returned + 1);
+        self.restart(from);
+        let static_slots = self.slots.static_slots();
+        let sender = &mut self.receivers[from];
+        let granted = static_slots.saturating_sub(sender.current_credits);
+        if granted > 0 {
+            self.slots.lend(sender, granted);
+            self.control.return_credits(from, granted);
+        }
+        let extra = sender.current_credits - static_slots;
+        self.thresholds.restart(from, sender, extra);
+        Ok(())
+    }
+
+    /// Receiver: counters of `from` as at the start; credits and thresholds are the caller's.
+    pub(super) fn restart(&mut self, from: usize) {
+        let sender = &mut self.receivers[from];
+        sender.blocked = false;
+        sender.retrieved = 0;
+        sender.piggybacked = 0;
+    }
+}

@@ -1,0 +1,88 @@
+//! The sender's half (P §6.2, §6.5.4): credits, and control packets that cost one and wait for it.
+//!
+//! A return request or response costs a credit like data. Without one it waits behind a flag, ahead of data, the request before
+//! the response. The response's amount is computed as it leaves, so credits that arrive while it waits are returned too.
+
+use super::Dynamic;
+use crate::credit::CreditCounter;
+use crate::{Credits, Packet, PacketKind, PeerId};
+
+/// What the sender knows of one receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SenderSide {
+    credits: CreditCounter,
+    /// Our return request has not left yet.
+    pub(super) request_waiting: bool,
+    /// Our return response has not left yet.
+    pub(super) response_waiting: bool,
+}
+
+impl SenderSide {
+    /// The initial state (P §6.3).
+    pub(super) fn new(static_slots: u32) -> Self {
+        SenderSide { credits: CreditCounter::new(static_slots), request_waiting: false, response_waiting: false }
+    }
+
+    /// Credits held.
+    #[inline]
+    pub(super) fn credits(&self) -> u32 {
+        self.credits.count()
+    }
+
+    /// Whether data has to stand back for a control packet.
+    #[inline]
+    fn is_control_waiting(&self) -> bool {
+        self.request_waiting | self.response_waiting
+    }
+
+    /// The control packet that goes next, its credit paid; none if none waits or no credit is left.
+    pub(super) fn poll_waiting(&mut self, static_slots: u32) -> Option<Packet> {
+        if !self.is_control_waiting() || self.credits() == 0 {
+            return None;
+        }
+        let excess = self.credits().saturating_sub(static_slots);
+        let mut fare = self.credits.take(1);
+        fare.spend();
+        if std::mem::take(&mut self.request_waiting) {
+            return Some(Packet::new(PacketKind::ReturnRequest, 0, 0));
+        }
+        self.response_waiting = false;
+        // With an excess, `static_slots − 1` stay: the fare was one of the static slots.
+        let returned = self.credits.take(excess).into_count();
+        Some(Packet::with_credits(PacketKind::ReturnResponse, returned))
+    }
+}
+
+impl Dynamic {
+    #[inline]
+    pub(crate) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
+        let sender = &mut self.senders[to.0 as usize];
+        sender.credits.take(if sender.is_control_waiting() { 0 } else { wanted })
+    }
+
+    #[inline]
+    pub(crate) fn give_back(&mut self, to: PeerId, credits: Credits) {
+        self.merge_credits(to.0 as usize, credits);
+    }
+
+    /// Adds credits, and wakes a control packet that waited for one.
+    #[inline]
+    pub(super) fn merge_credits(&mut self, peer: usize, credits: Credits) {
+        self.senders[peer].credits.merge(credits);
+        self.wake_control(peer);
+    }
+
+    /// Queues a waiting control packet for the next poll, if a credit for it is there.
+    #[inline]
+    pub(super) fn wake_control(&mut self, peer: usize) {
+        let sender = &self.senders[peer];
+        if sender.is_control_waiting() && sender.credits() > 0 {
+            self.control.enqueue(peer);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn credits(&self, to: PeerId) -> u32 {
+        self.senders[to.0 as usize].credits()
+    }
+}

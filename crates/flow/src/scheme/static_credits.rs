@@ -1,0 +1,135 @@
+//! `static`: every sender owns an equal share of the data region for good (P §5).
+//!
+//! Sending a data packet costs one credit; at zero the sender waits. The receiver counts the packets it retrieves per sender
+//! and, when the count reaches the threshold (P eq. 1), returns it in a credit packet, which costs no credit: `credit_slots`
+//! slots per pair are kept for those. With piggybacking the count also rides on data packets that have room (P §5.4).
+//!
+//! Invariants, per pair of sender and receiver:
+//! * credits held + packets sent and not retrieved + credits travelling + `retrieved` = quota;
+//! * `retrieved` < threshold ≤ quota, so a sender without credits always has some coming;
+//! * at most `credit_slots` credit packets wait at the sender: `credit_slots + 1` times the threshold exceeds the quota, and
+//!   what rides on data only lowers the count.
+
+use crate::control_queue::ControlQueue;
+use crate::credit::{CreditCounter, Credits};
+use crate::inspect::{Inspection, PeerInspection};
+use crate::threshold::threshold;
+use crate::violation::returned_credits;
+use crate::{Control, Packet, PacketKind, PeerId, Regions, SchemeName, Violation};
+
+/// One peer, in both roles.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Peer {
+    /// Credits we hold at the peer.
+    credits: CreditCounter,
+    /// Packets of the peer that we retrieved and have not returned credits for.
+    retrieved: u32,
+}
+
+/// Static credits towards and from all peers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Static {
+    peers: Box<[Peer]>,
+    quota: u32,
+    threshold: u32,
+    piggyback: bool,
+    control: ControlQueue,
+}
+
+impl Static {
+    /// The initial state: every sender owns its quota.
+    pub(crate) fn new(peers: u32, regions: Regions, credit_slots: u32, piggyback: bool) -> Self {
+        Self::with_threshold(peers, regions.quota, threshold(regions.quota, credit_slots), piggyback)
+    }
+
+    /// The scheme with a threshold of the caller's choice.
+    fn with_threshold(peers: u32, quota: u32, threshold: u32, piggyback: bool) -> Self {
+        let peer = Peer { credits: CreditCounter::new(quota), retrieved: 0 };
+        let control = ControlQueue::new(peers as usize);
+        Static { peers: vec![peer; peers as usize].into(), quota, threshold, piggyback, control }
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
+        self.peers[to.0 as usize].credits.take(wanted)
+    }
+
+    #[inline]
+    pub(crate) fn give_back(&mut self, to: PeerId, credits: Credits) {
+        self.peers[to.0 as usize].credits.merge(credits);
+    }
+
+    /// The retrieved count rides, as far as two bytes hold it, and starts again (P §5.4).
+    #[inline]
+    pub(crate) fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
+        let peer = &mut self.peers[to.0 as usize];
+        if self.piggyback && peer.retrieved > 0 && packet.has_room_to_piggyback() {
+            let riding = u16::try_from(peer.retrieved).unwrap_or(u16::MAX);
+            packet.set_piggyback(riding);
+            peer.retrieved -= u32::from(riding);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
+        let peer = self.peers.get_mut(from.0 as usize).ok_or(Violation::UnknownPeer)?;
+        let kind = packet.header.kind();
+        if !matches!(kind, PacketKind::Data | PacketKind::Credit) || (packet.header.has_piggyback() && !self.piggyback)
+        {
+            return Err(Violation::Unexpected);
+        }
+        let gained = returned_credits(packet)?;
+        if gained > self.quota.saturating_sub(peer.credits.count()) {
+            return Err(Violation::TooManyCredits);
+        }
+        peer.credits.merge(Credits::new(gained));
+        if kind == PacketKind::Data {
+            peer.retrieved += 1;
+            if peer.retrieved >= self.threshold {
+                let returned = std::mem::take(&mut peer.retrieved);
+                self.control.return_credits(from.0 as usize, returned);
+            }
+        }
+        Ok(gained)
+    }
+
+    #[inline]
+    pub(crate) fn poll_control(&mut self) -> Option<Control> {
+        loop {
+            let to = self.control.front()?;
+            let credits = self.control.take_credits(to.0 as usize);
+            self.control.pop_front();
+            // A peer that was reset keeps its turn with nothing due.
+            if credits > 0 {
+                return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
+            }
+        }
+    }
+
+    pub(crate) fn reset(&mut self, peer: PeerId) {
+        self.peers[peer.0 as usize] = Peer { credits: CreditCounter::new(self.quota), retrieved: 0 };
+        self.control.forget(peer.0 as usize);
+    }
+
+    #[inline]
+    pub(crate) fn credits(&self, to: PeerId) -> u32 {
+        self.peers[to.0 as usize].credits.count()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.peers) + self.control.heap_bytes()
+    }
+
+    pub(crate) fn inspect(&self) -> Inspection {
+        let peers = self.peers.iter().enumerate().map(|(index, peer)| PeerInspection {
+            credits: peer.credits.count(),
+            credits_due: self.control.credits_due(index),
+            current_credits: self.quota - peer.retrieved,
+            retrieved: peer.retrieved,
+            thresholds: vec![self.threshold],
+            intended_quota: self.quota,
+            ..PeerInspection::default()
+        });
+        Inspection { peers: peers.collect(), ..Inspection::new(SchemeName::Static) }
+    }
+}
