@@ -1,2 +1,7 @@
-//! The `tidegate` command.
-fn main() {}
+//! The `tidegate` command. See the library for everything.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tidegate_cli::main()
+}

@@ -1,0 +1,313 @@
+//! The command line. Help, shell completions and the man page are made from it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+/// `tidegate`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidegate",
+    version,
+    about = "Run MPI programs over Tidegate, and see what flow control did",
+    long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command runs an \
+                  unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says per job and \
+                  per rank what flow control did.",
+    after_help = "Examples:\n  \
+                  tidegate run mpiexec -n 8 ./program\n  \
+                  tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
+                  eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n\n\
+                  See also: tidegate(1), fi_tidegate(7)."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program over Tidegate and report what flow control did
+    ///
+    /// The report goes to standard error, so the program's output stays clean. Signals that end programs are passed on, and
+    /// the exit code is the program's.
+    #[command(after_help = RUN_HELP)]
+    Run(RunArguments),
+    /// Print the settings that `run` would make, as lines for a shell
+    ///
+    /// With a launcher given, the settings are for its MPI; without one, for all MPIs at once, which do not disturb each
+    /// other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
+    #[command(after_help = ENV_HELP)]
+    Env(EnvArguments),
+    /// List the counters of the report with unit and meaning
+    Counters(CountersArguments),
+    /// Print a completion script for a shell
+    Completions(CompletionsArguments),
+}
+
+const RUN_HELP: &str = "\
+Exit code: the program's; 128+N when signal N ended it; 2 wrong usage; 125 tidegate itself failed; 126 the program \
+cannot be executed; 127 it was not found.
+
+Examples:
+  tidegate run mpiexec -n 8 ./program
+  tidegate run --scheme static --slots 16 --json run.json mpirun -n 64 ./program
+  tidegate run -- timeout 60 mpiexec -n 2 python script.py
+  tidegate run ./program                   (a single process, or a script that calls mpiexec)
+
+`tidegate counters` explains the columns of the report.";
+
+const ENV_HELP: &str = "\
+Examples:
+  eval \"$(tidegate env)\"
+  eval \"$(tidegate env --scheme dynamic --slots 32 -- /opt/mpich/bin/mpiexec)\"";
+
+/// Arguments of `tidegate run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub tuning: Tuning,
+
+    /// Write the report as JSON to FILE too (schema in tidegate(1))
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Report")]
+    pub json: Option<PathBuf>,
+
+    /// Which ranks get a line of their own
+    #[arg(long, value_enum, default_value_t = Ranks::Auto, help_heading = "Report")]
+    pub ranks: Ranks,
+
+    /// Print no report; warnings and errors are still printed
+    #[arg(long, short, help_heading = "Report")]
+    pub quiet: bool,
+
+    /// The program with its arguments, usually an MPI launcher
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `tidegate env`.
+#[derive(Debug, Args)]
+pub struct EnvArguments {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub tuning: Tuning,
+
+    /// Print one JSON object instead of lines for a shell
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print above each setting why it is made
+    #[arg(long, conflicts_with = "json")]
+    pub explain: bool,
+
+    /// The launcher that will be called, to set only what its MPI needs
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `tidegate counters`.
+#[derive(Debug, Args)]
+pub struct CountersArguments {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `tidegate completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// What both `run` and `env` take. What is not given stays as the environment says, else at the provider's default.
+#[derive(Debug, Default, Args)]
+pub struct Tuning {
+    /// Flow control [default: dynamic]
+    #[arg(long, value_enum, help_heading = "Flow control")]
+    pub scheme: Option<Scheme>,
+
+    /// Mailbox slots of 64 bytes per peer, credit slots included [default: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
+    pub slots: Option<u32>,
+
+    /// Slots per peer reserved for credit packets [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
+    pub credit_slots: Option<u32>,
+
+    /// Whether credits ride on data packets [default: on]
+    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true, help_heading = "Flow control")]
+    pub piggyback: Option<Switch>,
+
+    /// Largest message sent through the mailbox, in bytes; k, M and G mean 1024, 1024² and 1024³ [default: 2k]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Flow control")]
+    pub eager_size: Option<Size>,
+
+    /// Peers that may connect to one process [default: job size + 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
+    pub peers: Option<u32>,
+
+    /// How long messages travel [default: auto]
+    #[arg(long, value_enum, help_heading = "Flow control")]
+    pub bulk: Option<Bulk>,
+
+    /// The MPI to set up
+    #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
+    pub mpi: MpiChoice,
+
+    /// Folder that holds libtidegate-fi.so [default: found near this command]
+    #[arg(long, value_name = "DIR", env = "TIDEGATE_PROVIDER_DIR", hide_env_values = true, value_hint = ValueHint::DirPath,
+          help_heading = "Environment")]
+    pub provider_dir: Option<PathBuf>,
+}
+
+/// A flow control scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scheme {
+    /// Back-pressure of the mailbox alone
+    None,
+    /// Each peer owns a fixed share of the slots
+    Static,
+    /// Slots move to the peers that use them
+    Dynamic,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// How the bytes of long messages travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Bulk {
+    /// direct where the system allows it, else mailbox
+    Auto,
+    /// The receiver reads the sender's memory
+    Direct,
+    /// In pieces through the mailbox
+    Mailbox,
+}
+
+/// An MPI, or the wish to have it recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MpiChoice {
+    /// Recognise it from the launcher
+    #[default]
+    Auto,
+    /// MPICH and what derives from it
+    Mpich,
+    /// Open MPI 4.1 or later
+    Openmpi,
+    /// Intel MPI
+    Impi,
+}
+
+/// Which ranks the report shows one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ranks {
+    /// all up to 16 processes, else top
+    Auto,
+    /// Every rank
+    All,
+    /// Ranks that hold a maximum
+    Top,
+    /// No rank
+    None,
+}
+
+/// A size as the provider accepts it: digits and perhaps k, M or G.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size(pub String);
+
+fn parse_size(text: &str) -> Result<Size, String> {
+    let digits = text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']).unwrap_or(text);
+    match digits.parse::<u32>() {
+        Ok(_) => Ok(Size(text.to_owned())),
+        Err(_) => Err("a size is a whole number of bytes, with k, M or G after it if wanted, such as 2k".to_owned()),
+    }
+}
+
+impl Tuning {
+    /// The provider's parameters that the options ask for, in the order of the help.
+    pub fn parameters(&self) -> Vec<(&'static str, String)> {
+        let word = |value: clap::builder::PossibleValue| value.get_name().to_owned();
+        let mut parameters = Vec::new();
+        let mut set = |name, value: Option<String>| parameters.extend(value.map(|value| (name, value)));
+        set("FI_TIDEGATE_SCHEME", self.scheme.and_then(|v| v.to_possible_value()).map(word));
+        set("FI_TIDEGATE_SLOTS", self.slots.map(|v| v.to_string()));
+        set("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.map(|v| v.to_string()));
+        set("FI_TIDEGATE_PIGGYBACK", self.piggyback.and_then(|v| v.to_possible_value()).map(word));
+        set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.as_ref().map(|v| v.0.clone()));
+        set("FI_TIDEGATE_PEERS", self.peers.map(|v| v.to_string()));
+        set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
+        parameters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn run(words: &[&str]) -> Result<RunArguments, clap::Error> {
+        Cli::try_parse_from([&["tidegate", "run"], words].concat()).map(|cli| match cli.command {
+            Command::Run(arguments) => arguments,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_becomes_its_parameter() {
+        let words =
+            "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --peers 9 --bulk mailbox x";
+        let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
+        let lines: Vec<_> =
+            arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            lines.join("\n"),
+            "FI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\nFI_TIDEGATE_CREDIT_SLOTS=1\nFI_TIDEGATE_PIGGYBACK=off\n\
+             FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox"
+        );
+    }
+
+    #[test]
+    fn options_not_given_set_nothing() {
+        assert_eq!(run(&["x"]).unwrap().tuning.parameters(), []);
+    }
+
+    #[test]
+    fn options_after_the_program_belong_to_the_program() {
+        for words in [&["mpiexec", "--quiet", "-n", "2"][..], &["--", "mpiexec", "--quiet", "-n", "2"]] {
+            let arguments = run(words).unwrap();
+            assert!(!arguments.quiet);
+            assert_eq!(arguments.command, ["mpiexec", "--quiet", "-n", "2"]);
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_usage_errors_that_name_what_is_allowed() {
+        for (words, names) in [
+            (&["--scheme", "fast", "x"][..], "dynamic"),
+            (&["--slots", "0", "x"], "--slots"),
+            (&["--eager-size", "2q", "x"], "such as 2k"),
+            (&["--piggyback", "maybe", "x"], "--piggyback"),
+            (&[], "<COMMAND>"),
+        ] {
+            let error = run(words).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains(names), "{error}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The program: started, sent the signals that we get, waited for.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::process::{Pid, kill_process};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Origin};
+
+use crate::failure::Failure;
+
+/// Signals that are meant for the program.
+const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// Runs `command` to its end. Signals sent to this process go to the program; those that a terminal sends, it gets by
+/// itself, as a member of the same process group, and must not get twice: launchers take a second Ctrl-C for impatience.
+/// Signals that were ignored when this process started stay ignored, here and there (`nohup`).
+pub fn run(command: &mut Command) -> Result<ExitStatus, Failure> {
+    let ignored = ignored_signals();
+    let caught = FORWARDED.iter().filter(|signal| ignored & (1 << (*signal - 1)) == 0).chain(&[SIGCHLD]);
+    let mut signals = SignalsInfo::<WithOrigin>::new(caught)
+        .map_err(|error| Failure::own(format!("cannot catch signals: {error}")))?;
+    let mut child = command.spawn().map_err(|error| Failure::start(command.get_program(), &error))?;
+    loop {
+        let ended = child.try_wait().map_err(|error| Failure::own(format!("cannot wait for the program: {error}")))?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        // The child has not been waited for, so its number cannot belong to another process.
+        for origin in signals.wait() {
+            if is_for_the_program(&origin) {
+                forward(&child, origin.signal);
+            }
+        }
+    }
+}
+
+fn is_for_the_program(origin: &Origin) -> bool {
+    origin.signal != SIGCHLD && origin.cause != Cause::Kernel
+}
+
+fn forward(child: &Child, signal: i32) {
+    let signal = rustix::process::Signal::from_named_raw(signal);
+    // It fails when the program has just ended, which is then noticed.
+    let _ = signal.map(|signal| kill_process(Pid::from_child(child), signal));
+}
+
+/// The signals that this process ignores, one bit each from bit 0 for signal 1.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// The exit code that tells how the program ended: its own, or 128 + the signal.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    // An exit code has eight bits, so this loses nothing.
+    (code & 0xff) as u8
+}

@@ -1,0 +1,158 @@
+//! The private folder in which the endpoints of one run leave their counter pages.
+//!
+//! It is in memory where possible, readable for its owner only, and removed when the value is dropped. A run that was killed
+//! cannot remove its folder, so each run first removes those of its own user that nobody uses any more: the run that made
+//! the folder held a lock on it, and each page is named after its process.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
+
+use crate::failure::Failure;
+
+const PREFIX: &str = "tidegate-run-";
+/// A folder younger than this may not have its lock yet.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// The folder of one run.
+pub struct StatsFolder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl StatsFolder {
+    /// Makes the folder in the first place that takes it: `XDG_RUNTIME_DIR`, `/dev/shm`, `TMPDIR` or `/tmp`.
+    pub fn create() -> Result<Self, Failure> {
+        Self::create_in(&places(|name| env::var_os(name)))
+    }
+
+    fn create_in(places: &[PathBuf]) -> Result<Self, Failure> {
+        let mut refusals = String::new();
+        for place in places {
+            sweep(place, SETTLED);
+            match Self::try_in(place) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => refusals += &format!("\n  {}: {error}", place.display()),
+            }
+        }
+        Err(Failure::own(format!(
+            "no place for the folder of counter pages; set TMPDIR to a folder that can be written:{refusals}"
+        )))
+    }
+
+    fn try_in(place: &Path) -> io::Result<Self> {
+        let folder =
+            tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
+        let lock = File::open(folder.path())?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(StatsFolder { folder, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn places(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let runtime = absolute("XDG_RUNTIME_DIR");
+    let temporary = absolute("TMPDIR").unwrap_or_else(|| "/tmp".into());
+    runtime.into_iter().chain(["/dev/shm".into(), temporary]).collect()
+}
+
+/// Removes what killed runs of this user left in `place`. What cannot be read or removed is left alone.
+fn sweep(place: &Path, settled: Duration) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && is_abandoned(&entry.path(), settled) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path, settled: Duration) -> bool {
+    let Ok(metadata) = folder.symlink_metadata() else { return false };
+    let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
+    if !metadata.is_dir()
+        || metadata.uid() != rustix::process::geteuid().as_raw()
+        || age.is_none_or(|age| age < settled)
+    {
+        return false;
+    }
+    let Ok(lock) = File::open(folder) else { return false };
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return false;
+    }
+    let Ok(pages) = fs::read_dir(folder) else { return false };
+    !pages.flatten().any(|page| process_of(&page.file_name()).is_some_and(|pid| Path::new("/proc").join(pid).exists()))
+}
+
+/// The process that a page is named after: `<pid>-<n>.counters`.
+fn process_of(page: &OsStr) -> Option<String> {
+    let (pid, _) = page.to_str()?.split_once('-')?;
+    Some(pid.to_owned()).filter(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_private_and_goes_with_its_value() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = StatsFolder::create_in(&["/nowhere".into(), place.path().into()]).unwrap();
+        let path = folder.path().to_owned();
+        assert!(path.starts_with(place.path()));
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700);
+        fs::write(path.join("1-0.counters"), "").unwrap();
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn without_any_place_the_failure_names_all_that_were_tried() {
+        let failure = StatsFolder::create_in(&["/nowhere".into(), "/proc".into()]).err().unwrap().to_string();
+        assert!(failure.contains("TMPDIR") && failure.contains("/nowhere") && failure.contains("/proc"), "{failure}");
+    }
+
+    #[test]
+    fn memory_is_preferred_to_disk() {
+        let variable = |name: &str| {
+            [("XDG_RUNTIME_DIR", "/run/user/7"), ("TMPDIR", "/scratch")]
+                .iter()
+                .find(|v| v.0 == name)
+                .map(|v| v.1.into())
+        };
+        assert_eq!(places(variable), ["/run/user/7", "/dev/shm", "/scratch"].map(PathBuf::from));
+        assert_eq!(places(|_| None), ["/dev/shm", "/tmp"].map(PathBuf::from));
+        assert_eq!(places(|_| Some("relative".into())), ["/dev/shm", "/tmp"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn folders_of_killed_runs_are_swept_and_no_others() {
+        let place = tempfile::tempdir().unwrap();
+        let make = |name: &str, page: &str| {
+            let folder = place.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join(page), "").unwrap();
+            folder
+        };
+        // No process has a number as large as this one.
+        let dead = make("tidegate-run-dead", "4294967295-0.counters");
+        let orphan = make("tidegate-run-orphan", &format!("{}-0.counters", std::process::id()));
+        let foreign = make("other", "4294967295-0.counters");
+        let living = StatsFolder::create_in(&[place.path().into()]).unwrap();
+        sweep(place.path(), Duration::from_secs(60));
+        assert!(dead.exists(), "too young to be swept");
+        sweep(place.path(), Duration::ZERO);
+        assert_eq!([&dead, &orphan, &foreign, living.path()].map(|folder| folder.exists()), [false, true, true, true]);
+    }
+}

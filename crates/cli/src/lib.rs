@@ -1,0 +1,44 @@
+//! The `tidegate` command: runs MPI programs over Tidegate and shows what flow control did.
+//!
+//! * [`arguments`]: the command line, from which help, completions and `tidegate(1)` are made;
+//! * [`launcher`], [`mpi`]: which word of a command is the launcher, and to which MPI it belongs;
+//! * [`provider`], [`settings`]: where the provider is, and the environment that makes an MPI use it;
+//! * [`folder`], [`child`]: the private folder of counter pages, and the child with its signals and exit code;
+//! * [`report`]: counter pages into a table or JSON;
+//! * [`command`]: one file per command, putting the above together.
+
+pub mod arguments;
+pub mod child;
+pub mod command;
+pub mod failure;
+pub mod folder;
+pub mod launcher;
+pub mod mpi;
+pub mod provider;
+pub mod quote;
+pub mod report;
+pub mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Cli, Command};
+
+/// The whole command: reads the arguments of this process, does what they ask, says what failed.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        Command::Run(arguments) => command::run::run(arguments),
+        Command::Env(arguments) => command::env::env(arguments),
+        Command::Counters(arguments) => command::counters::counters(arguments),
+        Command::Completions(arguments) => command::completions::completions(arguments),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("tidegate: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}

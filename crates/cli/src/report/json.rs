@@ -1,0 +1,175 @@
+//! The report for programs. The schema is documented in tidegate(1); a change that breaks readers raises the number in
+//! [`RUN_SCHEMA`]. Units are in the names.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tidegate_message::Counter;
+
+use crate::mpi::Mpi;
+use crate::report::table::aggregate_name;
+use crate::report::{Job, Process, scheme_name, units};
+use crate::settings::Setting;
+
+/// Name and version of the schema of `tidegate run --json`.
+pub const RUN_SCHEMA: &str = "tidegate-run/1";
+/// Name and version of the schema of `tidegate env --json`.
+pub const ENV_SCHEMA: &str = "tidegate-env/1";
+/// Name and version of the schema of `tidegate counters --json`.
+pub const COUNTERS_SCHEMA: &str = "tidegate-counters/1";
+
+/// What is known of a run besides its counters.
+pub struct RunFacts<'a> {
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// The MPI, if recognised.
+    pub mpi: Option<&'a Mpi>,
+    /// The environment it got.
+    pub settings: &'a [Setting],
+    /// How long it ran.
+    pub wall_time: Duration,
+    /// What it exited with, as a shell sees it.
+    pub exit_code: u8,
+}
+
+/// The report of a run.
+pub fn run(job: &Job, facts: &RunFacts) -> Value {
+    let command: Vec<_> = facts.command.iter().map(|word| word.to_string_lossy()).collect();
+    json!({
+        "schema": RUN_SCHEMA,
+        "tidegate_version": env!("CARGO_PKG_VERSION"),
+        "command": command,
+        "mpi": mpi(facts.mpi),
+        "environment": environment(facts.settings),
+        "wall_time_s": facts.wall_time.as_secs_f64(),
+        "exit_code": facts.exit_code,
+        "job": job_counters(job),
+        "processes": job.processes().iter().map(process).collect::<Vec<_>>(),
+    })
+}
+
+/// The settings for an MPI.
+pub fn env(found: Option<&Mpi>, settings: &[Setting]) -> Value {
+    json!({ "schema": ENV_SCHEMA, "mpi": mpi(found), "environment": environment(settings) })
+}
+
+/// The table of counters.
+pub fn counters() -> Value {
+    let counters: Vec<_> = Counter::ALL
+        .iter()
+        .map(|counter| {
+            json!({
+                "name": counter.name(),
+                "unit": units::name(counter.unit()),
+                "over_ranks": aggregate_name(*counter),
+                "meaning": counter.help(),
+            })
+        })
+        .collect();
+    json!({ "schema": COUNTERS_SCHEMA, "counters": counters })
+}
+
+fn mpi(mpi: Option<&Mpi>) -> Value {
+    mpi.map_or(Value::Null, |mpi| json!({ "name": mpi.kind.id(), "version": mpi.version }))
+}
+
+fn environment(settings: &[Setting]) -> Value {
+    settings
+        .iter()
+        .map(|setting| (setting.name.to_owned(), json!(setting.value.to_string_lossy())))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn job_counters(job: &Job) -> Value {
+    let spreads = Counter::ALL.iter().filter_map(|counter| Some((*counter, job.spread(*counter)?)));
+    let values = spreads.map(|(counter, spread)| {
+        let most = &job.processes()[spread.max_at];
+        let value = json!({
+            "job": spread.job,
+            "min": spread.min,
+            "median": spread.median,
+            "max": spread.max,
+            "max_rank": most.rank,
+            "max_pid": most.pid,
+        });
+        (counter.name().to_owned(), value)
+    });
+    values.collect::<Map<_, _>>().into()
+}
+
+fn process(process: &Process) -> Value {
+    let counters = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), json!(process.get(*counter))));
+    let setup = &process.setup;
+    json!({
+        "rank": process.rank,
+        "pid": process.pid,
+        "job_size": process.job_size,
+        "program": process.program,
+        "endpoints": process.endpoints,
+        "scheme": scheme_name(setup.scheme),
+        "slots_per_peer": setup.slots_per_peer,
+        "credit_slots": setup.credit_slots,
+        "piggyback": setup.piggyback,
+        "peers": setup.peers,
+        "bulk": setup.bulk,
+        "counters": counters.collect::<Map<_, _>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mpi::MpiKind;
+    use crate::report::tests::{job, process};
+
+    #[test]
+    fn a_run_reads_back_as_documented() {
+        let job = job(vec![process(0, &[(Counter::PacketsSent, 3)]), process(1, &[(Counter::PacketsSent, u64::MAX)])]);
+        let settings = [Setting { name: "FI_PROVIDER", value: "tidegate".into(), why: "" }];
+        let mpi = Mpi { kind: MpiKind::Mpich, version: Some("5.0.2".into()), device: None };
+        let facts = RunFacts {
+            command: &["mpiexec".into(), "x".into()],
+            mpi: Some(&mpi),
+            settings: &settings,
+            wall_time: Duration::from_millis(1500),
+            exit_code: 137,
+        };
+        let value: Value = serde_json::from_str(&run(&job, &facts).to_string()).unwrap();
+        assert_eq!(value["schema"], "tidegate-run/1");
+        assert_eq!(value["command"], json!(["mpiexec", "x"]));
+        assert_eq!(value["mpi"], json!({ "name": "mpich", "version": "5.0.2" }));
+        assert_eq!(value["environment"], json!({ "FI_PROVIDER": "tidegate" }));
+        assert_eq!((&value["wall_time_s"], &value["exit_code"]), (&json!(1.5), &json!(137)));
+        let sent = &value["job"]["packets_sent"];
+        assert_eq!(
+            (&sent["min"], &sent["max"], &sent["max_rank"], &sent["max_pid"]),
+            (&json!(3), &json!(u64::MAX), &json!(1), &json!(1001))
+        );
+        let second = &value["processes"][1];
+        assert_eq!(
+            (&second["rank"], &second["scheme"], &second["piggyback"]),
+            (&json!(1), &json!("dynamic"), &json!(true))
+        );
+        for counter in Counter::ALL {
+            assert!(value["job"][counter.name()]["median"].is_u64(), "{}", counter.name());
+            assert!(second["counters"][counter.name()].is_u64(), "{}", counter.name());
+        }
+    }
+
+    #[test]
+    fn a_run_without_endpoints_says_so() {
+        let facts = RunFacts { command: &[], mpi: None, settings: &[], wall_time: Duration::ZERO, exit_code: 0 };
+        let value = run(&job(Vec::new()), &facts);
+        assert_eq!((&value["mpi"], &value["job"], &value["processes"]), (&Value::Null, &json!({}), &json!([])));
+    }
+
+    #[test]
+    fn names_of_counters_carry_their_units() {
+        for counter in Counter::ALL {
+            let (name, unit) = (counter.name(), units::name(counter.unit()));
+            assert!(unit == "count" || name.contains(unit), "{name} is in {unit}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Counter pages into a report.
+//!
+//! * [`table`]: for people;
+//! * [`json`]: for programs;
+//! * [`absence`]: what to say when no endpoint left a page;
+//! * [`units`]: numbers as people read them.
+
+pub mod absence;
+pub mod json;
+pub mod table;
+pub mod units;
+
+use tidegate_flow::SchemeName;
+use tidegate_link::EndpointStats;
+use tidegate_message::{Aggregate, Counter};
+
+/// How an endpoint was set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Flow control.
+    pub scheme: SchemeName,
+    /// Mailbox slots per peer, credit slots included.
+    pub slots_per_peer: u32,
+    /// Of those, for credit packets.
+    pub credit_slots: u32,
+    /// Whether credits ride on data packets.
+    pub piggyback: bool,
+    /// Peers that may connect.
+    pub peers: u32,
+    /// How bulk data travels.
+    pub bulk: String,
+}
+
+/// What one process did, over all its endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its rank, if known.
+    pub rank: Option<u32>,
+    /// Its number.
+    pub pid: u32,
+    /// Ranks of its job, if known.
+    pub job_size: Option<u32>,
+    /// Name of its program.
+    pub program: String,
+    /// How many endpoints it had.
+    pub endpoints: u32,
+    /// How the first of them was set up.
+    pub setup: Setup,
+    values: [u64; Counter::COUNT],
+}
+
+impl Process {
+    fn of(page: &EndpointStats) -> Self {
+        Process {
+            rank: page.rank,
+            pid: page.pid,
+            job_size: page.job_size,
+            program: page.program.clone(),
+            endpoints: 1,
+            setup: Setup {
+                scheme: page.scheme,
+                slots_per_peer: page.slots_per_peer,
+                credit_slots: page.credit_slots,
+                piggyback: page.piggyback,
+                peers: page.peers,
+                bulk: page.bulk.clone(),
+            },
+            values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
+        }
+    }
+
+    fn is_same(&self, other: &Process) -> bool {
+        (self.pid, self.rank) == (other.pid, other.rank)
+    }
+
+    fn merge(&mut self, other: &Process) {
+        self.endpoints += other.endpoints;
+        for counter in Counter::ALL {
+            self.values[*counter as usize] = combine(*counter, [self.get(*counter), other.get(*counter)].into_iter());
+        }
+    }
+
+    /// The value of a counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize]
+    }
+}
+
+/// All processes of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    processes: Vec<Process>,
+}
+
+/// A counter over the processes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Sum or maximum, as the counter says.
+    pub job: u64,
+    /// Least of a process.
+    pub min: u64,
+    /// Median of the processes; of an even number, the mean of the middle two, rounded down.
+    pub median: u64,
+    /// Most of a process.
+    pub max: u64,
+    /// The first process that has it, as an index.
+    pub max_at: usize,
+}
+
+impl Job {
+    /// Puts endpoints of one process together, and processes in order of rank.
+    pub fn new(pages: &[EndpointStats]) -> Self {
+        Job::of(pages.iter().map(Process::of))
+    }
+
+    fn of(parts: impl Iterator<Item = Process>) -> Self {
+        let mut processes: Vec<Process> = Vec::new();
+        for part in parts {
+            match processes.iter_mut().find(|process| process.is_same(&part)) {
+                Some(process) => process.merge(&part),
+                None => processes.push(part),
+            }
+        }
+        processes.sort_by_key(|process| (process.rank.unwrap_or(u32::MAX), process.pid));
+        Job { processes }
+    }
+
+    /// The processes, in order of rank.
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// A counter over all processes; `None` if there is no process.
+    pub fn spread(&self, counter: Counter) -> Option<Spread> {
+        let mut values: Vec<u64> = self.processes.iter().map(|process| process.get(counter)).collect();
+        let max = *values.iter().max()?;
+        let max_at = values.iter().position(|value| *value == max)?;
+        values.sort_unstable();
+        let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+        let median = low + (high - low) / 2;
+        Some(Spread { job: combine(counter, values.iter().copied()), min: values[0], median, max, max_at })
+    }
+}
+
+/// Several endpoints' or processes' values of one counter as one.
+fn combine(counter: Counter, values: impl Iterator<Item = u64>) -> u64 {
+    match counter.aggregate() {
+        Aggregate::Sum => values.fold(0, u64::saturating_add),
+        Aggregate::Max => values.max().unwrap_or(0),
+    }
+}
+
+/// A scheme's short name.
+pub fn scheme_name(scheme: SchemeName) -> &'static str {
+    match scheme {
+        SchemeName::None => "none",
+        SchemeName::Static => "static",
+        SchemeName::Dynamic => "dynamic",
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A process with one endpoint and the given values; the rest is 0.
+    pub fn process(rank: u32, values: &[(Counter, u64)]) -> Process {
+        let mut process = Process {
+            rank: Some(rank),
+            pid: 1000 + rank,
+            job_size: Some(4),
+            program: "a.out".into(),
+            endpoints: 1,
+            setup: Setup {
+                scheme: SchemeName::Dynamic,
+                slots_per_peer: 64,
+                credit_slots: 2,
+                piggyback: true,
+                peers: 20,
+                bulk: "direct".into(),
+            },
+            values: [0; Counter::COUNT],
+        };
+        for (counter, value) in values {
+            process.values[*counter as usize] = *value;
+        }
+        process
+    }
+
+    /// A job of these processes.
+    pub fn job(processes: Vec<Process>) -> Job {
+        Job::of(processes.into_iter())
+    }
+
+    #[test]
+    fn endpoints_of_a_process_become_one_line() {
+        let first = process(0, &[(Counter::PacketsSent, 5), (Counter::MailboxPeak, 7)]);
+        let second = process(0, &[(Counter::PacketsSent, 6), (Counter::MailboxPeak, 3)]);
+        let job = job(vec![first, second]);
+        assert_eq!(job.processes().len(), 1);
+        let only = &job.processes()[0];
+        assert_eq!((only.endpoints, only.get(Counter::PacketsSent), only.get(Counter::MailboxPeak)), (2, 11, 7));
+    }
+
+    #[test]
+    fn equal_ranks_of_two_jobs_stay_apart() {
+        let mut other = process(0, &[]);
+        other.pid = 5;
+        assert_eq!(job(vec![process(0, &[]), other]).processes().len(), 2);
+    }
+
+    #[test]
+    fn processes_come_in_order_of_rank_those_without_last() {
+        let mut unknown = process(0, &[]);
+        unknown.rank = None;
+        let job = job(vec![unknown, process(2, &[]), process(1, &[])]);
+        assert_eq!(job.processes().iter().map(|p| p.rank).collect::<Vec<_>>(), [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn the_spread_of_a_counter_is_right_for_odd_and_even_numbers() {
+        let sent = |values: &[u64]| {
+            let processes =
+                values.iter().enumerate().map(|(rank, v)| process(rank as u32, &[(Counter::PacketsSent, *v)]));
+            job(processes.collect()).spread(Counter::PacketsSent)
+        };
+        assert_eq!(sent(&[]), None);
+        assert_eq!(sent(&[9]), Some(Spread { job: 9, min: 9, median: 9, max: 9, max_at: 0 }));
+        assert_eq!(sent(&[9, 1, 5]), Some(Spread { job: 15, min: 1, median: 5, max: 9, max_at: 0 }));
+        assert_eq!(sent(&[1, 9, 5, 9]), Some(Spread { job: 24, min: 1, median: 7, max: 9, max_at: 1 }));
+    }
+
+    #[test]
+    fn high_water_marks_do_not_add_up() {
+        let peak = |rank, value| process(rank, &[(Counter::MailboxPeak, value)]);
+        assert_eq!(job(vec![peak(0, 4), peak(1, 9), peak(2, 2)]).spread(Counter::MailboxPeak).unwrap().job, 9);
+    }
+}

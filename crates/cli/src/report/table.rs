@@ -1,0 +1,241 @@
+//! The report for people.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use tidegate_message::{Aggregate, Counter, Unit};
+
+use crate::arguments::Ranks;
+use crate::report::units::human;
+use crate::report::{Job, Process, Spread, scheme_name};
+
+/// Above this many processes, `--ranks auto` shows only those that hold a maximum.
+const FEW: usize = 16;
+
+/// Counters that every report shows. The rest shows up when it is not 0.
+const MAIN: [Counter; 12] = [
+    Counter::PacketsSent,
+    Counter::PacketsReceived,
+    Counter::MessagesEager,
+    Counter::MessagesRendezvous,
+    Counter::SendsDelayed,
+    Counter::DelayNanoseconds,
+    Counter::CreditPackets,
+    Counter::CreditsPiggybacked,
+    Counter::MailboxPeak,
+    Counter::UnexpectedPeak,
+    Counter::MailboxBytes,
+    Counter::BookkeepingBytes,
+];
+
+/// The whole report, lines ended by line feeds. `title` is what ran: the MPI, or the program.
+pub fn render(job: &Job, title: &str, wall_time: Duration, ranks: Ranks) -> String {
+    let mut text = heading(job, title, wall_time);
+    text += "\n";
+    push_table(&mut text, job_table(job));
+    let shown = shown(job, ranks);
+    if !shown.is_empty() {
+        text += "\n";
+        push_table(&mut text, rank_table(&shown));
+    }
+    let rest = job.processes().len() - shown.len();
+    if rest > 0 && ranks != Ranks::None {
+        let _ = writeln!(text, "  and {rest} more: --ranks all");
+    }
+    text
+}
+
+fn heading(job: &Job, title: &str, wall_time: Duration) -> String {
+    let processes = job.processes();
+    let distinct = |of: &dyn Fn(&Process) -> String| {
+        let mut values: Vec<String> = Vec::new();
+        for value in processes.iter().map(of) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values.join("|")
+    };
+    let noun = if processes.len() == 1 { "process" } else { "processes" };
+    let time = human(wall_time.as_nanos().try_into().unwrap_or(u64::MAX), Unit::Nanoseconds);
+    format!(
+        "tidegate: {} {noun} of {}, {title}, {time}\n\
+         tidegate: scheme {}, {} slots per peer, {} of them for credit packets, piggyback {}, {} peers, bulk {}\n",
+        processes.len(),
+        distinct(&|p| p.program.clone()),
+        distinct(&|p| scheme_name(p.setup.scheme).into()),
+        distinct(&|p| p.setup.slots_per_peer.to_string()),
+        distinct(&|p| p.setup.credit_slots.to_string()),
+        distinct(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
+        distinct(&|p| p.setup.peers.to_string()),
+        distinct(&|p| p.setup.bulk.clone()),
+    )
+}
+
+/// One row per counter: the job, and how it spreads over the ranks.
+fn job_table(job: &Job) -> Table {
+    let mut table = plain_table();
+    table.set_header(["", "job", "min", "median", "max", "max at"]);
+    for counter in Counter::ALL {
+        let Some(spread) = job.spread(*counter) else { continue };
+        // What is held now is nothing at the end.
+        if *counter == Counter::UnexpectedBytes || (spread.max == 0 && !MAIN.contains(counter)) {
+            continue;
+        }
+        let value = |value| human(value, counter.unit());
+        let at = if spread.min == spread.max { String::new() } else { label(&job.processes()[spread.max_at]) };
+        let Spread { job, min, median, max, .. } = spread;
+        table.add_row([counter.name().to_owned(), value(job), value(min), value(median), value(max), at]);
+    }
+    align(&mut table);
+    table
+}
+
+/// One row per process.
+fn rank_table(processes: &[&Process]) -> Table {
+    let mut table = plain_table();
+    // Times bring their unit along; the headers need not be as wide as the names.
+    let names = MAIN.iter().map(|counter| counter.name().trim_end_matches("_ns").replace('_', "\n"));
+    table.set_header([String::new()].into_iter().chain(names));
+    for process in processes {
+        let values = MAIN.iter().map(|counter| human(process.get(*counter), counter.unit()));
+        table.add_row([label(process)].into_iter().chain(values));
+    }
+    align(&mut table);
+    table
+}
+
+/// The processes that get a row.
+fn shown(job: &Job, ranks: Ranks) -> Vec<&Process> {
+    let processes = job.processes();
+    match ranks {
+        Ranks::None => Vec::new(),
+        Ranks::All => processes.iter().collect(),
+        Ranks::Auto if processes.len() <= FEW => processes.iter().collect(),
+        Ranks::Auto | Ranks::Top => {
+            let spreads = MAIN.iter().filter_map(|counter| job.spread(*counter));
+            let mut tops: Vec<usize> = spreads.filter(|s| s.max > s.min).map(|s| s.max_at).collect();
+            tops.sort_unstable();
+            tops.dedup();
+            tops.into_iter().map(|index| &processes[index]).collect()
+        }
+    }
+}
+
+fn label(process: &Process) -> String {
+    match process.rank {
+        Some(rank) => format!("rank {rank}"),
+        None => format!("pid {}", process.pid),
+    }
+}
+
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+/// The first column to the left, numbers to the right, headers above their numbers.
+fn align(table: &mut Table) {
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(if index == 0 { CellAlignment::Left } else { CellAlignment::Right });
+        column.set_padding((if index == 0 { 2 } else { 1 }, 1));
+    }
+}
+
+fn push_table(text: &mut String, table: Table) {
+    for line in table.lines() {
+        *text += line.trim_end();
+        text.push('\n');
+    }
+}
+
+/// The counters with unit and meaning.
+pub fn counters() -> String {
+    let mut table = plain_table();
+    table.set_header(["counter", "unit", "over ranks", "meaning"]);
+    for counter in Counter::ALL {
+        table.add_row([counter.name(), super::units::name(counter.unit()), aggregate_name(*counter), counter.help()]);
+    }
+    let mut text = String::new();
+    push_table(&mut text, table);
+    text
+}
+
+/// How the values of ranks become the job's.
+pub fn aggregate_name(counter: Counter) -> &'static str {
+    match counter.aggregate() {
+        Aggregate::Sum => "sum",
+        Aggregate::Max => "max",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::{job, process};
+
+    fn four_ranks() -> Job {
+        let ranks = (0..4u64).map(|rank| {
+            process(
+                rank as u32,
+                &[
+                    (Counter::PacketsSent, 1000 * (rank + 1)),
+                    (Counter::PacketsReceived, 2500),
+                    (Counter::MessagesEager, 40 + rank),
+                    (Counter::SendsDelayed, if rank == 2 { 17 } else { 0 }),
+                    (Counter::DelayNanoseconds, if rank == 2 { 3_456_789 } else { 0 }),
+                    (Counter::MailboxPeak, 30 - rank),
+                    (Counter::MailboxBytes, 81_920),
+                ],
+            )
+        });
+        job(ranks.collect())
+    }
+
+    #[test]
+    fn a_report_of_few_ranks() {
+        let text = render(&four_ranks(), "MPICH 5.0.2", Duration::from_millis(1234), Ranks::Auto);
+        let expected = include_str!("../../tests/data/report_four_ranks.txt");
+        assert_eq!(text, expected, "got:\n{text}");
+    }
+
+    #[test]
+    fn a_report_of_many_ranks_shows_those_with_a_maximum() {
+        let mut ranks: Vec<_> = (0..64).map(|rank| process(rank, &[(Counter::PacketsSent, 10)])).collect();
+        ranks[33] = process(33, &[(Counter::PacketsSent, 90)]);
+        ranks[7] = process(7, &[(Counter::PacketsSent, 5), (Counter::SendsDelayed, 3)]);
+        let job = job(ranks);
+        let labels = |ranks| shown(&job, ranks).into_iter().map(label).collect::<Vec<_>>().join(" ");
+        assert_eq!(labels(Ranks::Auto), "rank 7 rank 33");
+        assert_eq!(labels(Ranks::Top), "rank 7 rank 33");
+        assert_eq!(labels(Ranks::None), "");
+        assert_eq!(shown(&job, Ranks::All).len(), 64);
+        assert!(render(&job, "MPI", Duration::ZERO, Ranks::Auto).ends_with("  and 62 more: --ranks all\n"));
+    }
+
+    #[test]
+    fn counters_outside_the_main_ones_show_when_something_happened() {
+        let quiet = render(&job(vec![process(0, &[])]), "MPI", Duration::ZERO, Ranks::None);
+        let loud = render(&job(vec![process(0, &[(Counter::Violations, 1)])]), "MPI", Duration::ZERO, Ranks::None);
+        assert!(!quiet.contains("violations") && quiet.contains("sends_delayed"), "{quiet}");
+        assert!(loud.contains("violations"), "{loud}");
+    }
+
+    #[test]
+    fn setups_that_differ_are_all_named() {
+        let mut other = process(1, &[]);
+        other.setup.slots_per_peer = 16;
+        let text = heading(&job(vec![process(0, &[]), other]), "MPI", Duration::ZERO);
+        assert!(text.contains(", 64|16 slots per peer,"), "{text}");
+    }
+
+    #[test]
+    fn every_counter_is_explained() {
+        let text = counters();
+        for counter in Counter::ALL {
+            assert!(text.contains(counter.name()) && text.contains(counter.help()), "{}", counter.name());
+        }
+    }
+}

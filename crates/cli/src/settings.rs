@@ -1,0 +1,300 @@
+//! The environment that makes an MPI use Tidegate. Names of one MPI mean nothing to the others, so where the MPI is not
+//! known the settings of all of them are made.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::mpi::{Mpi, MpiKind};
+
+/// The provider's name.
+const PROVIDER: &str = "tidegate";
+
+/// One variable to set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: OsString,
+    /// Why it is set, one sentence.
+    pub why: &'static str,
+}
+
+/// What the settings follow from.
+pub struct Plan<'a> {
+    /// The MPI, if known.
+    pub mpi: Option<&'a Mpi>,
+    /// The folder that holds the provider.
+    pub provider_dir: &'a Path,
+    /// The provider's parameters that the user chose.
+    pub parameters: &'a [(&'static str, String)],
+    /// Folders with programs of the MPI, to find its own providers from.
+    pub near: &'a [PathBuf],
+    /// Whether the user is root.
+    pub root: bool,
+    /// The environment as it is now.
+    pub environment: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+impl Plan<'_> {
+    /// The settings, in the order in which a person would look for them.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut settings = vec![
+            setting("FI_PROVIDER", PROVIDER, "libfabric is to offer Tidegate and nothing else."),
+            setting("FI_PROVIDER_PATH", self.provider_path(), "Where libfabric finds the provider."),
+        ];
+        settings
+            .extend(self.parameters.iter().map(|(name, value)| setting(name, value, "Chosen on the command line.")));
+        if (self.environment)("FI_LOG_LEVEL").is_none() {
+            settings.push(setting(
+                "FI_LOG_LEVEL",
+                "warn",
+                "A wrong parameter is explained instead of refused in silence.",
+            ));
+            self.unless_set(&mut settings, "FI_LOG_PROV", PROVIDER, "Warnings of other providers do not matter.");
+        }
+        if self.may_be(MpiKind::Mpich) {
+            mpich(&mut settings);
+        }
+        if self.may_be(MpiKind::OpenMpi) {
+            self.open_mpi(&mut settings);
+        }
+        if self.may_be(MpiKind::IntelMpi) {
+            intel_mpi(&mut settings);
+        }
+        settings
+    }
+
+    fn may_be(&self, kind: MpiKind) -> bool {
+        self.mpi.is_none_or(|mpi| mpi.kind == kind)
+    }
+
+    fn unless_set(&self, settings: &mut Vec<Setting>, name: &'static str, value: &str, why: &'static str) {
+        if (self.environment)(name).is_none() {
+            settings.push(setting(name, value, why));
+        }
+    }
+
+    fn open_mpi(&self, settings: &mut Vec<Setting>) {
+        settings.extend([
+            setting("OMPI_MCA_pml", "cm", "Messages go to a matching transport, not to Open MPI's own shared memory."),
+            setting("OMPI_MCA_mtl", "ofi", "That transport is libfabric."),
+            setting(
+                "OMPI_MCA_mtl_ofi_provider_include",
+                PROVIDER,
+                "Open MPI leaves out providers for shared memory by default.",
+            ),
+        ]);
+        let major = self.mpi.and_then(Mpi::major);
+        let why = "More ranks than cores may run: Tidegate gives the processor away while it waits.";
+        if major.is_none_or(|major| major >= 5) {
+            self.unless_set(settings, "PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", why);
+        }
+        if major.is_none_or(|major| major < 5) {
+            self.unless_set(settings, "OMPI_MCA_rmaps_base_oversubscribe", "1", why);
+        }
+        if self.root {
+            let why = "You are root, in a container most likely, where Open MPI refuses to start otherwise.";
+            self.unless_set(settings, "OMPI_ALLOW_RUN_AS_ROOT", "1", why);
+            self.unless_set(settings, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
+        }
+    }
+
+    /// Tidegate's folder first, then what the user had, then Intel MPI's own providers, which a set variable would hide.
+    /// Only folders that exist: libfabric stops reading at the first that does not.
+    fn provider_path(&self) -> OsString {
+        let had = (self.environment)("FI_PROVIDER_PATH").unwrap_or_default();
+        let had = had.as_bytes();
+        let in_order = had.starts_with(b"@");
+        let mut parts: Vec<OsString> = vec![self.provider_dir.into()];
+        let had = had[usize::from(in_order)..].split(|&byte| byte == b':').map(OsStr::from_bytes);
+        parts.extend(
+            had.filter(|part| part.as_bytes().starts_with(b"+") || Path::new(part).is_dir()).map(OsStr::to_owned),
+        );
+        if self.may_be(MpiKind::IntelMpi) {
+            let root = (self.environment)("I_MPI_ROOT").map(PathBuf::from);
+            parts.extend(intel_providers(root.as_deref(), self.near).map(PathBuf::into_os_string));
+        }
+        let mut path = OsString::from(if in_order { "@" } else { "" });
+        for (index, part) in parts.iter().enumerate() {
+            if !parts[..index].contains(part) {
+                path.push(if index == 0 { "" } else { ":" });
+                path.push(part);
+            }
+        }
+        path
+    }
+}
+
+fn mpich(settings: &mut Vec<Setting>) {
+    settings.extend([
+        setting("MPIR_CVAR_CH4_NETMOD", "ofi", "MPICH is to use libfabric, also where it was built with UCX too."),
+        setting("MPIR_CVAR_NOLOCAL", "1", "Ranks of one host would use MPICH's own shared memory otherwise."),
+    ]);
+}
+
+fn intel_mpi(settings: &mut Vec<Setting>) {
+    settings.extend([
+        setting("I_MPI_FABRICS", "ofi", "Ranks of one host would use Intel MPI's own shared memory otherwise."),
+        setting("I_MPI_OFI_PROVIDER", PROVIDER, "Intel MPI chooses its provider by this variable first."),
+    ]);
+}
+
+fn setting(name: &'static str, value: impl Into<OsString>, why: &'static str) -> Setting {
+    Setting { name, value: value.into(), why }
+}
+
+/// The first folder with Intel MPI's own providers, under its root or beside its programs.
+fn intel_providers(root: Option<&Path>, near: &[PathBuf]) -> Option<PathBuf> {
+    let prefixes = root.into_iter().chain(near.iter().filter_map(|folder| folder.parent()));
+    let folders = prefixes
+        .flat_map(|prefix| ["opt/mpi/libfabric/lib/prov", "libfabric/lib/prov", "lib"].map(|below| prefix.join(below)));
+    // The provider for Mellanox is Intel's alone, so this is not some other library folder.
+    folders.into_iter().find(|folder| folder.join("libmlx-fi.so").exists())
+}
+
+/// The names of `settings` that words of `command` set to something of their own, as in `-genv FI_PROVIDER tcp`,
+/// `--mca pml ob1`, `env FI_PROVIDER=tcp`.
+pub fn overridden(command: &[OsString], settings: &[Setting]) -> Vec<&'static str> {
+    let sets = |name: &str| {
+        command.iter().enumerate().any(|(index, word)| {
+            let before = index.checked_sub(1).map(|index| command[index].to_string_lossy());
+            let before = before.as_deref().unwrap_or_default();
+            let option = before.strip_prefix('-').map_or("", |rest| rest.trim_start_matches('-'));
+            let word = word.to_string_lossy();
+            match option {
+                "genv" | "env" | "x" if word == name => true,
+                "mca" | "gmca" => name.strip_prefix("OMPI_MCA_") == Some(&word),
+                _ => word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')),
+            }
+        })
+    };
+    settings.iter().map(|setting| setting.name).filter(|name| sets(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn mpi(kind: MpiKind, version: &str) -> Mpi {
+        Mpi { kind, version: Some(version.into()), device: None }
+    }
+
+    fn lines(plan: &Plan) -> String {
+        let lines = plan.settings().into_iter().map(|s| format!("{}={}\n", s.name, s.value.display()));
+        lines.collect::<String>()
+    }
+
+    fn plan<'a>(mpi: Option<&'a Mpi>, environment: &'a dyn Fn(&str) -> Option<OsString>) -> Plan<'a> {
+        Plan { mpi, provider_dir: Path::new("/opt/tidegate/lib"), parameters: &[], near: &[], root: false, environment }
+    }
+
+    const COMMON: &str =
+        "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\nFI_LOG_LEVEL=warn\nFI_LOG_PROV=tidegate\n";
+    const MPICH: &str = "MPIR_CVAR_CH4_NETMOD=ofi\nMPIR_CVAR_NOLOCAL=1\n";
+    const OPEN_MPI: &str = "OMPI_MCA_pml=cm\nOMPI_MCA_mtl=ofi\nOMPI_MCA_mtl_ofi_provider_include=tidegate\n";
+    const OVERSUBSCRIBE_5: &str = "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe\n";
+    const OVERSUBSCRIBE_4: &str = "OMPI_MCA_rmaps_base_oversubscribe=1\n";
+    const INTEL: &str = "I_MPI_FABRICS=ofi\nI_MPI_OFI_PROVIDER=tidegate\n";
+
+    fn empty(_: &str) -> Option<OsString> {
+        None
+    }
+
+    #[test]
+    fn each_mpi_gets_its_own_settings() {
+        for (mpi, expected) in [
+            (mpi(MpiKind::Mpich, "5.0.2"), [COMMON, MPICH].concat()),
+            (mpi(MpiKind::OpenMpi, "5.0.11"), [COMMON, OPEN_MPI, OVERSUBSCRIBE_5].concat()),
+            (mpi(MpiKind::OpenMpi, "4.1.4"), [COMMON, OPEN_MPI, OVERSUBSCRIBE_4].concat()),
+            (mpi(MpiKind::IntelMpi, "2021.18"), [COMMON, INTEL].concat()),
+        ] {
+            assert_eq!(lines(&plan(Some(&mpi), &empty)), expected, "{}", mpi.title());
+        }
+    }
+
+    #[test]
+    fn an_unknown_mpi_gets_the_settings_of_all() {
+        let expected = [COMMON, MPICH, OPEN_MPI, OVERSUBSCRIBE_5, OVERSUBSCRIBE_4, INTEL].concat();
+        assert_eq!(lines(&plan(None, &empty)), expected);
+    }
+
+    #[test]
+    fn parameters_of_the_command_line_are_passed_on() {
+        let mpich = mpi(MpiKind::Mpich, "5");
+        let parameters = [("FI_TIDEGATE_SCHEME", "static".to_owned()), ("FI_TIDEGATE_SLOTS", "16".to_owned())];
+        let text = lines(&Plan { parameters: &parameters, ..plan(Some(&mpich), &empty) });
+        assert!(text.contains("\nFI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\n"), "{text}");
+    }
+
+    #[test]
+    fn root_may_use_open_mpi() {
+        let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
+        let text = lines(&Plan { root: true, ..plan(Some(&open_mpi), &empty) });
+        assert!(text.ends_with("OMPI_ALLOW_RUN_AS_ROOT=1\nOMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"), "{text}");
+    }
+
+    #[test]
+    fn what_only_helps_gives_way_to_the_users_own_choice() {
+        let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
+        let mine = [
+            "FI_LOG_LEVEL",
+            "PRTE_MCA_rmaps_default_mapping_policy",
+            "OMPI_ALLOW_RUN_AS_ROOT",
+            "FI_PROVIDER",
+            "OMPI_MCA_pml",
+        ];
+        let environment = |name: &str| mine.contains(&name).then(|| OsString::from("mine"));
+        let text = lines(&Plan { root: true, ..plan(Some(&open_mpi), &environment) });
+        let expected = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
+        assert_eq!(text, [expected, OPEN_MPI, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"].concat());
+    }
+
+    #[test]
+    fn the_provider_path_keeps_what_was_there_and_exists() {
+        let root = tempfile::tempdir().unwrap();
+        let there = root.path().display();
+        for (had, expected) in [
+            (format!("{there}"), format!("/opt/tidegate/lib:{there}")),
+            (format!("/missing:{there}:/opt/tidegate/lib:"), format!("/opt/tidegate/lib:{there}")),
+            (format!("@{there}:+/x/liba-fi.so"), format!("@/opt/tidegate/lib:{there}:+/x/liba-fi.so")),
+            (String::new(), "/opt/tidegate/lib".to_owned()),
+        ] {
+            let environment = |name: &str| (name == "FI_PROVIDER_PATH").then(|| OsString::from(&had));
+            assert_eq!(plan(None, &environment).provider_path(), OsString::from(expected), "had {had}");
+        }
+    }
+
+    #[test]
+    fn intel_mpi_keeps_its_own_providers() {
+        let root = tempfile::tempdir().unwrap();
+        let intel = mpi(MpiKind::IntelMpi, "2021.18");
+        for below in ["lib", "libfabric/lib/prov", "opt/mpi/libfabric/lib/prov"] {
+            let folder = root.path().join(below);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("libmlx-fi.so"), "").unwrap();
+            let expected = OsString::from(format!("/opt/tidegate/lib:{}", folder.display()));
+            let near = [root.path().join("bin")];
+            assert_eq!(Plan { near: &near, ..plan(Some(&intel), &empty) }.provider_path(), expected);
+            let environment = |name: &str| (name == "I_MPI_ROOT").then(|| root.path().into());
+            assert_eq!(plan(Some(&intel), &environment).provider_path(), expected);
+        }
+    }
+
+    #[test]
+    fn overrides_on_the_command_line_are_seen() {
+        let settings = plan(None, &empty).settings();
+        for (command, expected) in [
+            ("mpiexec -n 2 x FI_PROVIDER", &[][..]),
+            ("mpiexec -genv FI_PROVIDER tcp -n 2 x", &["FI_PROVIDER"]),
+            ("env FI_PROVIDER=tcp mpiexec x", &["FI_PROVIDER"]),
+            ("mpirun --mca pml ob1 --mca btl self x", &["OMPI_MCA_pml"]),
+            ("mpirun -x FI_PROVIDER=tcp x", &["FI_PROVIDER"]),
+        ] {
+            let words: Vec<_> = command.split(' ').map(OsString::from).collect();
+            assert_eq!(overridden(&words, &settings), expected, "{command}");
+        }
+    }
+}
