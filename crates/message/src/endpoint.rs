@@ -13,6 +13,7 @@ use crate::operation::{
 use crate::rendezvous::{Fetch, PendingSend, Stream, TransferOwner};
 use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
+use crate::stage::StagePool;
 use crate::transmit::Outgoing;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
@@ -72,6 +73,7 @@ pub struct Endpoint<L: Link> {
     pub(crate) transfers: Slab<TransferOwner>,
     /// Bulk data that leaves through mailboxes, piece by piece.
     pub(crate) streams: VecDeque<Stream<L::Buffer>>,
+    pub(crate) stages: StagePool,
     pub(crate) regions: HashMap<u64, Region<L::Buffer>>,
     pub(crate) completions: VecDeque<Completion>,
     /// Messages in all peers' queues.
@@ -98,6 +100,7 @@ impl<L: Link> Endpoint<L> {
         let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
         let bookkeeping = flow.bookkeeping_bytes() + std::mem::size_of_val(peers.as_slice());
         link.counters().add(Counter::BookkeepingBytes, bookkeeping as u64);
+        let stages = StagePool::new(link.stages());
         Ok(Endpoint {
             link,
             flow,
@@ -111,6 +114,7 @@ impl<L: Link> Endpoint<L> {
             operations: Slab::new(),
             transfers: Slab::new(),
             streams: VecDeque::new(),
+            stages,
             regions: HashMap::new(),
             completions: VecDeque::new(),
             queued: 0,

@@ -180,6 +180,8 @@ impl<L: Link> Endpoint<L> {
             MessageKind::Atomic => self.handle_atomic(from, head, body),
             MessageKind::Reply => self.handle_reply(from, head, body),
             MessageKind::WriteNotice => self.handle_write_notice(from, head),
+            MessageKind::StagedPiece => self.handle_staged_piece(from, head),
+            MessageKind::StageCopied => self.handle_stage_copied(from, head),
             MessageKind::EagerTagged | MessageKind::EagerUntagged => Err(Malformed),
         }
     }

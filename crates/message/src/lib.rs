@@ -23,6 +23,7 @@ mod peek;
 mod rendezvous;
 mod rma;
 mod slab;
+mod stage;
 mod transmit;
 mod wire;
 
@@ -30,7 +31,7 @@ pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_app
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use endpoint::Endpoint;
-pub use link::{Buffer, Departure, Link, Span, TransferId, TransferStatus, WriteError};
+pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive, ReadRequest,
     Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,

@@ -48,6 +48,15 @@ pub enum TransferStatus {
     Failed,
 }
 
+/// How many stages an endpoint has, and their size. None by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stages {
+    /// How many.
+    pub count: usize,
+    /// Bytes of each.
+    pub bytes: usize,
+}
+
 /// Why a packet was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
@@ -104,6 +113,31 @@ pub trait Link {
         from: &Self::Buffer,
         offset: usize,
     ) -> TransferStatus;
+
+    /// The shortest transfer, in bytes, for which reaching into a peer's memory beats a stage.
+    fn direct_from(&self) -> usize {
+        0
+    }
+
+    /// Our stages: pieces of memory that peers can read, for bulk data on its way to them.
+    fn stages(&self) -> Stages {
+        Stages::default()
+    }
+
+    /// Copies `length` bytes of `from`, from `offset` on, into our stage of this number.
+    fn fill_stage(&mut self, _stage: usize, _from: &Self::Buffer, _offset: usize, _length: usize) {}
+
+    /// Copies the first `length` bytes of a peer's stage to `into`, from `offset` on. `false` if the peer has no such stage.
+    fn drain_stage(
+        &mut self,
+        _peer: PeerId,
+        _stage: usize,
+        _into: &mut Self::Buffer,
+        _offset: usize,
+        _length: usize,
+    ) -> bool {
+        false
+    }
 
     /// A bulk transfer that was `Pending` and has ended.
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)>;

@@ -96,6 +96,8 @@ pub(crate) struct Announcement {
     /// The sender's name for it.
     pub(crate) id: u32,
     pub(crate) spans: Vec<Span>,
+    /// The sender's stage in which its first piece lies.
+    pub(crate) stage: Option<usize>,
 }
 
 /// A message that arrived before its receive.

@@ -1,14 +1,16 @@
 //! Rendezvous (P §3): a long message is announced by a small one; the receiver, once it has matched, gets the payload and
 //! says so.
 //!
-//! Two ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes per
-//! progress call, and no slot is used. Elsewhere it asks the sender to stream it (`Fetch`), and the sender cuts it into
-//! `Piece`s that go through the mailbox under flow control; pieces for a peer wait until nothing else does, so they delay
-//! other messages to it by one piece at most. Either way `Finish` tells the sender that its buffer is free, which is also
-//! the receipt that `FI_DELIVERY_COMPLETE` asks for.
+//! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes per
+//! progress call, and no slot is used. Where the link has *stages*, the sender copies a piece into one, the receiver copies it
+//! out, and a packet each way says so; the first piece is staged with the announcement (R §3: the first chunk travels with
+//! it), so a message that fits one stage takes one hop. Elsewhere, or when no stage is free, pieces go through the mailbox
+//! packet by packet. Stages and packets the receiver has to ask for (`Fetch`), and both are under flow control; pieces for a
+//! peer wait until nothing else does, so they delay other messages to it by one piece at most. In the end `Finish` tells the
+//! sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
 //!
-//! Announcement: tag in the head's word; prefix: the sender's name for the send | number of spans << 32, length of the
-//! payload, first span (address, length); further spans in the body.
+//! Announcement: tag in the head's word; prefix: the sender's name for the send | number of spans << 32 | stage of the first
+//! piece + 1 << 48, length of the payload, first span (address, length); further spans in the body.
 
 use crate::completion::Failure;
 use crate::counter::Counter;
@@ -51,7 +53,7 @@ pub(crate) struct Fetch<B> {
     wanted: usize,
     /// Bytes that are in place.
     position: usize,
-    /// Bytes that pieces under way have been admitted for.
+    /// Bytes that are in place or that pieces under way have been admitted for.
     admitted: usize,
 }
 
@@ -84,6 +86,15 @@ pub(crate) enum StreamKind {
     Write { operation: Key, region: u64, start: u64 },
 }
 
+/// What became of a piece that should go through a stage.
+enum Staged {
+    Sent,
+    /// Wait: stages of this very message are on their way back.
+    Busy,
+    /// Do not wait: there are none, or others hold them for who knows how long.
+    Unavailable,
+}
+
 impl<L: Link> Endpoint<L> {
     /// Announces a message.
     pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
@@ -99,6 +110,7 @@ impl<L: Link> Endpoint<L> {
             return self.fail_notice(Some(notice), &name);
         }
         let key = self.sends.insert(PendingSend { peer: to, buffer: send.buffer, notice, streamed: false });
+        let stage = self.stage_first_piece(to, key, length);
         let first = spans.first().copied().unwrap_or(Span { address: 0, length: 0 });
         let (kind, word) = match send.space {
             Space::Tagged { tag, .. } => (MessageKind::AnnounceTagged, tag),
@@ -107,7 +119,7 @@ impl<L: Link> Endpoint<L> {
         let head = Head::new(kind)
             .word(word)
             .data(send.data)
-            .with(u64::from(key.0) | (spans.len() as u64) << 32)
+            .with(u64::from(key.0) | (spans.len() as u64) << 32 | stage << 48)
             .with(length as u64)
             .with(first.address)
             .with(first.length);
@@ -115,6 +127,18 @@ impl<L: Link> Endpoint<L> {
             spans.iter().skip(1).flat_map(|span| [span.address, span.length]).flat_map(u64::to_le_bytes).collect();
         let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
         self.dispatch(to, Outgoing::new(head, body, None), false);
+    }
+
+    /// Copies the first piece of an announced message into a stage, unless the receiver will rather read all of it from
+    /// memory. Returns the stage + 1, or 0.
+    fn stage_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> u64 {
+        let direct = length >= self.link.direct_from() && self.link.reaches_memory(to);
+        if length == 0 || direct || !self.stages.exists() {
+            return 0;
+        }
+        let (Some(stage), Some(send)) = (self.stages.take(to, key), self.sends.get(key)) else { return 0 };
+        self.link.fill_stage(stage, &send.buffer, 0, length.min(self.stages.bytes));
+        stage as u64 + 1
     }
 
     /// A peer announces a message.
@@ -126,7 +150,8 @@ impl<L: Link> Endpoint<L> {
         if !spans.is_empty() && covered != Some(head.field(1)) {
             return Err(Malformed);
         }
-        let announcement = Announcement { peer: from, id: head.field(0) as u32, spans };
+        let stage = usize::try_from(head.field(0) >> 48).ok().and_then(|stage| stage.checked_sub(1));
+        let announcement = Announcement { peer: from, id: head.field(0) as u32, spans, stage };
         let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
         match self.matching(tagged).accept(&envelope) {
             Some(active) => self.start_fetch(active, envelope, announcement, tagged),
@@ -146,17 +171,30 @@ impl<L: Link> Endpoint<L> {
         tagged: bool,
     ) {
         let wanted = envelope.length.min(active.buffer.len());
-        let (peer, id) = (announcement.peer, announcement.id);
-        let direct = !announcement.spans.is_empty() && wanted > 0 && self.link.reaches_memory(peer);
         let fetch = Fetch { active, envelope, tagged, announcement, wanted, position: 0, admitted: 0 };
         let key = self.fetches.insert(fetch);
-        if wanted == 0 {
+        self.take_first_piece(key);
+        let Some(fetch) = self.fetches.get(key) else { return };
+        let (peer, id, position) = (fetch.announcement.peer, fetch.announcement.id, fetch.position);
+        let (left, has_spans) = (fetch.wanted - position, !fetch.announcement.spans.is_empty());
+        if left == 0 {
             self.end_fetch(key, Ok(()));
-        } else if direct {
+        } else if has_spans && left >= self.link.direct_from() && self.link.reaches_memory(peer) {
             self.step_fetch(key);
         } else {
-            let head = Head::new(MessageKind::Fetch).aux(id).word(wanted as u64).with(u64::from(key.0));
+            let head =
+                Head::new(MessageKind::Fetch).aux(id).word(wanted as u64).with(u64::from(key.0)).with(position as u64);
             self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+        }
+    }
+
+    /// Copies the piece that was staged with the announcement.
+    fn take_first_piece(&mut self, key: Key) {
+        let Some(fetch) = self.fetches.get_mut(key) else { return };
+        let (peer, Some(stage)) = (fetch.announcement.peer, fetch.announcement.stage) else { return };
+        let length = fetch.wanted.min(self.stages.bytes);
+        if length > 0 && self.link.drain_stage(peer, stage, &mut fetch.active.buffer, 0, length) {
+            (fetch.position, fetch.admitted) = (length, length);
         }
     }
 
@@ -245,6 +283,7 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let send = self.sends.remove(key).ok_or(Malformed)?;
+        self.stages.free_send(key);
         self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Announced { send, .. } if send == key));
         let result = match Status::from_word(head.word) {
             Status::Success => Ok(()),
@@ -259,6 +298,7 @@ impl<L: Link> Endpoint<L> {
     /// Ends an announced send whose peer is gone.
     pub(crate) fn lose_send(&mut self, key: Key, peer: &str) {
         if let Some(send) = self.sends.remove(key) {
+            self.stages.free_send(key);
             self.fail_notice(Some(send.notice), peer);
         }
     }
@@ -268,13 +308,21 @@ impl<L: Link> Endpoint<L> {
         let key = Key(head.aux);
         let send = self.sends.get_mut(key).filter(|send| send.peer == from && !send.streamed).ok_or(Malformed)?;
         let wanted = usize::try_from(head.word).map_err(|_| Malformed)?;
-        if wanted == 0 || wanted > send.buffer.len() {
+        let position = usize::try_from(head.field(1)).map_err(|_| Malformed)?;
+        if position >= wanted || wanted > send.buffer.len() {
             return Err(Malformed);
         }
         send.streamed = true;
+        if position > 0 {
+            // The receiver has copied the first piece.
+            self.stages.free_send(key);
+        }
+        let send = self.sends.get(key).ok_or(Malformed)?;
         let kind = StreamKind::Announced { send: key, fetch: head.field(0) as u32 };
         let buffer = send.buffer.slice(0, wanted);
-        self.streams.push_back(Stream { to: from, kind, buffer, position: 0, end: wanted });
+        self.streams.push_back(Stream { to: from, kind, buffer, position, end: wanted });
+        // What we can send at once must not wait for the next progress call.
+        self.pump_streams();
         Ok(())
     }
 
@@ -288,8 +336,15 @@ impl<L: Link> Endpoint<L> {
                 if blocked || stream.position == stream.end {
                     break;
                 }
-                self.send_piece(&mut stream);
+                match self.stage_piece(&mut stream) {
+                    Staged::Sent => {}
+                    Staged::Busy => break,
+                    Staged::Unavailable => self.send_piece(&mut stream),
+                }
                 moved = true;
+            }
+            if self.peers[stream.to.0 as usize].lost.is_some() {
+                continue;
             }
             if stream.position < stream.end {
                 self.streams.push_back(stream);
@@ -298,6 +353,51 @@ impl<L: Link> Endpoint<L> {
             }
         }
         moved
+    }
+
+    /// Sends the next piece of an announced message through a stage, if one is free.
+    fn stage_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Staged {
+        let StreamKind::Announced { send, fetch } = stream.kind else { return Staged::Unavailable };
+        let Some(stage) = self.stages.take(stream.to, send) else {
+            return if self.stages.is_used_by(send) { Staged::Busy } else { Staged::Unavailable };
+        };
+        let length = (stream.end - stream.position).min(self.stages.bytes);
+        self.link.fill_stage(stage, &stream.buffer, stream.position, length);
+        let head = Head::new(MessageKind::StagedPiece)
+            .aux(fetch)
+            .word(stream.position as u64)
+            .with(stage as u64 | (length as u64) << 32);
+        stream.position += length;
+        self.dispatch(stream.to, Outgoing::new(head, Body::None, None), false);
+        Staged::Sent
+    }
+
+    /// A piece of a message that we fetch lies in a stage of its sender.
+    pub(crate) fn handle_staged_piece(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let key = Key(head.aux);
+        let (stage, length) = (head.field(0) as u32 as usize, (head.field(0) >> 32) as usize);
+        let at = self.admit_piece(from, key, head.word, length)?;
+        let fetch = self.fetches.get_mut(key).ok_or(Malformed)?;
+        if !self.link.drain_stage(from, stage, &mut fetch.active.buffer, at, length) {
+            self.end_fetch(key, Err(Failure::Fault));
+            return Err(Malformed);
+        }
+        if fetch.admitted < fetch.wanted {
+            // The last piece's stage comes back with `Finish`.
+            let head = Head::new(MessageKind::StageCopied).aux(stage as u32);
+            self.dispatch(from, Outgoing::new(head, Body::None, None), false);
+        }
+        self.finish_piece(key);
+        Ok(())
+    }
+
+    /// A receiver has copied a stage of ours: the next piece may follow.
+    pub(crate) fn handle_stage_copied(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        if !self.stages.give_back(from, head.aux as usize) {
+            return Err(Malformed);
+        }
+        self.pump_streams();
+        Ok(())
     }
 
     pub(crate) fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
@@ -353,7 +453,7 @@ impl<L: Link> Endpoint<L> {
 
 /// The spans of an announcement, if they are as many as it says.
 fn read_spans(head: &Head, body: &[u8]) -> Option<Vec<Span>> {
-    let count = (head.field(0) >> 32) as usize;
+    let count = (head.field(0) >> 32 & 0xffff) as usize;
     if body.len() != count.saturating_sub(1) * SPAN_BYTES {
         return None;
     }

@@ -33,7 +33,8 @@ pub(crate) enum MessageKind {
     AnnounceTagged = 3,
     /// Announcement of an untagged send.
     AnnounceUntagged = 4,
-    /// "Stream me what you announced." aux: the sender's id, word: bytes wanted, prefix: the receiver's id.
+    /// "Stream me what you announced." aux: the sender's id, word: bytes wanted, prefix: the receiver's id,
+    /// bytes it has already.
     Fetch = 5,
     /// The receiver has what was announced. aux: the sender's id, word: [`Status`].
     Finish = 6,
@@ -52,12 +53,17 @@ pub(crate) enum MessageKind {
     Reply = 12,
     /// An RMA write with completion data is complete. word: bytes.
     WriteNotice = 13,
+    /// A part of what a `Fetch` asked for lies in a stage of its sender. aux: the receiver's id, word: offset,
+    /// prefix: stage | bytes << 32.
+    StagedPiece = 14,
+    /// The receiver has copied a stage. aux: the stage.
+    StageCopied = 15,
 }
 
 impl MessageKind {
     fn from_label(label: u16) -> Option<MessageKind> {
         use MessageKind::*;
-        const KINDS: [MessageKind; 13] = [
+        const KINDS: [MessageKind; 15] = [
             EagerTagged,
             EagerUntagged,
             AnnounceTagged,
@@ -71,6 +77,8 @@ impl MessageKind {
             Atomic,
             Reply,
             WriteNotice,
+            StagedPiece,
+            StageCopied,
         ];
         KINDS.get(usize::from(label & 0x1f).checked_sub(1)?).copied()
     }
@@ -158,7 +166,8 @@ impl Head {
     fn prefix_bytes(kind: MessageKind) -> usize {
         match kind {
             MessageKind::AnnounceTagged | MessageKind::AnnounceUntagged => 32,
-            MessageKind::Fetch => 8,
+            MessageKind::Fetch => 16,
+            MessageKind::StagedPiece => 8,
             MessageKind::Write | MessageKind::Atomic => 16,
             MessageKind::Read => 24,
             _ => 0,
@@ -283,7 +292,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_are_refused() {
-        for label in [0, 14, 31] {
+        for label in [0, 16, 31] {
             assert_eq!(Head::parse(label | FIRST, &[0; PAYLOAD_BYTES]), None);
         }
     }
