@@ -136,14 +136,14 @@ pub struct Tuning {
     pub slots: Option<u32>,
 
     /// Slots per peer reserved for credit packets [default: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
+    #[arg(long, value_name = "N", help_heading = "Flow control")]
     pub credit_slots: Option<u32>,
 
     /// Whether credits ride on data packets [default: on]
     #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true, help_heading = "Flow control")]
     pub piggyback: Option<Switch>,
 
-    /// Largest message sent through the mailbox, in bytes; k, M and G mean 1024, 1024² and 1024³ [default: 2k]
+    /// Largest message sent through the mailbox, in bytes; k and M mean 1024 and 1024² [default: 2k]
     #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Flow control")]
     pub eager_size: Option<Size>,
 
@@ -222,15 +222,24 @@ pub enum Ranks {
     None,
 }
 
-/// A size as the provider accepts it: digits and perhaps k, M or G.
+/// A size as the provider accepts it: digits and perhaps k or M.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size(pub String);
 
+/// The longest eager message that the provider takes.
+const EAGER_BYTES_MOST: u64 = 1 << 20;
+
 fn parse_size(text: &str) -> Result<Size, String> {
-    let digits = text.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']).unwrap_or(text);
-    match digits.parse::<u32>() {
-        Ok(_) => Ok(Size(text.to_owned())),
-        Err(_) => Err("a size is a whole number of bytes, with k, M or G after it if wanted, such as 2k".to_owned()),
+    let (digits, unit) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        _ => (text, 1),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+    match bytes {
+        Some(bytes) if bytes <= EAGER_BYTES_MOST => Ok(Size(text.to_owned())),
+        Some(_) => Err("at most 1M is allowed".to_owned()),
+        None => Err("a whole number of bytes is needed, with k or M after it if wanted, such as 2k".to_owned()),
     }
 }
 
@@ -302,6 +311,7 @@ mod tests {
             (&["--scheme", "fast", "x"][..], "dynamic"),
             (&["--slots", "0", "x"], "--slots"),
             (&["--eager-size", "2q", "x"], "such as 2k"),
+            (&["--eager-size", "2M", "x"], "at most 1M"),
             (&["--piggyback", "maybe", "x"], "--piggyback"),
             (&[], "<COMMAND>"),
         ] {

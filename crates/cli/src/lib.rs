@@ -3,11 +3,13 @@
 //! * [`arguments`]: the command line, from which help, completions and `tidegate(1)` are made;
 //! * [`launcher`], [`mpi`]: which word of a command is the launcher, and to which MPI it belongs;
 //! * [`provider`], [`settings`]: where the provider is, and the environment that makes an MPI use it;
+//! * [`check`]: whether flow control can work with the parameters, before anything starts;
 //! * [`folder`], [`child`]: the private folder of counter pages, and the child with its signals and exit code;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`command`]: one file per command, putting the above together.
 
 pub mod arguments;
+pub mod check;
 pub mod child;
 pub mod command;
 pub mod failure;

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use crate::arguments::Tuning;
+use crate::check::check;
 use crate::failure::Failure;
 use crate::launcher::{Launcher, look_up};
 use crate::mpi::{Mpi, recognise};
@@ -24,6 +25,8 @@ struct Prepared {
 impl Prepared {
     fn new(tuning: &Tuning, command: &[std::ffi::OsString]) -> Result<Self, Failure> {
         let environment = |name: &str| std::env::var_os(name);
+        let parameters = tuning.parameters();
+        check(&parameters, &environment)?;
         let provider_dir = provider::find(tuning.provider_dir.as_deref())?;
         let launcher = Launcher::find(command);
         let mpi = recognise(tuning.mpi, launcher.as_ref());
@@ -31,7 +34,6 @@ impl Prepared {
             Some(launcher) => launcher.folders(),
             None => folder_of_program(command).into_iter().collect(),
         };
-        let parameters = tuning.parameters();
         let plan = Plan {
             mpi: mpi.as_ref(),
             provider_dir: &provider_dir,

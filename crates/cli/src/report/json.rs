@@ -9,7 +9,7 @@ use tidegate_message::Counter;
 
 use crate::mpi::Mpi;
 use crate::report::table::aggregate_name;
-use crate::report::{Job, Process, scheme_name, units};
+use crate::report::{Job, Process, units};
 use crate::settings::Setting;
 
 /// Name and version of the schema of `tidegate run --json`.
@@ -108,7 +108,7 @@ fn process(process: &Process) -> Value {
         "job_size": process.job_size,
         "program": process.program,
         "endpoints": process.endpoints,
-        "scheme": scheme_name(setup.scheme),
+        "scheme": setup.scheme.name(),
         "slots_per_peer": setup.slots_per_peer,
         "credit_slots": setup.credit_slots,
         "piggyback": setup.piggyback,

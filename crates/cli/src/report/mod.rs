@@ -150,15 +150,6 @@ fn combine(counter: Counter, values: impl Iterator<Item = u64>) -> u64 {
     }
 }
 
-/// A scheme's short name.
-pub fn scheme_name(scheme: SchemeName) -> &'static str {
-    match scheme {
-        SchemeName::None => "none",
-        SchemeName::Static => "static",
-        SchemeName::Dynamic => "dynamic",
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

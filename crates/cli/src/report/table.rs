@@ -8,7 +8,7 @@ use tidegate_message::{Aggregate, Counter, Unit};
 
 use crate::arguments::Ranks;
 use crate::report::units::human;
-use crate::report::{Job, Process, Spread, scheme_name};
+use crate::report::{Job, Process, Spread};
 
 /// Above this many processes, `--ranks auto` shows only those that hold a maximum.
 const FEW: usize = 16;
@@ -64,7 +64,7 @@ fn heading(job: &Job, title: &str, wall_time: Duration) -> String {
          tidegate: scheme {}, {} slots per peer, {} of them for credit packets, piggyback {}, {} peers, bulk {}\n",
         processes.len(),
         distinct(&|p| p.program.clone()),
-        distinct(&|p| scheme_name(p.setup.scheme).into()),
+        distinct(&|p| p.setup.scheme.to_string()),
         distinct(&|p| p.setup.slots_per_peer.to_string()),
         distinct(&|p| p.setup.credit_slots.to_string()),
         distinct(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),

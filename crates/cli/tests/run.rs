@@ -1,0 +1,234 @@
+//! `tidegate run` as a user meets it, with shell scripts in place of MPI programs.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A machine with a provider that nobody loads, and a private place for counter pages.
+struct Bench {
+    root: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("provider")).unwrap();
+        fs::create_dir(root.path().join("runtime")).unwrap();
+        fs::write(root.path().join("provider/libtidegate-fi.so"), "").unwrap();
+        Bench { root }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// The command with its provider and place set, and nothing of this machine's MPI settings.
+    fn tidegate(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        for (name, _) in std::env::vars_os() {
+            let known = name.to_string_lossy();
+            if ["FI_", "OMPI_", "PRTE_", "I_MPI_", "MPIR_", "TIDEGATE_"].iter().any(|start| known.starts_with(start)) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("TIDEGATE_PROVIDER_DIR", self.path("provider")).env("XDG_RUNTIME_DIR", self.path("runtime"));
+        command.args(words).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.tidegate(&[&["run"], words].concat()).output().unwrap()
+    }
+
+    fn left_behind(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.path("runtime")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Starts a script under `tidegate run` and waits until it has printed a line, which is returned.
+fn start(command: &mut Command) -> (Child, String) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    (child, line)
+}
+
+fn signal(name: &str, child: &Child) {
+    assert!(Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap().success());
+}
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    let bench = Bench::new();
+    for (script, code) in
+        [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137), ("kill -TERM $$", 143)]
+    {
+        assert_eq!(bench.run(&["sh", "-c", script]).status.code(), Some(code), "{script}");
+    }
+    assert_eq!(bench.left_behind(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn failures_of_tidegate_itself_have_the_codes_of_env() {
+    let bench = Bench::new();
+    let text = bench.path("text");
+    fs::write(&text, "").unwrap();
+    for (words, code, says) in [
+        (&["--scheme", "fast", "true"][..], 2, "dynamic"),
+        (&["--slots", "3", "true"], 2, "FI_TIDEGATE_SLOTS=3"),
+        (&["--provider-dir", "/nowhere", "true"], 125, "libtidegate-fi.so is not in /nowhere"),
+        (&["--json", "/nowhere/x.json", "true"], 125, "/nowhere/x.json"),
+        (&[text.to_str().unwrap()], 126, "cannot start"),
+        (&["/nowhere/program"], 127, "/nowhere/program"),
+    ] {
+        let output = bench.run(words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+    assert_eq!(bench.left_behind(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn nothing_runs_when_the_report_could_not_be_written() {
+    let bench = Bench::new();
+    let output = bench.run(&["--json", "/nowhere/x.json", "echo", "ran"]);
+    assert_eq!(stdout(&output), "");
+}
+
+#[test]
+fn the_programs_input_and_output_are_its_own() {
+    let bench = Bench::new();
+    let mut command = bench.tidegate(&["run", "cat"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"hello\n");
+}
+
+#[test]
+fn the_program_gets_the_settings_that_env_prints_and_a_private_folder() {
+    let bench = Bench::new();
+    let mpiexec = bench.script(
+        "mpiexec",
+        "[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 5.0.11' && exit\n\
+         env | grep -E '^(FI|OMPI|PRTE|I_MPI|MPIR)_'\nstat -c 'mode %a' \"$FI_TIDEGATE_STATS_DIR\"",
+    );
+    let words = ["--scheme", "static", "--slots", "16", mpiexec.to_str().unwrap(), "-n", "2"];
+    let ran = stdout(&bench.run(&words));
+    let mut given: Vec<_> =
+        ran.lines().filter(|line| !line.starts_with("mode") && !line.contains("STATS_DIR")).collect();
+    let printed = stdout(&bench.tidegate(&[&["env"], &words[..]].concat()).output().unwrap());
+    let mut expected: Vec<_> = printed.lines().map(|line| line.strip_prefix("export ").unwrap()).collect();
+    given.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(given, expected);
+    assert!(given.contains(&"OMPI_MCA_mtl=ofi") && given.contains(&"FI_TIDEGATE_SLOTS=16"), "{ran}");
+    assert!(!ran.contains("I_MPI_FABRICS"), "{ran}");
+    assert!(ran.contains("mode 700"), "{ran}");
+    let folder = bench.path("runtime/tidegate-run-");
+    assert!(ran.contains(&format!("FI_TIDEGATE_STATS_DIR={}", folder.display())), "{ran}");
+    assert_eq!(bench.left_behind(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn lines_of_env_work_in_a_shell() {
+    let bench = Bench::new();
+    let odd = bench.path("it's a $folder");
+    fs::rename(bench.path("provider"), &odd).unwrap();
+    let tidegate = env!("CARGO_BIN_EXE_tidegate");
+    for eval in [format!("eval \"$({tidegate} env)\""), format!("eval \"$({tidegate} env --explain)\"")] {
+        let output = Command::new("sh")
+            .args(["-c", &format!("{eval} && printf %s \"$FI_PROVIDER_PATH\"")])
+            .env_remove("FI_PROVIDER_PATH")
+            .env_remove("I_MPI_ROOT")
+            .env("TIDEGATE_PROVIDER_DIR", &odd)
+            .output()
+            .unwrap();
+        assert!(stdout(&output).starts_with(odd.to_str().unwrap()), "{eval}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn signals_reach_the_program_and_the_folder_goes_all_the_same() {
+    let bench = Bench::new();
+    for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("USR1", 10)] {
+        let script = "trap 'echo got; exit 9' TERM INT HUP USR1; echo ready; while :; do sleep 0.01; done";
+        let (mut child, _) = start(&mut bench.tidegate(&["run", "sh", "-c", script]));
+        assert_eq!(bench.left_behind().len(), 1);
+        signal(name, &child);
+        let mut rest = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("got\n", Some(9)), "{name}");
+
+        let (mut child, _) = start(&mut bench.tidegate(&["run", "sh", "-c", "echo ready; exec sleep 1000"]));
+        signal(name, &child);
+        assert_eq!(child.wait().unwrap().code(), Some(128 + number), "{name}");
+        assert_eq!(bench.left_behind(), Vec::<PathBuf>::new(), "{name}");
+    }
+}
+
+#[test]
+fn a_signal_that_was_ignored_stays_ignored() {
+    let bench = Bench::new();
+    let tidegate = env!("CARGO_BIN_EXE_tidegate");
+    // As under nohup: the hang-up neither ends the run nor reaches the program, the termination does both.
+    let script = format!("trap '' HUP; exec {tidegate} run sh -c 'echo ready; exec sleep 1000'");
+    let mut command = bench.tidegate(&[]);
+    let environment: Vec<_> = command.get_envs().map(|(n, v)| (n.to_owned(), v.map(ToOwned::to_owned))).collect();
+    command = Command::new("sh");
+    command.args(["-c", &script]).stdin(Stdio::null());
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let (mut child, _) = start(&mut command);
+    signal("HUP", &child);
+    signal("TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_run_without_endpoints_is_explained() {
+    let bench = Bench::new();
+    let report = bench.path("run.json");
+    let output = bench.run(&["--json", report.to_str().unwrap(), "sh", "-c", "exit 3"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).starts_with("tidegate: no process opened a Tidegate endpoint"), "{}", stderr(&output));
+    let value = json(&report);
+    assert_eq!((&value["schema"], &value["exit_code"]), (&"tidegate-run/1".into(), &3.into()));
+    assert_eq!(value["processes"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn an_older_and_longer_report_is_replaced_whole() {
+    let bench = Bench::new();
+    let report = bench.path("run.json");
+    fs::write(&report, "x".repeat(1 << 16)).unwrap();
+    bench.run(&["--json", report.to_str().unwrap(), "true"]);
+    assert_eq!(json(&report)["exit_code"], 0);
+}
