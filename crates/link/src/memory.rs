@@ -15,6 +15,10 @@ impl Piece {
     pub fn new(address: *mut u8, length: usize) -> Self {
         Piece { address, length }
     }
+
+    fn span(self) -> Span {
+        Span { address: self.address as u64, length: self.length as u64 }
+    }
 }
 
 /// Application memory: one piece, which is nearly always so and costs no allocation, or many.
@@ -80,6 +84,11 @@ impl IoBuffer {
         }
     }
 
+    /// The pieces of `offset..offset + length`, as addresses. Panics when that is not inside the buffer.
+    pub(crate) fn spans_of(&self, offset: usize, length: usize) -> impl Iterator<Item = Span> + '_ {
+        self.range(offset, length).map(Piece::span)
+    }
+
     /// The parts of the pieces that make up `offset..offset + length`. Panics when that is not inside the buffer: past this
     /// check no address outside the promised memory can arise.
     fn range(&self, offset: usize, length: usize) -> impl Iterator<Item = Piece> + '_ {
@@ -129,7 +138,7 @@ impl Buffer for IoBuffer {
     }
 
     fn spans(&self) -> impl Iterator<Item = Span> {
-        self.pieces().iter().map(|piece| Span { address: piece.address as u64, length: piece.length as u64 })
+        self.pieces().iter().copied().map(Piece::span)
     }
 
     fn slice(&self, offset: usize, len: usize) -> Self {

@@ -3,12 +3,13 @@
 use super::Address;
 use std::path::PathBuf;
 use std::{fmt, io};
+use tidegate_flow::ConfigError;
 
 /// Why an endpoint could not be made or a peer not be reached.
 #[derive(Debug)]
 pub enum LinkError {
     /// The configuration of flow control is refused (P eq. 2).
-    Config(String),
+    Config(ConfigError),
     /// The directory of segments has too little space.
     NoSpace {
         /// The directory.
@@ -74,7 +75,7 @@ impl LinkError {
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::Config(text) => f.write_str(text),
+            LinkError::Config(error) => error.fmt(f),
             LinkError::NoSpace { directory, needed, available } => write!(
                 f,
                 "{} is too small: this endpoint's segment needs {needed} bytes, {available} are free; enlarge it (docker: \
@@ -107,7 +108,8 @@ impl fmt::Display for LinkError {
 impl std::error::Error for LinkError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            LinkError::System { error, .. } => Some(error),
+            LinkError::Config(error) => error.source(),
+            LinkError::System { error, .. } => error.source(),
             _ => None,
         }
     }

@@ -1,18 +1,50 @@
 //! Shared memory between the processes of one host.
+//!
+//! Each endpoint owns one [`segment`]: a file in `/dev/shm` with a table of [`peer`]s, a list of published [`region`]s and a
+//! [`mailbox`]. A [`connection`] is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
+//! table. [`bulk`] data goes from memory to memory. [`vigil`] notices peers that close or die and what they leave behind; [`life`] says
+//! who lives. [`patience`] decides when an idle process yields, and [`wake`] lets it block.
 
 mod address;
+mod bulk;
+mod connection;
 mod error;
+mod life;
+mod lock;
+mod mailbox;
+pub(crate) mod memory_map;
+mod patience;
+mod peer;
+mod region;
+mod segment;
+mod sync;
+mod vigil;
+mod wake;
 
 pub use address::Address;
 pub use error::LinkError;
 
+use crate::log::{self, Level};
 use crate::memory::IoBuffer;
-use crate::stats::StatsConfig;
+use crate::stats::{BulkState, StatsConfig, StatsPage};
+use connection::{Connection, Terms};
+use life::Here;
+use mailbox::Reader;
+use patience::{Patience, Step};
+use peer::{State, Table};
+use region::Regions;
+use segment::OwnSegment;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{Ordering, fence};
 use tidegate_flow::{Config, Packet, PeerId};
-use tidegate_message::{Access, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
+use tidegate_message::{
+    Access, Buffer, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError,
+};
+use vigil::Vigil;
+use wake::{Alarm, Waker};
 
 /// How bulk data may travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,109 +89,486 @@ impl ShmConfig {
     }
 }
 
+/// Packets in a row that make a burst.
+const BURST: u32 = 8;
+/// Packets in a row after which the fill of the mailbox is looked at again.
+const BURST_AGAIN: u32 = 256;
+/// Packets without a sender that one poll drops at most.
+const DROPS_PER_POLL: u32 = 64;
+/// Calls of `poll_departure` between two looks at the clock.
+const POLLS_PER_LOOK: u32 = 1024;
+
+/// What we know of the peer at an index.
+#[derive(Debug, Default)]
+struct Peer {
+    connection: Option<Connection>,
+    /// Whose index it is; `None`: nobody's, or somebody's we have not heard of.
+    address: Option<Address>,
+    /// Why nothing can be written to it any more.
+    lost: Option<Box<str>>,
+    standing: Standing,
+}
+
+/// Whether a peer's packets count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Standing {
+    /// Not heard of.
+    #[default]
+    Unknown,
+    /// In good order.
+    Known,
+    /// Gone; what it wrote before is still being retrieved.
+    Leaving,
+    /// Gone, and reported.
+    Departed,
+    /// The endpoint wants to hear no more of it, although it lives.
+    Shunned,
+}
+
+impl Standing {
+    /// Whether its packets go to the endpoint.
+    fn is_heard(self) -> bool {
+        matches!(self, Standing::Known | Standing::Leaving)
+    }
+}
+
 /// One endpoint's view of shared memory: its own mailbox and those of its peers.
+///
+/// One value belongs to one endpoint and is used by one thread at a time. Call [`busy`](Self::busy) or [`idle`](Self::idle) after each
+/// round of progress. Dropping it closes the endpoint: peers that know it are told.
 #[derive(Debug)]
-pub struct ShmLink {}
+pub struct ShmLink {
+    reader: Reader,
+    /// A wake has been asked for.
+    is_armed: bool,
+    /// Packets retrieved in a row.
+    burst: u32,
+    /// Calls of `poll_departure`.
+    polls: u32,
+    patience: Patience,
+    /// By `PeerId`.
+    peers: Vec<Peer>,
+    vigil: Vigil,
+    by_address: HashMap<Address, PeerId>,
+    table: Table,
+    regions: Regions,
+    copier: bulk::Copier,
+    bulk: BulkState,
+    config: ShmConfig,
+    here: Here,
+    alarm: Alarm,
+    waker: Option<Waker>,
+    stats: StatsPage,
+    /// Last, so that it outlives what points into it.
+    segment: OwnSegment,
+}
+
+// SAFETY: what the pointers inside lead to (segments, counters) belongs to this value and is atomic or behind `&mut self`; none of it
+// is bound to a thread.
+unsafe impl Send for ShmLink {}
 
 impl ShmLink {
     /// Creates the segment and reclaims those that dead processes left behind.
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
-        let _ = config;
-        todo!()
+        let here = Here::find();
+        segment::reclaim(&config.directory, &here);
+        let segment = OwnSegment::create(&config.directory, &here, &config.flow, config.wakes)?;
+        let stats = match &config.stats {
+            None => StatsPage::private(),
+            Some(stats) => StatsPage::create(stats, &config.flow).map_err(|error| {
+                let action = format!("creating a page of counters in {} (FI_TIDEGATE_STATS_DIR)", stats.dir.display());
+                LinkError::system(action, error)
+            })?,
+        };
+        // SAFETY: all three are fields of the value that owns the segment, are never handed out, and are not used in `Drop`
+        // after the segment is gone.
+        let (table, regions, mailbox) = unsafe { (segment.table(), segment.regions(), segment.mailbox()) };
+        if config.bulk != BulkChoice::Mailbox {
+            bulk::permit();
+        }
+        let peers: Vec<Peer> = (0..table.capacity()).map(|_| Peer::default()).collect();
+        stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
+        let local = peers.len() * size_of::<Peer>();
+        stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes() + local as u64);
+        let mut link = ShmLink {
+            reader: Reader::new(mailbox),
+            is_armed: false,
+            burst: 0,
+            polls: 0,
+            patience: Patience::new(config.spin),
+            peers,
+            vigil: Vigil::default(),
+            by_address: HashMap::new(),
+            table,
+            regions,
+            copier: bulk::Copier::default(),
+            bulk: BulkState::Undecided,
+            config,
+            here,
+            alarm: Alarm::default(),
+            waker: None,
+            stats,
+            segment,
+        };
+        if link.config.bulk == BulkChoice::Mailbox {
+            link.note_bulk(Some("FI_TIDEGATE_BULK is mailbox".into()));
+        }
+        Ok(link)
     }
 
     /// Where peers find this endpoint.
     pub fn address(&self) -> Address {
-        todo!()
+        self.segment.address()
     }
 
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not connect.
+    /// Errors: the table is full; the address is of another host, or our own.
     pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
-        let _ = address;
-        todo!()
+        if let Some(peer) = self.by_address.get(address) {
+            return Ok(*peer);
+        }
+        if !self.here.shares_boot(address) {
+            return Err(LinkError::Elsewhere { peer: *address, reason: "it runs on another host".into() });
+        }
+        if *address == self.address() {
+            return Err(LinkError::Elsewhere { peer: *address, reason: "it is this endpoint itself".into() });
+        }
+        let held = self.segment.lock_table()?;
+        let place = self.table.find_or_insert(address);
+        drop(held);
+        let peers = self.table.capacity() as u32;
+        let peer = place.ok_or_else(|| LinkError::TableFull { owner: "this process".into(), peers })?;
+        self.introduce(peer, *address);
+        Ok(peer)
     }
 
     /// The address of a peer; `None` if there is no such peer (any more).
     pub fn address_of(&self, peer: PeerId) -> Option<Address> {
-        let _ = peer;
-        todo!()
+        self.peers.get(peer.0 as usize)?.address
     }
 
     /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by message.
     pub fn publish_region(&mut self, key: u64, span: Span, read: bool, write: bool) -> bool {
-        let _ = (key, span, read, write);
-        todo!()
+        self.regions.publish(key, span, read, write)
     }
 
     /// Ends that. A key that was not published is no error.
     pub fn withdraw_region(&mut self, key: u64) {
-        let _ = key;
-        todo!()
+        self.regions.withdraw(key);
     }
 
     /// Progress found something to do.
     #[inline]
     pub fn busy(&mut self) {
-        todo!()
+        self.patience.reset();
     }
 
     /// Progress found nothing to do: spins a little, then yields the processor; now and then looks whether peers live.
     #[inline]
     pub fn idle(&mut self) {
-        todo!()
+        match self.patience.step() {
+            Step::Spin => std::hint::spin_loop(),
+            Step::Look => self.watch(),
+            Step::Yield => self.give_way(),
+        }
     }
 
-    /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm).
+    #[cold]
+    fn give_way(&mut self) {
+        self.watch();
+        self.stats.counters().add(Counter::Yields, 1);
+        std::thread::yield_now();
+    }
+
+    /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after arming in any case.
     /// Errors: [`ShmConfig::wakes`] was not set; the process has no descriptor left.
     pub fn wake_fd(&mut self) -> io::Result<RawFd> {
-        todo!()
+        if !self.config.wakes {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this endpoint was made without a wait descriptor"));
+        }
+        let waker = match self.waker.take() {
+            Some(waker) => waker,
+            None => Waker::new(&self.address())?,
+        };
+        Ok(self.waker.insert(waker).descriptor())
     }
 
     /// Asks for a wake at the next packet. `true`: nothing has arrived so far, the caller may block on the descriptor.
-    /// `false`: something has; call progress. Ends by itself at the next packet or poll.
+    /// `false`: something has; call progress. Ends by itself at the next call of `retrieve`.
     pub fn arm(&mut self) -> bool {
-        todo!()
+        let Some(waker) = &self.waker else { return false };
+        waker.stop();
+        self.is_armed = true;
+        let armed = &self.segment.header().armed.0;
+        armed.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        // Who left is known without a packet, so a departure must not wait for one either.
+        if self.reader.is_ready() || self.vigil.has_departures() {
+            self.disarm();
+            return false;
+        }
+        waker.start();
+        true
+    }
+
+    #[cold]
+    fn disarm(&mut self) {
+        self.is_armed = false;
+        self.segment.header().armed.0.store(0, Ordering::Relaxed);
+        if let Some(waker) = &self.waker {
+            waker.stop();
+        }
+        self.watch();
     }
 
     /// How bulk data travels, for people and statistics: `direct`, `mailbox`, or `undecided` before the first connection.
     pub fn bulk(&self) -> &'static str {
-        todo!()
+        self.bulk.name()
+    }
+
+    /// Remembers whose index this is.
+    fn introduce(&mut self, peer: PeerId, address: Address) {
+        self.peers[peer.0 as usize] = Peer { address: Some(address), standing: Standing::Known, ..Peer::default() };
+        self.by_address.insert(address, peer);
+        self.patience.share_cores_among(self.by_address.len() + 1);
+    }
+
+    /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
+    #[cold]
+    fn admit(&mut self, source: PeerId) -> bool {
+        let unheard = self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing == Standing::Unknown);
+        let address = if unheard { self.table.address(source) } else { None };
+        match address {
+            Some(address) => self.introduce(source, address),
+            None => self.stats.counters().add(Counter::Violations, 1),
+        }
+        address.is_some()
+    }
+
+    /// Opens the connection to a peer that has none.
+    #[cold]
+    fn connect(&mut self, to: PeerId) -> Result<&mut Connection, String> {
+        let ours = self.address();
+        let peer = self.peers.get(to.0 as usize).filter(|peer| peer.standing != Standing::Unknown);
+        let Some(peer) = peer else { return Err(format!("there is no peer {}", to.0)) };
+        if let Some(why) = &peer.lost {
+            return Err(why.to_string());
+        }
+        let address = peer.address.ok_or_else(|| format!("there is no peer {}", to.0))?;
+        let ShmConfig { flow, bulk, directory, .. } = &self.config;
+        let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
+        let (connection, obstacle) = Connection::open(&terms, &address).map_err(|error| error.to_string())?;
+        self.note_bulk(obstacle);
+        Ok(self.peers[to.0 as usize].connection.insert(connection))
+    }
+
+    /// Logs once how bulk data travels, and once more if it is not the same for all peers.
+    fn note_bulk(&mut self, obstacle: Option<String>) {
+        let now = if obstacle.is_some() { BulkState::Mailbox } else { BulkState::Direct };
+        if self.bulk == now || self.bulk == BulkState::Mailbox {
+            return;
+        }
+        self.bulk = now;
+        self.stats.set_bulk(now);
+        match obstacle {
+            None => {
+                log::line(Level::Info, || "bulk data goes directly from memory to memory (process_vm_readv)".into())
+            }
+            Some(why) => log::line(Level::Info, || format!("bulk data goes through the mailbox: {why}")),
+        }
+    }
+
+    /// The connection to a peer, made now if need be.
+    fn connection(&mut self, peer: PeerId) -> Option<&mut Connection> {
+        // Twice looked up, because a borrow cannot be returned from one branch only.
+        if self.peers.get(peer.0 as usize).is_some_and(|peer| peer.connection.is_some()) {
+            return self.peers[peer.0 as usize].connection.as_mut();
+        }
+        self.connect(peer).ok()
+    }
+
+    #[cold]
+    fn connect_and_write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        let wake = self.connect(to).map_err(WriteError::Unreachable)?.write(packet).map_err(|_| WriteError::Full)?;
+        if wake {
+            self.wake_peer(to);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wake_peer(&mut self, peer: PeerId) {
+        if let Some(address) = self.address_of(peer) {
+            self.alarm.ring(&address);
+        }
+    }
+
+    /// Raises the mark of most slots in use: those still to be retrieved, and the one just retrieved.
+    #[cold]
+    fn sample_fill(&mut self) {
+        if let Ok(backlog) = self.reader.backlog() {
+            self.stats.counters().raise(Counter::MailboxPeak, backlog + 1);
+        }
+    }
+
+    /// Copies between a peer's memory, `remote`, and ours: `local` from `offset` on.
+    fn transfer(
+        &mut self,
+        direction: bulk::Direction,
+        peer: PeerId,
+        remote: &[Span],
+        local: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let room = local.len().checked_sub(offset);
+        let wanted = remote.iter().try_fold(0_u64, |sum, span| sum.checked_add(span.length));
+        let (Some(room), Some(wanted)) = (room, wanted) else { return TransferStatus::Failed };
+        let Some(pid) = self.connection(peer).and_then(|connection| connection.memory()) else {
+            return TransferStatus::Failed;
+        };
+        if wanted > room as u64 {
+            return TransferStatus::Failed;
+        }
+        let spans = local.spans_of(offset, wanted as usize);
+        // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where `Link` has it by `&mut`,
+        // for writing.
+        match unsafe { self.copier.copy(direction, pid, spans, remote) } {
+            Ok(()) => TransferStatus::Done,
+            Err(error) => {
+                log::line(Level::Warn, || format!("bulk transfer of {wanted} bytes with pid {pid}: {error}"));
+                TransferStatus::Failed
+            }
+        }
     }
 }
 
 impl Link for ShmLink {
     type Buffer = IoBuffer;
-    fn write(&mut self, _to: PeerId, _packet: &Packet) -> Result<(), WriteError> {
-        todo!()
+
+    #[inline]
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
+            return self.connect_and_write(to, packet);
+        };
+        match connection.write(packet) {
+            Ok(false) => {}
+            Ok(true) => self.wake_peer(to),
+            Err(_) => return Err(WriteError::Full),
+        }
+        Ok(())
     }
+
+    #[inline]
     fn retrieve(&mut self) -> Option<Packet> {
-        todo!()
-    }
-    fn reaches_memory(&mut self, _peer: PeerId) -> bool {
-        todo!()
-    }
-    fn read_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &mut IoBuffer, _: usize) -> TransferStatus {
-        todo!()
-    }
-    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &IoBuffer, _: usize) -> TransferStatus {
-        todo!()
-    }
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+        if self.is_armed {
+            self.disarm();
+        }
+        for _ in 0..DROPS_PER_POLL {
+            let Some(packet) = self.reader.retrieve() else {
+                self.burst = 0;
+                return None;
+            };
+            self.burst = self.burst.wrapping_add(1);
+            if self.burst % BURST_AGAIN == BURST {
+                self.sample_fill();
+            }
+            let source = packet.header.source();
+            if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
+                return Some(packet);
+            }
+        }
         None
     }
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<Span> {
-        todo!()
+
+    fn reaches_memory(&mut self, peer: PeerId) -> bool {
+        self.connection(peer).is_some_and(|connection| connection.memory().is_some())
     }
+
+    fn read_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        from: &[Span],
+        into: &mut IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.transfer(bulk::Direction::Read, peer, from, into, offset)
+    }
+
+    fn write_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        to: &[Span],
+        from: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.transfer(bulk::Direction::Write, peer, to, from, offset)
+    }
+
+    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+        // Every transfer ends before its call returns.
+        None
+    }
+
+    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+        let connection = self.connection(peer)?;
+        connection.memory()?;
+        connection.find_region(key, offset, length, access)
+    }
+
+    #[inline]
     fn poll_departure(&mut self) -> Option<Departure> {
-        todo!()
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_PER_LOOK) {
+            self.watch();
+        }
+        if self.vigil.has_departures() { self.next_departure() } else { None }
     }
-    fn release(&mut self, _peer: PeerId) {
-        todo!()
+
+    fn release(&mut self, peer: PeerId) {
+        let Some(known) = self.peers.get_mut(peer.0 as usize) else { return };
+        if known.standing != Standing::Departed {
+            // It lives, or is not reported yet: its place must not go to another while its packets may still come.
+            known.standing = Standing::Shunned;
+            known.connection = None;
+            known.lost = Some("it broke the protocol".into());
+            return;
+        }
+        self.forget(peer);
     }
+
+    #[inline]
     fn counters(&self) -> &Counters {
-        todo!()
+        self.stats.counters()
     }
+
+    #[inline]
     fn now(&self) -> u64 {
-        todo!()
+        vigil::now()
+    }
+}
+
+impl ShmLink {
+    /// Gives a departed peer's place away.
+    fn forget(&mut self, peer: PeerId) {
+        let known = std::mem::take(&mut self.peers[peer.0 as usize]);
+        if let Some(address) = known.address {
+            self.by_address.remove(&address);
+        }
+        if self.table.state(peer) != State::Free {
+            self.table.free(peer);
+        }
+        self.patience.share_cores_among(self.by_address.len() + 1);
+    }
+}
+
+impl Drop for ShmLink {
+    fn drop(&mut self) {
+        // A forked child must not close its parent's connections.
+        if std::process::id() != self.address().pid {
+            return;
+        }
+        self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(Connection::leave);
     }
 }

@@ -1,0 +1,77 @@
+//! Byte-range locks on a segment's file. The kernel releases them when the holder dies, which is what they are for.
+//!
+//! They belong to the open file (`F_OFD_*`), not to the process, so two endpoints of one process exclude each other as well.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// What a byte of the file stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Byte {
+    /// Held by the owner for the life of the segment.
+    Life = 0,
+    /// Held while somebody looks for, or takes, a place in the table of peers.
+    Insertion = 1,
+}
+
+fn request(kind: libc::c_int, byte: Byte) -> libc::flock {
+    // SAFETY: `flock` is a C struct of integers, for which zero is a value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = byte as libc::off_t;
+    lock.l_len = 1;
+    lock
+}
+
+fn control(file: &File, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is ours, and `lock` is a valid struct for the length of the call.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, lock as *mut libc::flock) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Takes the lock if nobody has it; returns whether.
+pub(crate) fn try_take(file: &File, byte: Byte) -> io::Result<bool> {
+    match control(file, libc::F_OFD_SETLK, &mut request(libc::F_WRLCK, byte)) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether somebody else has the lock.
+pub(crate) fn is_taken(file: &File, byte: Byte) -> io::Result<bool> {
+    let mut lock = request(libc::F_WRLCK, byte);
+    control(file, libc::F_OFD_GETLK, &mut lock)?;
+    Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+/// A lock held until dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    file: &'a File,
+    byte: Byte,
+}
+
+impl<'a> Held<'a> {
+    /// Waits for the lock. Holders of [`Byte::Insertion`] keep it for microseconds.
+    pub fn take(file: &'a File, byte: Byte) -> io::Result<Self> {
+        control(file, libc::F_OFD_SETLKW, &mut request(libc::F_WRLCK, byte))?;
+        Ok(Held { file, byte })
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // Unlocking what one holds cannot fail; if it did, closing the file would still release it.
+        let _ = control(self.file, libc::F_OFD_SETLK, &mut request(libc::F_UNLCK, self.byte));
+    }
+}

@@ -1,0 +1,197 @@
+//! The mailbox under loom: every interleaving of its atomics. Run with
+//! `RUSTFLAGS="--cfg loom" cargo test -p tidegate-link --release --lib loom`.
+
+use super::*;
+use loom::sync::Arc;
+use loom::thread;
+use tidegate_flow::PacketKind;
+
+/// A mailbox and `writing` words for two peers.
+struct Shared {
+    slots: Box<[Slot]>,
+    pointers: Pointers,
+    writing: [AtomicU64; 2],
+}
+
+// SAFETY: all fields are atomics.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn new(size: usize) -> Arc<Self> {
+        let word = || AtomicU64::new(0);
+        let slot = || Slot { header: word(), payload: std::array::from_fn(|_| word()) };
+        Arc::new(Shared {
+            slots: (0..size).map(|_| slot()).collect(),
+            pointers: Pointers { reserved: Alone(word()), retrieved: Alone(word()) },
+            writing: [word(), word()],
+        })
+    }
+
+    fn mailbox(&self) -> Mailbox {
+        // SAFETY: every thread holds the `Arc` as long as its reader or writer.
+        unsafe { Mailbox::new(NonNull::from(&*self.slots), NonNull::from(&self.pointers)) }
+    }
+
+    fn writer(&self, peer: u32, admission: Admission) -> Writer {
+        // SAFETY: as in `mailbox`; each test makes one writer per peer.
+        unsafe { Writer::new(self.mailbox(), NonNull::from(&self.writing[peer as usize]), PeerId(peer), admission) }
+    }
+
+    fn words(&self) -> Vec<(PeerId, u64)> {
+        (0..2).map(|peer| (PeerId(peer), self.writing[peer as usize].load(Ordering::Acquire))).collect()
+    }
+}
+
+/// A packet whose first and last words both say `number`, so that a torn one shows.
+fn packet(number: u64) -> Packet {
+    let mut packet = Packet::new(PacketKind::Data, PAYLOAD_BYTES, 0);
+    packet.payload[..8].copy_from_slice(&number.to_ne_bytes());
+    packet.payload[PAYLOAD_BYTES - 8..].copy_from_slice(&number.to_ne_bytes());
+    packet
+}
+
+fn number(packet: &Packet) -> u64 {
+    let words = packet.payload.as_chunks::<8>().0;
+    assert_eq!(words[0], words[PAYLOAD_WORDS - 1], "torn packet");
+    u64::from_ne_bytes(words[0])
+}
+
+fn model(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(test);
+}
+
+/// Retrieves until `count` packets came; checks that each sender's arrive in order, each once.
+fn drain(reader: &mut Reader, count: usize) {
+    let mut next = [0, 0];
+    for _ in 0..count {
+        let packet = loop {
+            match reader.retrieve() {
+                Some(packet) => break packet,
+                None => thread::yield_now(),
+            }
+        };
+        let source = packet.header.source().0 as usize;
+        assert_eq!(number(&packet), next[source]);
+        next[source] += 1;
+    }
+    assert!(reader.retrieve().is_none());
+}
+
+#[test]
+fn loom_two_writers_who_hold_credits() {
+    model(3, || {
+        let shared = Shared::new(4);
+        let threads = [0, 1].map(|peer| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut writer = shared.writer(peer, Admission::Credits);
+                (0..2).for_each(|number| writer.write(&packet(number)).unwrap());
+            })
+        });
+        drain(&mut Reader::new(shared.mailbox()), 4);
+        threads.map(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn loom_two_writers_wrap_a_ring_that_refuses_when_full() {
+    model(2, || {
+        let shared = Shared::new(2);
+        let threads = [0, 1].map(|peer| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut writer = shared.writer(peer, Admission::Room);
+                for number in 0..2 {
+                    while writer.write(&packet(number)).is_err() {
+                        thread::yield_now();
+                    }
+                }
+            })
+        });
+        drain(&mut Reader::new(shared.mailbox()), 4);
+        threads.map(|thread| thread.join().unwrap());
+    });
+}
+
+/// A credit travels by another road than the slot: writer 1 gets the slot that writer 0's packet left, because writer 0's next
+/// reservation came after the retrieval. Relies on the write pointer handing that history on.
+#[test]
+fn loom_credits_of_one_writer_protect_the_slot_of_another() {
+    model(3, || {
+        let shared = Shared::new(2);
+        let credits = Arc::new(AtomicU64::new(0));
+        let mut first = shared.writer(0, Admission::Credits);
+        let mut second = shared.writer(1, Admission::Credits);
+        first.write(&packet(0)).unwrap();
+        let (theirs, keep) = (credits.clone(), shared.clone());
+        let one = thread::spawn(move || {
+            while theirs.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            first.write(&packet(1)).unwrap();
+            drop(keep);
+        });
+        let keep = shared.clone();
+        let two = thread::spawn(move || {
+            second.write(&packet(0)).unwrap();
+            drop(keep);
+        });
+        let mut reader = Reader::new(shared.mailbox());
+        assert_eq!(number(&reader.retrieve().unwrap()), 0);
+        credits.store(1, Ordering::Release);
+        let mut next = [1, 0];
+        for _ in 0..2 {
+            let packet = loop {
+                match reader.retrieve() {
+                    Some(packet) => break packet,
+                    None => thread::yield_now(),
+                }
+            };
+            let source = packet.header.source().0 as usize;
+            assert_eq!(number(&packet), next[source]);
+            next[source] += 1;
+        }
+        one.join().unwrap();
+        two.join().unwrap();
+    });
+}
+
+/// Writer 0 dies with a slot reserved; writer 1 lives. The hole is skipped, and never a slot of writer 1.
+#[test]
+fn loom_only_the_dead_writers_slot_is_skipped() {
+    model(3, || {
+        let shared = Shared::new(4);
+        let dying = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut writer = shared.writer(0, Admission::Credits);
+                writer.write(&packet(0)).unwrap();
+                writer.reserve_and_die();
+            })
+        };
+        let living = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.writer(1, Admission::Credits).write(&packet(0)).unwrap())
+        };
+        let mut reader = Reader::new(shared.mailbox());
+        dying.join().unwrap();
+        let (mut got, mut skipped, mut hole) = (0, 0, None);
+        while got + skipped < 3 {
+            if let Some(packet) = reader.retrieve() {
+                assert_eq!(number(&packet), 0);
+                got += 1;
+                continue;
+            }
+            match Hole::examine(&mut reader, hole.take(), || shared.words(), |peer| peer == PeerId(1)) {
+                Verdict::Skipped => skipped += 1,
+                Verdict::Wait(found) => hole = Some(found),
+                Verdict::Clear => {}
+            }
+            thread::yield_now();
+        }
+        assert_eq!((got, skipped), (2, 1));
+        living.join().unwrap();
+    });
+}

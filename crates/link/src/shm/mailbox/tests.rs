@@ -1,0 +1,237 @@
+//! The mailbox in one process, small enough for miri:
+//! `cargo +nightly miri test -p tidegate-link --lib mailbox`.
+
+use super::*;
+use std::thread;
+use tidegate_flow::PacketKind;
+
+/// A mailbox in ordinary memory, with `writing` words.
+struct Shared {
+    slots: Box<[Slot]>,
+    pointers: Pointers,
+    writing: Box<[AtomicU64]>,
+}
+
+impl Shared {
+    fn new(size: usize, peers: usize) -> Self {
+        let word = || AtomicU64::new(0);
+        let slot = || Slot { header: word(), payload: std::array::from_fn(|_| word()) };
+        Shared {
+            slots: (0..size).map(|_| slot()).collect(),
+            pointers: Pointers { reserved: Alone(word()), retrieved: Alone(word()) },
+            writing: (0..peers).map(|_| word()).collect(),
+        }
+    }
+
+    fn mailbox(&self) -> Mailbox {
+        // SAFETY: every test keeps `self` until its readers and writers are gone.
+        unsafe { Mailbox::new(NonNull::from(&*self.slots), NonNull::from(&self.pointers)) }
+    }
+
+    fn writer(&self, peer: u32, admission: Admission) -> Writer {
+        // SAFETY: as in `mailbox`; tests make one writer at a time per peer.
+        unsafe { Writer::new(self.mailbox(), NonNull::from(&self.writing[peer as usize]), PeerId(peer), admission) }
+    }
+
+    fn words(&self) -> Vec<(PeerId, u64)> {
+        self.writing.iter().enumerate().map(|(at, word)| (PeerId(at as u32), word.load(Ordering::Acquire))).collect()
+    }
+
+    fn examine(&self, reader: &mut Reader, before: Option<Hole>, alive: &[u32]) -> Verdict {
+        Hole::examine(reader, before, || self.words(), |peer| alive.contains(&peer.0))
+    }
+}
+
+/// A packet that carries `number`, with a length that depends on it.
+fn packet(number: u64) -> Packet {
+    let mut packet = Packet::new(PacketKind::Data, 8 + number as usize % 49, number as u16);
+    packet.payload[..8].copy_from_slice(&number.to_le_bytes());
+    packet.payload[8..].fill(number as u8);
+    packet
+}
+
+/// The number of a packet of [`packet`], after checking that all of it belongs together.
+fn number(packet: &Packet) -> u64 {
+    let number = u64::from_le_bytes(*packet.payload.first_chunk().unwrap());
+    assert_eq!(packet.header.length(), 8 + number as usize % 49);
+    assert_eq!(packet.header.label(), number as u16);
+    assert!(packet.payload[8..].iter().all(|byte| *byte == number as u8), "torn packet");
+    number
+}
+
+#[test]
+fn slots_are_cache_lines_and_pointers_keep_apart() {
+    assert_eq!(size_of::<Slot>(), 64);
+    assert_eq!(size_of::<Pointers>(), 256);
+}
+
+#[test]
+fn packets_come_out_as_they_went_in() {
+    let shared = Shared::new(3, 2);
+    let (mut zero, mut one) = (shared.writer(0, Admission::Credits), shared.writer(1, Admission::Credits));
+    let mut reader = Reader::new(shared.mailbox());
+    assert!(reader.retrieve().is_none());
+    for lap in 0..100 {
+        zero.write(&packet(2 * lap)).unwrap();
+        one.write(&packet(2 * lap + 1)).unwrap();
+        for source in 0..2 {
+            let packet = reader.retrieve().unwrap();
+            assert_eq!((packet.header.source(), number(&packet)), (PeerId(source), 2 * lap + u64::from(source)));
+        }
+        assert!(reader.retrieve().is_none());
+    }
+}
+
+#[test]
+fn a_piggybacked_count_travels_behind_a_short_payload() {
+    let shared = Shared::new(2, 1);
+    let mut sent = Packet::new(PacketKind::Data, 3, 7);
+    sent.set_piggyback(517);
+    shared.writer(0, Admission::Credits).write(&sent).unwrap();
+    assert_eq!(Reader::new(shared.mailbox()).retrieve().unwrap().piggyback(), Some(517));
+}
+
+#[test]
+fn a_full_ring_refuses_and_takes_packets_again_once_it_ran_empty() {
+    let shared = Shared::new(8, 1);
+    let mut writer = shared.writer(0, Admission::Room);
+    let mut reader = Reader::new(shared.mailbox());
+    for round in 0..5 {
+        (0..8).for_each(|at| writer.write(&packet(8 * round + at)).unwrap());
+        assert_eq!(writer.write(&packet(0)), Err(Full));
+        assert_eq!(reader.backlog(), Ok(8));
+        (0..8).for_each(|at| assert_eq!(number(&reader.retrieve().unwrap()), 8 * round + at));
+        assert!(reader.retrieve().is_none());
+    }
+    assert_eq!(shared.words()[0].1 % 2, 0, "a refused packet must not look like one being written");
+}
+
+#[test]
+fn room_shows_in_quarters_of_the_ring() {
+    let shared = Shared::new(8, 1);
+    let mut writer = shared.writer(0, Admission::Room);
+    let mut reader = Reader::new(shared.mailbox());
+    (0..8).for_each(|at| writer.write(&packet(at)).unwrap());
+    reader.retrieve().unwrap();
+    assert_eq!(writer.write(&packet(8)), Err(Full));
+    reader.retrieve().unwrap();
+    assert_eq!(writer.write(&packet(8)), Ok(()));
+}
+
+#[test]
+fn stamps_never_are_zero_and_run_through_all_others() {
+    let mut stamp = stamp_of(0);
+    for lap in 1..200_000 {
+        stamp = stamp_after(stamp);
+        assert_eq!(stamp, stamp_of(lap));
+        assert_ne!(stamp, 0);
+    }
+}
+
+#[test]
+fn tickets_are_found_near_and_far() {
+    for size in [1, 2, 7, 64] {
+        let mut lap = Lap::first();
+        let mut ticket = 0;
+        for step in [0, 1, 1, 3, 64, 65, 1000, 7, 1, 65_535 * 64, 1] {
+            ticket += step;
+            assert_eq!(lap.locate(ticket, size), ((ticket % size) as usize, stamp_of(ticket / size)));
+        }
+        assert_eq!(
+            lap.locate(3, size),
+            ((3 % size) as usize, stamp_of(3 / size)),
+            "a pointer that went back stays inside"
+        );
+    }
+}
+
+#[test]
+fn many_writers_and_one_reader_lose_nothing() {
+    let (writers, each) = if cfg!(miri) { (3, 20) } else { (4, 50_000) };
+    let shared = Shared::new(if cfg!(miri) { 4 } else { 64 }, writers);
+    thread::scope(|scope| {
+        for peer in 0..writers {
+            let mut writer = shared.writer(peer as u32, Admission::Room);
+            scope.spawn(move || {
+                for at in 0..each {
+                    while writer.write(&packet(at)).is_err() {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+        let mut reader = Reader::new(shared.mailbox());
+        let mut next = vec![0; writers];
+        while next.iter().any(|next| *next < each) {
+            match reader.retrieve() {
+                Some(packet) => {
+                    let next = &mut next[packet.header.source().0 as usize];
+                    assert_eq!(number(&packet), *next);
+                    *next += 1;
+                }
+                None => thread::yield_now(),
+            }
+        }
+        assert!(reader.retrieve().is_none());
+    });
+}
+
+// SAFETY: writers move to other threads, where their pointers, into `Shared`, stay valid; all they point to is atomic.
+unsafe impl Send for Writer {}
+
+#[test]
+fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
+    let shared = Shared::new(4, 2);
+    let mut reader = Reader::new(shared.mailbox());
+    shared.writer(0, Admission::Credits).reserve_and_die();
+    let mut living = shared.writer(1, Admission::Credits);
+    living.write(&packet(5)).unwrap();
+    assert!(reader.retrieve().is_none());
+    assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped));
+    assert_eq!(number(&reader.retrieve().unwrap()), 5);
+    for at in 0..20 {
+        living.write(&packet(at)).unwrap();
+        assert_eq!(number(&reader.retrieve().unwrap()), at, "the lap after a hole is counted right");
+    }
+    // Whoever takes the dead writer's place starts with an even number again.
+    shared.writer(0, Admission::Credits).write(&packet(9)).unwrap();
+    assert_eq!(number(&reader.retrieve().unwrap()), 9);
+    assert!(shared.words().iter().all(|(_, word)| word % 2 == 0));
+}
+
+#[test]
+fn a_living_suspect_is_waited_for_until_its_word_moves() {
+    let shared = Shared::new(4, 2);
+    let mut reader = Reader::new(shared.mailbox());
+    shared.writer(0, Admission::Credits).reserve_and_die();
+    // Peer 1 is alive and in the middle of another packet, for all that the reader can see.
+    shared.writing[1].store(41, Ordering::Release);
+    let Verdict::Wait(hole) = shared.examine(&mut reader, None, &[1]) else { panic!("peer 1 may own the hole") };
+    let Verdict::Wait(hole) = shared.examine(&mut reader, Some(hole), &[1]) else { panic!("nothing has changed") };
+    // In the middle of the next packet: still odd, but it has published what it reserved before.
+    shared.writing[1].store(43, Ordering::Release);
+    assert!(matches!(shared.examine(&mut reader, Some(hole), &[1]), Verdict::Skipped));
+}
+
+#[test]
+fn no_hole_is_seen_where_nothing_is_reserved_or_all_is_published() {
+    let shared = Shared::new(4, 1);
+    let mut reader = Reader::new(shared.mailbox());
+    assert!(matches!(shared.examine(&mut reader, None, &[]), Verdict::Clear));
+    shared.writer(0, Admission::Credits).write(&packet(1)).unwrap();
+    assert!(matches!(shared.examine(&mut reader, None, &[]), Verdict::Clear));
+    assert_eq!(number(&reader.retrieve().unwrap()), 1);
+}
+
+#[test]
+fn a_wild_write_pointer_is_noticed_and_leads_nowhere() {
+    let shared = Shared::new(4, 1);
+    let mut reader = Reader::new(shared.mailbox());
+    shared.pointers.reserved.0.store(u64::MAX - 1, Ordering::Release);
+    assert_eq!(reader.backlog(), Err(WildPointer));
+    assert_eq!(reader.end(), 0);
+    assert!(reader.retrieve().is_none());
+    shared.writer(0, Admission::Credits).write(&packet(1)).unwrap();
+    assert!(matches!(shared.examine(&mut reader, None, &[]), Verdict::Skipped));
+    assert_eq!(reader.position(), 1);
+}

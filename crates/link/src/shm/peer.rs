@@ -1,0 +1,181 @@
+//! The table of peers: one entry per endpoint that we talk to or that talks to us. It lies in the segment of its owner. The
+//! owner and the peers insert, under a lock on the segment's file, and find each other's entries by identity: so a pair has
+//! one index on either side, whoever comes first.
+
+use super::address::Address;
+use super::memory_map::Shared;
+use super::sync;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegate_flow::PeerId;
+
+const ADDRESS_WORDS: usize = Address::BYTES / 8;
+
+/// One place in the table: a line that hardly ever changes, and one that the peer changes with every packet.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Entry {
+    state: AtomicU64,
+    identity: [AtomicU64; ADDRESS_WORDS],
+    _rest_of_line: [AtomicU64; 2],
+    writing: Writing,
+}
+
+/// The word by which a peer shows that it is in the middle of writing a packet; see the mailbox.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Writing(sync::AtomicU64);
+
+// SAFETY: atomics only.
+unsafe impl Shared for Entry {}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nobody's. Also stands for values that no honest process writes.
+    Free = 0,
+    /// Of somebody whom the owner wants to talk to, and who has not connected.
+    Expected = 1,
+    /// Of somebody who has connected to the owner.
+    Connected = 2,
+    /// Of somebody who had connected, has closed its endpoint and will write no more.
+    Left = 3,
+}
+
+/// A table, ours or a peer's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    entries: NonNull<[Entry]>,
+}
+
+impl Table {
+    /// # Safety
+    /// The entries must stay valid as long as the value or a copy of it is used.
+    pub unsafe fn new(entries: NonNull<[Entry]>) -> Table {
+        Table { entries }
+    }
+
+    fn entries(&self) -> &[Entry] {
+        // SAFETY: valid by the promise made to `new`; all fields are atomics.
+        unsafe { self.entries.as_ref() }
+    }
+
+    /// How many peers fit.
+    pub fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What the entry is; `Free` for indices outside the table too.
+    pub fn state(&self, peer: PeerId) -> State {
+        match self.entries().get(peer.0 as usize).map(|entry| entry.state.load(Ordering::Acquire)) {
+            Some(1) => State::Expected,
+            Some(2) => State::Connected,
+            Some(3) => State::Left,
+            _ => State::Free,
+        }
+    }
+
+    /// Whose it is.
+    pub fn address(&self, peer: PeerId) -> Option<Address> {
+        if self.state(peer) == State::Free {
+            return None;
+        }
+        let mut bytes = [0; Address::BYTES];
+        let words = &self.entries()[peer.0 as usize].identity;
+        for (word, bytes) in words.iter().zip(bytes.as_chunks_mut::<8>().0) {
+            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        Address::from_bytes(&bytes)
+    }
+
+    /// All places in use.
+    pub fn taken(&self) -> impl Iterator<Item = PeerId> + '_ {
+        (0..self.capacity() as u32).map(PeerId).filter(|peer| self.state(*peer) != State::Free)
+    }
+
+    /// The place of `address`, a new one if it has none yet; `None`: the table is full. The caller holds the insertion lock.
+    pub fn find_or_insert(&self, address: &Address) -> Option<PeerId> {
+        if let Some(peer) = self.taken().find(|peer| self.address(*peer).as_ref() == Some(address)) {
+            return Some(peer);
+        }
+        let free = (0..self.capacity() as u32).map(PeerId).find(|peer| self.state(*peer) == State::Free)?;
+        let entry = &self.entries()[free.0 as usize];
+        for (word, bytes) in entry.identity.iter().zip(address.to_bytes().as_chunks::<8>().0) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        entry.state.store(State::Expected as u64, Ordering::Release);
+        Some(free)
+    }
+
+    /// The peer of this entry says that it is about to write.
+    pub fn mark_connected(&self, peer: PeerId) {
+        self.entries()[peer.0 as usize].state.store(State::Connected as u64, Ordering::Release);
+    }
+
+    /// The peer of this entry says that it will write no more.
+    pub fn mark_left(&self, peer: PeerId) {
+        self.entries()[peer.0 as usize].state.store(State::Left as u64, Ordering::Release);
+    }
+
+    /// The owner of the table gives the place to whoever comes next.
+    pub fn free(&self, peer: PeerId) {
+        self.entries()[peer.0 as usize].state.store(State::Free as u64, Ordering::Release);
+    }
+
+    /// The peer's `writing` word.
+    pub fn writing(&self, peer: PeerId) -> NonNull<sync::AtomicU64> {
+        NonNull::from(&self.entries()[peer.0 as usize].writing.0)
+    }
+
+    /// The `writing` words of all places in use.
+    pub fn writing_words(&self) -> Vec<(PeerId, u64)> {
+        let word = |peer: PeerId| self.entries()[peer.0 as usize].writing.0.load(sync::Ordering::Acquire);
+        self.taken().map(|peer| (peer, word(peer))).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn entries(count: usize) -> Vec<Entry> {
+        let word = || AtomicU64::new(0);
+        let entry = |_| Entry {
+            state: word(),
+            identity: std::array::from_fn(|_| word()),
+            _rest_of_line: [word(), word()],
+            writing: Writing(word()),
+        };
+        (0..count).map(entry).collect()
+    }
+
+    fn address(pid: u32) -> Address {
+        Address { boot: 1, namespace: 2, start_ticks: 3, pid, uid: 0, serial: 0 }
+    }
+
+    #[test]
+    fn an_entry_is_two_cache_lines() {
+        assert_eq!(size_of::<Entry>(), 128);
+    }
+
+    #[test]
+    fn everybody_has_one_place_and_a_freed_one_is_given_away() {
+        let entries = entries(2);
+        // SAFETY: `entries` outlives the table.
+        let table = unsafe { Table::new(NonNull::from(&*entries)) };
+        assert_eq!(table.find_or_insert(&address(10)), Some(PeerId(0)));
+        assert_eq!(table.find_or_insert(&address(11)), Some(PeerId(1)));
+        assert_eq!(table.find_or_insert(&address(10)), Some(PeerId(0)));
+        assert_eq!(table.find_or_insert(&address(12)), None, "full");
+        assert_eq!(table.state(PeerId(0)), State::Expected);
+        table.mark_connected(PeerId(0));
+        assert_eq!(table.state(PeerId(0)), State::Connected);
+        table.mark_left(PeerId(0));
+        assert_eq!(table.find_or_insert(&address(12)), None, "who left is not forgotten before the owner says so");
+        table.free(PeerId(0));
+        assert_eq!(table.address(PeerId(0)), None);
+        assert_eq!(table.find_or_insert(&address(12)), Some(PeerId(0)));
+        assert_eq!(table.address(PeerId(0)), Some(address(12)));
+        assert_eq!(table.state(PeerId(7)), State::Free, "outside the table");
+    }
+}
