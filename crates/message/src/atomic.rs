@@ -94,7 +94,8 @@ impl<L: Link> Endpoint<L> {
                 let input = gather(&atomic.operand, compare.as_ref(), offset, part.bytes(), atomic.op);
                 self.atomic_part(key, target, part, offset, input);
                 offset += part.bytes();
-                target.offset += part.bytes() as u64;
+                // Past the end of the address space is outside of any region, not at its beginning.
+                target.offset = target.offset.saturating_add(part.bytes() as u64);
                 left -= part.elements;
             }
         }

@@ -30,6 +30,14 @@ impl<L: Link> Endpoint<L> {
         self.release_if_forgotten(Target::Peer(peer));
     }
 
+    /// The link cannot reach `peer` at all: ends everything that waits for it. Nothing of it is in our mailbox and no
+    /// departure will be reported, so nothing is remembered either: the place may be another's the next time.
+    #[cold]
+    pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
+        self.lose_peer(peer, name, false);
+        self.peers[peer.0 as usize].lost = None;
+    }
+
     /// Ends everything that waits for `peer`.
     pub(crate) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
         let state = &mut self.peers[peer.0 as usize];
@@ -45,9 +53,9 @@ impl<L: Link> Endpoint<L> {
         self.lose_inbound(sink, name);
         self.lose_bulk(peer, name);
         for tagged in [true, false] {
-            for context in self.matching(tagged).lose_peer(Target::Peer(peer), name, !orderly) {
+            for receive in self.matching(tagged).lose_peer(Target::Peer(peer), name, !orderly) {
                 let failure = Failure::PeerLost { peer: name.to_owned() };
-                self.complete_unmatched(context, space_of(tagged, 0), false, failure);
+                self.complete_unmatched(receive.context, space_of(tagged, 0), receive.released, failure);
             }
         }
     }

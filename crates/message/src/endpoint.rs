@@ -165,10 +165,12 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Posts a receive, or peeks, claims, discards.
+    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very receive.
     #[inline]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        self.check_room()?;
+        if self.completions.len() >= self.config.operations {
+            return Err(TryAgain);
+        }
         let (tagged, pattern) = match receive.space {
             Space::Tagged { tag, ignore } => (true, Pattern { from: receive.from, tag, ignore }),
             Space::Untagged => (false, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
@@ -197,7 +199,7 @@ impl<L: Link> Endpoint<L> {
     pub fn cancel(&mut self, context: Context) -> bool {
         for tagged in [true, false] {
             if let Some(canceled) = self.matching(tagged).cancel(context) {
-                self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.multi, Failure::Canceled);
+                self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.released, Failure::Canceled);
                 return true;
             }
         }

@@ -44,8 +44,11 @@ pub enum TransferStatus {
     Done,
     /// The link will tell through [`Link::poll_transfer`].
     Pending,
-    /// The peer's memory cannot be reached: wrong address, or the peer is gone.
+    /// The peer's memory cannot be reached: wrong address.
     Failed,
+    /// The peer is gone. Its departure, which [`Link::poll_departure`] reports sooner or later, ends the operation and
+    /// names it.
+    PeerGone,
 }
 
 /// How many stages an endpoint has, and their size. None by default.

@@ -109,12 +109,12 @@ pub(crate) struct Unexpected<B> {
     pub(crate) claimed: Option<Context>,
 }
 
-/// What became of a posted receive when it was canceled.
+/// A posted receive that was taken back.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Canceled {
+pub(crate) struct TakenBack {
     pub(crate) context: Context,
-    /// Whether the buffer goes back to the application now (a multi-receive with messages in flight does not).
-    pub(crate) multi: bool,
+    /// Whether a multi-receive's buffer goes back to the application now. One with messages in flight goes with the last.
+    pub(crate) released: bool,
 }
 
 /// Posted receives and unexpected messages of one matching space.
@@ -252,30 +252,29 @@ impl<B: Buffer> Matching<B> {
     }
 
     /// Takes back the posted receive of `context`.
-    pub(crate) fn cancel(&mut self, context: Context) -> Option<Canceled> {
+    pub(crate) fn cancel(&mut self, context: Context) -> Option<TakenBack> {
         let at = self.posted.find(|posted| posted.context == context)?;
         let posted = self.posted.remove(at)?;
-        let multi = match posted.place {
-            Place::Single(_) => false,
-            Place::Multi(key) => {
-                self.retire(key);
-                true
-            }
-        };
-        Some(Canceled { context, multi })
+        Some(self.retire(&posted))
     }
 
-    fn retire(&mut self, key: Key) {
-        let Some(shared) = self.multis.get_mut(key) else { return };
-        shared.retired = true;
-        if shared.in_flight == 0 {
-            self.multis.remove(key);
+    fn retire(&mut self, posted: &Posted<B>) -> TakenBack {
+        let mut released = false;
+        if let Place::Multi(key) = posted.place
+            && let Some(shared) = self.multis.get_mut(key)
+        {
+            shared.retired = true;
+            released = shared.in_flight == 0;
+            if released {
+                self.multis.remove(key);
+            }
         }
+        TakenBack { context: posted.context, released }
     }
 
     /// A peer is gone: takes back the receives that only it could have satisfied, and turns its announced messages into
-    /// lost ones. Returns the contexts of the former.
-    pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<Context> {
+    /// lost ones. Returns the former.
+    pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<TakenBack> {
         self.unexpected.for_each_mut(|stored| {
             if stored.envelope.source == peer && matches!(stored.stored, Stored::Announced(_)) {
                 stored.stored = Stored::Lost(name.to_owned());
@@ -286,12 +285,7 @@ impl<B: Buffer> Matching<B> {
         }
         let only_it = |posted: &Posted<B>| posted.pattern.from == Source::From(peer);
         let removed = self.posted.remove_where(only_it);
-        for posted in &removed {
-            if let Place::Multi(key) = posted.place {
-                self.retire(key);
-            }
-        }
-        removed.iter().map(|posted| posted.context).collect()
+        removed.iter().map(|posted| self.retire(posted)).collect()
     }
 
     /// Whether a stored message is from `source`.

@@ -13,7 +13,8 @@ pub struct EndpointConfig {
     pub flow: Config,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
-    /// Most operations of either direction that may be outstanding; one more is [`TryAgain`].
+    /// Most sends and remote operations that may be outstanding, completions that nobody took included; one more is
+    /// [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
     pub operations: usize,
     /// Packets handled per progress call at most.
     pub packets_per_progress: usize,

@@ -224,7 +224,11 @@ impl<L: Link> Endpoint<L> {
 
     /// A transfer that the link was asked for has ended.
     pub(crate) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
-        match self.transfers.remove(Key(id.0)) {
+        let owner = self.transfers.remove(Key(id.0));
+        if status == TransferStatus::PeerGone {
+            return;
+        }
+        match owner {
             Some(TransferOwner::Fetch(key, length)) => self.end_fetch_part(key, length, status),
             Some(TransferOwner::Operation(key)) => {
                 let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
@@ -343,7 +347,7 @@ impl<L: Link> Endpoint<L> {
                 }
                 moved = true;
             }
-            if self.peers[stream.to.0 as usize].lost.is_some() {
+            if !self.is_wanted(&stream) {
                 continue;
             }
             if stream.position < stream.end {
@@ -353,6 +357,15 @@ impl<L: Link> Endpoint<L> {
             }
         }
         moved
+    }
+
+    /// Whether a stream's purpose is still there: sending a piece may have shown that its peer is not.
+    fn is_wanted(&self, stream: &Stream<L::Buffer>) -> bool {
+        match stream.kind {
+            StreamKind::Announced { send, .. } => self.sends.get(send).is_some(),
+            StreamKind::Write { operation, .. } => self.operations.get(operation).is_some(),
+            StreamKind::ReadData { .. } => self.peers[stream.to.0 as usize].lost.is_none(),
+        }
     }
 
     /// Sends the next piece of an announced message through a stage, if one is free.
@@ -408,10 +421,10 @@ impl<L: Link> Endpoint<L> {
         let head = match stream.kind {
             StreamKind::Announced { fetch, .. } => Head::new(MessageKind::Piece).aux(fetch).word(at),
             StreamKind::ReadData { operation, start, .. } => {
-                Head::new(MessageKind::ReadData).aux(operation).word(start + at)
+                Head::new(MessageKind::ReadData).aux(operation).word(start.saturating_add(at))
             }
             StreamKind::Write { operation, region, start } => {
-                Head::new(MessageKind::Write).aux(operation.0).with(region).with(start + at)
+                Head::new(MessageKind::Write).aux(operation.0).with(region).with(start.saturating_add(at))
             }
         };
         // A piece that has to wait is copied, so nothing in a queue refers to the memory of an operation that a false

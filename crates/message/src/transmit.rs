@@ -117,7 +117,7 @@ impl<L: Link> Endpoint<L> {
             Step::Sent => self.report_sent(message.into_notice()),
             Step::Lost(name) => {
                 self.fail_notice(message.into_notice(), &name);
-                self.lose_peer(to, &name, false);
+                self.handle_unreachable(to, &name);
             }
             Step::NoCredits | Step::Full => self.hold(to, message, inject, step == Step::Full),
         }
@@ -199,7 +199,7 @@ impl<L: Link> Endpoint<L> {
                 }
                 Step::Lost(name) => {
                     self.fail_notice(message.into_notice(), &name);
-                    return self.lose_peer(to, &name, false);
+                    return self.handle_unreachable(to, &name);
                 }
             }
         }
