@@ -1,0 +1,71 @@
+//! Everything is bounded: at a bound an operation is refused whole, and goes on later.
+
+use crate::support::{Handle, Setup, World, pattern};
+use tidegate_message::TryAgain;
+
+/// Posts a receive. It may be refused while completions wait to be taken, not otherwise.
+fn receive(world: &mut World, from: usize, node: usize, tag: u64, size: usize) -> Handle {
+    if let Ok(receive) = world.receive(node).from(from).tagged(tag).capacity(size).try_post() {
+        return receive;
+    }
+    world.progress(node);
+    world.receive(node).from(from).tagged(tag).capacity(size).post()
+}
+
+#[test]
+fn sends_beyond_the_bound_are_refused_and_go_on_later() {
+    for setup in Setup::all(2, 51) {
+        for size in [30, 2000, 5000] {
+            let mut world = Setup { operations: 8, ..setup }.build();
+            world.pause(1);
+            let mut sends: Vec<Handle> = Vec::new();
+            // An eager send that left leaves its place; what the mailbox and the bound hold together is finite.
+            let refused = loop {
+                let n = sends.len();
+                match world.send(0).to(1).tagged(n as u64).bytes(&pattern(n, size)).try_post() {
+                    Ok(send) => sends.push(send),
+                    Err(refused) => break refused,
+                }
+                assert!(n < 8 + 64 + 1, "no bound\n{world}");
+                world.settle();
+            };
+            assert_eq!(refused, TryAgain);
+            world.resume(1);
+            let receives: Vec<_> = (0..sends.len()).map(|n| receive(&mut world, 0, 1, n as u64, size)).collect();
+            world.settle();
+            for (n, (send, receive)) in sends.into_iter().zip(receives).enumerate() {
+                world.success(send);
+                assert_eq!(world.bytes(receive), pattern(n, size), "{world}");
+            }
+            let again = world.send(0).to(1).tagged(0).bytes(&pattern(0, size)).try_post();
+            assert!(again.is_ok(), "there is room again\n{world}");
+        }
+    }
+}
+
+#[test]
+fn receives_can_be_posted_however_many_sends_wait_for_their_peer() {
+    // Both sides first send as much as they may, then receive: were receives refused, nobody would ever move.
+    for setup in Setup::all(2, 52) {
+        for size in [60, 5000] {
+            let mut world = Setup { operations: 8, ..setup }.build();
+            let mut sends = [0, 0];
+            for node in 0..2 {
+                world.pause(1 - node);
+                while world.send(node).to(1 - node).tagged(7).bytes(&pattern(sends[node], size)).try_post().is_ok() {
+                    sends[node] += 1;
+                    world.settle();
+                    assert!(sends[node] < 100, "no bound\n{world}");
+                }
+                world.resume(1 - node);
+            }
+            let receives = [0, 1].map(|node: usize| -> Vec<Handle> {
+                (0..sends[1 - node]).map(|_| receive(&mut world, 1 - node, node, 7, size)).collect()
+            });
+            world.settle();
+            for (n, receive) in receives.iter().flat_map(|receives| receives.iter().enumerate()) {
+                assert!(world.bytes(*receive) == pattern(n, size), "{world}");
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Messages up to the eager limit: every size around a packet boundary, in every setting.
+
+use crate::support::{Setup, pattern};
+use tidegate_message::{Counter, Operation, Space};
+
+/// 40 bytes ride in the first packet, 56 in each further one; 2048 is the eager limit.
+const SIZES: [usize; 9] = [0, 1, 39, 40, 41, 96, 97, 2047, 2048];
+
+#[test]
+fn a_message_of_any_eager_size_arrives_whole_when_it_is_expected() {
+    for setup in Setup::all(2, 11) {
+        let mut world = setup.build();
+        for size in SIZES {
+            let receive = world.receive(1).from(0).tagged(7).capacity(size).post();
+            let send = world.send(0).to(1).tagged(7).bytes(&pattern(size, size)).post();
+            world.settle();
+            world.success(send);
+            assert_eq!(world.bytes(receive), pattern(size, size), "{world}");
+        }
+        assert_eq!(world.counter(0, Counter::MessagesEager), SIZES.len() as u64);
+        assert_eq!(world.counter(1, Counter::UnexpectedMessages), 0);
+    }
+}
+
+#[test]
+fn a_message_of_any_eager_size_arrives_whole_when_it_is_unexpected() {
+    for setup in Setup::all(2, 12) {
+        let mut world = setup.build();
+        for size in SIZES {
+            let send = world.send(0).to(1).tagged(7).bytes(&pattern(size, size)).scattered().post();
+            world.settle();
+            world.success(send);
+            assert_eq!(world.counter(1, Counter::UnexpectedBytes), size as u64, "stored at its exact size");
+            let receive = world.receive(1).from(0).tagged(7).capacity(size + 1).scattered().post();
+            world.settle();
+            assert_eq!(world.bytes(receive), pattern(size, size), "{world}");
+            assert_eq!(world.counter(1, Counter::UnexpectedBytes), 0);
+        }
+        assert_eq!(world.counter(1, Counter::UnexpectedPeak), 2048);
+    }
+}
+
+#[test]
+fn a_receive_posted_in_the_middle_of_a_message_gets_all_of_it() {
+    for setup in Setup::all(2, 13) {
+        let mut world = setup.build();
+        let send = world.send(0).to(1).tagged(7).bytes(&pattern(3, 2000)).post();
+        world.run_until("the first packets are there", |world| world.counter(1, Counter::PacketsReceived) > 2);
+        let receive = world.receive(1).from(0).tagged(7).capacity(2000).post();
+        world.settle();
+        world.success(send);
+        assert_eq!(world.bytes(receive), pattern(3, 2000), "{world}");
+        assert_eq!(world.counter(1, Counter::UnexpectedBytes), 0);
+    }
+}
+
+#[test]
+fn a_completion_tells_all_about_its_operation() {
+    let mut world = Setup::new(3).build();
+    let receive = world.receive(2).matching(0xff00, 0xff).capacity(100).post();
+    let send = world.send(0).to(2).tagged(0xff42).bytes(&pattern(1, 90)).data(99).post();
+    world.settle();
+    let sender = world.target(2, 0);
+    let received = world.success(receive);
+    assert_eq!((received.operation, received.length, received.offset), (Operation::Receive, 90, 0));
+    assert!(matches!(received.space, Space::Tagged { tag: 0xff42, .. }), "the tag is the message's: {received:?}");
+    assert_eq!((received.data, received.source, received.released), (Some(99), Some(sender), false));
+    let sent = world.success(send);
+    assert_eq!((sent.operation, sent.length), (Operation::Send, 90));
+}
+
+#[test]
+fn remote_completion_data_of_any_width_arrives() {
+    for memory_limit in [0, 100_000] {
+        let mut world = Setup::new(2).build();
+        for data in [0, 1, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+            for size in [0, 32, 33, 40, 2048, 2048 + memory_limit] {
+                let receive = world.receive(1).tagged(7).capacity(size).post();
+                world.send(0).to(1).tagged(7).bytes(&pattern(7, size)).data(data).post();
+                world.settle();
+                assert_eq!(world.bytes(receive), pattern(7, size));
+                assert_eq!(world.success(receive).data, Some(data), "with {size} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_cut_and_its_full_length_is_told() {
+    use tidegate_message::Failure::Truncated;
+    for setup in Setup::all(2, 14) {
+        for (full, capacity) in [(1, 0), (40, 39), (41, 40), (97, 10), (2048, 0), (2048, 2047)] {
+            for expected in [true, false] {
+                let mut world = setup.build();
+                let mut receive = expected.then(|| world.receive(1).tagged(7).capacity(capacity).post());
+                let send = world.send(0).to(1).tagged(7).bytes(&pattern(5, full)).post();
+                world.settle();
+                let receive = *receive.get_or_insert_with(|| world.receive(1).tagged(7).capacity(capacity).post());
+                world.settle();
+                world.success(send);
+                assert_eq!(world.failure(receive), Truncated { full }, "{world}");
+                assert_eq!(world.outcome(receive).bytes, pattern(5, full)[..capacity]);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_injected_buffer_may_change_at_once() {
+    for setup in Setup::all(2, 15) {
+        let mut world = setup.build();
+        // More than the smallest mailboxes hold, so most of them have to wait. The world scribbles over every buffer
+        // as soon as the call has returned.
+        let sends: Vec<_> =
+            (0..20).map(|n| world.send(0).to(1).tagged(n).bytes(&pattern(n as usize, 60)).inject().post()).collect();
+        let receives: Vec<_> = (0..20).map(|n| world.receive(1).tagged(n).capacity(60).post()).collect();
+        world.settle();
+        for n in 0..20 {
+            world.success(sends[n]);
+            assert_eq!(world.bytes(receives[n]), pattern(n, 60), "{world}");
+        }
+    }
+}
+
+#[test]
+fn a_send_with_delivery_completes_only_when_the_receiver_has_it() {
+    for setup in Setup::all(2, 16) {
+        for size in [0, 10, 2048, 5000] {
+            let mut world = setup.build();
+            let send = world.send(0).to(1).tagged(7).bytes(&pattern(2, size)).delivery().post();
+            world.settle();
+            assert!(!world.is_done(send), "nobody has received it yet\n{world}");
+            let receive = world.receive(1).tagged(7).capacity(size).post();
+            world.run_until("the send is complete", |world| world.is_done(send));
+            world.success(send);
+            world.settle();
+            assert_eq!(world.bytes(receive), pattern(2, size));
+        }
+    }
+}
+
+#[test]
+fn a_send_that_does_not_report_is_silent_when_it_succeeds() {
+    let mut world = Setup::new(2).build();
+    let silent: Vec<_> =
+        [0, 2048, 9000].map(|size| world.send(0).to(1).bytes(&pattern(1, size)).silent().post()).into();
+    let receives: Vec<_> = silent.iter().map(|_| world.receive(1).capacity(9000).post()).collect();
+    world.settle();
+    for (send, receive) in silent.into_iter().zip(receives) {
+        assert!(!world.is_done(send));
+        world.success(receive);
+    }
+    assert!(!world.endpoint(0).has_unsent());
+}
+
+#[test]
+fn what_has_not_left_yet_is_known_as_unsent() {
+    let mut world = Setup { slots: 2, credit_slots: 1, ..Setup::new(2) }.build();
+    assert!(!world.endpoint(0).has_unsent());
+    world.pause(1);
+    world.send(0).to(1).bytes(&pattern(1, 2048)).inject().post();
+    world.settle();
+    assert!(world.endpoint(0).has_unsent(), "37 packets do not fit one slot\n{world}");
+    world.resume(1);
+    world.settle();
+    assert!(!world.endpoint(0).has_unsent());
+}

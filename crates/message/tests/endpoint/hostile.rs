@@ -1,0 +1,90 @@
+//! Packets that no correct peer sends: dropped and counted, never a panic, never memory without bound.
+
+use crate::support::{Memory, Random, Setup, World, hostile_run, pattern};
+use tidegate_message::flow::{Packet, PacketKind};
+use tidegate_message::{Access, Counter};
+
+/// Whether nodes 0 and 2 still understand each other.
+fn assert_others_work(world: &mut World) {
+    for (from, to) in [(0, 2), (2, 0)] {
+        for size in [10, 1000, 9000] {
+            let tag = 0xfeed_0000 + size as u64;
+            let receive = world.receive(to).from(from).tagged(tag).capacity(size).post();
+            world.send(from).to(to).tagged(tag).bytes(&pattern(from, size)).post();
+            world.settle();
+            assert!(world.bytes(receive) == pattern(from, size), "{world}");
+        }
+    }
+}
+
+#[test]
+fn random_packets_do_no_harm() {
+    for setup in Setup::all(3, 111) {
+        for seed in 0..3 {
+            let mut random = Random::new(seed);
+            let bytes: Vec<u8> = (0..6000).map(|_| random.bits() as u8).collect();
+            let mut world = hostile_run(Setup { seed, ..setup }, &bytes);
+            assert_others_work(&mut world);
+        }
+    }
+}
+
+#[test]
+fn empty_and_constant_packets_do_no_harm() {
+    for setup in Setup::all(3, 112) {
+        for byte in [0x00, 0x01, 0x20, 0x7f, 0xff] {
+            let mut world = hostile_run(setup, &[byte; 4000]);
+            assert_others_work(&mut world);
+        }
+    }
+}
+
+#[test]
+fn malformed_packets_are_counted() {
+    let mut world = Setup::new(3).build();
+    // No message is under way, and no kind 0 or 31 exists.
+    for label in [0, 0x20, 0x3f] {
+        world.inject_packet(1, 0, Packet::new(PacketKind::Data, 56, label));
+    }
+    world.inject_packet(1, 0, Packet::with_credits(PacketKind::Credit, u32::MAX));
+    world.settle();
+    assert_eq!(world.counter(0, Counter::Violations), 4);
+}
+
+#[test]
+fn announced_lengths_that_never_come_take_no_memory_in_proportion() {
+    let mut world = Setup::new(3).build();
+    for _ in 0..1000 {
+        // First packets of eager messages of 1 MiB whose rest never comes.
+        let mut packet = Packet::new(PacketKind::Data, 56, 1 | 1 << 5);
+        packet.payload[8..12].copy_from_slice(&(1u32 << 20).to_le_bytes());
+        world.inject_packet(1, 0, packet);
+    }
+    world.settle();
+    assert!(world.counter(0, Counter::UnexpectedPeak) <= 1 << 20, "{}", world.counter(0, Counter::UnexpectedPeak));
+}
+
+#[test]
+fn a_hostile_peer_reads_nothing_that_is_not_its_to_read() {
+    // Forged reads, writes and atomics against a region that grants nothing, and keys that do not exist.
+    for setup in Setup::all(3, 113).filter(|setup| setup.memory == Memory::Mailbox) {
+        let mut world = setup.build();
+        let secret = world.register(0, 9, &[7; 100], &[]);
+        let readable = world.register(0, 8, &[7; 100], &[Access::Read]);
+        let mut random = Random::new(5);
+        for _ in 0..2000 {
+            let kind = 8 + random.below(4) as u16;
+            let mut packet = Packet::new(PacketKind::Data, 56, kind | 1 << 5);
+            packet.payload = std::array::from_fn(|_| random.bits() as u8);
+            packet.payload[8..12].copy_from_slice(&(random.below(41) as u32).to_le_bytes());
+            packet.payload[16..24].copy_from_slice(&(7 + random.below(4) as u64).to_le_bytes());
+            if random.one_in(2) {
+                packet.payload[24..32].copy_from_slice(&(random.below(110) as u64).to_le_bytes());
+            }
+            world.inject_packet(1, 0, packet);
+        }
+        world.settle();
+        assert_eq!((secret.bytes(), readable.bytes()), (vec![7; 100], vec![7; 100]), "{world}");
+        assert_others_work(&mut world);
+    }
+}

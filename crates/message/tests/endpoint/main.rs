@@ -1,0 +1,18 @@
+//! The public `Endpoint` over an in-memory network: tests that read as sentences.
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code)]
+mod support;
+
+mod atomics;
+mod bounds;
+mod death;
+mod eager;
+mod hostile;
+mod liveness;
+mod matching;
+mod multi_receive;
+mod myself;
+// mod programs;
+mod rendezvous;
+mod rma;

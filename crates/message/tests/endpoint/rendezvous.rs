@@ -1,0 +1,109 @@
+//! Messages above the eager limit: announced, then fetched from memory or through the mailbox.
+
+use crate::support::{Memory, Setup, pattern};
+use tidegate_message::{Counter, Failure};
+
+const SIZES: [usize; 4] = [2049, 4096, 5001, 30_000];
+
+#[test]
+fn a_long_message_arrives_whole_over_every_kind_of_memory() {
+    for setup in Setup::all(2, 21) {
+        let mut world = setup.build();
+        for size in SIZES {
+            for scattered in [false, true] {
+                let receive = world.receive(1).tagged(7).capacity(size);
+                let receive = if scattered { receive.scattered() } else { receive }.post();
+                let send = world.send(0).to(1).tagged(7).bytes(&pattern(size, size));
+                let send = if scattered { send.scattered() } else { send }.post();
+                world.settle();
+                world.success(send);
+                assert_eq!(world.bytes(receive), pattern(size, size), "{world}");
+            }
+        }
+        assert_eq!(world.counter(0, Counter::MessagesRendezvous), 2 * SIZES.len() as u64);
+    }
+}
+
+#[test]
+fn a_long_message_waits_at_its_sender_until_it_is_received() {
+    for setup in Setup::all(2, 22) {
+        let mut world = setup.build();
+        let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, 30_000)).post();
+        world.settle();
+        assert!(!world.is_done(send), "{world}");
+        assert_eq!(world.counter(1, Counter::UnexpectedBytes), 0, "the receiver stores none of it");
+        let receive = world.receive(1).tagged(7).capacity(40_000).post();
+        world.settle();
+        world.success(send);
+        assert_eq!(world.bytes(receive), pattern(1, 30_000), "{world}");
+    }
+}
+
+#[test]
+fn a_receive_that_is_too_small_for_a_long_message_gets_its_beginning() {
+    for setup in Setup::all(2, 23) {
+        for capacity in [0, 1, 100, 29_999] {
+            let mut world = setup.build();
+            let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, 30_000)).scattered().post();
+            let receive = world.receive(1).tagged(7).capacity(capacity).scattered().post();
+            world.settle();
+            world.success(send);
+            assert_eq!(world.failure(receive), Failure::Truncated { full: 30_000 }, "{world}");
+            assert_eq!(world.outcome(receive).bytes, pattern(1, 30_000)[..capacity]);
+        }
+    }
+}
+
+#[test]
+fn an_injected_long_message_is_copied() {
+    for setup in Setup::all(2, 24) {
+        let setup = Setup { eager_bytes: 16, ..setup };
+        let mut world = setup.build();
+        let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, 64)).inject().post();
+        world.settle();
+        let receive = world.receive(1).tagged(7).capacity(64).post();
+        world.settle();
+        world.success(send);
+        assert_eq!(world.bytes(receive), pattern(1, 64), "{world}");
+    }
+}
+
+#[test]
+fn many_long_messages_cross_in_both_directions() {
+    for setup in Setup::all(3, 25) {
+        let mut world = setup.build();
+        let mut pairs = Vec::new();
+        for round in 0..6 {
+            for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+                let seed = round * 100 + from * 10 + to;
+                let send =
+                    world.send(from).to(to).tagged(round as u64).bytes(&pattern(seed, 3000 + 1000 * round)).post();
+                let receive = world.receive(to).from(from).tagged(round as u64).capacity(10_000).post();
+                pairs.push((send, receive, seed, 3000 + 1000 * round));
+            }
+        }
+        world.settle();
+        for (send, receive, seed, size) in pairs {
+            world.success(send);
+            assert_eq!(world.bytes(receive), pattern(seed, size), "{world}");
+        }
+    }
+}
+
+#[test]
+fn a_fetch_that_fails_ends_both_sides() {
+    for memory in [Memory::Direct, Memory::Delayed] {
+        let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();
+        world.network().memory_fails = true;
+        let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, 30_000)).post();
+        let receive = world.receive(1).tagged(7).capacity(30_000).post();
+        world.settle();
+        assert_eq!((world.failure(receive), world.failure(send)), (Failure::Fault, Failure::Fault));
+        world.network().memory_fails = false;
+        let send = world.send(0).to(1).tagged(7).bytes(&pattern(2, 30_000)).post();
+        let receive = world.receive(1).tagged(7).capacity(30_000).post();
+        world.settle();
+        world.success(send);
+        assert_eq!(world.bytes(receive), pattern(2, 30_000), "the next one is not affected");
+    }
+}

@@ -1,0 +1,174 @@
+//! RMA: straight to memory where the link reaches it, by message elsewhere.
+
+use crate::support::{Setup, pattern};
+use tidegate_message::{Access, Counter, Failure, Operation};
+
+const BOTH: [Access; 2] = [Access::Read, Access::Write];
+const SIZES: [usize; 7] = [0, 1, 24, 56, 97, 2500, 30_000];
+
+#[test]
+fn a_write_lands_where_it_should_and_nowhere_else() {
+    for setup in Setup::all(2, 61) {
+        let mut world = setup.build();
+        for size in SIZES {
+            let memory = world.register(1, 9, &vec![7; size + 20], &BOTH);
+            let write = world.write(0, vec![(world.place(0, 1, 9, 10), size as u64)], &pattern(1, size), None);
+            world.settle();
+            assert_eq!(world.success(write).operation, Operation::Write);
+            let bytes = memory.bytes();
+            assert_eq!(bytes[10..10 + size], pattern(1, size), "{world}");
+            assert!(bytes[..10].iter().chain(&bytes[10 + size..]).all(|byte| *byte == 7));
+            world.deregister(1, 9);
+        }
+        assert!(world.remote_writes(1).is_empty());
+        assert_eq!(world.counter(0, Counter::RmaOperations), SIZES.len() as u64);
+    }
+}
+
+#[test]
+fn a_read_brings_what_is_there() {
+    for setup in Setup::all(2, 62) {
+        let mut world = setup.build();
+        for size in SIZES {
+            let contents = pattern(3, size + 20);
+            let memory = world.register(1, 9, &contents, &[Access::Read]);
+            let read = world.read(0, vec![(world.place(0, 1, 9, 10), size as u64)]);
+            world.settle();
+            assert_eq!(world.success(read).operation, Operation::Read);
+            assert_eq!(world.bytes(read), &contents[10..10 + size], "{world}");
+            assert_eq!(memory.bytes(), contents);
+            world.deregister(1, 9);
+        }
+    }
+}
+
+#[test]
+fn a_write_with_data_tells_its_target_after_the_bytes_are_there() {
+    for setup in Setup::all(2, 63) {
+        for (size, data) in [(0, 0), (10, 5), (3000, u64::from(u32::MAX)), (30_000, u64::MAX)] {
+            let mut world = setup.build();
+            let memory = world.register(1, 9, &vec![0; size], &[Access::Write]);
+            let write = world.write(0, vec![(world.place(0, 1, 9, 0), size as u64)], &pattern(1, size), Some(data));
+            world.run_until("the target is told", |world| !world.remote_writes(1).is_empty());
+            assert_eq!(memory.bytes(), pattern(1, size), "{world}");
+            world.settle();
+            world.success(write);
+            let told = world.remote_writes(1);
+            assert_eq!(
+                told.iter().map(|told| (told.data, told.length)).collect::<Vec<_>>(),
+                [(Some(data), size)],
+                "{world}"
+            );
+            assert_eq!(told[0].source, Some(world.target(1, 0)));
+        }
+    }
+}
+
+#[test]
+fn several_places_are_written_and_read_in_order() {
+    for setup in Setup::all(3, 64) {
+        let mut world = setup.build();
+        let first = world.register(1, 1, &[0; 100], &BOTH);
+        let second = world.register(1, 2, &[0; 9000], &BOTH);
+        let places = vec![
+            (world.place(0, 1, 1, 90), 10),
+            (world.place(0, 1, 2, 0), 7000),
+            (world.place(0, 1, 1, 0), 1),
+            (world.place(0, 1, 2, 8999), 1),
+        ];
+        let write = world.write(0, places.clone(), &pattern(1, 7012), None);
+        world.settle();
+        world.success(write);
+        let (first, second, expected) = (first.bytes(), second.bytes(), pattern(1, 7012));
+        assert_eq!((&first[90..], &second[..7000]), (&expected[..10], &expected[10..7010]), "{world}");
+        assert_eq!((first[0], second[8999]), (expected[7010], expected[7011]));
+        let read = world.read(0, places);
+        world.settle();
+        assert_eq!(world.bytes(read), expected, "{world}");
+    }
+}
+
+#[test]
+fn what_is_not_granted_is_denied_and_touches_nothing() {
+    for setup in Setup::all(2, 65) {
+        let mut world = setup.build();
+        let readable = world.register(1, 1, &[7; 100], &[Access::Read]);
+        let writable = world.register(1, 2, &[7; 100], &[Access::Write]);
+        let place = |world: &crate::support::World, key, offset, length| vec![(world.place(0, 1, key, offset), length)];
+        let denied = [
+            world.write(0, place(&world, 1, 0, 10), &[1; 10], None),
+            world.read(0, place(&world, 2, 0, 10)),
+            world.read(0, place(&world, 3, 0, 10)),
+            world.write(0, place(&world, 3, 0, 10), &[1; 10], None),
+            world.write(0, place(&world, 2, 91, 10), &[1; 10], Some(5)),
+            world.read(0, place(&world, 1, 101, 1)),
+            world.read(0, place(&world, 1, u64::MAX, 1)),
+            world.read(0, place(&world, 1, u64::MAX - 3, 10)),
+            world.write(0, place(&world, 2, 50, 9000), &[1; 9000], None),
+            world.write(0, vec![(world.place(0, 1, 2, 0), 10), (world.place(0, 1, 1, 0), 10)], &[7; 20], None),
+        ];
+        world.settle();
+        for handle in denied {
+            assert_eq!(world.failure(handle), Failure::Denied, "{world}");
+        }
+        assert!(world.remote_writes(1).is_empty(), "nobody is told of a write that was denied");
+        assert_eq!((readable.bytes(), writable.bytes()), (vec![7; 100], vec![7; 100]), "{world}");
+        let allowed = world.read(0, place(&world, 1, 0, 100));
+        world.settle();
+        assert_eq!(world.bytes(allowed), [7; 100]);
+    }
+}
+
+#[test]
+fn a_region_that_was_deregistered_is_denied() {
+    for setup in Setup::all(2, 66) {
+        let mut world = setup.build();
+        world.register(1, 1, &[7; 100], &BOTH);
+        world.deregister(1, 1);
+        let read = world.read(0, vec![(world.place(0, 1, 1, 0), 10)]);
+        world.settle();
+        assert_eq!(world.failure(read), Failure::Denied, "{world}");
+    }
+}
+
+#[test]
+fn a_message_after_a_write_finds_the_bytes_written() {
+    for setup in Setup::all(2, 67) {
+        for size in [10, 3000] {
+            let mut world = setup.build();
+            let memory = world.register(1, 9, &vec![0; size], &BOTH);
+            let write = world.write(0, vec![(world.place(0, 1, 9, 0), size as u64)], &pattern(1, size), None);
+            world.run_until("the write is complete", |world| world.is_done(write));
+            let receive = world.receive(1).post();
+            world.send(0).to(1).post();
+            world.run_until("the message is there", |world| world.is_done(receive));
+            assert_eq!(memory.bytes(), pattern(1, size), "{world}");
+            world.settle();
+        }
+    }
+}
+
+#[test]
+fn everybody_reads_and_writes_everybody_at_once() {
+    for setup in Setup::all(4, 68) {
+        let mut world = setup.build();
+        // Node n owns one stripe of 3000 bytes for every writer.
+        let memories: Vec<_> = (0..4).map(|node| world.register(node, 9, &[0; 12_000], &BOTH)).collect();
+        let mut handles = Vec::new();
+        for round in 0..3 {
+            for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))) {
+                let place = world.place(from, to, 9, 3000 * from as u64);
+                handles.push(world.write(from, vec![(place, 3000)], &pattern(10 * from + to, 3000), Some(round)));
+                handles.push(world.read(from, vec![(place, 3000)]));
+            }
+        }
+        world.settle();
+        handles.into_iter().for_each(|handle| assert_eq!(world.success(handle).length, 3000));
+        for (to, memory) in memories.iter().enumerate() {
+            for from in 0..4 {
+                assert_eq!(memory.bytes()[3000 * from..3000 * (from + 1)], pattern(10 * from + to, 3000), "{world}");
+            }
+            assert_eq!(world.remote_writes(to).len(), 12);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Any bytes as a run: packets of a hostile peer between honest operations. Used by tests with seeds and by the fuzz target
+//! with whatever a fuzzer finds.
+
+use super::link::peer_of;
+use super::world::{Setup, World};
+use super::{Memory, pattern};
+use tidegate_message::Access;
+use tidegate_message::flow::{Header, PAYLOAD_BYTES, Packet, SchemeName};
+
+/// The setting that the first bytes of a fuzzer's input choose.
+pub fn setup_from(bytes: &[u8]) -> Setup {
+    let at = |place: usize| usize::from(bytes.get(place).copied().unwrap_or(0));
+    let scheme = [SchemeName::None, SchemeName::Static, SchemeName::Dynamic][at(0) % 3];
+    let (slots, credit_slots) = [(2, 1), (3, 1), (8, 2)][at(0) / 3 % 3];
+    let memory = [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay][at(0) / 9 % 4];
+    let base = Setup { scheme, slots, credit_slots, memory, piggyback: at(0) >= 128, ..Setup::new(3) };
+    Setup { scheduled: at(1) % 2 == 1, seed: at(1) as u64, operations: 64, ..base }
+}
+
+/// Node 1 sends node 0 what `bytes` say while node 0 goes about its business with everybody. Returns the world, still, with
+/// the hostile node stopped.
+pub fn hostile_run(setup: Setup, bytes: &[u8]) -> World {
+    let mut world = setup.build();
+    let both = [Access::Read, Access::Write];
+    world.register(0, 1, &[7; 300], &both);
+    world.register(1, 1, &[7; 300], &both);
+    let mut rest = bytes;
+    while let Some((&action, after)) = rest.split_first() {
+        rest = after;
+        match action % 16 {
+            0..=8 => rest = inject(&mut world, action, rest),
+            9 => drop(world.receive(0).from(1).tagged(u64::from(action >> 6)).capacity(100).try_post()),
+            10 => drop(world.receive(0).from(1).matching(0, u64::MAX).capacity(3000).multi(100).try_post()),
+            11 => drop(world.send(0).to(1).tagged(u64::from(action)).bytes(&pattern(1, 4000)).try_post()),
+            12 => drop(world.send(0).to(1).bytes(&pattern(1, 100)).try_post()),
+            13 => remote(&mut world, action),
+            14 => drop(world.receive(0).from(1).matching(0, u64::MAX).peek().claim().try_post()),
+            _ => world.steps(usize::from(action >> 4)),
+        }
+    }
+    world.pause(1);
+    world.settle();
+    world
+}
+
+/// Operations on the hostile node's memory.
+fn remote(world: &mut World, action: u8) {
+    let peer = world.target(0, 1);
+    assert_eq!(peer, tidegate_message::Target::Peer(peer_of(0, 1, world.setup.nodes)));
+    let place = world.place(0, 1, 1, 0);
+    // The bound on operations may have been reached: then there is nothing to see here.
+    if world.is_full(0) {
+        return;
+    }
+    match action >> 4 & 1 {
+        0 => drop(world.read(0, vec![(place, 300)])),
+        _ => drop(world.write(0, vec![(place, 300)], &[1; 300], Some(1))),
+    }
+}
+
+/// The next packet: its header from the input, its payload from the input as far as it goes, biased towards small numbers
+/// and known kinds, without which hardly any packet would get past the first check.
+fn inject<'b>(world: &mut World, action: u8, rest: &'b [u8]) -> &'b [u8] {
+    let (header, rest) = rest.split_at(rest.len().min(4));
+    let mut bits = [0; 4];
+    bits[..header.len()].copy_from_slice(header);
+    let [kind_length, flags, label_low, label_high] = bits;
+    let flow_kind = if action & 0x80 != 0 { u64::from(flags & 3) } else { 0 };
+    let length = u64::from(kind_length & 0x3f);
+    let ride = u64::from(flags >> 2 & 1);
+    let label =
+        if action & 0x40 != 0 { u16::from_le_bytes([label_low, label_high]) } else { u16::from(label_low % 14) | 0x20 };
+    let word = flow_kind << 36 | length << 38 | ride << 44 | u64::from(label) << 48;
+    let mut payload = [0; PAYLOAD_BYTES];
+    let (bytes, rest) = rest.split_at(rest.len().min(usize::from(kind_length) % (PAYLOAD_BYTES + 1)));
+    if action & 0x20 != 0 {
+        payload[..bytes.len()].copy_from_slice(bytes);
+    } else {
+        // Every byte becomes a small 32-bit number.
+        for (place, byte) in payload.chunks_exact_mut(4).zip(bytes) {
+            place[0] = *byte;
+        }
+    }
+    world.inject_packet(1, 0, Packet { header: Header::from_bits(word), payload });
+    rest
+}

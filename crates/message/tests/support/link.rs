@@ -1,0 +1,414 @@
+//! [`MemoryLink`]: the environment of one endpoint, and the [`Network`] that all links of a job share.
+
+use super::buffer::{Arena, MemoryBuffer};
+use super::random::Random;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use tidegate_message::flow::{Config, Packet, PacketKind, Regions, SchemeName};
+use tidegate_message::{
+    Access, Buffer, Counters, Departure, Link, PeerId, Span, TransferId, TransferStatus, WriteError,
+};
+
+/// How far an endpoint reaches into its peers' memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// At once.
+    Direct,
+    /// Every bulk transfer is pending until the scheduler finishes it.
+    Delayed,
+    /// Not at all: everything goes through the mailbox.
+    Mailbox,
+    /// Nodes reach those with a higher number only.
+    OneWay,
+}
+
+#[derive(Debug)]
+struct Transfer {
+    id: TransferId,
+    peer: usize,
+    remote: Vec<Span>,
+    local: MemoryBuffer,
+    offset: usize,
+    fetch: bool,
+}
+
+#[derive(Debug)]
+struct Region {
+    span: Span,
+    access: Vec<Access>,
+}
+
+#[derive(Debug)]
+struct Node {
+    alive: bool,
+    /// Written and not yet visible, by the node that sent it.
+    in_transit: Vec<VecDeque<Packet>>,
+    mailbox: VecDeque<Packet>,
+    peak: usize,
+    departures: VecDeque<(usize, bool)>,
+    /// Peers whose departure the endpoint has been told.
+    gone: Vec<usize>,
+    released: Vec<usize>,
+    transfers: Vec<Transfer>,
+    finished: VecDeque<(TransferId, TransferStatus)>,
+    regions: BTreeMap<u64, Region>,
+}
+
+impl Node {
+    fn new(nodes: usize) -> Self {
+        Node {
+            alive: true,
+            in_transit: vec![VecDeque::new(); nodes],
+            mailbox: VecDeque::new(),
+            peak: 0,
+            departures: VecDeque::new(),
+            gone: Vec::new(),
+            released: Vec::new(),
+            transfers: Vec::new(),
+            finished: VecDeque::new(),
+            regions: BTreeMap::new(),
+        }
+    }
+
+    /// Slots taken: from the write on until the packet is retrieved.
+    fn slots_used(&self) -> usize {
+        self.mailbox.len() + self.in_transit.iter().map(VecDeque::len).sum::<usize>()
+    }
+}
+
+/// Everything between the endpoints of a job.
+#[derive(Debug)]
+pub struct Network {
+    config: Config,
+    regions: Regions,
+    memory: Memory,
+    /// Whether packets become visible only when the scheduler says so.
+    scheduled: bool,
+    nodes: Vec<Node>,
+    /// Every bulk transfer fails, as if the addresses were wrong.
+    pub memory_fails: bool,
+    /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
+    pub hostile: bool,
+    /// Application memory.
+    pub arena: Arena,
+    /// What must never happen and did.
+    pub problems: Vec<String>,
+    now: u64,
+}
+
+/// The node that `me` calls `peer`. Everybody's table starts after himself, so no two nodes name a third one alike.
+pub fn node_of(me: usize, peer: PeerId, nodes: usize) -> usize {
+    (me + 1 + peer.0 as usize) % nodes
+}
+
+/// What `me` calls `node`.
+pub fn peer_of(me: usize, node: usize, nodes: usize) -> PeerId {
+    PeerId(((node + nodes - me - 1) % nodes) as u32)
+}
+
+impl Network {
+    /// A network of `nodes` with empty mailboxes.
+    pub fn new(nodes: usize, config: Config, memory: Memory, scheduled: bool) -> Self {
+        let regions = config.regions().expect("the test's configuration is legal");
+        let arena = Arena::default();
+        let nodes = (0..nodes).map(|_| Node::new(nodes)).collect();
+        Network {
+            config,
+            regions,
+            memory,
+            scheduled,
+            nodes,
+            memory_fails: false,
+            hostile: false,
+            arena,
+            problems: Vec::new(),
+            now: 0,
+        }
+    }
+
+    fn write(&mut self, from: usize, to: usize, packet: &Packet) -> Result<(), WriteError> {
+        if self.nodes[from].gone.contains(&to) {
+            return Err(WriteError::Unreachable(format!("node {to} has left")));
+        }
+        let used = self.nodes[to].slots_used();
+        if used >= self.regions.mailbox as usize {
+            if self.config.scheme != SchemeName::None && !self.hostile {
+                self.problem(format!("{from} found the mailbox of {to} full ({used} slots): {:?}", packet.header));
+            }
+            return Err(WriteError::Full);
+        }
+        self.inject(from, to, *packet);
+        let of_pair = self.nodes[to].in_transit[from].iter().chain(&self.nodes[to].mailbox);
+        let source = peer_of(to, from, self.nodes.len());
+        let credit = |packet: &&Packet| packet.header.source() == source && packet.header.kind() == PacketKind::Credit;
+        if !self.hostile && of_pair.filter(credit).count() > self.config.credit_slots as usize {
+            self.problem(format!("more than {} credit packets from {from} wait at {to}", self.config.credit_slots));
+        }
+        Ok(())
+    }
+
+    /// Puts a packet under way whatever the room: hostile and late packets take this door.
+    pub fn inject(&mut self, from: usize, to: usize, packet: Packet) {
+        let source = peer_of(to, from, self.nodes.len());
+        let packet = Packet { header: packet.header.published(1, source), ..packet };
+        let node = &mut self.nodes[to];
+        if self.scheduled {
+            node.in_transit[from].push_back(packet);
+        } else {
+            node.mailbox.push_back(packet);
+        }
+        node.peak = node.peak.max(node.slots_used());
+    }
+
+    /// Lets one thing happen that is under way to a node of `awake`: a packet becomes visible, or a bulk transfer ends.
+    /// False if nothing is under way.
+    pub fn step(&mut self, random: &mut Random, awake: &[usize]) -> bool {
+        self.now += 100;
+        let pairs = awake.iter().flat_map(|to| (0..self.nodes.len()).map(move |from| (*to, from)));
+        let moving: Vec<_> = pairs.filter(|(to, from)| !self.nodes[*to].in_transit[*from].is_empty()).collect();
+        let pending = awake.iter().flat_map(|to| (0..self.nodes[*to].transfers.len()).map(move |at| (*to, at)));
+        let pending: Vec<_> = pending.collect();
+        match moving.len() + pending.len() {
+            0 => false,
+            count => {
+                let chosen = random.below(count);
+                match moving.get(chosen) {
+                    Some((to, from)) => {
+                        let packet = self.nodes[*to].in_transit[*from].pop_front();
+                        self.nodes[*to].mailbox.extend(packet);
+                    }
+                    None => self.finish_transfer(pending[chosen - moving.len()]),
+                }
+                true
+            }
+        }
+    }
+
+    fn finish_transfer(&mut self, (node, at): (usize, usize)) {
+        let transfer = self.nodes[node].transfers.remove(at);
+        let status = self.copy(&transfer);
+        self.nodes[node].finished.push_back((transfer.id, status));
+    }
+
+    /// Whether a node of `awake` has something to take that no step is needed for.
+    pub fn has_visible(&self, awake: &[usize]) -> bool {
+        awake.iter().any(|node| {
+            let node = &self.nodes[*node];
+            !node.mailbox.is_empty() || !node.finished.is_empty()
+        })
+    }
+
+    fn copy(&mut self, transfer: &Transfer) -> TransferStatus {
+        let total: u64 = transfer.remote.iter().map(|span| span.length).sum();
+        let mut local = transfer.local.clone();
+        if transfer.offset as u64 + total > local.len() as u64 {
+            self.problem(format!("a bulk transfer of {total} bytes at {} leaves its local buffer", transfer.offset));
+            return TransferStatus::Failed;
+        }
+        let mut offset = transfer.offset;
+        for span in &transfer.remote {
+            if !self.nodes[transfer.peer].alive {
+                return TransferStatus::PeerGone;
+            }
+            let found = self.arena.find(transfer.peer, *span).filter(|_| !self.memory_fails);
+            let Some(mut remote) = found else { return TransferStatus::Failed };
+            let mut bytes = vec![0; remote.len()];
+            if transfer.fetch {
+                remote.read(0, &mut bytes);
+                local.write(offset, &bytes);
+            } else {
+                local.read(offset, &mut bytes);
+                remote.write(0, &bytes);
+            }
+            offset += bytes.len();
+        }
+        TransferStatus::Done
+    }
+
+    fn transfer(&mut self, node: usize, transfer: Transfer) -> TransferStatus {
+        if !self.reaches(node, transfer.peer) {
+            self.problem(format!("{node} touches the memory of {}, which it does not reach", transfer.peer));
+            return TransferStatus::Failed;
+        }
+        if self.memory == Memory::Delayed {
+            self.nodes[node].transfers.push(transfer);
+            return TransferStatus::Pending;
+        }
+        self.copy(&transfer)
+    }
+
+    fn reaches(&self, node: usize, peer: usize) -> bool {
+        match self.memory {
+            Memory::Direct | Memory::Delayed => true,
+            Memory::Mailbox => false,
+            Memory::OneWay => node < peer,
+        }
+    }
+
+    /// Makes a region known to peers that reach the memory of `node`.
+    pub fn publish(&mut self, node: usize, key: u64, buffer: &MemoryBuffer, access: &[Access]) {
+        let mut spans = buffer.spans();
+        if let (Some(span), None) = (spans.next(), spans.next()) {
+            self.nodes[node].regions.insert(key, Region { span, access: access.to_vec() });
+        }
+    }
+
+    /// Ends that.
+    pub fn unpublish(&mut self, node: usize, key: u64) {
+        self.nodes[node].regions.remove(&key);
+    }
+
+    /// The node's process ends. Others are told once they have taken its last packet.
+    pub fn depart(&mut self, node: usize, orderly: bool) {
+        self.nodes[node].alive = false;
+        self.nodes[node].transfers.clear();
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            self.nodes[other].departures.push_back((node, orderly));
+        }
+    }
+
+    /// Packets from `node` that nobody has seen yet are lost.
+    pub fn lose_in_transit(&mut self, node: usize) {
+        self.nodes.iter_mut().for_each(|other| other.in_transit[node].clear());
+    }
+
+    /// Another process takes the place of `node`, which has left and was released by all.
+    pub fn revive(&mut self, node: usize) {
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            assert!(self.nodes[other].released.contains(&node), "{other} still holds the place of {node}");
+            self.nodes[other].released.retain(|released| *released != node);
+            self.nodes[other].gone.retain(|gone| *gone != node);
+        }
+        self.nodes[node] = Node::new(self.nodes.len());
+    }
+
+    /// Whether `node` gave the place of the departed `peer` free.
+    pub fn has_released(&self, node: usize, peer: usize) -> bool {
+        self.nodes[node].released.contains(&peer)
+    }
+
+    /// Most slots of the node's mailbox ever used.
+    pub fn peak(&self, node: usize) -> usize {
+        self.nodes[node].peak
+    }
+
+    /// The mailbox of a node, in one line.
+    pub fn line(&self, node: usize) -> String {
+        let Node { mailbox, in_transit, transfers, peak, alive, .. } = &self.nodes[node];
+        let state = if *alive { "" } else { " (gone)" };
+        let transit: Vec<_> = in_transit.iter().map(VecDeque::len).collect();
+        let (visible, slots, bulk) = (mailbox.len(), self.regions.mailbox, transfers.len());
+        format!(
+            "{node}{state}: mailbox {visible} of {slots} peak {peak}, in transit by sender {transit:?}, {bulk} bulk transfers"
+        )
+    }
+
+    fn problem(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+}
+
+/// The environment of one endpoint.
+#[derive(Debug)]
+pub struct MemoryLink {
+    me: usize,
+    nodes: usize,
+    network: Rc<RefCell<Network>>,
+    counters: Counters,
+}
+
+impl MemoryLink {
+    /// The link of `node`.
+    pub fn new(node: usize, nodes: usize, network: Rc<RefCell<Network>>) -> Self {
+        MemoryLink { me: node, nodes, network, counters: Counters::default() }
+    }
+
+    fn node(&self, peer: PeerId) -> usize {
+        assert!((peer.0 as usize) < self.nodes - 1, "{peer:?} is not in the table of {} peers", self.nodes - 1);
+        node_of(self.me, peer, self.nodes)
+    }
+}
+
+impl Link for MemoryLink {
+    type Buffer = MemoryBuffer;
+
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        let to = self.node(to);
+        self.network.borrow_mut().write(self.me, to, packet)
+    }
+
+    fn retrieve(&mut self) -> Option<Packet> {
+        self.network.borrow_mut().nodes[self.me].mailbox.pop_front()
+    }
+
+    fn reaches_memory(&mut self, peer: PeerId) -> bool {
+        let peer = self.node(peer);
+        self.network.borrow().reaches(self.me, peer)
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[Span],
+        into: &mut MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let (peer, local) = (self.node(peer), into.clone());
+        let transfer = Transfer { id, peer, remote: from.to_vec(), local, offset, fetch: true };
+        self.network.borrow_mut().transfer(self.me, transfer)
+    }
+
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[Span],
+        from: &MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let (peer, local) = (self.node(peer), from.clone());
+        let transfer = Transfer { id, peer, remote: to.to_vec(), local, offset, fetch: false };
+        self.network.borrow_mut().transfer(self.me, transfer)
+    }
+
+    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+        self.network.borrow_mut().nodes[self.me].finished.pop_front()
+    }
+
+    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+        let (peer, network) = (self.node(peer), self.network.borrow());
+        let region = network.nodes[peer].regions.get(&key)?;
+        let end = offset.checked_add(length)?;
+        let granted = network.reaches(self.me, peer) && region.access.contains(&access) && end <= region.span.length;
+        granted.then(|| Span { address: region.span.address + offset, length })
+    }
+
+    fn poll_departure(&mut self) -> Option<Departure> {
+        let mut network = self.network.borrow_mut();
+        let node = &mut network.nodes[self.me];
+        let (gone, orderly) = *node.departures.front()?;
+        let peer = peer_of(self.me, gone, self.nodes);
+        let last_taken = node.in_transit[gone].is_empty() && node.mailbox.iter().all(|p| p.header.source() != peer);
+        if !last_taken {
+            return None;
+        }
+        node.departures.pop_front();
+        node.gone.push(gone);
+        Some(Departure { peer, orderly, name: format!("node {gone}") })
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        let peer = self.node(peer);
+        self.network.borrow_mut().nodes[self.me].released.push(peer);
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn now(&self) -> u64 {
+        self.network.borrow().now
+    }
+}

@@ -1,0 +1,373 @@
+//! [`World`]: the endpoints of a job, the scheduler that runs them, and what they reported.
+
+use super::buffer::MemoryBuffer;
+use super::link::{Memory, MemoryLink, Network};
+use super::operations::Handle;
+use super::random::Random;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+use tidegate_message::flow::{Config, Packet, SchemeName};
+use tidegate_message::{Buffer, Completion, Counter, Endpoint, EndpointConfig, Link, Operation, Target};
+
+/// Steps after which a run that still moves is taken for one that never ends.
+const MOST_STEPS: usize = 3_000_000;
+/// What a buffer holds once its operation has completed; nobody may read it for data or change it any more.
+const SCRIBBLE: u8 = 0xdd;
+
+/// What a job is like. `Display` is one line that tells a failing run from the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub nodes: usize,
+    pub scheme: SchemeName,
+    pub piggyback: bool,
+    pub slots: u32,
+    pub credit_slots: u32,
+    pub memory: Memory,
+    pub scheduled: bool,
+    pub seed: u64,
+    pub eager_bytes: usize,
+    pub operations: usize,
+}
+
+impl Setup {
+    /// A comfortable job: dynamic credits, 64 slots per peer, memory within reach, packets visible at once.
+    pub fn new(nodes: usize) -> Self {
+        Setup {
+            nodes,
+            scheme: SchemeName::Dynamic,
+            piggyback: true,
+            slots: 64,
+            credit_slots: 2,
+            memory: Memory::Direct,
+            scheduled: false,
+            seed: 1,
+            eager_bytes: 2048,
+            operations: 4096,
+        }
+    }
+
+    /// Every scheme with and without piggybacking, at the smallest legal number of slots, one more (the smallest with a
+    /// dynamic region) and plenty, over every kind of memory; delays by `seed`.
+    pub fn all(nodes: usize, seed: u64) -> impl Iterator<Item = Setup> {
+        let schemes = [
+            (SchemeName::None, false),
+            (SchemeName::Static, false),
+            (SchemeName::Static, true),
+            (SchemeName::Dynamic, false),
+            (SchemeName::Dynamic, true),
+        ];
+        let memories = [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay];
+        schemes.into_iter().flat_map(move |(scheme, piggyback)| {
+            [(2, 1), (3, 1), (64, 2)].into_iter().flat_map(move |(slots, credit_slots)| {
+                memories.into_iter().map(move |memory| {
+                    let base = Setup { scheme, piggyback, slots, credit_slots, memory, ..Setup::new(nodes) };
+                    Setup { scheduled: true, seed, ..base }
+                })
+            })
+        })
+    }
+
+    /// The job, with nothing posted.
+    pub fn build(self) -> World {
+        let network = Network::new(self.nodes, self.flow(), self.memory, self.scheduled);
+        let network = Rc::new(RefCell::new(network));
+        let mut world = World {
+            setup: self,
+            network,
+            endpoints: Vec::new(),
+            paused: vec![false; self.nodes],
+            random: Random::new(self.seed),
+            buffers: HashMap::new(),
+            retired: Vec::new(),
+            done: HashMap::new(),
+            remote_writes: Vec::new(),
+            next_context: 1000,
+        };
+        world.endpoints = (0..self.nodes).map(|node| Some(world.endpoint_of(node))).collect();
+        world
+    }
+
+    fn flow(&self) -> Config {
+        Config {
+            scheme: self.scheme,
+            peers: self.nodes as u32 - 1,
+            slots_per_peer: self.slots,
+            credit_slots: self.credit_slots,
+            piggyback: self.piggyback,
+        }
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setup { nodes, scheme, slots, credit_slots, memory, seed, .. } = self;
+        let ride = if self.piggyback { "+piggyback" } else { "" };
+        let order = if self.scheduled { "scheduled" } else { "at once" };
+        write!(
+            f,
+            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {memory:?} memory, {order}, seed {seed}"
+        )
+    }
+}
+
+/// One completion, with the bytes that its buffer held at that moment.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub completion: Completion,
+    pub bytes: Vec<u8>,
+}
+
+/// What the world knows of an operation's memory.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Where data arrives: its bytes are kept with the completion.
+    pub(super) into: Option<MemoryBuffer>,
+    /// Everything else that the operation may touch until it completes.
+    pub(super) from: Vec<MemoryBuffer>,
+    /// A multi-receive: the buffer stays in use until its release.
+    pub(super) many: bool,
+}
+
+/// The endpoints of a job and everything around them.
+pub struct World {
+    pub setup: Setup,
+    pub(super) network: Rc<RefCell<Network>>,
+    pub(super) endpoints: Vec<Option<Endpoint<MemoryLink>>>,
+    paused: Vec<bool>,
+    random: Random,
+    pub(super) buffers: HashMap<(usize, usize), Held>,
+    /// Buffers whose operation completed: they must stay as they were scribbled.
+    retired: Vec<(Handle, MemoryBuffer)>,
+    pub(super) done: HashMap<Handle, Vec<Done>>,
+    /// Completions of peers' writes that carried data, by the node that got them.
+    remote_writes: Vec<(usize, Completion)>,
+    pub(super) next_context: usize,
+}
+
+impl World {
+    fn endpoint_of(&self, node: usize) -> Endpoint<MemoryLink> {
+        let config = EndpointConfig {
+            flow: self.setup.flow(),
+            eager_bytes: self.setup.eager_bytes,
+            operations: self.setup.operations,
+            packets_per_progress: 8,
+            bulk_bytes_per_progress: 4096,
+        };
+        Endpoint::new(config, MemoryLink::new(node, self.setup.nodes, self.network.clone()))
+            .expect("a legal configuration")
+    }
+
+    /// The endpoint of `node`, which is alive.
+    pub fn endpoint(&mut self, node: usize) -> &mut Endpoint<MemoryLink> {
+        self.endpoints[node].as_mut().expect("the node is alive")
+    }
+
+    /// What `me` calls `node`.
+    pub fn target(&self, me: usize, node: usize) -> Target {
+        if me == node { Target::Myself } else { Target::Peer(super::link::peer_of(me, node, self.setup.nodes)) }
+    }
+
+    /// The node that `me` means by `target`.
+    pub fn node_of(&self, me: usize, target: Target) -> usize {
+        match target {
+            Target::Myself => me,
+            Target::Peer(peer) => super::link::node_of(me, peer, self.setup.nodes),
+        }
+    }
+
+    /// Completion data of peers' writes that `node` was told of.
+    pub fn remote_writes(&self, node: usize) -> Vec<&Completion> {
+        self.remote_writes.iter().filter(|(at, _)| *at == node).map(|(_, completion)| completion).collect()
+    }
+
+    /// Whether as many operations of `node` are open as there may be.
+    pub fn is_full(&self, node: usize) -> bool {
+        self.buffers.keys().filter(|(owner, _)| *owner == node).count() >= self.setup.operations
+    }
+
+    /// A counter of a node.
+    pub fn counter(&mut self, node: usize, counter: Counter) -> u64 {
+        self.endpoint(node).link().counters().get(counter)
+    }
+
+    /// The network, to look at or to break.
+    pub fn network(&mut self) -> std::cell::RefMut<'_, Network> {
+        self.network.borrow_mut()
+    }
+
+    /// A packet from `from` appears in the way to `to`, whatever flow control thinks of it.
+    pub fn inject_packet(&mut self, from: usize, to: usize, packet: Packet) {
+        let mut network = self.network.borrow_mut();
+        network.hostile = true;
+        network.inject(from, to, packet);
+    }
+
+    /// The node's process is stopped: it makes no progress until [`World::resume`].
+    pub fn pause(&mut self, node: usize) {
+        self.paused[node] = true;
+    }
+
+    /// Ends that.
+    pub fn resume(&mut self, node: usize) {
+        self.paused[node] = false;
+    }
+
+    /// The node's process dies, as by SIGKILL.
+    pub fn kill(&mut self, node: usize) {
+        self.leave(node, false);
+    }
+
+    /// The node closes its endpoint in good order.
+    pub fn close(&mut self, node: usize) {
+        self.leave(node, true);
+    }
+
+    fn leave(&mut self, node: usize, orderly: bool) {
+        self.endpoints[node] = None;
+        self.network.borrow_mut().depart(node, orderly);
+        self.buffers.retain(|(owner, _), _| *owner != node);
+        self.retired.retain(|(handle, _)| handle.node != node);
+    }
+
+    /// A new process takes the place of one that left.
+    pub fn replace(&mut self, node: usize) {
+        self.network.borrow_mut().revive(node);
+        self.endpoints[node] = Some(self.endpoint_of(node));
+    }
+
+    fn awake(&self) -> Vec<usize> {
+        (0..self.setup.nodes).filter(|node| self.endpoints[*node].is_some() && !self.paused[*node]).collect()
+    }
+
+    /// One random thing happens: a packet becomes visible, a transfer ends, or an endpoint makes progress.
+    pub fn step(&mut self) -> bool {
+        let awake = self.awake();
+        if awake.is_empty() {
+            return false;
+        }
+        if self.random.one_in(2) && self.network.borrow_mut().step(&mut self.random, &awake) {
+            return true;
+        }
+        let node = awake[self.random.below(awake.len())];
+        self.progress(node)
+    }
+
+    /// Some random things happen.
+    pub fn steps(&mut self, count: usize) {
+        for _ in 0..count {
+            self.step();
+        }
+    }
+
+    /// One call of `progress`, and everything that has completed.
+    pub fn progress(&mut self, node: usize) -> bool {
+        let moved = self.endpoint(node).progress();
+        let collected = self.collect(node);
+        self.check();
+        moved || collected
+    }
+
+    fn collect(&mut self, node: usize) -> bool {
+        let mut any = false;
+        while let Some(completion) = self.endpoint(node).poll_completion() {
+            any = true;
+            self.complete(node, completion);
+        }
+        any
+    }
+
+    fn complete(&mut self, node: usize, completion: Completion) {
+        if completion.operation == Operation::RemoteWrite {
+            self.remote_writes.push((node, completion));
+            return;
+        }
+        let handle = Handle { node, context: completion.context.0 };
+        let mut bytes = Vec::new();
+        if let Some(held) = self.buffers.get(&(node, handle.context)) {
+            if let Some(into) = &held.into {
+                // A peek reports the length of a message that stays where it is.
+                let end = into.len().min(completion.offset + completion.length);
+                bytes = into.bytes()[completion.offset..end].to_vec();
+            }
+            if !held.many || completion.released {
+                self.retire(handle);
+            }
+        }
+        self.done.entry(handle).or_default().push(Done { completion, bytes });
+    }
+
+    /// The operation is over: from now on its memory is the application's.
+    pub(super) fn retire(&mut self, handle: Handle) {
+        let Some(held) = self.buffers.remove(&(handle.node, handle.context)) else { return };
+        for mut buffer in held.into.into_iter().chain(held.from) {
+            buffer.fill(SCRIBBLE);
+            self.retired.push((handle, buffer));
+        }
+    }
+
+    /// Runs until nothing moves any more.
+    pub fn settle(&mut self) {
+        for _ in 0..MOST_STEPS {
+            if !self.step() && self.is_still() {
+                self.check_retired();
+                return;
+            }
+        }
+        panic!("still moving after {MOST_STEPS} steps\n{self}");
+    }
+
+    /// Runs until `condition` holds.
+    pub fn run_until(&mut self, what: &str, condition: impl Fn(&mut World) -> bool) {
+        for _ in 0..MOST_STEPS {
+            if condition(self) {
+                return;
+            }
+            if !self.step() && self.is_still() && !condition(self) {
+                panic!("nothing moves, and not yet: {what}\n{self}");
+            }
+        }
+        panic!("still not after {MOST_STEPS} steps: {what}\n{self}");
+    }
+
+    /// Whether nothing is under way and no endpoint finds anything to do.
+    fn is_still(&mut self) -> bool {
+        let awake = self.awake();
+        let moved = awake.iter().any(|node| self.progress(*node));
+        !moved
+            && !self.network.borrow_mut().step(&mut self.random, &awake)
+            && !self.network.borrow().has_visible(&awake)
+    }
+
+    /// What must hold at any moment.
+    fn check(&self) {
+        let network = self.network.borrow();
+        assert!(network.problems.is_empty(), "{}\n{self}", network.problems.join("\n"));
+    }
+
+    fn check_retired(&self) {
+        for (handle, buffer) in &self.retired {
+            let touched = buffer.bytes().iter().any(|byte| *byte != SCRIBBLE);
+            assert!(!touched, "the buffer of {handle:?} was written after its completion\n{self}");
+        }
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "in a job of {}:", self.setup)?;
+        for (node, endpoint) in self.endpoints.iter().enumerate() {
+            write!(f, "  {}", self.network.borrow().line(node))?;
+            if let Some(endpoint) = endpoint {
+                let peers = (0..self.setup.nodes).filter(|peer| *peer != node);
+                let credits = peers.map(|peer| endpoint.credits(super::link::peer_of(node, peer, self.setup.nodes)));
+                write!(f, ", credits {:?}", credits.collect::<Vec<_>>())?;
+                write!(f, ", unsent {}", endpoint.has_unsent())?;
+            }
+            let open = self.buffers.keys().filter(|(owner, _)| *owner == node).count();
+            writeln!(f, ", {open} operations open")?;
+        }
+        Ok(())
+    }
+}
