@@ -8,6 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tidegate_flow::{Config, SchemeName};
+use tidegate_link::{ShmConfig, ShmLink, StatsConfig};
 
 /// A machine with a provider that nobody loads, and a private place for counter pages.
 struct Bench {
@@ -231,4 +233,40 @@ fn an_older_and_longer_report_is_replaced_whole() {
     fs::write(&report, "x".repeat(1 << 16)).unwrap();
     bench.run(&["--json", report.to_str().unwrap(), "true"]);
     assert_eq!(json(&report)["exit_code"], 0);
+}
+
+/// A real page of an endpoint of this process, as rank `rank` of 2.
+fn page(folder: &Path, rank: u32) {
+    let flow = Config { scheme: SchemeName::Static, peers: 5, slots_per_peer: 16, credit_slots: 1, piggyback: false };
+    let stats = StatsConfig { dir: folder.to_owned(), rank: Some(rank), job_size: Some(2) };
+    let config = ShmConfig { stats: Some(stats), directory: folder.to_owned(), ..ShmConfig::new(flow) };
+    ShmLink::new(config).unwrap();
+}
+
+#[test]
+fn pages_of_endpoints_become_the_report() {
+    let bench = Bench::new();
+    let pages = bench.path("pages");
+    fs::create_dir(&pages).unwrap();
+    page(&pages, 1);
+    page(&pages, 0);
+    let report = bench.path("run.json");
+    // The program is killed after its endpoints have left their pages.
+    let script = format!("cp {}/*.counters $FI_TIDEGATE_STATS_DIR; kill -KILL $$", pages.display());
+    let output = bench.run(&["--json", report.to_str().unwrap(), "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(137));
+    let text = stderr(&output);
+    let heading =
+        "tidegate: scheme static, 16 slots per peer, 1 of them for credit packets, piggyback off, 5 peers, bulk ";
+    assert!(text.starts_with("tidegate: 2 processes of ") && text.contains(heading), "{text}");
+    for line in ["  packets_sent ", "  mailbox_bytes ", "  rank 0 ", "  rank 1 "] {
+        assert!(text.contains(&format!("\n{line}")), "{line} in {text}");
+    }
+    let value = json(&report);
+    let ranks: Vec<_> = value["processes"].as_array().unwrap().iter().map(|process| process["rank"].clone()).collect();
+    assert_eq!(ranks, [0, 1]);
+    assert_eq!(value["job"]["mailbox_bytes"]["max"], value["processes"][0]["counters"]["mailbox_bytes"]);
+
+    let output = bench.run(&["--quiet", "sh", "-c", &script]);
+    assert_eq!((stderr(&output).as_str(), output.status.code()), ("", Some(137)));
 }
