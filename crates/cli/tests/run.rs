@@ -270,3 +270,22 @@ fn pages_of_endpoints_become_the_report() {
     let output = bench.run(&["--quiet", "sh", "-c", &script]);
     assert_eq!((stderr(&output).as_str(), output.status.code()), ("", Some(137)));
 }
+
+#[test]
+fn an_interrupt_from_the_terminal_reaches_the_program_once() {
+    let bench = Bench::new();
+    // Counts interrupts until a moment after the first.
+    let counter = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n = 0 ]; do sleep 0.01; done; sleep 0.2; echo n=$n";
+    let program = bench.script("program", counter);
+    let line = format!("{} run --quiet {}", env!("CARGO_BIN_EXE_tidegate"), program.display());
+    // script(1) gives its command a terminal, and types what it reads.
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped());
+    command.env("TIDEGATE_PROVIDER_DIR", bench.path("provider")).env("XDG_RUNTIME_DIR", bench.path("runtime"));
+    let (mut child, _) = start(&mut command);
+    child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    let mut rest = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("n=1\r\n"), "{rest}");
+    child.wait().unwrap();
+}
