@@ -274,18 +274,32 @@ fn pages_of_endpoints_become_the_report() {
 #[test]
 fn an_interrupt_from_the_terminal_reaches_the_program_once() {
     let bench = Bench::new();
-    // Counts interrupts until a moment after the first.
-    let counter = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n = 0 ]; do sleep 0.01; done; sleep 0.2; echo n=$n";
-    let program = bench.script("program", counter);
-    let line = format!("{} run --quiet {}", env!("CARGO_BIN_EXE_tidegate"), program.display());
+    let program = bench.script(
+        "program",
+        "n=0; trap 'n=$((n+1)); echo n=$n' INT; trap 'echo end n=$n; exit' TERM\n\
+         echo $PPID; while :; do sleep 0.01; done",
+    );
     // script(1) gives its command a terminal, and types what it reads.
+    let line = format!("{} run --quiet {}; exit $?", env!("CARGO_BIN_EXE_tidegate"), program.display());
     let mut command = Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped());
+    command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.env("TIDEGATE_PROVIDER_DIR", bench.path("provider")).env("XDG_RUNTIME_DIR", bench.path("runtime"));
-    let (mut child, _) = start(&mut command);
-    child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
-    let mut rest = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("n=1\r\n"), "{rest}");
-    child.wait().unwrap();
+    let mut terminal = command.spawn().unwrap();
+    let mut lines = BufReader::new(terminal.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let tidegate = lines.next().unwrap().trim().to_owned();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &tidegate]).status().unwrap().success());
+
+    // Stopped, it cannot pass the interrupt on before the program has had its own: two at once would look like one.
+    signal("-STOP");
+    let stopped = |status: &str| status.lines().any(|line| line.starts_with("State:\tT"));
+    while !stopped(&fs::read_to_string(format!("/proc/{tidegate}/status")).unwrap()) {
+        std::thread::yield_now();
+    }
+    terminal.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    assert!(lines.next().unwrap().contains("n=1"));
+    signal("-CONT");
+    signal("-TERM");
+    let last: Vec<_> = lines.collect();
+    assert!(last.iter().any(|line| line.contains("end n=1")), "{last:?}");
+    terminal.wait().unwrap();
 }

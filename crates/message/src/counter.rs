@@ -71,8 +71,8 @@ counters! {
     UnexpectedMessages, "unexpected_messages", Count, Sum, "Messages that arrived before their receive was posted.";
     UnexpectedBytes, "unexpected_bytes", Bytes, Sum, "Bytes of unexpected messages held now.";
     UnexpectedPeak, "unexpected_peak_bytes", Bytes, Max, "Most bytes of unexpected messages ever held.";
-    MailboxBytes, "mailbox_bytes", Bytes, Max, "Memory of the mailbox.";
-    BookkeepingBytes, "bookkeeping_bytes", Bytes, Max, "Memory of flow control's book-keeping and the table of peers.";
+    MailboxBytes, "mailbox_bytes", Bytes, Sum, "Memory of the mailbox.";
+    BookkeepingBytes, "bookkeeping_bytes", Bytes, Sum, "Memory of flow control's book-keeping and the table of peers.";
     PeersDied, "peers_died", Count, Sum, "Peers that died while connected.";
     Violations, "violations", Count, Sum, "Packets that broke the protocol and were dropped.";
     Yields, "yields", Count, Sum, "Times that progress found nothing and gave the processor away.";
