@@ -436,7 +436,11 @@ impl ShmLink {
             Ok(()) => TransferStatus::Done,
             Err(error) => {
                 log::line(Level::Warn, || format!("bulk transfer of {wanted} bytes with pid {pid}: {error}"));
-                if error.raw_os_error() == Some(libc::ESRCH) { TransferStatus::PeerGone } else { TransferStatus::Failed }
+                if error.raw_os_error() == Some(libc::ESRCH) {
+                    TransferStatus::PeerGone
+                } else {
+                    TransferStatus::Failed
+                }
             }
         }
     }
