@@ -46,14 +46,6 @@ impl Plan<'_> {
         ];
         settings
             .extend(self.parameters.iter().map(|(name, value)| setting(name, value, "Chosen on the command line.")));
-        if (self.environment)("FI_LOG_LEVEL").is_none() {
-            settings.push(setting(
-                "FI_LOG_LEVEL",
-                "warn",
-                "A wrong parameter is explained instead of refused in silence.",
-            ));
-            self.unless_set(&mut settings, "FI_LOG_PROV", PROVIDER, "Warnings of other providers do not matter.");
-        }
         if self.may_be(MpiKind::Mpich) {
             mpich(&mut settings);
         }
@@ -191,8 +183,7 @@ mod tests {
         Plan { mpi, provider_dir: Path::new("/opt/tidegate/lib"), parameters: &[], near: &[], root: false, environment }
     }
 
-    const COMMON: &str =
-        "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\nFI_LOG_LEVEL=warn\nFI_LOG_PROV=tidegate\n";
+    const COMMON: &str = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
     const MPICH: &str = "MPIR_CVAR_CH4_NETMOD=ofi\nMPIR_CVAR_NOLOCAL=1\n";
     const OPEN_MPI: &str = "OMPI_MCA_pml=cm\nOMPI_MCA_mtl=ofi\nOMPI_MCA_mtl_ofi_provider_include=tidegate\n";
     const OVERSUBSCRIBE_5: &str = "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe\n";
@@ -239,13 +230,7 @@ mod tests {
     #[test]
     fn what_only_helps_gives_way_to_the_users_own_choice() {
         let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
-        let mine = [
-            "FI_LOG_LEVEL",
-            "PRTE_MCA_rmaps_default_mapping_policy",
-            "OMPI_ALLOW_RUN_AS_ROOT",
-            "FI_PROVIDER",
-            "OMPI_MCA_pml",
-        ];
+        let mine = ["PRTE_MCA_rmaps_default_mapping_policy", "OMPI_ALLOW_RUN_AS_ROOT", "FI_PROVIDER", "OMPI_MCA_pml"];
         let environment = |name: &str| mine.contains(&name).then(|| OsString::from("mine"));
         let text = lines(&Plan { root: true, ..plan(Some(&open_mpi), &environment) });
         let expected = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
