@@ -6,7 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Envelope, Stored};
 use crate::operation::{Context, Send, Space, Target};
-use crate::transmit::{Notice, sent};
+use crate::transmit::{Notice, copy_of, sent};
 
 impl<L: Link> Endpoint<L> {
     /// Delivers a message, or keeps it for its receive: a short one copied, a long one in its buffer.
@@ -22,8 +22,7 @@ impl<L: Link> Endpoint<L> {
             self.deliver_own(active, &envelope, tagged, &send.buffer);
             self.complete_own(send.context, send.report, &envelope, tagged);
         } else if send.inject || (envelope.length <= self.config.eager_bytes && !send.delivery) {
-            let mut bytes = vec![0; envelope.length];
-            send.buffer.read(0, &mut bytes);
+            let bytes = copy_of(&send.buffer).into_vec();
             self.store_unexpected(envelope, Stored::Here(bytes), tagged);
             self.complete_own(send.context, send.report, &envelope, tagged);
         } else {

@@ -20,7 +20,7 @@ use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::matching::{Active, Announcement, Envelope, Stored};
 use crate::operation::{Send, Space, Target};
 use crate::slab::Key;
-use crate::transmit::{Body, Notice, Outgoing, sent};
+use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
 use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
 use tidegate_flow::{PAYLOAD_BYTES, PeerId};
 
@@ -32,11 +32,20 @@ const PIECES_PER_TURN: usize = 8;
 const SPANS_PER_ANNOUNCEMENT: usize = 128;
 const SPAN_BYTES: usize = 16;
 
+/// The payload of an announced send.
+#[derive(Debug)]
+enum Payload<B> {
+    /// In the application's memory.
+    Application(B),
+    /// Injected: the application's memory may have changed since. Goes through the mailbox.
+    Copied(Box<[u8]>),
+}
+
 /// An announced send.
 #[derive(Debug)]
 pub(crate) struct PendingSend<B> {
     pub(crate) peer: PeerId,
-    buffer: B,
+    payload: Payload<B>,
     notice: Notice,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
@@ -101,7 +110,7 @@ impl<L: Link> Endpoint<L> {
         self.count(Counter::MessagesRendezvous, 1);
         let length = send.buffer.len();
         let mut spans: Vec<Span> = send.buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).collect();
-        if spans.len() > SPANS_PER_ANNOUNCEMENT {
+        if spans.len() > SPANS_PER_ANNOUNCEMENT || send.inject {
             spans.clear();
         }
         let notice = Notice { context: send.context, space: send.space, length, report: send.report };
@@ -109,7 +118,11 @@ impl<L: Link> Endpoint<L> {
             let name = lost.name.clone();
             return self.fail_notice(Some(notice), &name);
         }
-        let key = self.sends.insert(PendingSend { peer: to, buffer: send.buffer, notice, streamed: false });
+        let payload = match send.inject {
+            true => Payload::Copied(copy_of(&send.buffer)),
+            false => Payload::Application(send.buffer),
+        };
+        let key = self.sends.insert(PendingSend { peer: to, payload, notice, streamed: false });
         let stage = self.stage_first_piece(to, key, length);
         let first = spans.first().copied().unwrap_or(Span { address: 0, length: 0 });
         let (kind, word) = match send.space {
@@ -136,8 +149,9 @@ impl<L: Link> Endpoint<L> {
         if length == 0 || direct || !self.stages.exists() {
             return 0;
         }
-        let (Some(stage), Some(send)) = (self.stages.take(to, key), self.sends.get(key)) else { return 0 };
-        self.link.fill_stage(stage, &send.buffer, 0, length.min(self.stages.bytes));
+        let Some(PendingSend { payload: Payload::Application(buffer), .. }) = self.sends.get(key) else { return 0 };
+        let Some(stage) = self.stages.take(to, key) else { return 0 };
+        self.link.fill_stage(stage, buffer, 0, length.min(self.stages.bytes));
         stage as u64 + 1
     }
 
@@ -313,7 +327,7 @@ impl<L: Link> Endpoint<L> {
         let send = self.sends.get_mut(key).filter(|send| send.peer == from && !send.streamed).ok_or(Malformed)?;
         let wanted = usize::try_from(head.word).map_err(|_| Malformed)?;
         let position = usize::try_from(head.field(1)).map_err(|_| Malformed)?;
-        if position >= wanted || wanted > send.buffer.len() {
+        if position >= wanted || wanted > send.notice.length {
             return Err(Malformed);
         }
         send.streamed = true;
@@ -321,12 +335,21 @@ impl<L: Link> Endpoint<L> {
             // The receiver has copied the first piece.
             self.stages.free_send(key);
         }
-        let send = self.sends.get(key).ok_or(Malformed)?;
-        let kind = StreamKind::Announced { send: key, fetch: head.field(0) as u32 };
-        let buffer = send.buffer.slice(0, wanted);
-        self.streams.push_back(Stream { to: from, kind, buffer, position, end: wanted });
-        // What we can send at once must not wait for the next progress call.
-        self.pump_streams();
+        let fetch = head.field(0) as u32;
+        match &self.sends.get(key).ok_or(Malformed)?.payload {
+            Payload::Application(buffer) => {
+                let kind = StreamKind::Announced { send: key, fetch };
+                let buffer = buffer.slice(0, wanted);
+                self.streams.push_back(Stream { to: from, kind, buffer, position, end: wanted });
+                // What we can send at once must not wait for the next progress call.
+                self.pump_streams();
+            }
+            Payload::Copied(bytes) => {
+                let rest = Body::Owned(bytes[position..wanted].into());
+                let head = Head::new(MessageKind::Piece).aux(fetch).word(position as u64);
+                self.dispatch(from, Outgoing::new(head, rest, None), false);
+            }
+        }
         Ok(())
     }
 

@@ -79,9 +79,7 @@ impl<B: Buffer> Outgoing<B> {
     /// Copies what has not left out of the application's memory.
     fn own(&mut self) {
         if let Body::Borrowed(buffer) = &self.body {
-            let mut bytes = vec![0; buffer.len()].into_boxed_slice();
-            buffer.read(0, &mut bytes);
-            self.body = Body::Owned(bytes);
+            self.body = Body::Owned(copy_of(buffer));
         }
     }
 
@@ -262,6 +260,13 @@ impl<L: Link> Endpoint<L> {
             self.completions.push_back(sent(notice, Err(Failure::PeerLost { peer: peer.to_owned() })));
         }
     }
+}
+
+/// All bytes of a buffer.
+pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
+    let mut bytes = vec![0; buffer.len()].into_boxed_slice();
+    buffer.read(0, &mut bytes);
+    bytes
 }
 
 /// The completion of a send.
