@@ -13,6 +13,7 @@ mod liveness;
 mod matching;
 mod multi_receive;
 mod myself;
-// mod programs;
+mod programs;
+mod reference;
 mod rendezvous;
 mod rma;

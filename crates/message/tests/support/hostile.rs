@@ -12,7 +12,7 @@ pub fn setup_from(bytes: &[u8]) -> Setup {
     let at = |place: usize| usize::from(bytes.get(place).copied().unwrap_or(0));
     let scheme = [SchemeName::None, SchemeName::Static, SchemeName::Dynamic][at(0) % 3];
     let (slots, credit_slots) = [(2, 1), (3, 1), (8, 2)][at(0) / 3 % 3];
-    let memory = [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay][at(0) / 9 % 4];
+    let memory = Memory::ALL[at(0) / 9 % 6];
     let base = Setup { scheme, slots, credit_slots, memory, piggyback: at(0) >= 128, ..Setup::new(3) };
     Setup { scheduled: at(1) % 2 == 1, seed: at(1) as u64, operations: 64, ..base }
 }
@@ -69,7 +69,7 @@ fn inject<'b>(world: &mut World, action: u8, rest: &'b [u8]) -> &'b [u8] {
     let length = u64::from(kind_length & 0x3f);
     let ride = u64::from(flags >> 2 & 1);
     let label =
-        if action & 0x40 != 0 { u16::from_le_bytes([label_low, label_high]) } else { u16::from(label_low % 14) | 0x20 };
+        if action & 0x40 != 0 { u16::from_le_bytes([label_low, label_high]) } else { u16::from(label_low % 17) | 0x20 };
     let word = flow_kind << 36 | length << 38 | ride << 44 | u64::from(label) << 48;
     let mut payload = [0; PAYLOAD_BYTES];
     let (bytes, rest) = rest.split_at(rest.len().min(usize::from(kind_length) % (PAYLOAD_BYTES + 1)));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, PacketKind, Regions, SchemeName};
 use tidegate_message::{
-    Access, Buffer, Counters, Departure, Link, PeerId, Span, TransferId, TransferStatus, WriteError,
+    Access, Buffer, Counters, Departure, Link, PeerId, Span, Stages, TransferId, TransferStatus, WriteError,
 };
 
 /// How far an endpoint reaches into its peers' memory.
@@ -21,7 +21,21 @@ pub enum Memory {
     Mailbox,
     /// Nodes reach those with a higher number only.
     OneWay,
+    /// Not at all, but there are stages.
+    Staged,
+    /// At once, and stages for what is short.
+    StagedOrDirect,
 }
+
+impl Memory {
+    pub const ALL: [Memory; 6] =
+        [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay, Memory::Staged, Memory::StagedOrDirect];
+}
+
+/// Few and small, so that tests run out of them.
+const STAGES: Stages = Stages { count: 3, bytes: 1000 };
+/// With stages and direct access: what is shorter goes through a stage.
+const DIRECT_FROM: usize = 3500;
 
 #[derive(Debug)]
 struct Transfer {
@@ -53,6 +67,7 @@ struct Node {
     transfers: Vec<Transfer>,
     finished: VecDeque<(TransferId, TransferStatus)>,
     regions: BTreeMap<u64, Region>,
+    stages: Vec<Vec<u8>>,
 }
 
 impl Node {
@@ -68,6 +83,7 @@ impl Node {
             transfers: Vec::new(),
             finished: VecDeque::new(),
             regions: BTreeMap::new(),
+            stages: vec![vec![0; STAGES.bytes]; STAGES.count],
         }
     }
 
@@ -240,8 +256,8 @@ impl Network {
 
     fn reaches(&self, node: usize, peer: usize) -> bool {
         match self.memory {
-            Memory::Direct | Memory::Delayed => true,
-            Memory::Mailbox => false,
+            Memory::Direct | Memory::Delayed | Memory::StagedOrDirect => true,
+            Memory::Mailbox | Memory::Staged => false,
             Memory::OneWay => node < peer,
         }
     }
@@ -371,6 +387,40 @@ impl Link for MemoryLink {
         let (peer, local) = (self.node(peer), from.clone());
         let transfer = Transfer { id, peer, remote: to.to_vec(), local, offset, fetch: false };
         self.network.borrow_mut().transfer(self.me, transfer)
+    }
+
+    fn direct_from(&self) -> usize {
+        match self.network.borrow().memory {
+            Memory::StagedOrDirect => DIRECT_FROM,
+            _ => 0,
+        }
+    }
+
+    fn stages(&self) -> Stages {
+        match self.network.borrow().memory {
+            Memory::Staged | Memory::StagedOrDirect => STAGES,
+            _ => Stages::default(),
+        }
+    }
+
+    fn fill_stage(&mut self, stage: usize, from: &MemoryBuffer, offset: usize, length: usize) {
+        from.read(offset, &mut self.network.borrow_mut().nodes[self.me].stages[stage][..length]);
+    }
+
+    fn drain_stage(
+        &mut self,
+        peer: PeerId,
+        stage: usize,
+        into: &mut MemoryBuffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        let (peer, network) = (self.node(peer), self.network.borrow());
+        let found = network.nodes[peer].stages.get(stage).and_then(|stage| stage.get(..length));
+        found.is_some_and(|bytes| {
+            into.write(offset, bytes);
+            true
+        })
     }
 
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {

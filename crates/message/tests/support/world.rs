@@ -58,7 +58,7 @@ impl Setup {
             (SchemeName::Dynamic, false),
             (SchemeName::Dynamic, true),
         ];
-        let memories = [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay];
+        let memories = Memory::ALL;
         schemes.into_iter().flat_map(move |(scheme, piggyback)| {
             [(2, 1), (3, 1), (64, 2)].into_iter().flat_map(move |(slots, credit_slots)| {
                 memories.into_iter().map(move |memory| {

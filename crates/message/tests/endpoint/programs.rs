@@ -1,0 +1,186 @@
+//! Random programs under random delays, judged by the reference of `reference.rs`. A failing program is shrunk and printed.
+
+use crate::reference::{Posted, Reference, Sent};
+use crate::support::{Memory, Setup, World, pattern};
+use proptest::prelude::*;
+use tidegate_message::Counter;
+use tidegate_message::flow::SchemeName;
+
+/// Sizes around every boundary: packets, the eager limit, stages, pieces.
+const SIZES: [usize; 10] = [0, 1, 40, 41, 300, 2048, 2049, 3600, 4100, 9000];
+
+/// One step of a program. Nodes are numbers modulo the nodes of the job.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Send {
+        from: usize,
+        to: usize,
+        tag: Option<u64>,
+        size: usize,
+        inject: bool,
+        delivery: bool,
+    },
+    Receive {
+        node: usize,
+        from: Option<usize>,
+        tag: Option<(u64, u64)>,
+        capacity: usize,
+    },
+    /// Cancels one of the receives posted so far.
+    Cancel(usize),
+    /// Lets the network and the endpoints run for a while.
+    Run(usize),
+    Pause(usize),
+    Resume(usize),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let tag = || prop::option::weighted(0.8, 0..3u64);
+    let size = || prop::sample::select(&SIZES[..]);
+    let filter = prop::option::weighted(0.8, (0..3u64, prop::sample::select(&[0, 1, u64::MAX][..])));
+    let send = (0..8usize, 0..8usize, tag(), size(), prop::bool::weighted(0.2), prop::bool::weighted(0.2));
+    let receive = (0..8usize, prop::option::weighted(0.6, 0..8usize), filter, size());
+    prop_oneof![
+        8 => send.prop_map(|(from, to, tag, size, inject, delivery)| {
+            Action::Send { from, to, tag, size, inject: inject && size <= 300, delivery }
+        }),
+        8 => receive.prop_map(|(node, from, tag, capacity)| Action::Receive { node, from, tag, capacity }),
+        1 => (0..100usize).prop_map(Action::Cancel),
+        4 => (1..60usize).prop_map(Action::Run),
+        1 => (0..8usize).prop_map(Action::Pause),
+        1 => (0..8usize).prop_map(Action::Resume),
+    ]
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
+    let slots = prop::sample::select(&[(2, 1), (3, 1), (4, 1), (6, 2), (16, 2), (64, 2)][..]);
+    let memory = prop::sample::select(&Memory::ALL[..]);
+    (2..=8usize, scheme, slots, memory, any::<bool>(), any::<u64>()).prop_map(
+        |(nodes, scheme, (slots, credit_slots), memory, piggyback, seed)| {
+            let base = Setup { scheme, slots, credit_slots, memory, piggyback, ..Setup::new(nodes) };
+            Setup { scheduled: true, seed, ..base }
+        },
+    )
+}
+
+/// Runs a program; returns the world, still, and what was asked of it.
+fn run(setup: Setup, program: &[Action]) -> (World, Reference) {
+    let (mut world, mut reference) = (setup.build(), Reference::default());
+    for action in program {
+        perform(&mut world, &mut reference, *action);
+    }
+    (0..setup.nodes).for_each(|node| world.resume(node));
+    world.settle();
+    (world, reference)
+}
+
+fn perform(world: &mut World, reference: &mut Reference, action: Action) {
+    let nodes = world.setup.nodes;
+    match action {
+        Action::Send { from, to, tag, size, inject, delivery } => {
+            let (id, from, to) = (reference.sent.len(), from % nodes, to % nodes);
+            let send = world.send(from).to(to).bytes(&pattern(id, size)).data(id as u64);
+            let send = if let Some(tag) = tag { send.tagged(tag) } else { send };
+            let send = if inject { send.inject() } else { send };
+            let handle = if delivery { send.delivery() } else { send }.post();
+            reference.sent.push(Sent { handle, from, to, tag, size, id });
+        }
+        Action::Receive { node, from, tag, capacity } => {
+            let (node, from) = (node % nodes, from.map(|from| from % nodes));
+            let receive = world.receive(node).capacity(capacity);
+            let receive = if let Some(from) = from { receive.from(from) } else { receive };
+            let receive = if let Some((tag, ignore)) = tag { receive.matching(tag, ignore) } else { receive };
+            let handle = receive.post();
+            reference.posted.push(Posted { handle, node, from, tag, capacity });
+        }
+        Action::Cancel(which) => {
+            if let Some(receive) = reference.posted.get(which) {
+                world.cancel(receive.handle);
+            }
+        }
+        Action::Run(steps) => world.steps(steps),
+        Action::Pause(node) => world.pause(node % nodes),
+        Action::Resume(node) => world.resume(node % nodes),
+    }
+}
+
+/// Receives whatever nobody has received, with receives that accept everything.
+fn drain(world: &mut World, reference: &mut Reference) {
+    for node in 0..world.setup.nodes {
+        for tag in [None, Some((0, u64::MAX))] {
+            for _ in 0..reference.sent.len() {
+                perform(world, reference, Action::Receive { node, from: None, tag, capacity: 9000 });
+            }
+        }
+    }
+    world.settle();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_program_obeys_the_rules_of_matching(setup in setup(), program in prop::collection::vec(action(), 1..120)) {
+        let (mut world, mut reference) = run(setup, &program);
+        reference.judge(&world);
+        drain(&mut world, &mut reference);
+        reference.judge(&world);
+        for sent in &reference.sent {
+            prop_assert!(world.is_done(sent.handle), "{:?} hangs\n{}", sent, world);
+            prop_assert_eq!(&world.outcome(sent.handle).completion.result, &Ok(()));
+        }
+        for node in 0..setup.nodes {
+            prop_assert!(!world.endpoint(node).has_unsent());
+            prop_assert_eq!(world.counter(node, Counter::UnexpectedBytes), 0);
+            prop_assert_eq!(world.counter(node, Counter::Violations), 0);
+            let slots = setup.slots as usize * (setup.nodes - 1);
+            prop_assert!(world.network().peak(node) <= slots, "{}", world);
+        }
+    }
+
+    #[test]
+    fn survivors_finish_whatever_dies(
+        setup in setup(),
+        before in prop::collection::vec(action(), 1..60),
+        after in prop::collection::vec(action(), 1..60),
+    ) {
+        let (mut world, mut reference) = (setup.build(), Reference::default());
+        before.iter().for_each(|action| perform(&mut world, &mut reference, *action));
+        let posted_before = reference.posted.len();
+        world.kill(0);
+        let survivors = |action: &&Action| match action {
+            Action::Send { from, .. } => from % setup.nodes != 0,
+            Action::Receive { node, .. } | Action::Pause(node) | Action::Resume(node) => node % setup.nodes != 0,
+            Action::Cancel(_) => false,
+            Action::Run(_) => true,
+        };
+        after.iter().filter(survivors).for_each(|action| perform(&mut world, &mut reference, *action));
+        (1..setup.nodes).for_each(|node| world.resume(node));
+        world.settle();
+        // With everything that survivors sent each other received, none of their operations is left, bar receives.
+        for node in 1..setup.nodes {
+            for tag in [None, Some((0, u64::MAX))] {
+                for _ in 0..reference.sent.len() {
+                    perform(&mut world, &mut reference, Action::Receive { node, from: None, tag, capacity: 9000 });
+                }
+            }
+        }
+        world.settle();
+        for sent in reference.sent.iter().filter(|sent| sent.from != 0) {
+            prop_assert!(world.is_done(sent.handle), "{:?} hangs\n{}", sent, world);
+            if sent.to != 0 {
+                prop_assert_eq!(&world.outcome(sent.handle).completion.result, &Ok(()));
+            }
+        }
+        // Later ones may name a place that was given back already; who holds it then is not this crate's to know.
+        let before_death = reference.posted[..posted_before].iter();
+        for posted in before_death.filter(|posted| posted.node != 0 && posted.from == Some(0)) {
+            prop_assert!(world.is_done(posted.handle), "{:?} hangs\n{}", posted, world);
+        }
+        for node in 1..setup.nodes {
+            prop_assert!(!world.endpoint(node).has_unsent(), "{}", world);
+            prop_assert_eq!(world.counter(node, Counter::UnexpectedBytes), 0, "{}", world);
+        }
+    }
+}
