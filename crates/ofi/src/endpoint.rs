@@ -1,0 +1,536 @@
+//! `fi_endpoint`: opening, binding, enabling, naming and closing. What an endpoint does between is in `submit`.
+
+use crate::address_vector::{AddressVector, copy_out};
+use crate::atomic;
+use crate::bindings::*;
+use crate::completion_queue::CompletionQueue;
+use crate::counter::Counter;
+use crate::domain::Domain;
+use crate::guard::{Errno, INVALID, Result, guarded};
+use crate::lock::{Entered, Guarded};
+use crate::object::{self, Fid, Object, hand_out, head, operations, share, table};
+use crate::submit::{Active, Engine, link_errno};
+use crate::{info, log, message, rma, tagged};
+use core::ffi::{c_int, c_void};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tidegate_link::{Address, ShmConfig, ShmLink, StatsConfig};
+use tidegate_message::EndpointConfig;
+
+/// Most operations that may be outstanding at an endpoint, and most completions that wait in it.
+const OPERATIONS_MOST: usize = 65536;
+/// Packets retrieved per progress call at most.
+const PACKETS_PER_PROGRESS: usize = 64;
+/// Bytes of bulk data moved per progress call, about.
+const BULK_BYTES_PER_PROGRESS: usize = 1 << 20;
+/// How long closing waits for what has not left yet.
+const CLOSING_MOST: Duration = Duration::from_secs(5);
+/// `FI_OPT_MIN_MULTI_RECV` until the application sets it, in bytes.
+const MULTI_RECEIVE_LEAST: usize = 64;
+
+/// What counters tell apart, in the order of [`EVENT_FLAGS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum EventKind {
+    /// A send of ours.
+    Send,
+    /// A receive of ours.
+    Receive,
+    /// An RMA write or an atomic without result.
+    Write,
+    /// An RMA read or an atomic with result.
+    Read,
+    /// A peer's write that brought completion data.
+    RemoteWrite,
+}
+
+/// The flags by which counters are bound, in the order of [`EventKind`].
+const EVENT_FLAGS: [u64; 5] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE];
+
+/// Where completions of one direction go.
+pub struct QueueBinding {
+    /// The queue.
+    pub queue: Arc<CompletionQueue>,
+    /// Successes are only reported of operations with `FI_COMPLETION`.
+    pub selective: bool,
+}
+
+/// An endpoint.
+#[repr(C)]
+pub struct Endpoint {
+    fid: Fid<fid_ep>,
+    /// Its domain.
+    pub domain: Arc<Domain>,
+    caps: u64,
+    /// Queue for what we start.
+    pub send_queue: OnceLock<QueueBinding>,
+    /// Queue for what arrives.
+    pub receive_queue: OnceLock<QueueBinding>,
+    /// Addresses of peers.
+    pub vector: OnceLock<Arc<AddressVector>>,
+    /// By [`EventKind`].
+    pub counters: [OnceLock<Arc<Counter>>; 5],
+    /// Everything that changes.
+    pub state: Guarded<State>,
+}
+
+/// What the domain's lock guards.
+pub struct State {
+    /// There from `fi_enable` (or the first question for the endpoint's name) until closing.
+    pub active: Option<Active>,
+    /// Whether the application has enabled the endpoint.
+    pub enabled: bool,
+    /// Flags of sending calls that take none themselves.
+    pub send_flags: u64,
+    /// Flags of receiving calls that take none themselves.
+    pub receive_flags: u64,
+    /// `FI_OPT_MIN_MULTI_RECV`, in bytes.
+    pub multi_receive_least: usize,
+}
+
+// SAFETY: `repr(C)`, and the C struct comes first.
+unsafe impl Object for Endpoint {
+    type Fid = fid_ep;
+}
+
+static HEAD: fi_ops = operations(close, bind, control);
+static OPS: fi_ops_ep = fi_ops_ep {
+    size: size_of::<fi_ops_ep>(),
+    cancel: Some(cancel),
+    getopt: Some(get_option),
+    setopt: Some(set_option),
+    tx_ctx: Some(no_send_context),
+    rx_ctx: Some(no_receive_context),
+    rx_size_left: Some(size_left),
+    tx_size_left: Some(size_left),
+};
+static NAMES: fi_ops_cm = fi_ops_cm {
+    size: size_of::<fi_ops_cm>(),
+    setname: Some(no_set_name),
+    getname: Some(get_name),
+    getpeer: Some(no_get_peer),
+    connect: Some(no_connect),
+    listen: Some(no_listen),
+    accept: Some(no_accept),
+    reject: Some(no_reject),
+    shutdown: Some(no_shutdown),
+    join: Some(no_join),
+};
+
+impl Endpoint {
+    /// Whether receives look at the sender.
+    #[inline]
+    pub fn is_directed(&self) -> bool {
+        self.caps & FI_DIRECTED_RECV != 0
+    }
+
+    fn wait_queues(&self) -> impl Iterator<Item = &Arc<CompletionQueue>> {
+        let send = self.send_queue.get().map(|bound| &bound.queue);
+        let receive = self.receive_queue.get().map(|bound| &bound.queue);
+        send.into_iter().chain(receive.filter(|queue| send.is_none_or(|send| !Arc::ptr_eq(send, queue))))
+            .filter(|queue| queue.wakes())
+    }
+
+    /// Creates the mailbox.
+    fn activate(self: &Arc<Self>, entered: &mut Entered) -> Result<()> {
+        if self.state.get(entered).active.is_some() {
+            return Ok(());
+        }
+        let settings = &self.domain.settings;
+        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.announced));
+        let mut config = ShmConfig::new(flow.clone());
+        config.bulk = settings.bulk;
+        config.spin = settings.spin;
+        // Whoever asks for the name before binding queues may still bind one that sleeps.
+        config.wakes = self.wait_queues().next().is_some() || self.receive_queue.get().is_none();
+        config.stats = settings.stats_dir.clone().map(|dir| StatsConfig {
+            dir,
+            rank: settings.job.rank,
+            job_size: settings.job.size,
+        });
+        let link = ShmLink::new(config).map_err(|error| {
+            log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+            link_errno(&error)
+        })?;
+        let config = EndpointConfig {
+            flow,
+            eager_bytes: settings.eager_bytes,
+            operations: OPERATIONS_MOST,
+            packets_per_progress: PACKETS_PER_PROGRESS,
+            bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
+        };
+        let engine = Engine::new(config, link).map_err(|error| {
+            log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+            INVALID
+        })?;
+        let mut active = Active::new(engine);
+        let domain = self.domain.state.get(entered);
+        for (key, region) in &domain.regions {
+            region.register(*key, &mut active.engine);
+        }
+        domain.endpoints.push(Arc::clone(self));
+        log::info(FI_LOG_EP_CTRL, || format!("endpoint {} is open", active.own));
+        self.state.get(entered).active = Some(active);
+        Ok(())
+    }
+
+    /// `fi_enable`.
+    fn enable(self: &Arc<Self>, entered: &mut Entered) -> Result {
+        if self.vector.get().is_none() {
+            return Err(Errno(FI_ENOAV));
+        }
+        if self.send_queue.get().is_none() && self.receive_queue.get().is_none() {
+            return Err(Errno(FI_ENOCQ));
+        }
+        self.activate(entered)?;
+        if !self.state.get(entered).enabled {
+            self.state.get(entered).enabled = true;
+            for queue in self.wait_queues() {
+                let Some(active) = &mut self.state.get(entered).active else { continue };
+                let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
+                    log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
+                    Errno(error.raw_os_error().unwrap_or(FI_EIO))
+                })?;
+                queue.add_wake(descriptor)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// Waits for what the application believes sent, then leaves all lists.
+    fn shut(self: &Arc<Self>, entered: &mut Entered) {
+        let end = Instant::now() + CLOSING_MOST;
+        while let Some(active) = &mut self.state.get(entered).active {
+            if !active.engine.has_unsent() {
+                break;
+            }
+            if Instant::now() >= end {
+                log::warn(FI_LOG_EP_CTRL, || format!("{} closes although peers have not taken all its messages", active.own));
+                break;
+            }
+            if !active.engine.progress() {
+                active.engine.link_mut().idle();
+            }
+            // Nobody will read them any more, and a full list of completions would stop progress.
+            while active.engine.poll_completion().is_some() {}
+        }
+        if let Some(active) = &mut self.state.get(entered).active
+            && let Ok(descriptor) = active.engine.link_mut().wake_fd()
+        {
+            self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
+        }
+        let others = |endpoints: &mut Vec<Arc<Endpoint>>| endpoints.retain(|other| !Arc::ptr_eq(other, self));
+        for bound in [self.send_queue.get(), self.receive_queue.get()].into_iter().flatten() {
+            others(&mut bound.queue.state.get(entered).endpoints);
+        }
+        for counter in self.counters.iter().filter_map(OnceLock::get) {
+            others(counter.endpoints.get(entered));
+        }
+        if let Some(vector) = self.vector.get() {
+            others(&mut vector.state.get(entered).endpoints);
+        }
+        others(&mut self.domain.state.get(entered).endpoints);
+        self.state.get(entered).active = None;
+    }
+
+    fn bind_queue(self: &Arc<Self>, queue: Arc<CompletionQueue>, flags: u64, entered: &mut Entered) -> Result {
+        if flags & !(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_TRANSMIT | FI_RECV) == 0 {
+            return Err(Errno(FI_EBADFLAGS));
+        }
+        if !Arc::ptr_eq(&queue.domain, &self.domain) {
+            return Err(INVALID);
+        }
+        let selective = flags & FI_SELECTIVE_COMPLETION != 0;
+        for (flag, place) in [(FI_TRANSMIT, &self.send_queue), (FI_RECV, &self.receive_queue)] {
+            if flags & flag != 0 {
+                place.set(QueueBinding { queue: Arc::clone(&queue), selective }).map_err(|_| INVALID)?;
+            }
+        }
+        self.join(&mut queue.state.get(entered).endpoints);
+        Ok(0)
+    }
+
+    fn bind_counter(self: &Arc<Self>, counter: Arc<Counter>, flags: u64, entered: &mut Entered) -> Result {
+        if !Arc::ptr_eq(&counter.domain, &self.domain) {
+            return Err(INVALID);
+        }
+        if flags & !EVENT_FLAGS.iter().fold(0, |all, flag| all | flag) != 0 {
+            // Peers read and write memory without our noticing (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
+            return Err(Errno(FI_ENOSYS));
+        }
+        for (flag, place) in EVENT_FLAGS.iter().zip(&self.counters) {
+            if flags & flag != 0 {
+                place.set(Arc::clone(&counter)).map_err(|_| INVALID)?;
+            }
+        }
+        self.join(counter.endpoints.get(entered));
+        Ok(0)
+    }
+
+    fn bind_vector(self: &Arc<Self>, vector: Arc<AddressVector>, entered: &mut Entered) -> Result {
+        if !Arc::ptr_eq(&vector.domain, &self.domain) {
+            return Err(INVALID);
+        }
+        self.vector.set(Arc::clone(&vector)).map_err(|_| INVALID)?;
+        self.join(&mut vector.state.get(entered).endpoints);
+        Ok(0)
+    }
+
+    fn join(self: &Arc<Self>, endpoints: &mut Vec<Arc<Endpoint>>) {
+        if !endpoints.iter().any(|other| Arc::ptr_eq(other, self)) {
+            endpoints.push(Arc::clone(self));
+        }
+    }
+}
+
+/// `fi_endpoint`.
+pub unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    info: *mut fi_info,
+    endpoint: *mut *mut fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: called with an open domain, an info that `getinfo` gave, and a place for the answer.
+        unsafe {
+            let info = info.as_ref().ok_or(INVALID)?;
+            if let Some(attr) = info.ep_attr.as_ref() {
+                let shared = attr.tx_ctx_cnt == FI_SHARED_CONTEXT || attr.rx_ctx_cnt == FI_SHARED_CONTEXT;
+                if shared || !matches!(attr.type_, FI_EP_UNSPEC | FI_EP_RDM) {
+                    return Err(Errno(FI_ENOSYS));
+                }
+            }
+            let state = State {
+                active: None,
+                enabled: false,
+                send_flags: info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags),
+                receive_flags: info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags),
+                multi_receive_least: MULTI_RECEIVE_LEAST,
+            };
+            let fid = fid_ep {
+                fid: head(FI_CLASS_EP, context, &HEAD),
+                ops: table(&OPS),
+                cm: table(&NAMES),
+                msg: table(&message::OPS),
+                rma: table(&rma::OPS),
+                tagged: table(&tagged::OPS),
+                atomic: table(&atomic::OPS),
+                collective: core::ptr::null_mut(),
+            };
+            let opened = Endpoint {
+                fid: Fid::new(fid),
+                domain: share(domain),
+                caps: info.caps,
+                send_queue: OnceLock::new(),
+                receive_queue: OnceLock::new(),
+                vector: OnceLock::new(),
+                counters: [const { OnceLock::new() }; 5],
+                state: Guarded::new(state),
+            };
+            hand_out(Arc::new(opened), endpoint);
+        }
+        Ok(0)
+    })
+}
+
+/// `fi_endpoint2`: its flags announce peer providers, which Tidegate is not.
+pub unsafe extern "C" fn open2(
+    domain: *mut fid_domain,
+    info: *mut fi_info,
+    endpoint: *mut *mut fid_ep,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 {
+        return -FI_EBADFLAGS;
+    }
+    // SAFETY: the caller's promises are those of `open`.
+    unsafe { open(domain, info, endpoint, context) }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes an endpoint that `open` made.
+    let endpoint = unsafe { share::<Endpoint>(fid.cast()) };
+    let outcome = endpoint.domain.enter(|entered| {
+        endpoint.shut(entered);
+        Ok(0)
+    });
+    if outcome != 0 {
+        return outcome as c_int;
+    }
+    // SAFETY: as above. Queues that are bound have let go of it.
+    guarded(|| unsafe { object::close::<Endpoint>(fid.cast(), |_| false) })
+}
+
+unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
+    // SAFETY: the application passes open objects; the class tells what the other one is.
+    unsafe {
+        let endpoint = share::<Endpoint>(fid.cast());
+        let outcome = endpoint.domain.enter(|entered| match (*other).fclass as u32 {
+            FI_CLASS_CQ => endpoint.bind_queue(share(other.cast()), flags, entered),
+            FI_CLASS_CNTR => endpoint.bind_counter(share(other.cast()), flags, entered),
+            FI_CLASS_AV => endpoint.bind_vector(share(other.cast()), entered),
+            // Nothing is ever reported there.
+            FI_CLASS_EQ => Ok(0),
+            _ => Err(Errno(FI_ENOSYS)),
+        });
+        outcome as c_int
+    }
+}
+
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+    // SAFETY: the handle is an open endpoint's.
+    let endpoint = unsafe { share::<Endpoint>(fid.cast()) };
+    let outcome = endpoint.domain.enter(|entered| {
+        if command as u64 == FI_ENABLE {
+            return endpoint.enable(entered);
+        }
+        // The direction is part of the flags that the application passes.
+        let flags = arg.cast::<u64>();
+        if flags.is_null() || !matches!(command as u32, FI_GETOPSFLAG | FI_SETOPSFLAG) {
+            return Err(Errno(FI_ENOSYS));
+        }
+        let state = endpoint.state.get(entered);
+        // SAFETY: for these commands `arg` points to flags.
+        let given = unsafe { *flags };
+        let place = match given & (FI_TRANSMIT | FI_RECV) {
+            FI_TRANSMIT => &mut state.send_flags,
+            FI_RECV => &mut state.receive_flags,
+            _ => return Err(INVALID),
+        };
+        if command as u32 == FI_SETOPSFLAG {
+            *place = given & !(FI_TRANSMIT | FI_RECV);
+        } else {
+            // SAFETY: as above.
+            unsafe { *flags = *place };
+        }
+        Ok(0)
+    });
+    outcome as c_int
+}
+
+unsafe extern "C" fn get_name(fid: fid_t, place: *mut c_void, length: *mut usize) -> c_int {
+    // SAFETY: the handle is an open endpoint's.
+    let endpoint = unsafe { share::<Endpoint>(fid.cast()) };
+    let outcome = endpoint.domain.enter(|entered| {
+        endpoint.activate(entered)?;
+        let active = endpoint.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        // SAFETY: the application provides the place and says how long it is.
+        unsafe {
+            let room = *length;
+            copy_out(&active.own.to_bytes(), place, length);
+            if room < Address::BYTES {
+                return Err(Errno(FI_ETOOSMALL));
+            }
+        }
+        Ok(0)
+    });
+    outcome as c_int
+}
+
+unsafe extern "C" fn cancel(fid: fid_t, context: *mut c_void) -> isize {
+    // SAFETY: the handle is an open endpoint's.
+    let endpoint = unsafe { object::object::<Endpoint>(fid.cast()) };
+    endpoint.domain.enter(|entered| {
+        let active = endpoint.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        if active.cancel(context) { Ok(0) } else { Err(Errno(FI_ENOENT)) }
+    })
+}
+
+unsafe extern "C" fn get_option(fid: fid_t, level: c_int, name: c_int, value: *mut c_void, length: *mut usize) -> c_int {
+    // SAFETY: the handle is an open endpoint's.
+    let endpoint = unsafe { object::object::<Endpoint>(fid.cast()) };
+    let outcome = endpoint.domain.enter(|entered| {
+        if level as u32 != FI_OPT_ENDPOINT {
+            return Err(Errno(FI_ENOPROTOOPT));
+        }
+        let answer = match name as u32 {
+            FI_OPT_MIN_MULTI_RECV => endpoint.state.get(entered).multi_receive_least,
+            FI_OPT_CM_DATA_SIZE => 0,
+            _ => return Err(Errno(FI_ENOPROTOOPT)),
+        };
+        // SAFETY: the application provides the place and says how long it is.
+        unsafe {
+            if *length < size_of::<usize>() {
+                return Err(Errno(FI_ETOOSMALL));
+            }
+            value.cast::<usize>().write_unaligned(answer);
+            *length = size_of::<usize>();
+        }
+        Ok(0)
+    });
+    outcome as c_int
+}
+
+unsafe extern "C" fn set_option(fid: fid_t, level: c_int, name: c_int, value: *const c_void, length: usize) -> c_int {
+    // SAFETY: the handle is an open endpoint's.
+    let endpoint = unsafe { object::object::<Endpoint>(fid.cast()) };
+    let outcome = endpoint.domain.enter(|entered| {
+        if level as u32 != FI_OPT_ENDPOINT || name as u32 != FI_OPT_MIN_MULTI_RECV {
+            return Err(Errno(FI_ENOPROTOOPT));
+        }
+        if length != size_of::<usize>() {
+            return Err(INVALID);
+        }
+        // SAFETY: the application passes a number of this size.
+        endpoint.state.get(entered).multi_receive_least = unsafe { value.cast::<usize>().read_unaligned() };
+        Ok(0)
+    });
+    outcome as c_int
+}
+
+unsafe extern "C" fn size_left(_: *mut fid_ep) -> isize {
+    info::QUEUE_SIZE as isize
+}
+
+unsafe extern "C" fn no_send_context(
+    _: *mut fid_ep,
+    _: c_int,
+    _: *mut fi_tx_attr,
+    _: *mut *mut fid_ep,
+    _: *mut c_void,
+) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_receive_context(
+    _: *mut fid_ep,
+    _: c_int,
+    _: *mut fi_rx_attr,
+    _: *mut *mut fid_ep,
+    _: *mut c_void,
+) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_set_name(_: fid_t, _: *mut c_void, _: usize) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_get_peer(_: *mut fid_ep, _: *mut c_void, _: *mut usize) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_connect(_: *mut fid_ep, _: *const c_void, _: *const c_void, _: usize) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_listen(_: *mut fid_pep) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_accept(_: *mut fid_ep, _: *const c_void, _: usize) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_reject(_: *mut fid_pep, _: fid_t, _: *const c_void, _: usize) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_shutdown(_: *mut fid_ep, _: u64) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_join(_: *mut fid_ep, _: *const c_void, _: u64, _: *mut *mut fid_mc, _: *mut c_void) -> c_int {
+    -FI_ENOSYS
+}

@@ -1,0 +1,100 @@
+//! `fi_fabric`: the root of all objects.
+
+use crate::bindings::*;
+use crate::completion_queue::CompletionQueue;
+use crate::domain;
+use crate::event_queue::{self, EventQueue};
+use crate::guard::{INVALID, TRY_AGAIN, guarded};
+use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, table};
+use crate::provider::NAME;
+use core::ffi::{CStr, c_int, c_void};
+use std::sync::Arc;
+
+/// A fabric.
+#[repr(C)]
+pub struct Fabric {
+    fid: Fid<fid_fabric>,
+}
+
+// SAFETY: `repr(C)`, and the C struct comes first.
+unsafe impl Object for Fabric {
+    type Fid = fid_fabric;
+}
+
+static HEAD: fi_ops = operations(close, no_bind, no_control);
+static OPS: fi_ops_fabric = fi_ops_fabric {
+    size: size_of::<fi_ops_fabric>(),
+    domain: Some(domain::open),
+    passive_ep: Some(no_passive_endpoint),
+    eq_open: Some(event_queue::open),
+    wait_open: Some(no_wait_set),
+    trywait: Some(trywait),
+    domain2: Some(domain::open2),
+};
+
+impl Fabric {
+    /// The interface version that the application was built for, in libfabric's form. libfabric fills it in after `open`.
+    pub fn api_version(&self) -> u32 {
+        // SAFETY: libfabric wrote it before it gave the fabric to the application, which only reads it.
+        unsafe { (*self.fid.raw()).api_version }
+    }
+}
+
+/// `fi_fabric`.
+pub unsafe extern "C" fn open(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
+    guarded(|| {
+        // SAFETY: libfabric passes attributes and a place for the answer.
+        unsafe {
+            let attr = attr.as_ref().ok_or(INVALID)?;
+            if attr.name.is_null() || CStr::from_ptr(attr.name) != NAME {
+                return Err(INVALID);
+            }
+            let fid = fid_fabric {
+                fid: head(FI_CLASS_FABRIC, context, &HEAD),
+                ops: table(&OPS),
+                api_version: attr.api_version,
+            };
+            hand_out(Arc::new(Fabric { fid: Fid::new(fid) }), fabric);
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes a fabric that `open` made. Domains and event queues share it.
+    guarded(|| unsafe { object::close::<Fabric>(fid.cast(), |fabric| Arc::strong_count(fabric) > 1) })
+}
+
+/// `fi_trywait`: whether the application may sleep on the descriptors of all these objects.
+unsafe extern "C" fn trywait(_fabric: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
+    guarded(|| {
+        for index in 0..usize::try_from(count).map_err(|_| INVALID)? {
+            // SAFETY: `count` pointers to open objects; the class tells which.
+            let ready = unsafe {
+                let fid = *fids.add(index);
+                match (*fid).fclass as u32 {
+                    FI_CLASS_CQ => object::object::<CompletionQueue>(fid.cast()).may_sleep(),
+                    FI_CLASS_EQ => object::object::<EventQueue>(fid.cast()).may_sleep(),
+                    _ => Err(INVALID),
+                }
+            }?;
+            if !ready {
+                return Err(TRY_AGAIN);
+            }
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn no_passive_endpoint(
+    _: *mut fid_fabric,
+    _: *mut fi_info,
+    _: *mut *mut fid_pep,
+    _: *mut c_void,
+) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_wait_set(_: *mut fid_fabric, _: *mut fi_wait_attr, _: *mut *mut fid_wait) -> c_int {
+    -FI_ENOSYS
+}

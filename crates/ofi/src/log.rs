@@ -1,0 +1,56 @@
+//! Log lines go to libfabric, which filters them by `FI_LOG_LEVEL`, `FI_LOG_PROV` and `FI_LOG_SUBSYS`.
+
+use crate::bindings::*;
+use crate::loader;
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::sync::Mutex;
+use tidegate_link::log::Level;
+
+/// Lets the link's lines come here.
+pub fn connect() {
+    tidegate_link::log::set_sink(|level, text| {
+        let level = match level {
+            Level::Warn => FI_LOG_WARN,
+            Level::Info => FI_LOG_INFO,
+            Level::Debug => FI_LOG_DEBUG,
+        };
+        line(level, FI_LOG_EP_DATA, || text.to_owned());
+    });
+}
+
+/// Something is wrong and somebody should look.
+#[track_caller]
+pub fn warn(subsystem: fi_log_subsys, text: impl FnOnce() -> String) {
+    line(FI_LOG_WARN, subsystem, text);
+}
+
+/// A choice that explains later behaviour.
+#[track_caller]
+pub fn info(subsystem: fi_log_subsys, text: impl FnOnce() -> String) {
+    line(FI_LOG_INFO, subsystem, text);
+}
+
+#[track_caller]
+fn line(level: fi_log_level, subsystem: fi_log_subsys, text: impl FnOnce() -> String) {
+    let Some(loader) = loader::get().filter(|loader| loader.logs(level, subsystem)) else { return };
+    let place = core::panic::Location::caller();
+    let file = place.file().rsplit('/').next().unwrap_or_default();
+    loader.log(level, subsystem, &text_of(file), place.line() as i32, &text_of(&text()));
+}
+
+fn text_of(text: &str) -> CString {
+    CString::new(text.replace('\0', "?")).unwrap_or_default()
+}
+
+/// A fault that the user has to mend: to the log, and once per text to standard error as well, because libfabric's log is
+/// off unless somebody turns it on.
+#[track_caller]
+pub fn trouble(subsystem: fi_log_subsys, text: &str) {
+    static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    warn(subsystem, || text.to_owned());
+    let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if said.get_or_insert_default().insert(text.to_owned()) {
+        eprintln!("tidegate: {text}");
+    }
+}

@@ -1,0 +1,257 @@
+//! `fi_mr_reg` and its relatives: memory that peers may read and write by key.
+//!
+//! Keys are the application's and remote addresses are offsets from the start of a region. Applications from before that
+//! became usual insist on `FI_MR_BASIC`: keys are ours and remote addresses are virtual addresses. Since whoever starts a
+//! transfer knows only key and address, such a key carries the region's start (a user's address has at most 48 bits) beside
+//! a number that tells regions of equal start apart: then the offset follows from the two, and nothing else changes.
+
+use crate::bindings::*;
+use crate::domain::Domain;
+use crate::guard::{Errno, INVALID, Result, guarded};
+use crate::lock::Entered;
+use crate::object::{self, Fid, Object, hand_out, head, operations, share};
+use crate::submit::Engine;
+use crate::info;
+use core::ffi::{c_int, c_void};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tidegate_link::IoBuffer;
+use tidegate_link::memory::Piece;
+use tidegate_message::{Access, Buffer};
+
+/// `FI_KEY_NOTAVAIL`.
+const NO_KEY: u64 = u64::MAX;
+
+/// A registered region.
+#[repr(C)]
+pub struct MemoryRegion {
+    fid: Fid<fid_mr>,
+    domain: Arc<Domain>,
+    key: u64,
+}
+
+// SAFETY: `repr(C)`, and the C struct comes first.
+unsafe impl Object for MemoryRegion {
+    type Fid = fid_mr;
+}
+
+/// All regions of a domain, by key.
+pub type Regions = HashMap<u64, Region>;
+
+/// What an endpoint needs to know of a region.
+pub struct Region {
+    buffer: IoBuffer,
+    access: Vec<Access>,
+}
+
+impl Region {
+    /// Lets peers of this endpoint reach the region: by message, and directly where the link can.
+    pub fn register(&self, key: u64, engine: &mut Engine) {
+        let mut spans = self.buffer.spans();
+        if let (Some(span), None) = (spans.next(), spans.next()) {
+            let grants = |access| self.access.contains(&access);
+            engine.link_mut().publish_region(key, span, grants(Access::Read), grants(Access::Write));
+        }
+        engine.register(key, self.buffer.slice(0, self.buffer.len()), &self.access);
+    }
+}
+
+static HEAD: fi_ops = operations(close, bind, control);
+/// The calls of a domain that register memory.
+pub static OPS: fi_ops_mr = fi_ops_mr {
+    size: size_of::<fi_ops_mr>(),
+    reg: Some(register_one),
+    regv: Some(register_many),
+    regattr: Some(register_described),
+};
+
+/// Bits of a key of ours that tell regions of equal start apart.
+const NUMBER_BITS: u32 = 16;
+
+/// The key that we choose for a region at `start`.
+fn key_for(start: u64, is_used: impl Fn(u64) -> bool) -> Result<u64> {
+    if start >> (u64::BITS - NUMBER_BITS) != 0 {
+        return Err(Errno(FI_EKEYREJECTED));
+    }
+    (0..1 << NUMBER_BITS).map(|number| start << NUMBER_BITS | number).find(|&key| !is_used(key)).ok_or(Errno(FI_ENOKEY))
+}
+
+/// The start of the region that has a key of ours.
+pub fn start_of(key: u64) -> u64 {
+    key >> NUMBER_BITS
+}
+
+/// What the application asks for.
+struct Request {
+    access: u64,
+    offset: u64,
+    key: u64,
+    context: *mut c_void,
+}
+
+/// # Safety
+/// `domain` must be open, the pieces be the application's memory, and `region` be a place for the answer.
+unsafe fn register(
+    domain: *mut fid,
+    pieces: impl Iterator<Item = Piece> + Clone,
+    start: u64,
+    request: Request,
+    region: *mut *mut fid_mr,
+) -> c_int {
+    guarded(|| {
+        if request.offset != 0 {
+            return Err(INVALID);
+        }
+        // SAFETY: promised by the caller. The application keeps the memory until it closes the region; that it may be used
+        // by others meanwhile is the nature of remote memory access.
+        let (domain, buffer) = unsafe { (share::<Domain>(domain.cast()), IoBuffer::from_pieces(pieces)) };
+        let granted = [(FI_REMOTE_READ, Access::Read), (FI_REMOTE_WRITE, Access::Write)];
+        let access = granted.iter().filter(|(flag, _)| request.access & flag != 0).map(|(_, access)| *access).collect();
+        let mut key = request.key;
+        let outcome = domain.enter(|entered| {
+            let regions = &mut domain.state.get(entered).regions;
+            if domain.virtual_addresses {
+                key = key_for(start, |key| regions.contains_key(&key))?;
+            }
+            if key == NO_KEY || regions.contains_key(&key) {
+                return Err(Errno(FI_ENOKEY));
+            }
+            regions.insert(key, Region { buffer, access });
+            announce(&domain, key, entered);
+            Ok(0)
+        });
+        if outcome != 0 {
+            return Err(Errno(-outcome as c_int));
+        }
+        let head = head(FI_CLASS_MR, request.context, &HEAD);
+        let fid = Fid::new(fid_mr { fid: head, mem_desc: core::ptr::null_mut(), key });
+        // SAFETY: promised by the caller.
+        unsafe { hand_out(Arc::new(MemoryRegion { fid, domain, key }), region) };
+        Ok(0)
+    })
+}
+
+/// Registers a new region with all endpoints.
+fn announce(domain: &Domain, key: u64, entered: &mut Entered) {
+    for index in 0..domain.state.get(entered).endpoints.len() {
+        let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
+        let Some(region) = domain.state.get(entered).regions.remove(&key) else { return };
+        if let Some(active) = &mut endpoint.state.get(entered).active {
+            region.register(key, &mut active.engine);
+        }
+        domain.state.get(entered).regions.insert(key, region);
+    }
+}
+
+unsafe extern "C" fn register_one(
+    domain: *mut fid,
+    buffer: *const c_void,
+    length: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    region: *mut *mut fid_mr,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 {
+        return -FI_EBADFLAGS;
+    }
+    let piece = Piece::new(buffer.cast_mut().cast(), length);
+    let request = Request { access, offset, key: requested_key, context };
+    // SAFETY: called by the application with an open domain, its own memory and a place for the answer.
+    unsafe { register(domain, core::iter::once(piece), buffer as u64, request, region) }
+}
+
+unsafe extern "C" fn register_many(
+    domain: *mut fid,
+    pieces: *const iovec,
+    count: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    region: *mut *mut fid_mr,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 || count == 0 || count > info::PIECES_MOST {
+        return -FI_EINVAL;
+    }
+    // SAFETY: the application passes `count` pieces.
+    let pieces = unsafe { core::slice::from_raw_parts(pieces, count) };
+    let start = pieces[0].iov_base as u64;
+    let pieces = pieces.iter().map(|piece| Piece::new(piece.iov_base.cast(), piece.iov_len));
+    let request = Request { access, offset, key: requested_key, context };
+    // SAFETY: called by the application with an open domain, its own memory and a place for the answer.
+    unsafe { register(domain, pieces, start, request, region) }
+}
+
+unsafe extern "C" fn register_described(
+    domain: *mut fid,
+    attr: *const fi_mr_attr,
+    flags: u64,
+    region: *mut *mut fid_mr,
+) -> c_int {
+    // SAFETY: the application passes attributes. Only the fields of the first version of the struct are read: an older
+    // application's struct ends there.
+    unsafe {
+        let attr = &raw const *attr;
+        let (pieces, count) = ((*attr).mr_iov, (*attr).iov_count);
+        let (access, offset, key) = ((*attr).access, (*attr).offset, (*attr).requested_key);
+        register_many(domain, pieces, count, access, offset, key, flags, region, (*attr).context)
+    }
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes a region that `register` made.
+    let region = unsafe { share::<MemoryRegion>(fid.cast()) };
+    let outcome = region.domain.enter(|entered| {
+        let domain = &region.domain;
+        domain.state.get(entered).regions.remove(&region.key);
+        for index in 0..domain.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
+            if let Some(active) = &mut endpoint.state.get(entered).active {
+                active.engine.link_mut().withdraw_region(region.key);
+                active.engine.deregister(region.key);
+            }
+        }
+        Ok(0)
+    });
+    if outcome != 0 {
+        return outcome as c_int;
+    }
+    // SAFETY: as above; nothing else keeps regions.
+    guarded(|| unsafe { object::close::<MemoryRegion>(fid.cast(), |_| false) })
+}
+
+/// Regions belong to the whole domain, so binding one to an endpoint of it changes nothing. Counting remote accesses is not
+/// offered (`FI_RMA_EVENT`).
+unsafe extern "C" fn bind(_fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
+    // SAFETY: the application passes an open object.
+    if unsafe { (*other).fclass } == FI_CLASS_EP as usize { 0 } else { -FI_ENOSYS }
+}
+
+/// Regions are enabled from the start.
+unsafe extern "C" fn control(_fid: *mut fid, command: c_int, _arg: *mut c_void) -> c_int {
+    if command as u64 == FI_ENABLE { 0 } else { -FI_ENOSYS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_keys_carry_the_start_of_their_region() {
+        let start = 0x7fff_1234_5000;
+        let first = key_for(start, |_| false).unwrap();
+        let second = key_for(start, |key| key == first).unwrap();
+        assert_ne!(first, second);
+        assert_eq!((start_of(first), start_of(second)), (start, start));
+    }
+
+    #[test]
+    fn addresses_that_do_not_fit_a_key_are_refused() {
+        assert_eq!(key_for(1 << 48, |_| false), Err(Errno(FI_EKEYREJECTED)));
+        assert_eq!(key_for(0, |_| true), Err(Errno(FI_ENOKEY)));
+    }
+}

@@ -1,0 +1,295 @@
+//! The parameters `FI_TIDEGATE_*`: one table of name, default, what is allowed and meaning. `fi_info -g tidegate` lists it.
+
+use crate::bindings::FI_LOG_CORE;
+use crate::launcher::Job;
+use crate::loader::Loader;
+use crate::log;
+use std::ffi::CString;
+use std::path::PathBuf;
+use tidegate_link::BulkChoice;
+use tidegate_message::flow::{Config, SchemeName};
+
+/// One row of the table.
+struct Parameter {
+    name: &'static str,
+    default: &'static str,
+    allowed: &'static str,
+    help: &'static str,
+}
+
+const SCHEME: Parameter = Parameter {
+    name: "scheme",
+    default: "dynamic",
+    allowed: "none, static or dynamic",
+    help: "How senders share the slots of a receiver's mailbox: by the mailbox's back-pressure alone, by an equal and fixed \
+           number of credits, or by credits that move to active senders. The same in all processes of a job",
+};
+const SLOTS: Parameter = Parameter {
+    name: "slots",
+    default: "64",
+    allowed: "a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS",
+    help: "Slots of 64 bytes in the mailbox per peer, credit slots included: receive memory is slots * peers * 64 bytes. The \
+           same in all processes of a job",
+};
+const CREDIT_SLOTS: Parameter = Parameter {
+    name: "credit_slots",
+    default: "2",
+    allowed: "a number of slots, at least 1 (with scheme none also 0) and at most half of FI_TIDEGATE_SLOTS",
+    help: "How many of these slots are reserved for credit packets. The same in all processes of a job",
+};
+const PIGGYBACK: Parameter = Parameter {
+    name: "piggyback",
+    default: "on",
+    allowed: "on or off",
+    help: "Whether credits return on data packets that have room. The same in all processes of a job",
+};
+const EAGER_SIZE: Parameter = Parameter {
+    name: "eager_size",
+    default: "2k",
+    allowed: "bytes from 0 to 1M, with suffix k or M if wanted",
+    help: "Bytes of the longest message that is sent through the mailbox at once; the receiver fetches longer ones",
+};
+const PEERS: Parameter = Parameter {
+    name: "peers",
+    default: "ranks of the job as the launcher tells, else addresses announced to fi_av_open, plus 16",
+    allowed: "a number of processes from 1 to 1048575",
+    help: "How many other processes may exchange messages with this one over its life",
+};
+const BULK: Parameter = Parameter {
+    name: "bulk",
+    default: "auto",
+    allowed: "auto, direct or mailbox",
+    help: "How long messages travel: copied once between the processes' memories (direct), through the mailbox where the \
+           system forbids that (mailbox), or direct if a trial at connection works (auto)",
+};
+const SPIN: Parameter = Parameter {
+    name: "spin",
+    default: "many if the ranks fit the processors, else few",
+    allowed: "a number of polls from 0 to 4294967295",
+    help: "Polls that find nothing before progress gives the processor to another process",
+};
+const STATS_DIR: Parameter = Parameter {
+    name: "stats_dir",
+    default: "none",
+    allowed: "an existing folder that this user may write to",
+    help: "Folder where each endpoint keeps its counters in a small file; `tidegate run` sets it",
+};
+
+const TABLE: [&Parameter; 9] =
+    [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &PEERS, &BULK, &SPIN, &STATS_DIR];
+
+/// All parameters with their values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// See `FI_TIDEGATE_SCHEME`.
+    pub scheme: SchemeName,
+    /// Mailbox slots per peer, credit slots included.
+    pub slots_per_peer: u32,
+    /// Of these, for credit packets.
+    pub credit_slots: u32,
+    /// See `FI_TIDEGATE_PIGGYBACK`.
+    pub piggyback: bool,
+    /// Longest eager message in bytes.
+    pub eager_bytes: usize,
+    /// Peers, if the user said.
+    pub peers: Option<u32>,
+    /// See `FI_TIDEGATE_BULK`.
+    pub bulk: BulkChoice,
+    /// Empty polls before yielding, if the user said.
+    pub spin: Option<u32>,
+    /// Folder for counters.
+    pub stats_dir: Option<PathBuf>,
+    /// What the launcher told.
+    pub job: Job,
+}
+
+/// Registers the table with libfabric.
+pub fn register(loader: &Loader) {
+    for Parameter { name, default, allowed, help } in TABLE {
+        let help = format!("{help}. Allowed: {allowed} (default: {default})");
+        let (Ok(name), Ok(help)) = (CString::new(*name), CString::new(help)) else { continue };
+        loader.define_parameter(&name, &help);
+    }
+}
+
+/// Reads and checks all parameters. The error names parameter, value, and what is allowed.
+pub fn read(loader: &Loader) -> Result<Settings, String> {
+    let settings = parse(|name| loader.parameter(&CString::new(name).ok()?))?;
+    log::info(FI_LOG_CORE, || format!("settings: {settings:?}"));
+    Ok(settings)
+}
+
+/// Peers that find room beside those that the launcher or the application announced: spawned processes, tools.
+const PEERS_SPARE: u32 = 16;
+/// The link's header field for a peer has 20 bits.
+const PEERS_MOST: u32 = 0xf_ffff;
+
+impl Settings {
+    /// The configuration of flow control, `announced` being the application's hint for its address vector.
+    pub fn flow(&self, announced: usize) -> Config {
+        let announced = u32::try_from(announced).unwrap_or(PEERS_MOST).max(1);
+        let known = self.job.size.unwrap_or(announced);
+        let peers = self.peers.unwrap_or(known.saturating_add(PEERS_SPARE).min(PEERS_MOST));
+        Config {
+            scheme: self.scheme,
+            peers,
+            slots_per_peer: self.slots_per_peer,
+            credit_slots: self.credit_slots,
+            piggyback: self.piggyback,
+        }
+    }
+}
+
+fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
+    let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
+    let settings = Settings {
+        scheme: choose(&SCHEME, get(&SCHEME), &SCHEMES)?,
+        slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=u32::MAX)?.unwrap_or(64),
+        credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=u32::MAX)?.unwrap_or(2),
+        piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
+        eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
+        peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
+        bulk: choose(&BULK, get(&BULK), &BULKS)?,
+        spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
+        stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
+        job: Job::from_environment(),
+    };
+    // What two parameters allow together is for flow control to say.
+    settings.flow(1).regions().map_err(|error| error.to_string())?;
+    Ok(settings)
+}
+
+const SCHEMES: [(&str, SchemeName); 3] =
+    [("dynamic", SchemeName::Dynamic), ("static", SchemeName::Static), ("none", SchemeName::None)];
+const BULKS: [(&str, BulkChoice); 3] =
+    [("auto", BulkChoice::Auto), ("direct", BulkChoice::Direct), ("mailbox", BulkChoice::Mailbox)];
+const SWITCH: [(&str, bool); 8] = [
+    ("on", true),
+    ("1", true),
+    ("yes", true),
+    ("true", true),
+    ("off", false),
+    ("0", false),
+    ("no", false),
+    ("false", false),
+];
+
+fn refuse(parameter: &Parameter, value: &str) -> String {
+    let Parameter { name, default, allowed, .. } = parameter;
+    let name = name.to_uppercase();
+    format!("FI_TIDEGATE_{name} is \"{value}\", but must be {allowed} (default: {default})")
+}
+
+/// One of a few words; the first is the default.
+fn choose<T: Copy>(parameter: &Parameter, text: Option<String>, choices: &[(&str, T)]) -> Result<T, String> {
+    let Some(text) = text else { return Ok(choices[0].1) };
+    let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
+    found.map(|(_, choice)| *choice).ok_or_else(|| refuse(parameter, &text))
+}
+
+fn number(
+    parameter: &Parameter,
+    text: Option<String>,
+    range: core::ops::RangeInclusive<u32>,
+) -> Result<Option<u32>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let value = text.trim().parse().ok().filter(|value| range.contains(value));
+    value.map(Some).ok_or_else(|| refuse(parameter, &text))
+}
+
+fn bytes(parameter: &Parameter, text: Option<String>, most: usize) -> Result<Option<usize>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let trimmed = text.trim();
+    let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match trimmed[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kb" | "kib" => Some(1 << 10),
+        "m" | "mb" | "mib" => Some(1 << 20),
+        "g" | "gb" | "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let value = digits.trim().parse::<usize>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
+    value.filter(|&value| value <= most).map(Some).ok_or_else(|| refuse(parameter, &text))
+}
+
+fn folder(parameter: &Parameter, text: Option<String>) -> Result<Option<PathBuf>, String> {
+    let Some(text) = text else { return Ok(None) };
+    let path = PathBuf::from(&text);
+    if path.is_dir() { Ok(Some(path)) } else { Err(refuse(parameter, &text)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Result<Settings, String> {
+        parse(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn defaults_are_those_in_the_table() {
+        let settings = parse(|_| None).unwrap();
+        assert_eq!(settings.scheme, SchemeName::Dynamic);
+        assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (64, 2, 2048));
+        for parameter in [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK] {
+            assert_eq!(with(parameter.name, parameter.default).unwrap(), settings, "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn values_are_understood() {
+        assert_eq!(with("scheme", "Static").unwrap().scheme, SchemeName::Static);
+        assert!(!with("piggyback", "off").unwrap().piggyback);
+        assert_eq!(with("eager_size", "16K").unwrap().eager_bytes, 16384);
+        assert_eq!(with("eager_size", "0").unwrap().eager_bytes, 0);
+        assert_eq!(with("bulk", "mailbox").unwrap().bulk, BulkChoice::Mailbox);
+        assert_eq!(with("spin", "0").unwrap().spin, Some(0));
+        assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_what_is_allowed() {
+        let said = with("scheme", "fast").unwrap_err();
+        assert_eq!(
+            said,
+            "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic (default: dynamic)"
+        );
+        for (name, value) in [
+            ("slots", "-1"),
+            ("slots", "many"),
+            ("credit_slots", "-1"),
+            ("piggyback", "maybe"),
+            ("eager_size", "2G"),
+            ("eager_size", "k"),
+            ("eager_size", "1x"),
+            ("peers", "0"),
+            ("peers", "1048576"),
+            ("bulk", "fast"),
+            ("spin", "1.5"),
+            ("stats_dir", "/no/such/folder"),
+        ] {
+            let said = with(name, value).unwrap_err();
+            assert!(said.contains(&format!("FI_TIDEGATE_{} is \"{value}\"", name.to_uppercase())), "{said}");
+        }
+    }
+
+    #[test]
+    fn slots_that_flow_control_refuses_are_an_error() {
+        for value in ["0", "63"] {
+            let said = with("credit_slots", value).unwrap_err();
+            assert!(said.contains(&format!("FI_TIDEGATE_CREDIT_SLOTS={value}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn peers_follow_the_user_then_the_launcher_then_the_application() {
+        let mut settings = parse(|_| None).unwrap();
+        settings.job.size = None;
+        assert_eq!(settings.flow(4).peers, 20);
+        assert_eq!(settings.flow(0).peers, 17);
+        settings.job.size = Some(8);
+        assert_eq!(settings.flow(4).peers, 24);
+        settings.peers = Some(3);
+        assert_eq!(settings.flow(4).peers, 3);
+    }
+}

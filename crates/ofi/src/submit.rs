@@ -1,0 +1,490 @@
+//! The one path of every operation: from the thin calls of `tagged`, `message`, `rma` and `atomic` into the message layer, and
+//! of every completion back into queues and counters.
+
+use crate::address_vector::NO_ADDRESS;
+use crate::bindings::*;
+use crate::completion_queue::{Entry, Failed, log_failure};
+use crate::endpoint::{Endpoint, EventKind};
+use crate::guard::{Errno, INVALID, Result, TRY_AGAIN};
+use crate::lock::Entered;
+use crate::log;
+use core::ffi::{c_int, c_void};
+use tidegate_link::{Address, IoBuffer, LinkError, ShmLink};
+use tidegate_message::{Completion, Context, Failure, Operation, PeerId, Source, Space, Target, TryAgain};
+
+/// The message layer over shared memory.
+pub type Engine = tidegate_message::Endpoint<ShmLink>;
+
+/// An endpoint that can communicate.
+pub struct Active {
+    /// The message layer.
+    pub engine: Engine,
+    /// Its own address.
+    pub own: Address,
+    /// Where an `fi_addr_t` leads: a peer's number, `MYSELF`, or `UNKNOWN`.
+    targets: Vec<u32>,
+    /// What the application calls a peer, by the peer's number.
+    sources: Vec<fi_addr_t>,
+    /// What the application calls this endpoint itself.
+    own_source: fi_addr_t,
+    /// State of the table of peers that the two above belong to.
+    epoch: u32,
+    tickets: Tickets,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+const MYSELF: u32 = u32::MAX - 1;
+
+/// What is remembered of an operation until it completes.
+#[derive(Clone, Copy)]
+struct Ticket {
+    context: *mut c_void,
+    /// Completion flags.
+    kind: u64,
+    /// Multi-receive: where the buffer starts.
+    start: *mut u8,
+    /// Whether success goes to the queue (failure always does).
+    wanted: bool,
+    event: EventKind,
+    /// An unexpected message that was set aside waits under this ticket for `FI_CLAIM`.
+    claimed: bool,
+    in_use: bool,
+}
+
+/// Tickets by number: the number is the operation's context in the message layer.
+#[derive(Default)]
+struct Tickets {
+    places: Vec<Ticket>,
+    free: Vec<u32>,
+    /// Sends, reads, writes and atomics that have not completed.
+    outgoing: usize,
+}
+
+/// Context of operations that nobody wants to hear of unless they fail.
+const SILENT: Context = Context(usize::MAX);
+
+impl Tickets {
+    #[inline]
+    fn insert(&mut self, ticket: Ticket) -> Context {
+        self.outgoing += usize::from(ticket.event != EventKind::Receive);
+        match self.free.pop() {
+            Some(index) => {
+                self.places[index as usize] = ticket;
+                Context(index as usize)
+            }
+            None => {
+                self.places.push(ticket);
+                Context(self.places.len() - 1)
+            }
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, context: Context) {
+        let Some(ticket) = self.places.get_mut(context.0) else { return };
+        ticket.in_use = false;
+        self.outgoing -= usize::from(ticket.event != EventKind::Receive);
+        self.free.push(context.0 as u32);
+    }
+
+    #[inline]
+    fn get(&self, context: Context) -> Option<Ticket> {
+        self.places.get(context.0).copied()
+    }
+
+    /// The receive that the application knows by this context.
+    fn find(&self, context: *mut c_void, claimed: bool) -> Option<Context> {
+        let is_it = |ticket: &Ticket| {
+            ticket.in_use && ticket.context == context && ticket.claimed == claimed && ticket.event == EventKind::Receive
+        };
+        self.places.iter().position(is_it).map(Context)
+    }
+}
+
+/// What all operations have in common.
+pub struct Call {
+    /// Completion flags: what it is.
+    pub kind: u64,
+    /// The application's flags of this call, with the endpoint's defaults where they apply.
+    pub flags: u64,
+    /// The application's context.
+    pub context: *mut c_void,
+    /// Which counter counts it.
+    pub event: EventKind,
+    /// Multi-receive: where the buffer starts.
+    pub start: *mut u8,
+    /// `fi_inject` and its relatives: no completion, ever, unless it fails.
+    pub silent: bool,
+}
+
+/// What the message layer is to say of an operation that it starts.
+#[derive(Clone, Copy)]
+pub struct Named {
+    /// Its name.
+    pub context: Context,
+    /// Whether to report success.
+    pub report: bool,
+}
+
+/// Something that happened, on its way to queues and counters.
+struct Event {
+    kind: EventKind,
+    wanted: bool,
+    entry: Entry,
+    source: Option<Target>,
+    failure: Option<(c_int, usize, String)>,
+}
+
+impl Active {
+    /// An endpoint with nothing outstanding.
+    pub fn new(engine: Engine) -> Active {
+        let (own, epoch) = (engine.link().address(), engine.epoch());
+        let (targets, sources) = (Vec::new(), Vec::new());
+        Active { engine, own, targets, sources, own_source: NO_ADDRESS, epoch, tickets: Tickets::default() }
+    }
+
+    /// Addresses have changed: they are looked up again when they are needed.
+    pub fn forget_addresses(&mut self) {
+        self.targets.clear();
+        self.sources.clear();
+        self.own_source = NO_ADDRESS;
+    }
+
+    /// Whether every operation so far has completed, as `FI_FENCE` wants it.
+    fn is_drained(&self) -> bool {
+        self.tickets.outgoing == 0 && !self.engine.has_unsent()
+    }
+
+    /// The receive of this context, for canceling.
+    pub fn cancel(&mut self, context: *mut c_void) -> bool {
+        // A context may name several receives; the oldest that has not matched is meant. Places are not in order of age, so
+        // try them all.
+        let receives = self.tickets.places.iter().enumerate().filter(|(_, ticket)| {
+            ticket.in_use && ticket.context == context && ticket.event == EventKind::Receive && !ticket.claimed
+        });
+        let candidates: Vec<Context> = receives.map(|(index, _)| Context(index)).collect();
+        candidates.into_iter().any(|context| self.engine.cancel(context))
+    }
+
+    /// The message set aside for this context was claimed or discarded: its name, which the new operation takes over.
+    pub fn claimed(&self, context: *mut c_void) -> Option<Context> {
+        self.tickets.find(context, true)
+    }
+
+    /// Turns a completion into what queues and counters want, and ends the ticket if nothing more comes under it.
+    #[inline]
+    fn settle(&mut self, completion: Completion) -> Event {
+        let failure = completion.result.err().map(|failure| describe(failure, completion.length));
+        if completion.operation == Operation::RemoteWrite {
+            let mut entry =
+                Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+            entry.completion.len = completion.length;
+            entry.completion.data = completion.data.unwrap_or(0);
+            return Event { kind: EventKind::RemoteWrite, wanted: true, entry, source: completion.source, failure };
+        }
+        let ticket = self.tickets.get(completion.context).unwrap_or(Ticket::silent(completion.operation));
+        let mut entry = Entry::new(ticket.context, ticket.kind);
+        entry.completion.len = completion.length;
+        entry.completion.data = completion.data.unwrap_or(0);
+        if completion.data.is_some() {
+            entry.completion.flags |= FI_REMOTE_CQ_DATA;
+        }
+        if let Space::Tagged { tag, .. } = completion.space {
+            entry.completion.tag = tag;
+        }
+        let mut ended = true;
+        if ticket.kind & FI_MULTI_RECV != 0 {
+            entry.completion.buf = ticket.start.wrapping_add(completion.offset).cast();
+            if !completion.released {
+                entry.completion.flags &= !FI_MULTI_RECV;
+                ended = false;
+            }
+        }
+        if ticket.kind & FI_CLAIM != 0 {
+            entry.completion.flags &= !FI_CLAIM;
+            if failure.is_none() {
+                // A peek has set a message aside; the ticket stays for the claim.
+                self.tickets.places[completion.context.0].claimed = true;
+                ended = false;
+            }
+        }
+        if ended && completion.context != SILENT {
+            self.tickets.remove(completion.context);
+        }
+        Event { kind: ticket.event, wanted: ticket.wanted, entry, source: completion.source, failure }
+    }
+}
+
+impl Ticket {
+    /// For an operation without a ticket that failed.
+    fn silent(operation: Operation) -> Ticket {
+        let (kind, event) = match operation {
+            Operation::Write => (FI_RMA | FI_WRITE, EventKind::Write),
+            Operation::Read => (FI_RMA | FI_READ, EventKind::Read),
+            Operation::Atomic => (FI_ATOMIC | FI_WRITE, EventKind::Write),
+            _ => (FI_SEND, EventKind::Send),
+        };
+        let (context, start) = (core::ptr::null_mut(), core::ptr::null_mut());
+        Ticket { context, kind, start, wanted: true, event, claimed: false, in_use: false }
+    }
+}
+
+/// Error number, bytes that did not fit, and text for people.
+#[cold]
+fn describe(failure: Failure, placed: usize) -> (c_int, usize, String) {
+    match failure {
+        Failure::Truncated { full } => (FI_ETRUNC, full.saturating_sub(placed), String::new()),
+        Failure::Canceled => (FI_ECANCELED, 0, String::new()),
+        Failure::NoMessage => (FI_ENOMSG, 0, String::new()),
+        Failure::PeerLost { peer } => (FI_ECONNABORTED, 0, format!("peer lost: {peer}")),
+        Failure::Denied => {
+            (FI_EACCES, 0, "the target has no memory registered under this key that allows the access".to_owned())
+        }
+        Failure::Unsupported => (FI_EOPNOTSUPP, 0, "the target does not know this atomic operation".to_owned()),
+        Failure::Fault => (FI_EFAULT, 0, "an address of this operation is not readable or writable memory".to_owned()),
+    }
+}
+
+impl Endpoint {
+    /// Where messages to an address go.
+    #[inline]
+    pub fn target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
+        let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        match active.targets.get(address as usize) {
+            Some(&number) if number < MYSELF => Ok(Target::Peer(PeerId(number))),
+            _ => self.find_target(address, entered),
+        }
+    }
+
+    /// From whom a receive takes messages.
+    #[inline]
+    pub fn source(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Source> {
+        if address == NO_ADDRESS || !self.is_directed() {
+            return Ok(Source::Any);
+        }
+        self.target(address, entered).map(Source::From)
+    }
+
+    #[cold]
+    fn find_target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
+        let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
+        let bytes = vector.address(address, entered).ok_or(INVALID)?;
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        let index = address as usize;
+        if active.targets.len() <= index {
+            active.targets.resize(index + 1, UNKNOWN);
+        }
+        if bytes == active.own {
+            active.targets[index] = MYSELF;
+            return Ok(Target::Myself);
+        }
+        let peer = active.engine.link_mut().peer(&bytes).map_err(|error| {
+            log::trouble(FI_LOG_EP_DATA, &error.to_string());
+            link_errno(&error)
+        })?;
+        active.targets[index] = peer.0;
+        Ok(Target::Peer(peer))
+    }
+
+    /// Starts an operation: the one way from all calls into the message layer.
+    #[inline]
+    pub fn submit(
+        &self,
+        call: Call,
+        entered: &mut Entered,
+        start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
+    ) -> Result {
+        let queue = if call.event == EventKind::Receive { self.receive_queue.get() } else { self.send_queue.get() };
+        let wanted = !call.silent && queue.is_some_and(|queue| !queue.selective || call.flags & FI_COMPLETION != 0);
+        let ticketed = !call.silent || self.counters[call.event as usize].get().is_some();
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        if call.flags & FI_FENCE != 0 && !active.is_drained() {
+            self.progress(entered);
+            return Err(TRY_AGAIN);
+        }
+        let context = if ticketed {
+            let Call { context, kind, event, start, .. } = call;
+            active.tickets.insert(Ticket { context, kind, start, wanted, event, claimed: false, in_use: true })
+        } else {
+            SILENT
+        };
+        match start(&mut active.engine, Named { context, report: ticketed }) {
+            Ok(()) => Ok(0),
+            Err(TryAgain) => {
+                active.tickets.remove(context);
+                self.progress(entered);
+                Err(TRY_AGAIN)
+            }
+        }
+    }
+
+    /// Starts an operation on the message that an earlier peek set aside for `context`; its ticket serves again.
+    pub fn submit_claimed(
+        &self,
+        call: Call,
+        entered: &mut Entered,
+        start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
+    ) -> Result {
+        let selective = self.receive_queue.get().is_none_or(|queue| queue.selective);
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        let context = active.claimed(call.context).ok_or(INVALID)?;
+        let ticket = &mut active.tickets.places[context.0];
+        ticket.kind = call.kind;
+        ticket.wanted = !selective || call.flags & FI_COMPLETION != 0;
+        ticket.claimed = false;
+        if start(&mut active.engine, Named { context, report: true }).is_err() {
+            active.tickets.places[context.0].claimed = true;
+            return Err(TRY_AGAIN);
+        }
+        Ok(0)
+    }
+
+    /// Makes progress and reports what has ended. Nothing happens while the application has not read what is in its queues.
+    /// Returns whether anything happened.
+    #[inline]
+    pub fn progress(&self, entered: &mut Entered) -> bool {
+        if self.queues_are_full(entered) {
+            return false;
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return false };
+        let mut moved = active.engine.progress();
+        if active.engine.epoch() != active.epoch {
+            // Somebody's place in the table of peers has become free: numbers may mean others from now on.
+            active.epoch = active.engine.epoch();
+            active.forget_addresses();
+        }
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some(completion) = active.engine.poll_completion() else { break };
+            let event = active.settle(completion);
+            self.report(event, entered);
+            moved = true;
+        }
+        if moved && let Some(active) = &mut self.state.get(entered).active {
+            active.engine.link_mut().busy();
+        }
+        moved
+    }
+
+    #[inline]
+    fn queues_are_full(&self, entered: &mut Entered) -> bool {
+        let full = |queue: Option<&crate::endpoint::QueueBinding>, entered: &mut Entered| {
+            queue.is_some_and(|bound| bound.queue.state.get(entered).is_full())
+        };
+        full(self.receive_queue.get(), entered) || full(self.send_queue.get(), entered)
+    }
+
+    /// Progress found nothing: spins or yields.
+    pub fn idle(&self, entered: &mut Entered) {
+        if let Some(active) = &mut self.state.get(entered).active {
+            active.engine.link_mut().idle();
+        }
+    }
+
+    /// Asks for a wake at the next packet. `false`: there is something to do at once.
+    pub fn arm(&self, entered: &mut Entered) -> bool {
+        let Some(active) = &mut self.state.get(entered).active else { return true };
+        // What waits for room in a mailbox is not woken by anybody.
+        !active.engine.has_unsent() && active.engine.link_mut().arm()
+    }
+
+    #[inline]
+    fn report(&self, event: Event, entered: &mut Entered) {
+        let Event { kind, wanted, mut entry, source, failure } = event;
+        if let Some(counter) = self.counters[kind as usize].get() {
+            counter.count(failure.is_none());
+        }
+        let receives = matches!(kind, EventKind::Receive | EventKind::RemoteWrite);
+        let bound = if receives { self.receive_queue.get() } else { self.send_queue.get() };
+        let Some(bound) = bound else { return };
+        if let Some(source) = source {
+            entry.source = self.source_of(source, entered);
+        }
+        match failure {
+            None if wanted => bound.queue.state.get(entered).push(entry),
+            None => {}
+            Some((errno, overflow, text)) => {
+                let failed = Failed { entry, errno, overflow, text };
+                log_failure(&failed);
+                bound.queue.state.get(entered).push_error(failed);
+            }
+        }
+    }
+
+    /// What the application calls a sender.
+    #[inline]
+    fn source_of(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
+        let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
+        let known = match source {
+            Target::Myself => active.own_source,
+            Target::Peer(peer) => active.sources.get(peer.0 as usize).copied().unwrap_or(NO_ADDRESS),
+        };
+        if known == NO_ADDRESS { self.find_source(source, entered) } else { known }
+    }
+
+    #[cold]
+    fn find_source(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
+        let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
+        let address = match source {
+            Target::Myself => Some(active.own),
+            Target::Peer(peer) => active.engine.link().address_of(peer),
+        };
+        let (Some(address), Some(vector)) = (address, self.vector.get()) else { return NO_ADDRESS };
+        let found = vector.index(&address, entered);
+        let Some(active) = &mut self.state.get(entered).active else { return NO_ADDRESS };
+        match source {
+            Target::Myself => active.own_source = found,
+            Target::Peer(PeerId(number)) => {
+                let index = number as usize;
+                if active.sources.len() <= index {
+                    active.sources.resize(index + 1, NO_ADDRESS);
+                }
+                active.sources[index] = found;
+            }
+        }
+        found
+    }
+}
+
+/// libfabric's number for what went wrong in reaching a peer.
+pub fn link_errno(error: &LinkError) -> Errno {
+    Errno(match error {
+        LinkError::Config(_) | LinkError::Disagreement { .. } => FI_EINVAL,
+        LinkError::NoSpace { .. } | LinkError::TableFull { .. } => FI_ENOSPC,
+        LinkError::Elsewhere { .. } => FI_EHOSTUNREACH,
+        LinkError::Gone { .. } => FI_ECONNABORTED,
+        LinkError::NoDirectBulk { .. } => FI_EACCES,
+        LinkError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
+    })
+}
+
+/// The application's memory as the message layer takes it.
+///
+/// # Safety
+/// Until the operation has completed (for injected ones: until the call returns), `length` bytes at `address` must be the
+/// application's and be left alone, as libfabric's rules say.
+#[inline]
+pub unsafe fn memory(address: *const c_void, length: usize) -> IoBuffer {
+    // SAFETY: promised by the caller.
+    unsafe { IoBuffer::from_parts(address.cast_mut().cast(), length) }
+}
+
+/// Scattered memory of the application.
+///
+/// # Safety
+/// As [`memory`], for each of `count` pieces; the array itself is only read during the call.
+#[inline]
+pub unsafe fn scattered(pieces: *const iovec, count: usize) -> Result<IoBuffer> {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match count {
+            0 => Ok(IoBuffer::empty()),
+            1 => Ok(memory((*pieces).iov_base, (*pieces).iov_len)),
+            _ if count > crate::info::PIECES_MOST => Err(INVALID),
+            _ => Ok(IoBuffer::from_pieces(
+                core::slice::from_raw_parts(pieces, count)
+                    .iter()
+                    .map(|piece| tidegate_link::memory::Piece::new(piece.iov_base.cast(), piece.iov_len)),
+            )),
+        }
+    }
+}

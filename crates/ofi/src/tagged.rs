@@ -1,0 +1,149 @@
+//! `fi_tsend`, `fi_trecv` and their relatives.
+
+use crate::bindings::*;
+use crate::endpoint::Endpoint;
+use crate::object::object;
+use crate::submit::{memory, scattered};
+use crate::transfer::{Flags, ReceiveCall, SendCall};
+use core::ffi::c_void;
+use tidegate_message::Space;
+
+/// The table of calls.
+pub static OPS: fi_ops_tagged = fi_ops_tagged {
+    size: size_of::<fi_ops_tagged>(),
+    recv: Some(receive),
+    recvv: Some(receive_scattered),
+    recvmsg: Some(receive_message),
+    send: Some(send),
+    sendv: Some(send_scattered),
+    sendmsg: Some(send_message),
+    inject: Some(inject),
+    senddata: Some(send_data),
+    injectdata: Some(inject_data),
+};
+
+fn to_send(to: fi_addr_t, tag: u64, flags: Flags, data: Option<u64>, context: *mut c_void) -> SendCall {
+    SendCall { to, space: Space::Tagged { tag, ignore: 0 }, flags, data, context }
+}
+
+fn to_receive(from: fi_addr_t, tag: u64, ignore: u64, flags: Flags, context: *mut c_void) -> ReceiveCall {
+    ReceiveCall { from, space: Space::Tagged { tag, ignore }, flags, context }
+}
+
+unsafe extern "C" fn receive(
+    endpoint: *mut fid_ep,
+    buffer: *mut c_void,
+    length: usize,
+    _desc: *mut c_void,
+    from: fi_addr_t,
+    tag: u64,
+    ignore: u64,
+    context: *mut c_void,
+) -> isize {
+    let call = to_receive(from, tag, ignore, Flags::Default, context);
+    // SAFETY: an open endpoint, and a buffer that is ours until the receive completes.
+    unsafe { object::<Endpoint>(endpoint).receive(call, buffer, || Ok(memory(buffer, length))) }
+}
+
+unsafe extern "C" fn receive_scattered(
+    endpoint: *mut fid_ep,
+    pieces: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    from: fi_addr_t,
+    tag: u64,
+    ignore: u64,
+    context: *mut c_void,
+) -> isize {
+    let call = to_receive(from, tag, ignore, Flags::Default, context);
+    // SAFETY: an open endpoint, and pieces that are ours until the receive completes.
+    unsafe { object::<Endpoint>(endpoint).receive(call, core::ptr::null_mut(), || scattered(pieces, count)) }
+}
+
+unsafe extern "C" fn receive_message(endpoint: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
+    // SAFETY: an open endpoint, a message description, and pieces that are ours until the receive completes.
+    unsafe {
+        let message = &*message;
+        let call = to_receive(message.addr, message.tag, message.ignore, Flags::Given(flags), message.context);
+        let start = if message.iov_count > 0 { (*message.msg_iov).iov_base } else { core::ptr::null_mut() };
+        object::<Endpoint>(endpoint).receive(call, start, || scattered(message.msg_iov, message.iov_count))
+    }
+}
+
+unsafe extern "C" fn send(
+    endpoint: *mut fid_ep,
+    buffer: *const c_void,
+    length: usize,
+    _desc: *mut c_void,
+    to: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
+    let call = to_send(to, tag, Flags::Default, None, context);
+    // SAFETY: an open endpoint, and a buffer that stays until the send completes.
+    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+}
+
+unsafe extern "C" fn send_scattered(
+    endpoint: *mut fid_ep,
+    pieces: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
+    let call = to_send(to, tag, Flags::Default, None, context);
+    // SAFETY: an open endpoint, and pieces that stay until the send completes.
+    unsafe { object::<Endpoint>(endpoint).send(call, || scattered(pieces, count)) }
+}
+
+unsafe extern "C" fn send_message(endpoint: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
+    // SAFETY: an open endpoint, a message description, and pieces that stay until the send completes.
+    unsafe {
+        let message = &*message;
+        let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
+        let call = to_send(message.addr, message.tag, Flags::Given(flags), data, message.context);
+        object::<Endpoint>(endpoint).send(call, || scattered(message.msg_iov, message.iov_count))
+    }
+}
+
+unsafe extern "C" fn inject(
+    endpoint: *mut fid_ep,
+    buffer: *const c_void,
+    length: usize,
+    to: fi_addr_t,
+    tag: u64,
+) -> isize {
+    let call = to_send(to, tag, Flags::Inject, None, core::ptr::null_mut());
+    // SAFETY: an open endpoint, and a buffer that stays during the call.
+    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+}
+
+unsafe extern "C" fn send_data(
+    endpoint: *mut fid_ep,
+    buffer: *const c_void,
+    length: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: fi_addr_t,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
+    let call = to_send(to, tag, Flags::Default, Some(data), context);
+    // SAFETY: an open endpoint, and a buffer that stays until the send completes.
+    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+}
+
+unsafe extern "C" fn inject_data(
+    endpoint: *mut fid_ep,
+    buffer: *const c_void,
+    length: usize,
+    data: u64,
+    to: fi_addr_t,
+    tag: u64,
+) -> isize {
+    let call = to_send(to, tag, Flags::Inject, Some(data), core::ptr::null_mut());
+    // SAFETY: an open endpoint, and a buffer that stays during the call.
+    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+}

@@ -1,0 +1,157 @@
+//! Sends and receives, tagged or not: what the calls of `tagged` and `message` have in common.
+
+use crate::bindings::*;
+use crate::endpoint::{Endpoint, EventKind};
+use crate::guard::{Errno, INVALID, Result};
+use crate::info::INJECT_BYTES_MOST;
+use crate::submit::Call;
+use core::ffi::c_void;
+use tidegate_link::IoBuffer;
+use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space};
+
+/// Where the flags of a call come from.
+#[derive(Clone, Copy)]
+pub enum Flags {
+    /// The call takes none: the endpoint's defaults.
+    Default,
+    /// The call's own.
+    Given(u64),
+    /// `fi_inject` and its relatives.
+    Inject,
+}
+
+/// A send as the application asks for it.
+pub struct SendCall {
+    /// Whereto.
+    pub to: fi_addr_t,
+    /// Tagged or not.
+    pub space: Space,
+    /// Flags.
+    pub flags: Flags,
+    /// Completion data.
+    pub data: Option<u64>,
+    /// The application's context.
+    pub context: *mut c_void,
+}
+
+/// A receive as the application asks for it.
+pub struct ReceiveCall {
+    /// From whom.
+    pub from: fi_addr_t,
+    /// Tagged or not.
+    pub space: Space,
+    /// Flags.
+    pub flags: Flags,
+    /// The application's context.
+    pub context: *mut c_void,
+}
+
+/// Flags of `fi_sendmsg` and `fi_tsendmsg`.
+const SEND_FLAGS: u64 = FI_REMOTE_CQ_DATA
+    | FI_COMPLETION
+    | FI_MORE
+    | FI_INJECT
+    | FI_INJECT_COMPLETE
+    | FI_TRANSMIT_COMPLETE
+    | FI_DELIVERY_COMPLETE
+    | FI_MATCH_COMPLETE
+    | FI_FENCE;
+/// Flags of `fi_recvmsg` and `fi_trecvmsg`.
+const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
+
+fn kind_of(space: Space) -> u64 {
+    match space {
+        Space::Tagged { .. } => FI_TAGGED,
+        Space::Untagged => FI_MSG,
+    }
+}
+
+impl Endpoint {
+    /// One send, all the way.
+    #[inline(always)]
+    pub fn send(&self, call: SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
+        self.domain.enter(|entered| {
+            let (flags, silent) = match call.flags {
+                Flags::Default => (self.state.get(entered).send_flags, false),
+                Flags::Given(flags) if flags & !SEND_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
+                Flags::Given(flags) => (flags, false),
+                Flags::Inject => (FI_INJECT, true),
+            };
+            let buffer = buffer()?;
+            let inject = flags & FI_INJECT != 0;
+            if inject && buffer.len() > INJECT_BYTES_MOST {
+                return Err(Errno(FI_EMSGSIZE));
+            }
+            let to = self.target(call.to, entered)?;
+            let general = Call {
+                kind: kind_of(call.space) | FI_SEND,
+                flags,
+                context: call.context,
+                event: EventKind::Send,
+                start: core::ptr::null_mut(),
+                silent,
+            };
+            self.submit(general, entered, |engine, named| {
+                engine.send(Send {
+                    to,
+                    space: call.space,
+                    buffer,
+                    data: call.data,
+                    context: named.context,
+                    inject,
+                    delivery: flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0,
+                    report: named.report,
+                })
+            })
+        })
+    }
+
+    /// One receive, all the way. `start` is where the buffer begins, for multi-receive.
+    #[inline(always)]
+    pub fn receive(&self, call: ReceiveCall, start: *mut c_void, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
+        self.domain.enter(|entered| {
+            let flags = match call.flags {
+                Flags::Given(flags) if flags & !RECEIVE_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
+                Flags::Given(flags) => flags,
+                Flags::Default | Flags::Inject => self.state.get(entered).receive_flags,
+            };
+            let matching = MatchFlags {
+                peek: flags & FI_PEEK != 0,
+                claim: flags & FI_CLAIM != 0,
+                discard: flags & FI_DISCARD != 0,
+            };
+            let multi = (flags & FI_MULTI_RECV != 0 && matching == MatchFlags::default())
+                .then(|| MultiReceive { smallest: self.state.get(entered).multi_receive_least });
+            let from = self.source(call.from, entered)?;
+            let buffer = buffer()?;
+            let mut kind = kind_of(call.space) | FI_RECV;
+            if multi.is_some() {
+                kind |= FI_MULTI_RECV;
+            }
+            if matching.peek && matching.claim && !matching.discard {
+                kind |= FI_CLAIM;
+            }
+            if matching.discard && !matching.peek && !matching.claim {
+                return Err(INVALID);
+            }
+            let general =
+                Call { kind, flags, context: call.context, event: EventKind::Receive, start: start.cast(), silent: false };
+            let receive = |engine: &mut crate::submit::Engine, named: crate::submit::Named| {
+                engine.receive(Receive {
+                    from,
+                    space: call.space,
+                    buffer,
+                    context: named.context,
+                    multi,
+                    flags: matching,
+                    report: named.report,
+                })
+            };
+            if matching.claim && !matching.peek {
+                self.submit_claimed(general, entered, receive)
+            } else {
+                self.submit(general, entered, receive)
+            }
+        })
+    }
+}

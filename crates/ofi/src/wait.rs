@@ -1,0 +1,139 @@
+//! What a waiting thread sleeps on: one descriptor for everything that may end its sleep. Wakes by packets are descriptors of
+//! the link, added as endpoints are enabled; beside them stand a signal (`fi_cq_signal`) and an alarm, because neither the
+//! death of a peer nor room in a full mailbox wakes anybody: after a while progress has to be made all the same.
+
+use crate::guard::{Errno, Result};
+use core::ffi::c_int;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// Longest sleep without progress, when nothing wakes us.
+const NAP: Duration = Duration::from_millis(200);
+
+/// One descriptor to sleep on.
+#[derive(Debug)]
+pub struct Wait {
+    set: OwnedFd,
+    signal: OwnedFd,
+    alarm: OwnedFd,
+}
+
+fn owned(descriptor: c_int) -> Result<OwnedFd> {
+    if descriptor < 0 {
+        return Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)));
+    }
+    // SAFETY: the system call has just made it, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+impl Wait {
+    /// Errors: the process has no descriptor left.
+    pub fn new() -> Result<Wait> {
+        // SAFETY: these calls take no pointers.
+        let wait = unsafe {
+            Wait {
+                set: owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?,
+                signal: owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?,
+                alarm: owned(libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK))?,
+            }
+        };
+        wait.add(wait.signal.as_raw_fd())?;
+        wait.add(wait.alarm.as_raw_fd())?;
+        Ok(wait)
+    }
+
+    /// Readable when there is something to do.
+    pub fn descriptor(&self) -> RawFd {
+        self.set.as_raw_fd()
+    }
+
+    /// `descriptor` wakes as well, from now until it is removed.
+    pub fn add(&self, descriptor: RawFd) -> Result<()> {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the event lives through the call.
+        let failed = unsafe { libc::epoll_ctl(self.set.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor, &mut event) } != 0;
+        if failed { Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))) } else { Ok(()) }
+    }
+
+    /// Ends that.
+    pub fn remove(&self, descriptor: RawFd) {
+        // SAFETY: removing takes no event. A descriptor that is not there is no harm.
+        unsafe { libc::epoll_ctl(self.set.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor, core::ptr::null_mut()) };
+    }
+
+    /// Wakes whoever sleeps.
+    pub fn signal(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are written from `one`. The only failure is a counter that is full, which wakes too.
+        unsafe { libc::write(self.signal.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Forgets signals and alarms that have been heard. Returns whether there was a signal.
+    pub fn quieten(&self) -> bool {
+        let mut count = 0u64;
+        // SAFETY: both reads write at most eight bytes; the descriptors do not block.
+        unsafe {
+            libc::read(self.alarm.as_raw_fd(), (&raw mut count).cast(), 8);
+            libc::read(self.signal.as_raw_fd(), (&raw mut count).cast(), 8) == 8
+        }
+    }
+
+    /// Lets the descriptor become readable after a nap, once, for an application that sleeps on it by itself.
+    pub fn set_alarm(&self) {
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
+        let once = libc::itimerspec { it_interval: zero, it_value: nap };
+        // SAFETY: the struct lives through the call.
+        unsafe { libc::timerfd_settime(self.alarm.as_raw_fd(), 0, &once, core::ptr::null_mut()) };
+    }
+
+    /// Sleeps until something wakes us, `most` has passed, or a nap is over.
+    pub fn sleep(&self, most: Option<Duration>) {
+        let nap = most.unwrap_or(NAP).min(NAP);
+        let mut descriptor = libc::pollfd { fd: self.set.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // Rounded up, or the last millisecond would be spent polling.
+        let milliseconds = nap.as_micros().div_ceil(1000) as c_int;
+        // SAFETY: one struct, which lives through the call. Interruption by a signal is just an early wake.
+        unsafe { libc::poll(&mut descriptor, 1, milliseconds) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readable(wait: &Wait) -> bool {
+        let mut descriptor = libc::pollfd { fd: wait.descriptor(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one struct, which lives through the call.
+        unsafe { libc::poll(&mut descriptor, 1, 0) == 1 }
+    }
+
+    #[test]
+    fn a_signal_wakes_until_it_is_heard() {
+        let wait = Wait::new().unwrap();
+        assert!(!readable(&wait));
+        wait.signal();
+        assert!(readable(&wait));
+        assert!(wait.quieten());
+        assert!(!readable(&wait) && !wait.quieten());
+    }
+
+    #[test]
+    fn the_alarm_ends_a_sleep_on_the_bare_descriptor() {
+        let wait = Wait::new().unwrap();
+        wait.set_alarm();
+        let mut descriptor = libc::pollfd { fd: wait.descriptor(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one struct, which lives through the call.
+        assert_eq!(unsafe { libc::poll(&mut descriptor, 1, -1) }, 1);
+    }
+
+    #[test]
+    fn other_descriptors_wake_while_they_are_added() {
+        let (wait, other) = (Wait::new().unwrap(), Wait::new().unwrap());
+        wait.add(other.descriptor()).unwrap();
+        other.signal();
+        assert!(readable(&wait));
+        wait.remove(other.descriptor());
+        assert!(!readable(&wait));
+    }
+}
