@@ -89,6 +89,37 @@ impl IoBuffer {
         self.range(offset, length).map(Piece::span)
     }
 
+    /// Copies `length` bytes from `offset` on out of the application's memory. Panics when the buffer has not so many.
+    ///
+    /// # Safety
+    /// `into` must take `length` bytes and not overlap the buffer.
+    #[inline]
+    pub(crate) unsafe fn copy_out(&self, offset: usize, mut into: *mut u8, length: usize) {
+        for piece in self.range(offset, length) {
+            // SAFETY: `range` only yields parts of the pieces promised readable and unchanging at construction, `length` bytes
+            // in all, which `into` has room for.
+            unsafe {
+                ptr::copy_nonoverlapping(piece.address, into, piece.length);
+                into = into.add(piece.length);
+            }
+        }
+    }
+
+    /// Copies `length` bytes into the application's memory from `offset` on. Panics when the buffer has not so many.
+    ///
+    /// # Safety
+    /// `from` must have `length` bytes and not overlap the buffer.
+    #[inline]
+    pub(crate) unsafe fn copy_in(&mut self, offset: usize, mut from: *const u8, length: usize) {
+        for piece in self.range(offset, length) {
+            // SAFETY: as in `copy_out`; the constructor's caller promised writable memory that nobody else uses.
+            unsafe {
+                ptr::copy_nonoverlapping(from, piece.address, piece.length);
+                from = from.add(piece.length);
+            }
+        }
+    }
+
     /// The parts of the pieces that make up `offset..offset + length`. Panics when that is not inside the buffer: past this
     /// check no address outside the promised memory can arise.
     fn range(&self, offset: usize, length: usize) -> impl Iterator<Item = Piece> + '_ {
@@ -116,25 +147,14 @@ impl Buffer for IoBuffer {
 
     #[inline]
     fn read(&self, offset: usize, into: &mut [u8]) {
-        let mut done = 0;
-        for piece in self.range(offset, into.len()) {
-            let target = &mut into[done..done + piece.length];
-            // SAFETY: `range` only yields parts of the pieces promised readable and unchanging at construction; `target` is
-            // a Rust slice of the same length, which application memory handed to us cannot overlap.
-            unsafe { ptr::copy_nonoverlapping(piece.address, target.as_mut_ptr(), piece.length) };
-            done += piece.length;
-        }
+        // SAFETY: the slice is as long as is said, and application memory that was handed to us cannot overlap it.
+        unsafe { self.copy_out(offset, into.as_mut_ptr(), into.len()) };
     }
 
     #[inline]
     fn write(&mut self, offset: usize, from: &[u8]) {
-        let mut done = 0;
-        for piece in self.range(offset, from.len()) {
-            let source = &from[done..done + piece.length];
-            // SAFETY: as in `read`; the constructor's caller promised writable memory that nobody else uses.
-            unsafe { ptr::copy_nonoverlapping(source.as_ptr(), piece.address, piece.length) };
-            done += piece.length;
-        }
+        // SAFETY: as in `read`.
+        unsafe { self.copy_in(offset, from.as_ptr(), from.len()) };
     }
 
     fn spans(&self) -> impl Iterator<Item = Span> {

@@ -71,6 +71,7 @@ counters! {
     UnexpectedMessages, "unexpected_messages", Count, Sum, "Messages that arrived before their receive was posted.";
     UnexpectedBytes, "unexpected_bytes", Bytes, Sum, "Bytes of unexpected messages held now.";
     UnexpectedPeak, "unexpected_peak_bytes", Bytes, Max, "Most bytes of unexpected messages ever held.";
+    StageBytes, "stage_bytes", Bytes, Sum, "Memory of the stages, through which bulk data travels.";
     MailboxBytes, "mailbox_bytes", Bytes, Sum, "Memory of the mailbox.";
     BookkeepingBytes, "bookkeeping_bytes", Bytes, Sum, "Memory of flow control's book-keeping and the table of peers.";
     PeersDied, "peers_died", Count, Sum, "Peers that died while connected.";

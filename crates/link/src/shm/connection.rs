@@ -7,6 +7,7 @@ use super::mailbox::{Admission, Full, Writer};
 use super::peer::Table;
 use super::segment::PeerSegment;
 use super::{BulkChoice, bulk};
+use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use tidegate_flow::{Config, Packet, PeerId, SchemeName};
@@ -94,6 +95,11 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
+    /// Copies from a stage of the peer; see [`StageArea::drain`](super::stage::StageArea::drain).
+    pub fn drain_stage(&self, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        self.segment.drain_stage(stage, into, offset, length)
+    }
+
     /// Looks up a region that the peer has published.
     pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
         self.segment.find_region(key, offset, length, access)
@@ -102,8 +108,8 @@ impl Connection {
 
 /// The process id under which the peer's memory can be reached, or why it cannot.
 fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<u32, String> {
-    if terms.bulk == BulkChoice::Mailbox {
-        return Err("FI_TIDEGATE_BULK is mailbox".into());
+    if !terms.bulk.may_be_direct() {
+        return Err("FI_TIDEGATE_BULK says so".into());
     }
     if !terms.here.shares_namespace(peer) {
         return Err("the processes are in different containers (process namespaces)".into());

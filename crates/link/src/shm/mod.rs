@@ -1,7 +1,7 @@
 //! Shared memory between the processes of one host.
 //!
 //! Each endpoint owns one [`segment`]: a file in `/dev/shm` with a table of [`peer`]s, a list of published [`region`]s and a
-//! [`mailbox`]. A [`connection`] is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
+//! [`mailbox`], and [`stage`]s for bulk data. A [`connection`] is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
 //! table. [`bulk`] data goes from memory to memory. [`vigil`] notices peers that close or die and what they leave behind; [`life`] says
 //! who lives. [`patience`] decides when an idle process yields, and [`wake`] lets it block.
 
@@ -17,6 +17,7 @@ mod patience;
 mod peer;
 mod region;
 mod segment;
+mod stage;
 mod sync;
 mod vigil;
 mod wake;
@@ -34,6 +35,7 @@ use patience::{Patience, Step};
 use peer::{State, Table};
 use region::Regions;
 use segment::OwnSegment;
+use stage::{STAGE_BYTES, StageArea};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -41,7 +43,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{Ordering, fence};
 use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{
-    Access, Buffer, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError,
+    Access, Buffer, Counter, Counters, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError,
 };
 use vigil::Vigil;
 use wake::{Alarm, Waker};
@@ -49,12 +51,26 @@ use wake::{Alarm, Waker};
 /// How bulk data may travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkChoice {
-    /// Directly if a probe succeeds, else through the mailbox.
+    /// Long transfers directly if a probe succeeds; shorter ones, and all if it does not, through stages, or through the
+    /// mailbox when no stage is free.
     Auto,
-    /// Directly; a peer whose memory cannot be reached is an error.
+    /// All directly; a peer whose memory cannot be reached is an error.
     Direct,
-    /// Through the mailbox.
+    /// All through stages, or through the mailbox when no stage is free.
+    Staged,
+    /// All through the mailbox.
     Mailbox,
+}
+
+impl BulkChoice {
+    fn may_be_direct(self) -> bool {
+        matches!(self, BulkChoice::Auto | BulkChoice::Direct)
+    }
+
+    /// Whether stages are of use.
+    fn may_be_staged(self) -> bool {
+        matches!(self, BulkChoice::Auto | BulkChoice::Staged)
+    }
 }
 
 /// What an endpoint over shared memory needs to know.
@@ -71,6 +87,8 @@ pub struct ShmConfig {
     pub stats: Option<StatsConfig>,
     /// Whether [`ShmLink::wake_fd`] may be called. Costs senders a memory barrier per packet.
     pub wakes: bool,
+    /// Stages of 32 KiB for bulk data; 0: none.
+    pub stages: u32,
     /// Where segments lie: `/dev/shm`, the same for all processes.
     pub directory: PathBuf,
 }
@@ -84,10 +102,16 @@ impl ShmConfig {
             spin: None,
             stats: None,
             wakes: false,
+            stages: DEFAULT_STAGES,
             directory: PathBuf::from("/dev/shm"),
         }
     }
 }
+
+/// Stages of an endpoint, unless the user says otherwise: 1 MiB in all.
+pub const DEFAULT_STAGES: u32 = 32;
+/// Bulk transfers from this many bytes on go from memory to memory; shorter ones through stages.
+const DIRECT_FROM: usize = 512 << 10;
 
 /// Packets in a row that make a burst.
 const BURST: u32 = 8;
@@ -152,6 +176,7 @@ pub struct ShmLink {
     by_address: HashMap<Address, PeerId>,
     table: Table,
     regions: Regions,
+    stages: StageArea,
     copier: bulk::Copier,
     bulk: BulkState,
     config: ShmConfig,
@@ -172,7 +197,9 @@ impl ShmLink {
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
         let here = Here::find();
         segment::reclaim(&config.directory, &here);
-        let segment = OwnSegment::create(&config.directory, &here, &config.flow, config.wakes)?;
+        // Who has no peers needs no stages.
+        let stages = if config.bulk.may_be_staged() && config.flow.peers > 0 { config.stages } else { 0 };
+        let segment = OwnSegment::create(&config.directory, &here, &config.flow, stages, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
             Some(stats) => StatsPage::create(stats, &config.flow).map_err(|error| {
@@ -180,14 +207,16 @@ impl ShmLink {
                 LinkError::system(action, error)
             })?,
         };
-        // SAFETY: all three are fields of the value that owns the segment, are never handed out, and are not used in `Drop`
+        // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in `Drop`
         // after the segment is gone.
-        let (table, regions, mailbox) = unsafe { (segment.table(), segment.regions(), segment.mailbox()) };
-        if config.bulk != BulkChoice::Mailbox {
+        let (table, regions, mailbox, stages) =
+            unsafe { (segment.table(), segment.regions(), segment.mailbox(), segment.stages()) };
+        if config.bulk.may_be_direct() {
             bulk::permit();
         }
         let peers: Vec<Peer> = (0..table.capacity()).map(|_| Peer::default()).collect();
         stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
+        stats.counters().set(Counter::StageBytes, segment.stage_bytes());
         let local = peers.len() * size_of::<Peer>();
         stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes() + local as u64);
         let mut link = ShmLink {
@@ -201,6 +230,7 @@ impl ShmLink {
             by_address: HashMap::new(),
             table,
             regions,
+            stages,
             copier: bulk::Copier::default(),
             bulk: BulkState::Undecided,
             config,
@@ -210,8 +240,8 @@ impl ShmLink {
             stats,
             segment,
         };
-        if link.config.bulk == BulkChoice::Mailbox {
-            link.note_bulk(Some("FI_TIDEGATE_BULK is mailbox".into()));
+        if !link.config.bulk.may_be_direct() {
+            link.note_bulk(Some("FI_TIDEGATE_BULK says so".into()));
         }
         Ok(link)
     }
@@ -321,7 +351,7 @@ impl ShmLink {
         self.watch();
     }
 
-    /// How bulk data travels, for people and statistics: `direct`, `mailbox`, or `undecided` before the first connection.
+    /// How bulk data travels, for people and statistics: `direct`, `staged`, `mailbox`, or `undecided` before the first connection.
     pub fn bulk(&self) -> &'static str {
         self.bulk.name()
     }
@@ -364,8 +394,12 @@ impl ShmLink {
 
     /// Logs once how bulk data travels, and once more if it is not the same for all peers.
     fn note_bulk(&mut self, obstacle: Option<String>) {
-        let now = if obstacle.is_some() { BulkState::Mailbox } else { BulkState::Direct };
-        if self.bulk == now || self.bulk == BulkState::Mailbox {
+        let now = match obstacle {
+            None => BulkState::Direct,
+            Some(_) if self.config.bulk.may_be_staged() && self.stages.count() > 0 => BulkState::Staged,
+            Some(_) => BulkState::Mailbox,
+        };
+        if self.bulk == now || matches!(self.bulk, BulkState::Staged | BulkState::Mailbox) {
             return;
         }
         self.bulk = now;
@@ -374,7 +408,9 @@ impl ShmLink {
             None => {
                 log::line(Level::Info, || "bulk data goes directly from memory to memory (process_vm_readv)".into())
             }
-            Some(why) => log::line(Level::Info, || format!("bulk data goes through the mailbox: {why}")),
+            Some(why) => {
+                log::line(Level::Info, || format!("bulk data does not go directly, but {}: {why}", now.name()))
+            }
         }
     }
 
@@ -508,6 +544,22 @@ impl Link for ShmLink {
         offset: usize,
     ) -> TransferStatus {
         self.transfer(bulk::Direction::Write, peer, to, from, offset)
+    }
+
+    fn direct_from(&self) -> usize {
+        if self.stages.count() == 0 { 0 } else { DIRECT_FROM }
+    }
+
+    fn stages(&self) -> Stages {
+        Stages { count: self.stages.count(), bytes: STAGE_BYTES }
+    }
+
+    fn fill_stage(&mut self, stage: usize, from: &IoBuffer, offset: usize, length: usize) {
+        self.stages.fill(stage, from, offset, length);
+    }
+
+    fn drain_stage(&mut self, peer: PeerId, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        self.connection(peer).is_some_and(|connection| connection.drain_stage(stage, into, offset, length))
     }
 
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {

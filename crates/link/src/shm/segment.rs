@@ -1,5 +1,5 @@
 //! The segment: the one file in `/dev/shm` that an endpoint owns. In it: a header, the table of peers, the published
-//! regions, and the mailbox. Peers map it; all they learn of its layout they check against the file's size.
+//! regions, the mailbox, and the stages. Peers map it; all they learn of its layout they check against the file's size.
 
 use super::address::Address;
 use super::error::LinkError;
@@ -9,19 +9,24 @@ use super::mailbox::{Alone, Mailbox, Pointers, Slot};
 use super::memory_map::{self, Mapping, Shared};
 use super::peer::{Entry, Table};
 use super::region::{Place, REGIONS, Regions};
+use super::stage::{STAGE_BYTES, StageArea};
 use crate::log::{self, Level};
+use crate::memory::IoBuffer;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use tidegate_flow::{Config, SchemeName};
+use tidegate_flow::{Config, PeerId, SchemeName};
+use tidegate_message::{Access, Span};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x02");
 /// More peers than flow control accepts.
 const PEERS_LIMIT: u64 = 1 << 20;
+/// More stages than anybody needs.
+const STAGES_LIMIT: u64 = 1 << 15;
 const PAGE: usize = 4096;
 
 /// The beginning of a segment. Written before anybody can know the segment's name, except for the last four fields.
@@ -31,6 +36,7 @@ pub(crate) struct Header {
     magic: AtomicU64,
     peers: AtomicU64,
     slots: AtomicU64,
+    stages: AtomicU64,
     scheme: AtomicU64,
     slots_per_peer: AtomicU64,
     credit_slots: AtomicU64,
@@ -59,6 +65,8 @@ struct Layout {
     slots: usize,
     peers_at: usize,
     slots_at: usize,
+    stages: usize,
+    stages_at: usize,
     total: usize,
 }
 
@@ -66,15 +74,17 @@ const REGIONS_AT: usize = PAGE;
 
 impl Layout {
     /// `None` for sizes that cannot be.
-    fn of(peers: u64, slots: u64) -> Option<Layout> {
-        if slots == 0 || peers > PEERS_LIMIT {
+    fn of(peers: u64, slots: u64, stages: u64) -> Option<Layout> {
+        if slots == 0 || peers > PEERS_LIMIT || stages > STAGES_LIMIT {
             return None;
         }
         let (peers, slots) = (usize::try_from(peers).ok()?, usize::try_from(slots).ok()?);
         let peers_at = REGIONS_AT + REGIONS * size_of::<Place>();
         let slots_at = (peers_at + peers * size_of::<Entry>()).next_multiple_of(PAGE);
-        let total = slots.checked_mul(size_of::<Slot>())?.checked_add(slots_at)?.checked_next_multiple_of(PAGE)?;
-        Some(Layout { peers, slots, peers_at, slots_at, total })
+        let stages_at = slots.checked_mul(size_of::<Slot>())?.checked_add(slots_at)?.checked_next_multiple_of(PAGE)?;
+        let stages = usize::try_from(stages).ok()?;
+        let total = stages.checked_mul(STAGE_BYTES)?.checked_add(stages_at)?;
+        Some(Layout { peers, slots, peers_at, slots_at, stages, stages_at, total })
     }
 }
 
@@ -112,6 +122,15 @@ impl View {
         // SAFETY: valid as long as the mapping.
         unsafe { Mailbox::new(slots, NonNull::from(&self.header().pointers)) }
     }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    unsafe fn stages(&self) -> StageArea {
+        // SAFETY: valid as long as the mapping.
+        unsafe {
+            StageArea::new(self.map.slice::<AtomicU64>(self.layout.stages_at, self.layout.stages * STAGE_BYTES / 8))
+        }
+    }
 }
 
 /// The segment of this endpoint. Dropping it closes the endpoint for its peers and removes the file.
@@ -127,10 +146,10 @@ pub(crate) struct OwnSegment {
 
 impl OwnSegment {
     /// Creates the segment. Errors: a refused configuration; too little space, with both numbers; no access to the directory.
-    pub fn create(directory: &Path, here: &Here, flow: &Config, wakes: bool) -> Result<Self, LinkError> {
+    pub fn create(directory: &Path, here: &Here, flow: &Config, stages: u32, wakes: bool) -> Result<Self, LinkError> {
         let regions = flow.regions().map_err(LinkError::Config)?;
         // A process without peers has a mailbox as well, into which nobody writes.
-        let layout = Layout::of(flow.peers.into(), regions.mailbox.max(1).into());
+        let layout = Layout::of(flow.peers.into(), regions.mailbox.max(1).into(), stages.into());
         let layout = layout.expect("sizes that flow control accepts can be laid out");
         let (file, path, address) = create_file(directory, here)?;
         let remove = |error| {
@@ -152,6 +171,7 @@ impl OwnSegment {
         let set = |word: &AtomicU64, value: u64| word.store(value, Ordering::Relaxed);
         set(&header.peers, self.view.layout.peers as u64);
         set(&header.slots, self.view.layout.slots as u64);
+        set(&header.stages, self.view.layout.stages as u64);
         set(&header.scheme, scheme_code(flow.scheme));
         set(&header.slots_per_peer, flow.slots_per_peer.into());
         set(&header.credit_slots, flow.credit_slots.into());
@@ -197,9 +217,21 @@ impl OwnSegment {
             .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))
     }
 
-    /// Bytes of the whole segment less those of the mailbox: what the peers cost beside their slots.
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub unsafe fn stages(&self) -> StageArea {
+        // SAFETY: handed on to the caller.
+        unsafe { self.view.stages() }
+    }
+
+    /// Bytes of the whole segment less those of the mailbox and the stages: what the peers cost beside their slots.
     pub fn bookkeeping_bytes(&self) -> u64 {
-        self.view.layout.total as u64 - self.mailbox_bytes()
+        self.view.layout.stages_at as u64 - self.mailbox_bytes()
+    }
+
+    /// Bytes of the stages.
+    pub fn stage_bytes(&self) -> u64 {
+        (self.view.layout.stages * STAGE_BYTES) as u64
     }
 
     /// Bytes of the mailbox.
@@ -249,7 +281,8 @@ impl PeerSegment {
         if header.magic.load(Ordering::Acquire) != MAGIC {
             return Err(broken("has another layout: all processes need the same version of Tidegate".into()));
         }
-        let layout = Layout::of(word(&header.peers), word(&header.slots)).filter(|layout| layout.total == size);
+        let layout = Layout::of(word(&header.peers), word(&header.slots), word(&header.stages))
+            .filter(|layout| layout.total == size);
         let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
         agree(peer, flow, header)?;
         let map = Mapping::new(&file, size).map_err(|error| broken(format!("cannot be mapped: {error}")))?;
@@ -257,7 +290,7 @@ impl PeerSegment {
     }
 
     /// Takes a place for `ours` in the peer's table, and closes the file, which nothing needs any more.
-    pub fn enter(&mut self, peer: &Address, ours: &Address) -> Result<tidegate_flow::PeerId, LinkError> {
+    pub fn enter(&mut self, peer: &Address, ours: &Address) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
         let _held = lock::Held::take(&file, Byte::Insertion)
             .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?;
@@ -296,14 +329,14 @@ impl PeerSegment {
         unsafe { self.view.mailbox() }
     }
 
+    /// Copies the first `length` bytes of the peer's stage. `false` if there is no such stage.
+    pub fn drain_stage(&self, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        // SAFETY: used here and now.
+        unsafe { self.view.stages() }.drain(stage, into, offset, length)
+    }
+
     /// Looks a published region up.
-    pub fn find_region(
-        &self,
-        key: u64,
-        offset: u64,
-        length: u64,
-        access: tidegate_message::Access,
-    ) -> Option<tidegate_message::Span> {
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
         // SAFETY: used here and now.
         unsafe { self.view.regions() }.find(key, offset, length, access)
     }
