@@ -151,7 +151,7 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
     pub peers: Option<u32>,
 
-    /// How long messages travel [default: auto]
+    /// How the data of long messages travels [default: auto]
     #[arg(long, value_enum, help_heading = "Flow control")]
     pub bulk: Option<Bulk>,
 

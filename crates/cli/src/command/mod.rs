@@ -32,7 +32,7 @@ impl Prepared {
         let mpi = recognise(tuning.mpi, launcher.as_ref());
         let near = match &launcher {
             Some(launcher) => launcher.folders(),
-            None => folder_of_program(command).into_iter().collect(),
+            None => folders_of_programs(command),
         };
         let plan = Plan {
             mpi: mpi.as_ref(),
@@ -47,10 +47,12 @@ impl Prepared {
     }
 }
 
-/// The folder of the program that is called, or that `mpiexec` would be called from.
-fn folder_of_program(command: &[std::ffi::OsString]) -> Option<PathBuf> {
-    let program = command.first().map_or("mpiexec".as_ref(), |word| word.as_os_str());
-    Some(look_up(program, std::env::var_os("PATH").as_deref())?.parent()?.to_owned())
+/// Folders of the programs in a command without a launcher, and of the launcher that it may call in the end.
+fn folders_of_programs(command: &[std::ffi::OsString]) -> Vec<PathBuf> {
+    let search = std::env::var_os("PATH");
+    let words = command.iter().map(|word| word.as_os_str()).chain(["mpiexec".as_ref()]);
+    let programs = words.filter_map(|word| look_up(word, search.as_deref()));
+    programs.filter_map(|program| Some(program.parent()?.to_owned())).collect()
 }
 
 /// Writes to standard output. A reader that has gone away is no failure.
