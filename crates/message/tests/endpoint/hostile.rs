@@ -1,21 +1,8 @@
 //! Packets that no correct peer sends: dropped and counted, never a panic, never memory without bound.
 
-use crate::support::{Memory, Random, Setup, World, hostile_run, pattern};
+use crate::support::{Memory, Random, Setup, assert_others_work, fuzz_packets, hostile_run};
 use tidegate_message::flow::{Packet, PacketKind};
 use tidegate_message::{Access, Counter};
-
-/// Whether nodes 0 and 2 still understand each other.
-fn assert_others_work(world: &mut World) {
-    for (from, to) in [(0, 2), (2, 0)] {
-        for size in [10, 1000, 9000] {
-            let tag = 0xfeed_0000 + size as u64;
-            let receive = world.receive(to).from(from).tagged(tag).capacity(size).post();
-            world.send(from).to(to).tagged(tag).bytes(&pattern(from, size)).post();
-            world.settle();
-            assert!(world.bytes(receive) == pattern(from, size), "{world}");
-        }
-    }
-}
 
 #[test]
 fn random_packets_do_no_harm() {
@@ -26,6 +13,17 @@ fn random_packets_do_no_harm() {
             let mut world = hostile_run(Setup { seed, ..setup }, &bytes);
             assert_others_work(&mut world);
         }
+    }
+}
+
+/// The body of `fuzz/fuzz_targets/packets.rs`, over inputs that everybody has.
+#[test]
+fn what_the_fuzzer_runs_holds_for_a_seeded_corpus() {
+    let mut random = Random::new(7);
+    for _ in 0..600 {
+        let length = random.below(3000);
+        let input: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
+        fuzz_packets(&input);
     }
 }
 

@@ -118,8 +118,6 @@ fn drain(world: &mut World, reference: &mut Reference) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
     #[test]
     fn every_program_obeys_the_rules_of_matching(setup in setup(), program in prop::collection::vec(action(), 1..120)) {
         let (mut world, mut reference) = run(setup, &program);

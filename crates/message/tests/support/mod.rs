@@ -12,7 +12,7 @@ mod operations;
 mod random;
 mod world;
 
-pub use hostile::{hostile_run, setup_from};
+pub use hostile::{assert_others_work, fuzz_packets, hostile_run};
 pub use link::Memory;
 pub use operations::Handle;
 pub use random::Random;

@@ -182,9 +182,9 @@ impl World {
         self.remote_writes.iter().filter(|(at, _)| *at == node).map(|(_, completion)| completion).collect()
     }
 
-    /// Whether as many operations of `node` are open as there may be.
-    pub fn is_full(&self, node: usize) -> bool {
-        self.buffers.keys().filter(|(owner, _)| *owner == node).count() >= self.setup.operations
+    /// How many operations of `node` have not completed.
+    pub fn open_operations(&self, node: usize) -> usize {
+        self.buffers.keys().filter(|(owner, _)| *owner == node).count()
     }
 
     /// A counter of a node.
@@ -365,8 +365,7 @@ impl fmt::Display for World {
                 write!(f, ", credits {:?}", credits.collect::<Vec<_>>())?;
                 write!(f, ", unsent {}", endpoint.has_unsent())?;
             }
-            let open = self.buffers.keys().filter(|(owner, _)| *owner == node).count();
-            writeln!(f, ", {open} operations open")?;
+            writeln!(f, ", {} operations open", self.open_operations(node))?;
         }
         Ok(())
     }

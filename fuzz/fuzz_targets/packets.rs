@@ -1,0 +1,10 @@
+//! Arbitrary packets of a hostile peer between the honest operations of an endpoint. The same body runs over a seeded corpus
+//! in `crates/message/tests/endpoint/hostile.rs`.
+
+#![no_main]
+
+#[path = "../../crates/message/tests/support/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod support;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| support::fuzz_packets(bytes));
