@@ -34,9 +34,12 @@ const PRIMARY: u64 = KINDS | FI_DIRECTED_RECV;
 /// Capabilities that are there in any case.
 const SECONDARY: u64 = FI_MULTI_RECV | FI_SOURCE | FI_FENCE | FI_LOCAL_COMM;
 const CAPABILITIES: u64 = PRIMARY | DIRECTIONS | SECONDARY;
+/// Open MPI asks for it whether or not the ranks share a host, so it is granted to who asks, and to nobody else. An address of
+/// another host is refused when it is used, with a text that says so.
+const ON_DEMAND: u64 = FI_REMOTE_COMM;
 const SEND_CAPABILITIES: u64 = KINDS | SENDING | FI_FENCE;
 const RECEIVE_CAPABILITIES: u64 = KINDS | RECEIVING | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE;
-const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM;
+const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM | ON_DEMAND;
 
 /// Flags that may be an endpoint's default for sending.
 const SEND_FLAGS: u64 = FI_INJECT
@@ -206,7 +209,7 @@ impl Answer {
         self.mr_mode = registration_mode(api, hints.mr_mode);
         require(hints.mr_key_size <= size_of::<u64>(), "size of memory keys", hints.mr_key_size)?;
         require(hints.cq_data_size <= CQ_DATA_BYTES, "size of completion data", hints.cq_data_size)?;
-        require(hints.caps & !(DOMAIN_CAPABILITIES) == 0, "capabilities of the domain", hints.caps)?;
+        require(hints.caps & !DOMAIN_CAPABILITIES == 0, "capabilities of the domain", hints.caps)?;
         require(hints.auth_key_size == 0, "authorization key", hints.auth_key_size)?;
         let contexts = hints.max_ep_tx_ctx.max(hints.max_ep_rx_ctx);
         require(contexts <= 1, "several contexts per endpoint", contexts)?;
@@ -267,7 +270,7 @@ impl Answer {
         domain.max_ep_rx_ctx = 1;
         domain.cntr_cnt = 1024;
         domain.mr_iov_limit = PIECES_MOST;
-        domain.caps = DOMAIN_CAPABILITIES;
+        domain.caps = DOMAIN_CAPABILITIES & self.caps;
         domain.max_err_data = crate::completion_queue::ERROR_TEXT_BYTES_MOST;
         domain.mr_cnt = 65536;
         if loader.is_at_least(2, 5) {
@@ -319,15 +322,17 @@ fn copied(address: Option<Address>) -> (*mut core::ffi::c_void, usize) {
 
 /// The capabilities for those asked for. Asking for none means all.
 fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
-    require(asked & !CAPABILITIES == 0, "capabilities", format_args!("{:#x}", asked & !CAPABILITIES))?;
-    if asked & !SECONDARY == 0 {
-        return Ok(CAPABILITIES);
+    let unknown = asked & !(CAPABILITIES | ON_DEMAND);
+    require(unknown == 0, "capabilities", format_args!("{unknown:#x}"))?;
+    let on_demand = asked & ON_DEMAND;
+    if asked & !(SECONDARY | ON_DEMAND) == 0 {
+        return Ok(CAPABILITIES | on_demand);
     }
     // Directions restrict; without them a kind of transfer means all its directions.
     let directions = if asked & DIRECTIONS == 0 { DIRECTIONS } else { asked & DIRECTIONS };
     let messages = if asked & (FI_MSG | FI_TAGGED) == 0 { FI_SEND | FI_RECV } else { 0 };
     let memory = if asked & (FI_RMA | FI_ATOMIC) == 0 { DIRECTIONS & !(FI_SEND | FI_RECV) } else { 0 };
-    Ok(asked & PRIMARY | directions & !messages & !memory | SECONDARY)
+    Ok(asked & PRIMARY | directions & !messages & !memory | SECONDARY | on_demand)
 }
 
 /// Tidegate needs no mode of registration: keys are the application's, addresses are offsets. An application that only knows
@@ -440,6 +445,14 @@ mod tests {
         assert_eq!(caps(FI_MSG | FI_RMA | FI_DIRECTED_RECV), FI_MSG | FI_RMA | FI_DIRECTED_RECV | DIRECTIONS | SECONDARY);
         assert_eq!(caps(FI_SOURCE), CAPABILITIES);
         assert_eq!(caps(CAPABILITIES), CAPABILITIES, "MPICH asks again for what it was offered");
+    }
+
+    #[test]
+    fn other_hosts_are_only_promised_to_who_insists() {
+        let caps = |asked| answer(|info| info.caps = asked).unwrap().caps;
+        assert_eq!(caps(0) & FI_REMOTE_COMM, 0);
+        assert_eq!(caps(FI_REMOTE_COMM), CAPABILITIES | FI_REMOTE_COMM);
+        assert_eq!(caps(FI_TAGGED | FI_REMOTE_COMM) & FI_REMOTE_COMM, FI_REMOTE_COMM);
     }
 
     #[test]
