@@ -78,6 +78,12 @@ impl Plan<'_> {
                 "Open MPI leaves out providers for shared memory by default.",
             ),
         ]);
+        self.unless_set(
+            settings,
+            "OMPI_MCA_osc",
+            "^ucx",
+            "One-sided communication by UCX could not be used and would complain.",
+        );
         let major = self.mpi.and_then(Mpi::major);
         let why = "More ranks than cores may run: Tidegate gives the processor away while it waits.";
         if major.is_none_or(|major| major >= 5) {
@@ -185,7 +191,8 @@ mod tests {
 
     const COMMON: &str = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
     const MPICH: &str = "MPIR_CVAR_CH4_NETMOD=ofi\nMPIR_CVAR_NOLOCAL=1\n";
-    const OPEN_MPI: &str = "OMPI_MCA_pml=cm\nOMPI_MCA_mtl=ofi\nOMPI_MCA_mtl_ofi_provider_include=tidegate\n";
+    const OPEN_MPI: &str =
+        "OMPI_MCA_pml=cm\nOMPI_MCA_mtl=ofi\nOMPI_MCA_mtl_ofi_provider_include=tidegate\nOMPI_MCA_osc=^ucx\n";
     const OVERSUBSCRIBE_5: &str = "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe\n";
     const OVERSUBSCRIBE_4: &str = "OMPI_MCA_rmaps_base_oversubscribe=1\n";
     const INTEL: &str = "I_MPI_FABRICS=ofi\nI_MPI_OFI_PROVIDER=tidegate\n";

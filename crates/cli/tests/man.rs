@@ -28,10 +28,10 @@ fn roff(text: &str) -> String {
 fn options(command: &str) -> String {
     let mut cli = Cli::command();
     cli.build();
-    let command = cli.find_subcommand(command).unwrap();
+    let shared = |argument: &Arg| command == "env" && argument.get_help_heading().is_some();
+    let listed = |argument: &&Arg| !argument.is_positional() && argument.get_id() != "help" && !shared(argument);
     let mut text = String::new();
-    for argument in command.get_arguments().filter(|argument| !argument.is_positional() && argument.get_id() != "help")
-    {
+    for argument in cli.find_subcommand(command).unwrap().get_arguments().filter(listed) {
         let short = argument.get_short().map(|short| format!("\\fB\\-{short}\\fR, ")).unwrap_or_default();
         let long = roff(&format!("--{}", argument.get_long().unwrap()));
         let values: Vec<_> = argument.get_possible_values().into_iter().filter(|value| !value.is_hide_set()).collect();

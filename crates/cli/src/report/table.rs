@@ -14,7 +14,7 @@ use crate::report::{Job, Process, Spread};
 const FEW: usize = 16;
 
 /// Counters that every report shows. The rest shows up when it is not 0.
-const MAIN: [Counter; 12] = [
+const MAIN: [Counter; 13] = [
     Counter::PacketsSent,
     Counter::PacketsReceived,
     Counter::MessagesEager,
@@ -27,6 +27,7 @@ const MAIN: [Counter; 12] = [
     Counter::UnexpectedPeak,
     Counter::MailboxBytes,
     Counter::BookkeepingBytes,
+    Counter::StageBytes,
 ];
 
 /// The whole report, lines ended by line feeds. `title` is what ran: the MPI, or the program.
