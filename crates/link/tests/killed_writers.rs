@@ -1,0 +1,166 @@
+//! Writers killed at random while they flood one reader. Whatever moment they die at: what they published arrives, in order and once;
+//! the reader never gets stuck; whoever comes next gets the place; and nothing stays in the folder of segments.
+//!
+//! The seed is printed; `TIDEGATE_TEST_SEED` sets it, `TIDEGATE_TEST_KILLS` how many writers die (40).
+
+mod support;
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use support::*;
+use tidegate_flow::PeerId;
+use tidegate_link::ShmLink;
+use tidegate_message::{Counter, Link, WriteError};
+
+/// Few, or they would spend their lives waiting for room, where dying is easy.
+const WRITERS: u32 = 2;
+/// The number a writer says of itself first: its process id, above all counts.
+const HELLO: u64 = 1 << 40;
+
+/// Small, seeded, good enough to choose victims.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// An endpoint with a mailbox that is rarely full.
+fn link(folder: &Folder) -> ShmLink {
+    let mut config = folder.config(WRITERS);
+    config.flow.slots_per_peer = 8192;
+    ShmLink::new(config).unwrap()
+}
+
+/// Where a writer notes how many packets it has surely published.
+fn ledger(folder: &Folder, pid: u32) -> std::path::PathBuf {
+    folder.path().join(format!("published-{pid}"))
+}
+
+#[test]
+#[ignore = "a process of the other test: writes numbers until it is killed"]
+fn role_floods() {
+    let folder = role_folder();
+    let mut link = link(&folder);
+    let to = link.peer(&role_address()).unwrap();
+    let pid = std::process::id();
+    let mut file = File::create(ledger(&folder, pid)).unwrap();
+    file.write_all(&[0; 8]).unwrap();
+    send(&mut link, to, HELLO + u64::from(pid));
+    for number in 0.. {
+        send(&mut link, to, number);
+        // Now and then only: the system call would otherwise take most of the time, and all deaths would fall into it.
+        if number % 64 == 0 {
+            file.write_all_at(&number.to_le_bytes(), 0).unwrap();
+        }
+    }
+}
+
+/// What the reader has seen of a writer.
+struct Seen {
+    pid: u32,
+    next: u64,
+}
+
+struct Reader {
+    link: ShmLink,
+    seen: HashMap<PeerId, Seen>,
+}
+
+impl Reader {
+    /// Retrieves up to `count` packets and checks the order of each writer's.
+    fn drain(&mut self, count: u64) {
+        for _ in 0..count {
+            let Some(packet) = self.link.retrieve() else {
+                self.link.idle();
+                continue;
+            };
+            self.link.busy();
+            let (peer, number) = (packet.header.source(), number(&packet));
+            if number >= HELLO {
+                let pid = (number - HELLO) as u32;
+                assert!(self.seen.insert(peer, Seen { pid, next: 0 }).is_none(), "the place was not given back");
+            } else {
+                let seen = self.seen.get_mut(&peer).expect("a writer says hello first");
+                assert_eq!(number, seen.next, "a packet of pid {} was lost or came twice", seen.pid);
+                seen.next += 1;
+            }
+        }
+    }
+
+    /// Goes on reading until the departure of this process is reported; returns what was seen of it.
+    fn await_end_of(&mut self, pid: u32) -> (PeerId, Option<Seen>) {
+        let start = std::time::Instant::now();
+        loop {
+            self.drain(16);
+            if let Some(left) = self.link.poll_departure() {
+                assert!(!left.orderly);
+                assert!(left.name.starts_with(&format!("pid {pid} ")), "{} has departed, not pid {pid}", left.name);
+                self.link.release(left.peer);
+                return (left.peer, self.seen.remove(&left.peer));
+            }
+            assert!(start.elapsed() < PATIENCE, "the reader is stuck, or the death of pid {pid} is not noticed");
+        }
+    }
+}
+
+static SKIPPED: Mutex<u32> = Mutex::new(0);
+
+#[test]
+fn whatever_moment_writers_die_at_nothing_published_is_lost() {
+    let variable = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let seed = variable("TIDEGATE_TEST_SEED").unwrap_or(u64::from(std::process::id()));
+    let kills = variable("TIDEGATE_TEST_KILLS").unwrap_or(40);
+    println!("TIDEGATE_TEST_SEED={seed}");
+    tidegate_link::log::set_sink(|_, text| *SKIPPED.lock().unwrap() += u32::from(text.starts_with("skipped a slot")));
+    let folder = Folder::new();
+    let mut random = Random(seed);
+    let mut reader = Reader { link: link(&folder), seen: HashMap::new() };
+    let start = |reader: &Reader| Process::start("role_floods", &folder, reader.link.address());
+    let mut writers: Vec<Process> = (0..WRITERS).map(|_| start(&reader)).collect();
+    let mut places = HashMap::new();
+    for _ in 0..kills {
+        // Until the victim is known, or its death would not be a departure.
+        let mut victim = writers.swap_remove(random.below(WRITERS.into()) as usize);
+        let pid = victim.0.id();
+        let patience = std::time::Instant::now();
+        while !reader.seen.values().any(|seen| seen.pid == pid) {
+            reader.drain(64);
+            assert!(patience.elapsed() < PATIENCE, "pid {pid} does not get through");
+        }
+        let count = random.below(20_000);
+        reader.drain(count);
+        // Read on while it dies, so that it dies writing.
+        victim.0.kill().unwrap();
+        let (place, seen) = reader.await_end_of(pid);
+        let seen = seen.expect("said hello");
+        *places.entry(place).or_insert(0) += 1;
+        let file = OpenOptions::new().read(true).open(ledger(&folder, pid)).unwrap();
+        let mut published = [0; 8];
+        file.read_exact_at(&mut published, 0).unwrap();
+        let published = u64::from_le_bytes(published);
+        assert!(seen.next >= published, "pid {pid} published {published}, and {} arrived", seen.next);
+        std::fs::remove_file(ledger(&folder, pid)).unwrap();
+        drop(victim);
+        writers.push(start(&reader));
+    }
+    println!("{kills} kills, {} holes skipped", SKIPPED.lock().unwrap());
+    assert!(places.keys().all(|place| place.0 < WRITERS) && places.values().sum::<u64>() == kills);
+    assert_eq!(reader.link.counters().get(Counter::PeersDied), kills);
+    for writer in writers {
+        writer.kill();
+    }
+    let gone = |file: &String| file.starts_with("published-");
+    until(&mut reader.link, "the last segments to be tidied up", |link| {
+        let _ = link.retrieve();
+        let _ = link.poll_departure();
+        (folder.files().iter().filter(|file| !gone(file)).count() == 1).then_some(())
+    });
+    let dead = reader.link.write(PeerId(0), &packet(0));
+    assert!(!matches!(dead, Ok(()) | Err(WriteError::Full)), "everybody is dead");
+}

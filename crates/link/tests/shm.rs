@@ -1,0 +1,407 @@
+//! Endpoints over shared memory, two or three at a time, in one process or several.
+
+mod support;
+
+use std::os::fd::RawFd;
+use support::*;
+use tidegate_flow::{PeerId, SchemeName};
+use tidegate_link::{BulkChoice, IoBuffer, LinkError, ShmConfig, ShmLink, StatsConfig, stats};
+use tidegate_message::{Access, Buffer, Counter, Link, Span, TransferId, TransferStatus, WriteError};
+
+fn unreachable_text(result: Result<(), WriteError>) -> String {
+    match result {
+        Err(WriteError::Unreachable(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A buffer over `bytes`, which the caller keeps and leaves alone.
+fn buffer(bytes: &mut [u8]) -> IoBuffer {
+    // SAFETY: every test keeps its bytes longer than the buffer and looks at them only between operations.
+    unsafe { IoBuffer::from_parts(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+#[test]
+fn two_endpoints_know_each_other_by_one_index_each() {
+    let folder = Folder::new();
+    let (mut a, mut b) = (folder.link(3), folder.link(3));
+    let (addr_a, addr_b) = (a.address(), b.address());
+    let b_at_a = a.peer(&addr_b).unwrap();
+    send(&mut a, b_at_a, 7);
+    let (a_at_b, seven) = receive(&mut b);
+    assert_eq!(seven, 7);
+    assert_eq!(b.address_of(a_at_b), Some(addr_a));
+    assert_eq!(b.peer(&addr_a).unwrap(), a_at_b, "who wrote first has its place already");
+    send(&mut b, a_at_b, 8);
+    assert_eq!(receive(&mut a), (b_at_a, 8));
+    for number in 0..1000 {
+        send(&mut a, b_at_a, number);
+        assert_eq!(receive(&mut b), (a_at_b, number));
+    }
+}
+
+#[test]
+fn oneself_and_other_hosts_are_no_peers() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    let own = a.address();
+    assert!(a.peer(&own).unwrap_err().to_string().contains("itself"));
+    let mut bytes = own.to_bytes();
+    bytes[16] ^= 1;
+    let elsewhere = tidegate_link::Address::from_bytes(&bytes).unwrap();
+    assert!(a.peer(&elsewhere).unwrap_err().to_string().contains("another host"));
+}
+
+#[test]
+fn processes_that_count_slots_differently_refuse_each_other() {
+    let folder = Folder::new();
+    let base = folder.config(2);
+    let mut scheme = base.clone();
+    scheme.flow.scheme = SchemeName::Static;
+    let mut slots = base.clone();
+    slots.flow.slots_per_peer = 24;
+    let mut credit_slots = base.clone();
+    credit_slots.flow.credit_slots = 3;
+    let mut piggyback = base.clone();
+    piggyback.flow.piggyback = false;
+    for (other, parameter, values) in [
+        (scheme, "FI_TIDEGATE_SCHEME", "none here and static"),
+        (slots, "FI_TIDEGATE_SLOTS", "16 here and 24"),
+        (credit_slots, "FI_TIDEGATE_CREDIT_SLOTS", "2 here and 3"),
+        (piggyback, "FI_TIDEGATE_PIGGYBACK", "on here and off"),
+    ] {
+        let (mut a, b) = (ShmLink::new(base.clone()).unwrap(), ShmLink::new(other).unwrap());
+        let peer = a.peer(&b.address()).unwrap();
+        let text = unreachable_text(a.write(peer, &packet(0)));
+        assert!(text.contains(parameter) && text.contains(values), "{text}");
+    }
+}
+
+#[test]
+fn a_full_table_names_the_parameter_on_either_side() {
+    let folder = Folder::new();
+    let (mut a, mut b, mut c) = (folder.link(1), folder.link(2), folder.link(2));
+    let a_at_b = b.peer(&a.address()).unwrap();
+    send(&mut b, a_at_b, 1);
+    let a_at_c = c.peer(&a.address()).unwrap();
+    let text = unreachable_text(c.write(a_at_c, &packet(1)));
+    assert!(text.contains("FI_TIDEGATE_PEERS") && text.contains("1 peers"), "{text}");
+    let text = a.peer(&c.address()).unwrap_err().to_string();
+    assert!(text.contains("this process") && text.contains("FI_TIDEGATE_PEERS"), "{text}");
+}
+
+#[test]
+fn a_full_mailbox_refuses_until_its_owner_retrieves() {
+    let folder = Folder::new();
+    let (mut a, mut b) = (folder.link(1), folder.link(1));
+    let to = a.peer(&b.address()).unwrap();
+    (0..16).for_each(|number| a.write(to, &packet(number)).unwrap());
+    assert_eq!(a.write(to, &packet(16)), Err(WriteError::Full));
+    (0..16).for_each(|number| assert_eq!(receive(&mut b).1, number));
+    assert!(b.retrieve().is_none());
+    assert_eq!(a.write(to, &packet(16)), Ok(()));
+    assert_eq!(b.counters().get(Counter::MailboxPeak), 9, "seen at the eighth packet of the burst");
+    assert_eq!(b.counters().get(Counter::MailboxBytes), 16 * 64);
+}
+
+#[test]
+fn who_closes_is_reported_after_its_last_packet_and_its_place_is_given_away() {
+    let folder = Folder::new();
+    let (mut a, mut b) = (folder.link(1), folder.link(1));
+    let a_at_b = b.peer(&a.address()).unwrap();
+    (0..10).for_each(|number| send(&mut b, a_at_b, number));
+    let b_at_a = a.peer(&b.address()).unwrap();
+    drop(b);
+    // Once nothing can be written to it any more, the departure has been noticed; its packets still come first.
+    until(&mut a, "the end of b", |a| {
+        matches!(a.write(b_at_a, &packet(0)), Err(WriteError::Unreachable(_))).then_some(())
+    });
+    assert_eq!(a.poll_departure(), None);
+    (0..10).for_each(|number| assert_eq!(receive(&mut a), (b_at_a, number)));
+    let left = departure(&mut a);
+    assert_eq!((left.peer, left.orderly), (b_at_a, true));
+    assert!(left.name.starts_with(&format!("pid {}", std::process::id())), "{}", left.name);
+    assert!(unreachable_text(a.write(b_at_a, &packet(0))).contains("closed its endpoint"));
+    assert_eq!(a.counters().get(Counter::PeersDied), 0);
+    let mut c = folder.link(1);
+    assert!(matches!(a.peer(&c.address()), Err(LinkError::TableFull { .. })), "not before it is released");
+    a.release(b_at_a);
+    let a_at_c = c.peer(&a.address()).unwrap();
+    send(&mut c, a_at_c, 77);
+    assert_eq!(receive(&mut a), (b_at_a, 77), "the same place");
+    assert_eq!(a.address_of(b_at_a), Some(c.address()));
+}
+
+#[test]
+fn who_closes_is_noticed_by_those_it_never_wrote_to() {
+    let folder = Folder::new();
+    let (mut a, b, c) = (folder.link(2), folder.link(2), folder.link(2));
+    let connected = a.peer(&b.address()).unwrap();
+    send(&mut a, connected, 1);
+    let expected = a.peer(&c.address()).unwrap();
+    drop(b);
+    drop(c);
+    let mut left = [departure(&mut a), departure(&mut a)];
+    left.sort_by_key(|left| left.peer);
+    assert_eq!(left.map(|left| (left.peer, left.orderly)), [(connected, true), (expected, true)]);
+}
+
+#[test]
+#[ignore = "a process of other tests: writes ten packets, then waits to be killed"]
+fn role_writes_ten_packets() {
+    let mut link = role_folder().link(1);
+    let to = link.peer(&role_address()).unwrap();
+    (0..10).for_each(|number| send(&mut link, to, number));
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn who_is_killed_is_reported_after_its_last_packet_and_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    let child = Process::start("role_writes_ten_packets", &folder, a.address());
+    let child_id = child.0.id();
+    let (peer, _) = receive(&mut a);
+    // Its segment is there; it has written everything once the ninth packet is retrieved and no more come for a while.
+    (1..10).for_each(|number| assert_eq!(receive(&mut a), (peer, number)));
+    assert_eq!(folder.files().len(), 2);
+    child.kill();
+    let left = departure(&mut a);
+    assert_eq!((left.peer, left.orderly), (peer, false));
+    assert!(left.name.contains(&child_id.to_string()));
+    assert_eq!(a.counters().get(Counter::PeersDied), 1);
+    assert_eq!(folder.files().len(), 1, "the dead peer's segment is gone");
+    assert!(unreachable_text(a.write(peer, &packet(0))).contains("died"));
+}
+
+#[test]
+#[ignore = "a process of other tests: shows a region, and checks what was written there when told"]
+fn role_shows_memory() {
+    let mut link = role_folder().link(1);
+    let to = link.peer(&role_address()).unwrap();
+    let mut bytes: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+    let span = Span { address: bytes.as_mut_ptr() as u64, length: bytes.len() as u64 };
+    assert!(link.publish_region(5, span, true, true));
+    send(&mut link, to, span.address);
+    receive(&mut link);
+    // SAFETY: `bytes` is alive; a volatile read because another process has changed it behind the compiler's back.
+    let changed = (0..100).all(|at| unsafe { bytes.as_ptr().add(1000 + at).read_volatile() } == 9);
+    send(&mut link, to, changed.into());
+    receive(&mut link);
+}
+
+#[test]
+fn bulk_data_goes_from_memory_to_memory() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    let child = Process::start("role_shows_memory", &folder, a.address());
+    let (peer, address) = receive(&mut a);
+    assert!(a.reaches_memory(peer), "two processes of one user; if ptrace is forbidden here, these tests cannot run");
+    assert_eq!(a.bulk(), "direct");
+    let mut bytes = vec![0; 60_000];
+    let mut into = buffer(&mut bytes);
+    let from = [Span { address, length: 30_000 }, Span { address: address + 50_000, length: 20_000 }];
+    assert_eq!(a.read_peer(TransferId(0), peer, &from, &mut into, 10_000), TransferStatus::Done);
+    let expected = |at: usize| (at % 251) as u8;
+    assert!(bytes[..10_000].iter().all(|byte| *byte == 0));
+    assert!((0..30_000).all(|at| bytes[10_000 + at] == expected(at)));
+    assert!((0..20_000).all(|at| bytes[40_000 + at] == expected(50_000 + at)));
+
+    let found = a.find_region(peer, 5, 1000, 100, Access::Write);
+    assert_eq!(found, Some(Span { address: address + 1000, length: 100 }));
+    assert_eq!(a.find_region(peer, 5, 99_999, 2, Access::Read), None);
+    assert_eq!(a.find_region(peer, 6, 0, 1, Access::Read), None);
+    let mut nines = [9; 100];
+    let from = buffer(&mut nines);
+    assert_eq!(a.write_peer(TransferId(0), peer, &[found.unwrap()], &from, 0), TransferStatus::Done);
+    send(&mut a, peer, 0);
+    assert_eq!(receive(&mut a), (peer, 1), "the other process has seen them");
+
+    let wrong = [Span { address: 8, length: 8 }];
+    assert_eq!(a.read_peer(TransferId(0), peer, &wrong, &mut buffer(&mut bytes), 0), TransferStatus::Failed);
+    let long = [Span { address, length: 60_001 }];
+    assert_eq!(a.read_peer(TransferId(0), peer, &long, &mut buffer(&mut bytes), 0), TransferStatus::Failed, "no room");
+    send(&mut a, peer, 0);
+    child.join();
+}
+
+#[test]
+fn bulk_data_can_be_kept_to_the_mailbox_and_to_stages() {
+    let folder = Folder::new();
+    for (choice, name, staged) in [(BulkChoice::Mailbox, "mailbox", false), (BulkChoice::Staged, "staged", true)] {
+        let config = ShmConfig { bulk: choice, ..folder.config(1) };
+        let (mut a, mut b) = (ShmLink::new(config.clone()).unwrap(), ShmLink::new(config).unwrap());
+        let mut bytes = [3; 64];
+        b.publish_region(1, Span { address: bytes.as_mut_ptr() as u64, length: 64 }, true, true);
+        let peer = a.peer(&b.address()).unwrap();
+        assert!(!a.reaches_memory(peer));
+        assert_eq!(a.bulk(), name);
+        assert_eq!(a.find_region(peer, 1, 0, 64, Access::Read), None, "what cannot be reached is asked for");
+        let mut into = [0; 64];
+        let span = [Span { address: bytes.as_mut_ptr() as u64, length: 64 }];
+        assert_eq!(a.read_peer(TransferId(0), peer, &span, &mut buffer(&mut into), 0), TransferStatus::Failed);
+        assert_eq!(a.stages().count > 0, staged);
+        if staged {
+            b.fill_stage(2, &buffer(&mut bytes), 4, 60);
+            assert!(a.drain_stage(peer, 2, &mut buffer(&mut into), 0, 60));
+            assert_eq!(into[..60], bytes[4..]);
+            assert!(!a.drain_stage(peer, 1 << 20, &mut buffer(&mut into), 0, 60), "no such stage");
+        }
+    }
+}
+
+#[test]
+fn a_buffers_parts_are_addresses_in_its_own_process() {
+    let mut bytes = [1, 2, 3, 4];
+    let whole = buffer(&mut bytes);
+    let span = whole.slice(1, 2).spans().next().unwrap();
+    assert_eq!(span, Span { address: bytes.as_ptr() as u64 + 1, length: 2 });
+}
+
+fn is_readable(descriptor: RawFd, milliseconds: i32) -> bool {
+    let mut wait = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, alive through the call.
+    unsafe { libc::poll(&mut wait, 1, milliseconds) == 1 }
+}
+
+#[test]
+fn a_descriptor_wakes_who_waits_and_only_then() {
+    let folder = Folder::new();
+    let mut a = ShmLink::new(ShmConfig { wakes: true, ..folder.config(1) }).unwrap();
+    let mut b = folder.link(1);
+    let descriptor = a.wake_fd().unwrap();
+    assert_eq!(a.wake_fd().unwrap(), descriptor, "one for the life of the endpoint");
+    let to = b.peer(&a.address()).unwrap();
+    send(&mut b, to, 1);
+    assert!(!is_readable(descriptor, 0), "nobody waits");
+    assert!(!a.arm(), "a packet is there already");
+    receive(&mut a);
+    assert!(a.retrieve().is_none());
+    for number in 0..100 {
+        assert!(a.arm());
+        assert!(!is_readable(descriptor, 0), "nothing has come");
+        send(&mut b, to, number);
+        assert!(is_readable(descriptor, 10_000));
+        assert_eq!(receive(&mut a).1, number);
+        assert!(!is_readable(descriptor, 0), "the wake is used up");
+    }
+    assert!(a.arm());
+    assert!(is_readable(descriptor, 10_000), "it wakes by itself to look after its peers");
+    assert!(b.wake_fd().is_err(), "it was made without");
+}
+
+#[test]
+fn nobody_sleeps_through_a_packet() {
+    let folder = Folder::new();
+    let mut a = ShmLink::new(ShmConfig { wakes: true, ..folder.config(1) }).unwrap();
+    let mut b = folder.link(1);
+    let descriptor = a.wake_fd().unwrap();
+    let to = b.peer(&a.address()).unwrap();
+    let back = a.peer(&b.address()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in 0..2000 {
+                send(&mut b, to, number);
+                assert_eq!(receive(&mut b).1, number);
+            }
+        });
+        let mut slept = 0;
+        for number in 0..2000 {
+            let packet = loop {
+                if let Some(packet) = a.retrieve() {
+                    break packet;
+                }
+                // A lost wake would be made up for after half a second, so count those.
+                let start = std::time::Instant::now();
+                if a.arm() {
+                    is_readable(descriptor, 10_000);
+                }
+                slept += u32::from(start.elapsed() > std::time::Duration::from_millis(450));
+                assert!(slept < 20, "wakes get lost");
+            };
+            assert_eq!(support::number(&packet), number);
+            send(&mut a, back, number);
+        }
+    });
+}
+
+#[test]
+#[ignore = "a process of other tests: publishes counters, then waits to be killed"]
+fn role_counts() {
+    let folder = role_folder();
+    let stats = StatsConfig { dir: folder.path().join("stats"), rank: Some(3), job_size: Some(8) };
+    let mut link = ShmLink::new(ShmConfig { stats: Some(stats), ..folder.config(1) }).unwrap();
+    link.counters().add(Counter::MessagesEager, 41);
+    link.counters().add(Counter::MessagesEager, 1);
+    let to = link.peer(&role_address()).unwrap();
+    send(&mut link, to, 0);
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn counters_outlive_a_process_that_is_killed() {
+    let folder = Folder::new();
+    let pages = folder.path().join("stats");
+    std::fs::create_dir(&pages).unwrap();
+    std::fs::write(pages.join("readme.txt"), "not a page").unwrap();
+    let mut a = folder.link(1);
+    let child = Process::start("role_counts", &folder, a.address());
+    let pid = child.0.id();
+    receive(&mut a);
+    child.kill();
+    let found = stats::read_dir(&pages).unwrap();
+    let [page] = &found[..] else { panic!("{} pages", found.len()) };
+    assert_eq!((page.pid, page.serial, page.rank, page.job_size), (pid, 0, Some(3), Some(8)));
+    assert_eq!((page.scheme, page.slots_per_peer, page.credit_slots), (SchemeName::None, 16, 2));
+    assert_eq!((page.piggyback, page.peers, page.bulk.as_str()), (true, 1, "direct"));
+    assert_eq!(page.get(Counter::MessagesEager), 42);
+    assert!(page.program.starts_with("shm-"), "{}", page.program);
+    std::fs::write(pages.join("1-0.counters"), [7; 4096]).unwrap();
+    assert!(stats::read_dir(&pages).unwrap_err().to_string().contains("1-0.counters"));
+}
+
+#[test]
+fn an_unknown_peer_is_no_panic() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    assert!(unreachable_text(a.write(PeerId(0), &packet(0))).contains("no peer"));
+    assert!(unreachable_text(a.write(PeerId(u32::MAX), &packet(0))).contains("no peer"));
+    assert!(!a.reaches_memory(PeerId(9)));
+    assert_eq!(a.address_of(PeerId(9)), None);
+    a.release(PeerId(9));
+}
+
+#[test]
+fn a_peer_that_the_endpoint_forgets_while_it_lives_is_not_heard_any_more() {
+    let folder = Folder::new();
+    let (mut a, mut b) = (folder.link(1), folder.link(1));
+    let to = b.peer(&a.address()).unwrap();
+    send(&mut b, to, 1);
+    let (peer, _) = receive(&mut a);
+    a.release(peer);
+    send(&mut b, to, 2);
+    assert!(a.retrieve().is_none());
+    assert_eq!(a.counters().get(Counter::Violations), 1);
+    assert!(unreachable_text(a.write(peer, &packet(0))).contains("protocol"));
+    drop(b);
+    // Its place is free as soon as it is gone, without a report.
+    let mut c = folder.link(1);
+    let to = c.peer(&a.address()).unwrap();
+    until(&mut a, "the place", |a| {
+        assert_eq!(a.poll_departure(), None);
+        c.write(to, &packet(3)).ok()
+    });
+    assert_eq!(receive(&mut a).1, 3);
+}
+
+#[test]
+fn an_endpoint_without_peers_can_exist() {
+    let folder = Folder::new();
+    let mut alone = folder.link(0);
+    assert!(alone.retrieve().is_none());
+    assert!(matches!(alone.peer(&folder.link(1).address()), Err(LinkError::TableFull { peers: 0, .. })));
+}
