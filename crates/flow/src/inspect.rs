@@ -22,7 +22,7 @@ impl Activity {
 }
 
 /// The state of one endpoint's flow control.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inspection {
     /// The scheme.
     pub scheme: SchemeName,
@@ -37,7 +37,7 @@ pub struct Inspection {
 }
 
 /// The state of one peer. What a scheme does not have is 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PeerInspection {
     /// We as sender: credits held at the peer.
     pub credits: u32,

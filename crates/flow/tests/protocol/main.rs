@@ -1,0 +1,9 @@
+//! The protocol, run: small worlds of endpoints and channels around the real `FlowControl`, through its public interface only.
+//!
+//! `world` is the harness, `checker` the invariants, `explore` walks every interleaving. The rest are the tests.
+
+mod checker;
+mod explore;
+mod world;
+
+mod exhaustive;
