@@ -142,8 +142,10 @@ fn the_program_gets_the_settings_that_env_prints_and_a_private_folder() {
     let ran = stdout(&bench.run(&words));
     let mut given: Vec<_> =
         ran.lines().filter(|line| !line.starts_with("mode") && !line.contains("STATS_DIR")).collect();
-    let printed = stdout(&bench.tidegate(&[&["env"], &words[..]].concat()).output().unwrap());
-    let mut expected: Vec<_> = printed.lines().map(|line| line.strip_prefix("export ").unwrap()).collect();
+    let printed = stdout(&bench.tidegate(&[&["env", "--json"], &words[..]].concat()).output().unwrap());
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    let printed = printed["environment"].as_object().unwrap().iter();
+    let mut expected: Vec<_> = printed.map(|(name, value)| format!("{name}={}", value.as_str().unwrap())).collect();
     given.sort_unstable();
     expected.sort_unstable();
     assert_eq!(given, expected);
