@@ -82,7 +82,7 @@ fn segments_of_dead_owners_are_reclaimed_and_no_others() {
         // Only the superuser can make the file of another user really that user's; for others the open fails.
         std::os::unix::fs::chown(folder.path().join(name(&kept[0])), Some(12_345_678), None).unwrap();
     } else {
-        fs::set_permissions(folder.path().join(name(&kept[0])), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(folder.path().join(name(&kept[0])), fs::Permissions::from_mode(0o000)).unwrap();
     }
     let link = folder.link(1);
     let left = folder.files();

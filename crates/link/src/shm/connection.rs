@@ -106,6 +106,19 @@ impl Connection {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+impl Connection {
+    /// Leaves a reserved slot behind, as a writer does that is killed at the worst moment.
+    pub fn reserve_and_die(self) {
+        self.writer.reserve_and_die();
+    }
+
+    /// Writes with another sender's index from now on.
+    pub fn pretend_to_be(&mut self, source: PeerId) {
+        self.writer.pretend_to_be(source);
+    }
+}
+
 /// The process id under which the peer's memory can be reached, or why it cannot.
 fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<u32, String> {
     if !terms.bulk.may_be_direct() {

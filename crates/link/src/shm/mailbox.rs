@@ -253,6 +253,12 @@ impl Writer {
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let _ = self.reserve();
     }
+
+    /// For tests of hostile writers.
+    #[cfg(all(test, not(loom)))]
+    pub fn pretend_to_be(&mut self, source: PeerId) {
+        self.source = source;
+    }
 }
 
 /// The owner's way out of its mailbox.

@@ -19,6 +19,8 @@ mod region;
 mod segment;
 mod stage;
 mod sync;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod vigil;
 mod wake;
 

@@ -65,9 +65,8 @@ mod tests {
         let mut bytes: Vec<u8> = (0..100).collect();
         let mut copy = vec![0; 100];
         // SAFETY: both vectors outlive the buffers and are not used otherwise meanwhile.
-        let (from, mut into) = unsafe {
-            (IoBuffer::from_parts(bytes.as_mut_ptr(), 100), IoBuffer::from_parts(copy.as_mut_ptr(), 100))
-        };
+        let (from, mut into) =
+            unsafe { (IoBuffer::from_parts(bytes.as_mut_ptr(), 100), IoBuffer::from_parts(copy.as_mut_ptr(), 100)) };
         area.fill(1, &from, 10, 90);
         assert!(area.drain(1, &mut into, 5, 90));
         assert!(!area.drain(2, &mut into, 0, 1), "there is no third stage");

@@ -30,7 +30,7 @@ pub(super) struct Vigil {
     next: u64,
     /// Where in the table to go on asking.
     turn: usize,
-    hole: Option<Hole>,
+    pub(super) hole: Option<Hole>,
     departures: VecDeque<Leaving>,
     /// A write pointer out of bounds has been reported.
     has_seen_wild_pointer: bool,

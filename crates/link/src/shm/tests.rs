@@ -1,0 +1,118 @@
+//! What only a look inside can provoke: a writer that dies at the one bad moment, and packets that nobody honest writes.
+
+use super::*;
+use std::process::{Child, Command, Stdio};
+use tidegate_flow::{PacketKind, SchemeName};
+
+const FOLDER: &str = "ROLE_FOLDER";
+const ADDRESS: &str = "ROLE_ADDRESS";
+
+fn link(folder: &std::path::Path) -> ShmLink {
+    let flow = Config { scheme: SchemeName::Static, peers: 2, slots_per_peer: 16, credit_slots: 2, piggyback: true };
+    ShmLink::new(ShmConfig { directory: folder.to_path_buf(), ..ShmConfig::new(flow) }).unwrap()
+}
+
+fn folder() -> PathBuf {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let name = format!("tidegate-unit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    std::fs::create_dir(&path).unwrap();
+    path
+}
+
+fn packet(label: u16) -> Packet {
+    Packet::new(PacketKind::Data, 0, label)
+}
+
+/// The label of the next packet, and who sent it.
+fn receive(link: &mut ShmLink) -> (PeerId, u16) {
+    loop {
+        if let Some(packet) = link.retrieve() {
+            return (packet.header.source(), packet.header.label());
+        }
+        link.idle();
+    }
+}
+
+#[test]
+#[ignore = "a process of the next test: dies between reserving a slot and publishing it"]
+fn role_dies_writing() {
+    let mut link = link(std::env::var_os(FOLDER).unwrap().as_ref());
+    let name = std::env::var(ADDRESS).unwrap();
+    let to = link.peer(&Address::from_file_name(&name).unwrap()).unwrap();
+    (0..3).for_each(|label| link.write(to, &packet(label)).unwrap());
+    let connection = link.peers[to.0 as usize].connection.take().unwrap();
+    connection.reserve_and_die();
+    loop {
+        std::thread::park();
+    }
+}
+
+fn start_dying(folder: &std::path::Path, address: Address) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "shm::tests::role_dies_writing"])
+        .env(FOLDER, folder)
+        .env(ADDRESS, address.file_name())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
+    let folder = folder();
+    let (mut a, mut c) = (link(&folder), link(&folder));
+    let mut child = start_dying(&folder, a.address());
+    let (dying, first) = receive(&mut a);
+    assert_eq!(first, 0);
+    (1..3).for_each(|label| assert_eq!(receive(&mut a), (dying, label)));
+    // Behind the hole, which is there once the write pointer says so.
+    while a.reader.backlog() == Ok(0) {
+        std::thread::yield_now();
+    }
+    let to = c.peer(&a.address()).unwrap();
+    c.write(to, &packet(10)).unwrap();
+    while a.vigil.hole.is_none() {
+        assert!(a.retrieve().is_none(), "the writer lives: it may yet publish");
+        a.idle();
+    }
+    child.kill().unwrap();
+    let (living, label) = receive(&mut a);
+    assert_eq!(label, 10);
+    assert_ne!(living, dying);
+    let left = loop {
+        if let Some(left) = a.poll_departure() {
+            break left;
+        }
+        a.idle();
+    };
+    assert_eq!((left.peer, left.orderly), (dying, false));
+    a.release(dying);
+    for lap in 0..100 {
+        c.write(to, &packet(lap)).unwrap();
+        assert_eq!(receive(&mut a), (living, lap));
+    }
+    child.wait().unwrap();
+    drop((a, c));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn packets_from_nobody_are_dropped_and_counted() {
+    let folder = folder();
+    let (mut a, mut b) = (link(&folder), link(&folder));
+    let to = b.peer(&a.address()).unwrap();
+    b.write(to, &packet(1)).unwrap();
+    for source in [1, 2, 0xf_ffff] {
+        b.peers[to.0 as usize].connection.as_mut().unwrap().pretend_to_be(PeerId(source));
+        b.write(to, &packet(2)).unwrap();
+    }
+    b.peers[to.0 as usize].connection.as_mut().unwrap().pretend_to_be(PeerId(0));
+    b.write(to, &packet(3)).unwrap();
+    assert_eq!(receive(&mut a).1, 1);
+    assert_eq!(receive(&mut a).1, 3);
+    assert_eq!(a.counters().get(Counter::Violations), 3);
+    drop((a, b));
+    std::fs::remove_dir(folder).unwrap();
+}
