@@ -1,0 +1,80 @@
+# Tidegate: build, test, measure, install. `make help` lists what can be asked for.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+PYTHON ?= python3
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export CARGO_TARGET_DIR
+
+LIBRARY := build/lib/libtidegate-fi.so
+PROGRAM := build/bin/tidegate
+RELEASE := $(CARGO_TARGET_DIR)/release
+PYTEST = .mpi/tests/bin/python -m pytest
+MAN := $(wildcard docs/man/*.1 docs/man/*.7)
+
+.PHONY: build mpi optional demo bench test test-full check unit loom miri system install uninstall clean help
+.DEFAULT_GOAL := build
+
+build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
+	$(CARGO) build --release --locked
+	@mkdir -p build/lib build/bin
+	@cmp -s $(RELEASE)/libtidegate_fi.so $(LIBRARY) || install -m 755 $(RELEASE)/libtidegate_fi.so $(LIBRARY)
+	@cmp -s $(RELEASE)/tidegate $(PROGRAM) || install -m 755 $(RELEASE)/tidegate $(PROGRAM)
+
+mpi: ## install MPICH, Open MPI and Intel MPI into .mpi/ (demo, test and bench do it by themselves)
+	@$(PYTHON) scripts/setup.py mpi
+
+optional: ## as root: install the system's libfabric and Open MPI too, which the tests use where they find them
+	@$(PYTHON) scripts/setup.py optional
+
+demo: ## install what is missing, build, and compare none, static and dynamic on real programs: under 5 minutes
+	@$(PYTHON) demo/demo.py
+
+bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own shared memory (BENCH=--quick: shorter)
+	@$(PYTHON) benches/bench.py $(BENCH)
+
+test: check unit loom miri system ## everything, in at most 15 minutes on 2 cores
+
+check: ## format, clippy and documentation, all without warnings
+	$(CARGO) fmt --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+unit: ## tests of the crates
+	$(CARGO) test --workspace --locked
+
+loom: ## every interleaving of the mailbox's ring
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom RUSTFLAGS="--cfg loom" $(CARGO) test -p tidegate-link --lib --release --locked loom
+
+miri: ## undefined behaviour in the mailbox's ring, where miri is installed
+	@if $(CARGO) miri --version >/dev/null 2>&1; then \
+		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri $(CARGO) miri test -p tidegate-link --lib; \
+	else echo "miri is not installed: skipped (rustup component add miri)"; fi
+
+system: build ## whole-system tests: real MPI programs over the provider
+	@$(PYTHON) scripts/setup.py tests
+	@$(PYTEST) tests $(PYTEST_OPTIONS)
+
+test-full: build ## the whole matrix of suites, ranks and schemes; the table is build/test-full.md
+	@$(PYTHON) scripts/setup.py tests
+	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
+
+install: build ## install library, command and manual pages under PREFIX (default /usr/local)
+	install -D -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so
+	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tidegate
+	@for page in $(MAN); do \
+		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
+	done
+	@echo "installed; for one's own jobs: export FI_PROVIDER_PATH=$(PREFIX)/lib/tidegate FI_PROVIDER=tidegate, or \`tidegate run\`"
+
+uninstall: ## remove what install put under PREFIX
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate
+	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
+
+clean: ## remove what was built; the MPIs in .mpi/ stay (rm -r .mpi removes them)
+	$(CARGO) clean
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

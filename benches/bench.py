@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Compares Tidegate with libfabric's own providers and the MPIs' own shared memory, and its schemes with each other.
+
+All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the machine does
+meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better for Tidegate
+(first tables) or for the scheme named (last table).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+from harness import mpi as mpis  # noqa: E402
+from harness import process  # noqa: E402
+from harness.mpi import Fabric, Mpi  # noqa: E402
+from harness.paths import BUILD, ROOT  # noqa: E402
+
+SOURCE = ROOT / "benches" / "bench.c"
+AMPLE_SLOTS = 1024
+"""Slots per peer with which no sender waits: what the schemes cost by themselves."""
+ALL_TO_ALL_RANKS = 8
+
+Key = tuple[str, int]
+"""Metric and message length in bytes."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something to measure."""
+
+    mpi: Mpi
+    fabric: Fabric
+    scheme: str = ""
+
+    @property
+    def name(self) -> str:
+        """As in the tables."""
+        title = "own shared memory" if self.fabric is Fabric.NATIVE else self.fabric.value
+        return f"{title} {self.scheme}".strip()
+
+    def run(self, mode: str, ranks: int, seconds: float) -> dict[Key, float]:
+        """One run of the program: its numbers."""
+        parameters = {"SCHEME": self.scheme, "SLOTS": AMPLE_SLOTS} if self.scheme else {}
+        program = self.mpi.compile(SOURCE)
+        done = process.run(self.mpi.command(ranks, [program, mode, str(seconds)]), self.mpi.environment(self.fabric, **parameters), timeout=300)
+        if done.status != 0:
+            sys.exit(f"bench: {self.mpi.title} over {self.name} failed\n{done.explain()}")
+        lines = [line.split() for line in done.output.splitlines()]
+        return {(words[0], int(words[1])): float(words[2]) for words in lines if len(words) == 3 and words[1].isdigit()}
+
+
+def candidates() -> list[Candidate]:
+    """What is compared: Tidegate as it comes and the three schemes with ample slots, and for each MPI what it can use instead."""
+    result = []
+    for mpi in (mpis.mpich(), mpis.openmpi()):
+        result.append(Candidate(mpi, Fabric.TIDEGATE))
+        result += [Candidate(mpi, fabric) for fabric in (Fabric.SHM, Fabric.TCP, Fabric.NATIVE) if fabric is not Fabric.SHM or mpi.has_shm]
+    return result + [Candidate(mpis.mpich(), Fabric.TIDEGATE, scheme) for scheme in ("none", "static", "dynamic")]
+
+
+def measure(rounds: int, seconds: float) -> dict[Candidate, dict[Key, float]]:
+    """All candidates in turn, `rounds` times: the medians."""
+    samples: dict[Candidate, dict[Key, list[float]]] = {candidate: {} for candidate in candidates()}
+    for turn in range(rounds):
+        for candidate, values in samples.items():
+            print(f"\rround {turn + 1} of {rounds}: {candidate.mpi.title} over {candidate.name:<30}", end="", file=sys.stderr, flush=True)
+            for mode, ranks in (("pair", 2), ("alltoall", ALL_TO_ALL_RANKS)):
+                for key, value in candidate.run(mode, ranks, seconds).items():
+                    values.setdefault(key, []).append(value)
+    print("\r" + " " * 78 + "\r", end="", file=sys.stderr)
+    return {candidate: {key: statistics.median(values) for key, values in found.items()} for candidate, found in samples.items()}
+
+
+def length_text(length: int) -> str:
+    """A length with its unit."""
+    for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if length >= size and length % size == 0:
+            return f"{length // size} {unit}"
+    return f"{length} B"
+
+
+def value_text(metric: str, value: float) -> str:
+    """A value with its unit."""
+    if metric == "rate":
+        return f"{value / 1e6:.2f} M/s"
+    return f"{value / 1e6:.0f} MB/s" if metric == "bandwidth" else f"{value * 1e6:.2f} us"
+
+
+def ratio(metric: str, ours: float, theirs: float) -> float:
+    """How much better the first is: above 1, better."""
+    return ours / theirs if metric in ("rate", "bandwidth") else theirs / ours
+
+
+def table(title: str, ours: Candidate, others: list[Candidate], results: dict[Candidate, dict[Key, float]]) -> list[str]:
+    """One table: our values, and the ratio to each of the others beside its values."""
+    lines = [title, "", f"{'':<24}{ours.name:>16}" + "".join(f"{other.name:>26}" for other in others)]
+    for metric, length in results[ours]:
+        value = results[ours][metric, length]
+        label = f"{metric} {length_text(length)}" + (f" x {ALL_TO_ALL_RANKS}" if metric == "alltoall" else "")
+        row = f"{label:<24}{value_text(metric, value):>16}"
+        for other in others:
+            theirs = results[other][metric, length]
+            row += f"{value_text(metric, theirs):>18}{ratio(metric, value, theirs):>7.2f}x"
+        lines.append(row)
+    return [*lines, ""]
+
+
+def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
+    """All tables."""
+    lines = [f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, Linux {platform.release()}", ""]
+    plain = [candidate for candidate in results if not candidate.scheme]
+    for mpi in (mpis.mpich(), mpis.openmpi()):
+        here = [candidate for candidate in plain if candidate.mpi == mpi]
+        ours = next(candidate for candidate in here if candidate.fabric is Fabric.TIDEGATE)
+        lines += table(f"{mpi.title}: Tidegate (default settings) against the others; above 1.00x Tidegate is better", ours,
+                       [other for other in here if other is not ours], results)
+    schemes = {candidate.scheme: candidate for candidate in results if candidate.scheme}
+    for scheme in ("static", "dynamic"):
+        lines += table(f"MPICH: `{scheme}` against `none`, both with {AMPLE_SLOTS} slots per peer; above 1.00x `{scheme}` is better",
+                       schemes[scheme], [schemes["none"]], results)
+    return lines
+
+
+def write_json(path: Path, results: dict[Candidate, dict[Key, float]], rounds: int, seconds: float) -> None:
+    """The medians for programs."""
+    units = {"latency": "s", "bandwidth": "B/s", "rate": "1/s", "alltoall": "s"}
+    rows = [{"mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default", "metric": metric,
+             "length_bytes": length, "value": value, "unit": units[metric]}
+            for candidate, found in results.items() for (metric, length), value in found.items()]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"schema": "tidegate-bench/1", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds,
+                                "seconds_per_number": seconds, "results": rows}, indent=1) + "\n")
+
+
+def main() -> None:
+    """Measures, prints, writes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one short round")
+    parser.add_argument("--rounds", type=int, help="how often the candidates take turns (default 5)")
+    parser.add_argument("--seconds", type=float, help="measuring time of one number in one round (default 0.05)")
+    parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where the numbers go (default build/bench.json)")
+    options = parser.parse_args()
+    rounds = options.rounds or (1 if options.quick else 5)
+    seconds = options.seconds or (0.02 if options.quick else 0.05)
+    results = measure(rounds, seconds)
+    print("\n".join(report(results)))
+    write_json(options.json, results, rounds, seconds)
+
+
+if __name__ == "__main__":
+    main()

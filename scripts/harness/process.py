@@ -1,0 +1,148 @@
+"""Runs one command to its end and leaves nothing behind.
+
+Each run carries a marker in its environment. Whatever of it is still alive afterwards, also a daemon in a session of its own, is
+found by that marker in /proc, reported and killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MARKER = "TIDEGATE_RUN_ID"
+SHARED_MEMORY = Path("/dev/shm")
+"""Where the segments lie."""
+SETTLING_SECONDS = 5.0
+"""How long the last processes of a job may take to end after its launcher has."""
+
+
+@dataclass
+class Result:
+    """How a command ended."""
+
+    command: list[str]
+    status: int
+    """Exit status; negative: the signal that ended it."""
+    output: str
+    """What it printed, standard error included."""
+    seconds: float
+    timed_out: bool = False
+    leftovers: list[str] = field(default_factory=list)
+    """Processes and segments that outlived it, in words."""
+
+    @property
+    def clean(self) -> bool:
+        """It succeeded and left nothing."""
+        return self.status == 0 and not self.timed_out and not self.leftovers
+
+    def explain(self, lines: int = 60) -> str:
+        """A report for the reader of a failed test."""
+        head = "timed out" if self.timed_out else f"exit status {self.status}"
+        tail = "\n".join(self.output.splitlines()[-lines:])
+        left = "".join(f"\nleft behind: {item}" for item in self.leftovers)
+        return f"{' '.join(self.command)}\n{head} after {self.seconds:.1f} s{left}\n{tail}"
+
+
+def segments() -> set[str]:
+    """Names of this user's Tidegate segments in shared memory."""
+    found = set()
+    for entry in SHARED_MEMORY.glob("tidegate-*"):
+        try:
+            if entry.stat().st_uid == os.getuid():
+                found.add(entry.name)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def marked(run: str) -> dict[int, str]:
+    """Live processes of a run: process id and command line."""
+    wanted = f"{MARKER}={run}".encode()
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+    return found
+
+
+def run(command: list[str | Path], environment: dict[str, str] | None = None, *, timeout: float, cwd: Path | None = None,
+        check_segments: bool = False) -> Result:
+    """Runs a command in a process group of its own. `timeout` in seconds; past it the whole group is killed.
+
+    `check_segments`: also report segments that it left in shared memory and that no live process owns.
+    """
+    run_id = uuid.uuid4().hex
+    words = [str(word) for word in command]
+    before = segments()
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(words, env={**(os.environ if environment is None else environment), MARKER: run_id}, cwd=cwd,
+                                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        timed_out = False
+        try:
+            child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            seconds = time.monotonic() - started
+            leftovers = _settle(child, run_id, before if check_segments else None, kill_now=child.returncode is None)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    return Result(words, child.returncode, text, seconds, timed_out, leftovers)
+
+
+def _settle(child: subprocess.Popen, run_id: str, before: set[str] | None, *, kill_now: bool) -> list[str]:
+    """Ends what is left of a run; returns what should have ended by itself."""
+    if kill_now:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        child.wait()
+    deadline = time.monotonic() + (0.0 if kill_now else SETTLING_SECONDS)
+    alive = marked(run_id)
+    while alive and time.monotonic() < deadline:
+        time.sleep(0.02)
+        alive = marked(run_id)
+    for pid in alive:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    leftovers = [] if kill_now else [f"process {pid}: {line}" for pid, line in alive.items()]
+    if before is not None:
+        leftovers += [f"{SHARED_MEMORY}/{name}" for name in sorted(orphans(before))]
+    return leftovers
+
+
+def orphans(before: set[str]) -> set[str]:
+    """Segments that are not in `before` and that no live process has mapped or open: another job's live segments do not count."""
+    new = segments() - before
+    if not new:
+        return new
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            new -= {name for name in new if _holds(entry, name)}
+    return new
+
+
+def _holds(process: Path, name: str) -> bool:
+    """Whether a process has a segment mapped or open."""
+    path = f"{SHARED_MEMORY}/{name}"
+    try:
+        if path in (process / "maps").read_text():
+            return True
+        return any(os.readlink(link) == path for link in (process / "fd").iterdir())
+    except OSError:
+        return False

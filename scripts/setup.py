@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Installs what the demo, the tests and the benchmark need: a C compiler, the MPIs, mpi4py's test suite, the test runner.
+
+Each MPI gets a virtual environment of its own under `.mpi/`, from a pinned list in `scripts/requirements/`. What is there already,
+and made from the list as it is now, is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from harness.paths import MPI4PY_TESTS, MPIS, REQUIREMENTS, is_root  # noqa: E402
+
+ENVIRONMENTS = ["mpich", "openmpi", "impi"]
+OPTIONAL_PACKAGES = ["libfabric-bin", "libfabric-dev", "openmpi-bin", "libopenmpi-dev"]
+
+
+def fail(what: str, remedy: str, detail: str = "") -> None:
+    """Ends with a message that names the thing and the remedy."""
+    if detail:
+        print(detail.rstrip(), file=sys.stderr)
+    sys.exit(f"setup: {what}\n       {remedy}")
+
+
+def python_can_make_environments() -> bool:
+    """Debian ships Python without the parts that make virtual environments."""
+    return subprocess.run([sys.executable, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
+
+
+def install_packages(packages: list[str]) -> None:
+    """Installs packages of the system, or says which are missing."""
+    wanted = " ".join(packages)
+    if not is_root() or not shutil.which("apt-get"):
+        fail(f"missing on this system: {wanted}", f"As root: apt-get install {wanted} (or what they are called here), then run this again.")
+    print(f"setup: installing {wanted}", flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    first = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if first.returncode != 0:
+        # A fresh image has no list of packages yet.
+        subprocess.run(["apt-get", "update"], env=environment, capture_output=True)
+        second = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if second.returncode != 0:
+            fail(f"apt-get could not install {wanted}", "Check the network and the package sources, then run this again.", second.stdout + second.stderr)
+
+
+def missing_packages() -> list[str]:
+    """Packages without which nothing can be built."""
+    missing = []
+    if not shutil.which("gcc"):
+        missing += ["gcc", "libc6-dev"]
+    if not python_can_make_environments():
+        missing.append("python3-venv")
+    return missing
+
+
+def pip(python: Path | str, *words: str | Path) -> None:
+    """Runs pip; on failure says what could not be had."""
+    command = [str(python), "-m", "pip", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(f"pip could not fetch what `{' '.join(map(str, words))}` asks for", "Check the network (or PIP_INDEX_URL), then run this again.",
+             done.stdout[-2000:] + done.stderr[-2000:])
+
+
+def environment_is_current(folder: Path, requirements: Path) -> bool:
+    """Whether an environment was made to the end, from this list, in this place."""
+    stamp = folder / "made-from.txt"
+    return stamp.exists() and stamp.read_text() == stamp_text(folder, requirements)
+
+
+def stamp_text(folder: Path, requirements: Path) -> str:
+    """An environment holds absolute paths: a moved checkout needs a new one."""
+    return f"{folder}\n{sys.version}\n{requirements.read_text()}"
+
+
+def make_environment(name: str) -> None:
+    """Makes one virtual environment, from scratch if its list has changed."""
+    folder, requirements = MPIS / name, REQUIREMENTS / f"{name}.txt"
+    if environment_is_current(folder, requirements):
+        return
+    print(f"setup: making {folder.relative_to(MPIS.parent)}", flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
+    if made.returncode != 0:
+        fail(f"could not make a virtual environment in {folder}", "Check that the disk has room and Python's venv module works.", made.stdout + made.stderr)
+    # The lists are complete: nothing else may come in.
+    pip(folder / "bin" / "python", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", requirements)
+    (folder / "made-from.txt").write_text(stamp_text(folder, requirements))
+
+
+def make_mpi4py_tests() -> None:
+    """Unpacks the test suite out of mpi4py's source archive: the wheels do not carry it."""
+    pin = next(line.strip() for line in (REQUIREMENTS / "mpich.txt").read_text().splitlines() if line.startswith("mpi4py=="))
+    stamp = MPI4PY_TESTS / "made-from.txt"
+    if stamp.exists() and stamp.read_text() == pin:
+        return
+    print(f"setup: fetching the test suite of {pin}", flush=True)
+    shutil.rmtree(MPI4PY_TESTS, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as download:
+        pip(MPIS / "mpich" / "bin" / "python", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", "mpi4py",
+            "--dest", download, pin)
+        archive = next(Path(download).glob("mpi4py-*.tar.gz"))
+        with tarfile.open(archive) as source:
+            for member in source.getmembers():
+                parts = Path(member.name).parts
+                if len(parts) == 3 and parts[1] == "test" and member.isfile():
+                    MPI4PY_TESTS.mkdir(parents=True, exist_ok=True)
+                    (MPI4PY_TESTS / parts[2]).write_bytes(source.extractfile(member).read())
+    stamp.write_text(pin)
+
+
+def main() -> None:
+    """Installs what the named purpose needs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("purpose", choices=["mpi", "tests", "optional"],
+                        help="mpi: the MPIs; tests: also the test suites; optional: also the system's libfabric and Open MPI")
+    purpose = parser.parse_args().purpose
+    missing = missing_packages()
+    if missing:
+        install_packages(missing)
+    if purpose == "optional":
+        install_packages(OPTIONAL_PACKAGES)
+    for name in ENVIRONMENTS:
+        make_environment(name)
+    if purpose != "mpi":
+        make_environment("tests")
+        make_mpi4py_tests()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Whole-system tests: real MPI programs over the built provider.
+
+`--full` adds the whole matrix of `make test-full`. `--fabric tcp` or `shm` runs the same programs over libfabric's own providers:
+what fails there as well is not ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+from harness import mpi as mpis  # noqa: E402
+from harness import process  # noqa: E402
+from harness.mpi import Fabric, Mpi  # noqa: E402
+from harness.paths import PROVIDER, ROOT  # noqa: E402
+
+PROGRAMS = ROOT / "tests" / "programs"
+SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1}
+"""The smallest mailbox that the configuration allows: one slot for data and one for credits per peer."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run the whole matrix")
+    parser.addoption("--fabric", choices=[item.value for item in Fabric], default=Fabric.TIDEGATE.value, help="what carries the messages")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        chosen = [item for item in items if not item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+@pytest.fixture(scope="session")
+def fabric(pytestconfig: pytest.Config) -> Fabric:
+    """What carries the messages of the jobs."""
+    chosen = Fabric(pytestconfig.getoption("--fabric"))
+    if chosen is Fabric.TIDEGATE and not PROVIDER.exists():
+        pytest.exit(f"{PROVIDER} is missing: run `make build` first", returncode=2)
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig: pytest.Config) -> bool:
+    """Whether the whole matrix was asked for."""
+    return pytestconfig.getoption("--full")
+
+
+@pytest.fixture(scope="session")
+def debian() -> Mpi:
+    """The system's Open MPI, where it is installed."""
+    found = mpis.debian_openmpi()
+    if found is None:
+        pytest.skip("Open MPI of the system is not installed (openmpi-bin, libopenmpi-dev)")
+    return found
+
+
+class Jobs:
+    """Runs jobs over the chosen fabric."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+
+    def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, timeout: float = 60, cwd: Path | None = None,
+            extra: dict[str, str] | None = None, **parameters: str | int) -> process.Result:
+        """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds."""
+        first = Path(program[0])
+        if first.suffix == ".c":
+            first = mpi.compile(first)
+        environment = mpi.environment(self.fabric, **parameters) | (extra or {})
+        return process.run(mpi.command(ranks, [first, *program[1:]]), environment, timeout=timeout, cwd=cwd, check_segments=True)
+
+    def succeed(self, mpi: Mpi, ranks: int, program: list[str | Path], **options) -> str:
+        """Runs a program that must succeed and leave nothing behind; returns its output."""
+        result = self.run(mpi, ranks, program, **options)
+        assert result.clean, result.explain()
+        return result.output
+
+
+@pytest.fixture(scope="session")
+def jobs(fabric: Fabric) -> Jobs:
+    return Jobs(fabric)

