@@ -97,6 +97,8 @@ impl<L: Link> Endpoint<L> {
             return;
         }
         self.departed.swap_remove(index);
+        self.tagged.forget_peer(source);
+        self.untagged.forget_peer(source);
         self.flow.reset(peer);
         self.peers[peer.0 as usize] = Peer::new();
         self.full.retain(|&full| full != peer);

@@ -9,6 +9,9 @@ use crate::operation::{Context, MultiReceive, Source, Target};
 use crate::slab::{Key, Ordered, Position, Slab};
 use tidegate_flow::PeerId;
 
+/// A sender that no message comes from: peers are counted in 20 bits.
+const NOBODY: Target = Target::Peer(PeerId(u32::MAX));
+
 /// What identifies a message to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
@@ -286,6 +289,16 @@ impl<B: Buffer> Matching<B> {
         let only_it = |posted: &Posted<B>| posted.pattern.from == Source::From(peer);
         let removed = self.posted.remove_where(only_it);
         removed.iter().map(|posted| self.retire(posted)).collect()
+    }
+
+    /// The place of a peer that left goes to another process: receives meant for the old one match nobody any more. They
+    /// stay until the application cancels them.
+    pub(crate) fn forget_peer(&mut self, peer: Target) {
+        self.posted.for_each_mut(|posted| {
+            if posted.pattern.from == Source::From(peer) {
+                posted.pattern.from = Source::From(NOBODY);
+            }
+        });
     }
 
     /// Whether a stored message is from `source`.

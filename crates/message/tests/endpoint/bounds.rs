@@ -50,12 +50,12 @@ fn receives_can_be_posted_however_many_sends_wait_for_their_peer() {
         for size in [60, 5000] {
             let mut world = Setup { operations: 8, ..setup }.build();
             let mut sends = [0, 0];
-            for node in 0..2 {
+            for (node, sends) in sends.iter_mut().enumerate() {
                 world.pause(1 - node);
-                while world.send(node).to(1 - node).tagged(7).bytes(&pattern(sends[node], size)).try_post().is_ok() {
-                    sends[node] += 1;
+                while world.send(node).to(1 - node).tagged(7).bytes(&pattern(*sends, size)).try_post().is_ok() {
+                    *sends += 1;
                     world.settle();
-                    assert!(sends[node] < 100, "no bound\n{world}");
+                    assert!(*sends < 100, "no bound\n{world}");
                 }
                 world.resume(1 - node);
             }

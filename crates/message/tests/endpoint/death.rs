@@ -328,3 +328,25 @@ fn late_packets_of_a_dead_peer_are_dropped() {
         assert_eq!(world.bytes(next), [1]);
     }
 }
+
+#[test]
+fn a_receive_from_a_peer_that_closed_takes_nothing_of_who_comes_after() {
+    let mut world = Setup::new(3).build();
+    world.send(1).to(0).tagged(1).bytes(&[1]).post();
+    let served = world.receive(0).from(1).tagged(1).capacity(1).post();
+    let left = world.receive(0).from(1).tagged(7).capacity(1).post();
+    world.settle();
+    world.close(1);
+    world.settle();
+    world.success(served);
+    assert!(!world.is_done(left), "whoever leaves in good order owes nothing");
+    world.replace(1);
+    let next = world.receive(0).from(1).tagged(7).capacity(1).post();
+    world.send(1).to(0).tagged(7).bytes(&[2]).post();
+    world.settle();
+    assert!(!world.is_done(left), "it was meant for another process\n{world}");
+    assert_eq!(world.bytes(next), [2]);
+    assert!(world.cancel(left), "the application can still have it back");
+    world.settle();
+    assert_eq!(world.failure(left), Failure::Canceled);
+}

@@ -94,9 +94,9 @@ fn messages_of_all_senders_reach_receives_from_anybody() {
     for setup in Setup::all(4, 33) {
         let mut world = setup.build();
         let receives: Vec<_> = (0..9).map(|_| world.receive(0).tagged(7).capacity(6000).post()).collect();
-        for round in 0..3 {
+        for (round, size) in SIZES.into_iter().enumerate() {
             for from in 1..4 {
-                world.send(from).to(0).tagged(7).bytes(&pattern(from, SIZES[round])).data(round as u64).post();
+                world.send(from).to(0).tagged(7).bytes(&pattern(from, size)).data(round as u64).post();
             }
         }
         world.settle();
