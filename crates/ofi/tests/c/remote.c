@@ -1,0 +1,246 @@
+/* Reading, writing and atomically changing a peer's memory; completion data; counters; refusals; and the old registration
+ * mode with virtual addresses. */
+#include "harness.h"
+
+enum { SIZE = 1 << 20 };
+static unsigned char *memory, *local;
+static struct fid_mr *region;
+static uint64_t base, key; /* of the peer's memory */
+static int other;
+
+static void open_memory(void)
+{
+	other = 1 - my.rank;
+	memory = malloc(SIZE);
+	local = malloc(SIZE);
+	fill(memory, SIZE, (unsigned)my.rank);
+	OK(fi_mr_reg(my.domain, memory, SIZE, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 4711 + (uint64_t)my.rank, 0, &region, NULL));
+	bool basic = my.info->domain_attr->mr_mode == FI_MR_BASIC;
+	uint64_t mine[2] = {basic ? (uint64_t)memory : 0, fi_mr_key(region)};
+	uint64_t theirs[2];
+	if (!basic)
+		EQUAL(mine[1], 4711 + my.rank);
+	write_all(other, mine, sizeof mine);
+	read_all(other, theirs, sizeof theirs);
+	base = theirs[0];
+	key = theirs[1];
+}
+
+/* Calls that complete need somebody who makes progress at the target: both sides come here. */
+static void both_done(void)
+{
+	char byte;
+	write_all(other, "", 1);
+	struct pollfd quiet = {.fd = pipes[other][my.rank][0], .events = POLLIN};
+	while (poll(&quiet, 1, 0) == 0)
+		make_progress();
+	read_all(other, &byte, 1);
+}
+
+static void reads_and_writes(void)
+{
+	fi_addr_t peer = my.peers[other];
+	static const size_t sizes[] = {1, 8, 100, 2048, 5000, 100000, SIZE};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t length = sizes[i], offset = (SIZE - length) / 2;
+		memset(local, 0, length);
+		OK_WHEN_ROOM(fi_read(my.ep, local, length, NULL, peer, base + offset, key, local));
+		struct fi_cq_tagged_entry entry = next();
+		CHECK(entry.op_context == local);
+		EQUAL(entry.flags & (FI_RMA | FI_READ | FI_WRITE), FI_RMA | FI_READ);
+		for (size_t at = 0; at < length; at++)
+			EQUAL(local[at], (unsigned char)((unsigned)other * 31 + (offset + at) * 7 + ((offset + at) >> 8)));
+	}
+	both_done();
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t length = sizes[i], offset = (SIZE - length) / 2;
+		fill(local, length, 100 + (unsigned)i);
+		OK_WHEN_ROOM(fi_write(my.ep, local, length, NULL, peer, base + offset, key, local));
+		struct fi_cq_tagged_entry entry = next();
+		CHECK(entry.op_context == local);
+		EQUAL(entry.flags & (FI_RMA | FI_READ | FI_WRITE), FI_RMA | FI_WRITE);
+		both_done();
+		check_filled(memory + offset, length, 100 + (unsigned)i);
+		both_done();
+	}
+}
+
+static void scattered_write(void)
+{
+	struct iovec iov[2] = {{local, 10}, {local + 100, 20}};
+	struct fi_rma_iov places[2] = {{base + 1000, 25, key}, {base + 2000, 5, key}};
+	struct fi_msg_rma message = {.msg_iov = iov, .iov_count = 2, .addr = my.peers[other], .rma_iov = places,
+				     .rma_iov_count = 2, .context = local, .data = 99};
+	memset(memory, 0, SIZE);
+	fill(local, 200, 1);
+	both_done();
+	OK_WHEN_ROOM(fi_writemsg(my.ep, &message, FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_COMPLETION));
+	for (int i = 0; i < 2; i++) {
+		struct fi_cq_tagged_entry entry = next();
+		if (entry.flags & FI_REMOTE_WRITE) {
+			EQUAL(entry.data, 99);
+			EQUAL(entry.len, 30);
+			CHECK(entry.flags & FI_REMOTE_CQ_DATA);
+		} else {
+			CHECK(entry.op_context == local);
+		}
+	}
+	both_done();
+	CHECK(!memcmp(memory + 1000, local, 10) && !memcmp(memory + 1010, local + 100, 15) && memory[1025] == 0);
+	CHECK(!memcmp(memory + 2000, local + 115, 5) && memory[2005] == 0);
+	message.rma_iov_count = 1;
+	EQUAL(fi_writemsg(my.ep, &message, 0), -FI_EINVAL);
+}
+
+static void injected_write(void)
+{
+	memset(memory, 0, SIZE);
+	both_done();
+	for (int i = 0; i < 100; i++) {
+		uint32_t number = (uint32_t)i + 1;
+		OK_WHEN_ROOM(fi_inject_write(my.ep, &number, sizeof number, my.peers[other], base + (uint64_t)i * 4, key));
+	}
+	while (((volatile uint32_t *)memory)[99] == 0)
+		make_progress();
+	both_done();
+	for (uint32_t i = 0; i < 100; i++)
+		EQUAL(((uint32_t *)memory)[i], i + 1);
+}
+
+static void refusals(void)
+{
+	char text[256];
+	OK_WHEN_ROOM(fi_read(my.ep, local, 8, NULL, my.peers[other], base + SIZE - 4, key, local));
+	struct fi_cq_err_entry error = next_error(text);
+	EQUAL(error.err, FI_EACCES);
+	CHECK(error.op_context == local);
+	OK_WHEN_ROOM(fi_write(my.ep, local, 8, NULL, my.peers[other], base, key + 7, local));
+	EQUAL(next_error(text).err, FI_EACCES);
+	both_done();
+}
+
+static void atomics(void)
+{
+	fi_addr_t peer = my.peers[other];
+	int64_t operand[3] = {5, -7, 1000}, result[3], compare;
+	double half = 0.5, old;
+	((int64_t *)memory)[0] = 10;
+	((int64_t *)memory)[1] = 20;
+	((int64_t *)memory)[2] = 30;
+	((double *)memory)[8] = 1.25;
+	both_done();
+	OK_WHEN_ROOM(fi_atomic(my.ep, operand, 3, NULL, peer, base, key, FI_INT64, FI_SUM, local));
+	struct fi_cq_tagged_entry entry = next();
+	CHECK(entry.op_context == local && entry.flags & FI_ATOMIC);
+	OK_WHEN_ROOM(fi_fetch_atomic(my.ep, operand, 3, NULL, result, NULL, peer, base, key, FI_INT64, FI_MAX, local));
+	next();
+	CHECK(result[0] == 15 && result[1] == 13 && result[2] == 1030);
+	OK_WHEN_ROOM(fi_fetch_atomic(my.ep, NULL, 3, NULL, result, NULL, peer, base, key, FI_INT64, FI_ATOMIC_READ, local));
+	next();
+	CHECK(result[0] == 15 && result[1] == 13 && result[2] == 1030);
+	compare = 15;
+	OK_WHEN_ROOM(fi_compare_atomic(my.ep, operand, 1, NULL, &compare, NULL, result, NULL, peer, base, key, FI_INT64, FI_CSWAP,
+				       local));
+	next();
+	EQUAL(result[0], 15);
+	OK_WHEN_ROOM(fi_fetch_atomic(my.ep, &half, 1, NULL, &old, NULL, peer, base + 64, key, FI_DOUBLE, FI_PROD, local));
+	next();
+	CHECK(old == 1.25);
+	both_done();
+	EQUAL(((int64_t *)memory)[0], 5);
+	CHECK(((double *)memory)[8] == 0.625);
+	EQUAL(fi_atomic(my.ep, operand, 1, NULL, peer, base, key, FI_DOUBLE, FI_BOR, local), -FI_EOPNOTSUPP);
+	struct fi_atomic_attr attr;
+	OK(fi_query_atomic(my.domain, FI_INT32, FI_SUM, &attr, FI_FETCH_ATOMIC));
+	CHECK(attr.size == 4 && attr.count >= 1);
+	EQUAL(fi_query_atomic(my.domain, FI_INT32, FI_CSWAP, &attr, 0), -FI_EOPNOTSUPP);
+	both_done();
+}
+
+/* Both add to the same counter in rank 0's memory: nothing is lost. */
+static void contended(void)
+{
+	enum { COUNT = 2000 };
+	uint64_t one = 1;
+	((uint64_t *)memory)[0] = 0;
+	both_done();
+	for (int i = 0; i < COUNT; i++) {
+		if (my.rank == 0) {
+			OK_WHEN_ROOM(fi_inject_atomic(my.ep, &one, 1, my.peers[0], my.info->domain_attr->mr_mode ? (uint64_t)memory : 0,
+						      fi_mr_key(region), FI_UINT64, FI_SUM));
+		} else {
+			OK_WHEN_ROOM(fi_inject_atomic(my.ep, &one, 1, my.peers[0], base, key, FI_UINT64, FI_SUM));
+		}
+	}
+	if (my.rank == 0)
+		while (((volatile uint64_t *)memory)[0] < 2 * COUNT)
+			make_progress();
+	both_done();
+	if (my.rank == 0)
+		EQUAL(((uint64_t *)memory)[0], 2 * COUNT);
+	both_done();
+}
+
+/* A region can be registered again under its key once it is closed, and is gone for peers. */
+static void closing(void)
+{
+	char text[256];
+	struct fid_mr *again;
+	if (!my.info->domain_attr->mr_mode)
+		EQUAL(fi_mr_reg(my.domain, memory, 8, FI_REMOTE_READ, 0, fi_mr_key(region), 0, &again, NULL), -FI_ENOKEY);
+	both_done();
+	OK(fi_close(&region->fid));
+	both_done();
+	OK_WHEN_ROOM(fi_read(my.ep, local, 8, NULL, my.peers[other], base, key, local));
+	EQUAL(next_error(text).err, FI_EACCES);
+	both_done();
+}
+
+static void body(void)
+{
+	open_memory();
+	reads_and_writes();
+	scattered_write();
+	injected_write();
+	refusals();
+	atomics();
+	contended();
+	closing();
+	meet(2);
+}
+
+/* With counters, successes of calls without FI_COMPLETION are counted and not queued. */
+static void counted(void)
+{
+	open_memory();
+	struct fi_rma_iov place = {base, 8, key};
+	struct iovec iov = {local, 8};
+	struct fi_msg_rma message = {.msg_iov = &iov, .iov_count = 1, .addr = my.peers[other], .rma_iov = &place, .rma_iov_count = 1};
+	for (int i = 0; i < 100; i++)
+		OK_WHEN_ROOM(fi_writemsg(my.ep, &message, FI_DELIVERY_COMPLETE));
+	OK(fi_cntr_wait(my.counter, 100, -1));
+	OK_WHEN_ROOM(fi_inject_write(my.ep, local, 8, my.peers[other], base, key));
+	OK(fi_cntr_wait(my.counter, 101, -1));
+	EQUAL(fi_cntr_wait(my.counter, 102, 50), -FI_ETIMEDOUT);
+	EQUAL(fi_cntr_read(my.counter), 101);
+	nothing_completes();
+	place.key += 7;
+	OK_WHEN_ROOM(fi_writemsg(my.ep, &message, 0));
+	while (fi_cntr_readerr(my.counter) == 0)
+		;
+	char text[256];
+	EQUAL(next_error(text).err, FI_EACCES);
+	both_done();
+	OK(fi_close(&region->fid));
+	meet(2);
+}
+
+int main(void)
+{
+	int failed = run(2, &(struct wishes){0}, body, -1);
+	if (!failed)
+		failed = run(2, &(struct wishes){.mr_mode = FI_MR_BASIC}, body, -1);
+	if (!failed)
+		failed = run(2, &(struct wishes){.counter_flags = FI_READ | FI_WRITE, .cq_flags = FI_SELECTIVE_COMPLETION}, counted, -1);
+	return failed;
+}
