@@ -305,3 +305,28 @@ fn an_interrupt_from_the_terminal_reaches_the_program_once() {
     assert!(last.iter().any(|line| line.contains("end n=1")), "{last:?}");
     terminal.wait().unwrap();
 }
+
+/// Not a test by itself: the program of the next one.
+#[test]
+#[ignore = "ends its process"]
+fn an_endpoint_that_is_killed() {
+    let Some(dir) = std::env::var_os("FI_TIDEGATE_STATS_DIR").map(PathBuf::from) else { return };
+    let flow = Config { scheme: SchemeName::Dynamic, peers: 1, slots_per_peer: 8, credit_slots: 2, piggyback: true };
+    let stats = Some(StatsConfig { dir, rank: None, job_size: None });
+    let _link = ShmLink::new(ShmConfig { stats, ..ShmConfig::new(flow) }).unwrap();
+    std::process::abort();
+}
+
+#[test]
+fn segments_of_killed_processes_go_with_the_run() {
+    let bench = Bench::new();
+    let report = bench.path("run.json");
+    let program = std::env::current_exe().unwrap();
+    let words = ["--exact", "an_endpoint_that_is_killed", "--ignored"];
+    let run = ["--json", report.to_str().unwrap(), program.to_str().unwrap()];
+    let output = bench.run(&[&run[..], &words].concat());
+    assert_eq!(output.status.code(), Some(128 + 6), "{}", stderr(&output));
+    let pid = format!("-{}-", json(&report)["processes"][0]["pid"]);
+    let left = fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.starts_with("tidegate-") && name.contains(&pid)).count(), 0);
+}

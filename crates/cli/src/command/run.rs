@@ -32,6 +32,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let start = Instant::now();
     let status = child::run(&mut command)?;
     let wall_time = start.elapsed();
+    // Killed processes cannot remove their segments.
+    tidegate_link::reclaim(Path::new("/dev/shm"));
 
     let exit_code = child::exit_code(status);
     let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
@@ -72,8 +74,8 @@ fn say(arguments: &RunArguments, prepared: &Prepared, job: &Job, wall_time: Dura
     } else if arguments.quiet {
         return;
     } else {
-        let title = mpi.map_or_else(|| "MPI not recognised".to_owned(), |mpi| mpi.title());
-        table::render(job, &title, wall_time, arguments.ranks)
+        let title = mpi.map(|mpi| mpi.title());
+        table::render(job, title.as_deref(), wall_time, arguments.ranks)
     };
     // Nobody is left to tell if standard error is closed.
     let _ = std::io::stderr().write_all(text.as_bytes());

@@ -30,9 +30,9 @@ const MAIN: [Counter; 13] = [
     Counter::StageBytes,
 ];
 
-/// The whole report, lines ended by line feeds. `title` is what ran: the MPI, or the program.
-pub fn render(job: &Job, title: &str, wall_time: Duration, ranks: Ranks) -> String {
-    let mut text = heading(job, title, wall_time);
+/// The whole report, lines ended by line feeds. `mpi` is the MPI's name, if known.
+pub fn render(job: &Job, mpi: Option<&str>, wall_time: Duration, ranks: Ranks) -> String {
+    let mut text = heading(job, mpi, wall_time);
     text += "\n";
     push_table(&mut text, job_table(job));
     let shown = shown(job, ranks);
@@ -47,7 +47,7 @@ pub fn render(job: &Job, title: &str, wall_time: Duration, ranks: Ranks) -> Stri
     text
 }
 
-fn heading(job: &Job, title: &str, wall_time: Duration) -> String {
+fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
     let processes = job.processes();
     let distinct = |of: &dyn Fn(&Process) -> String| {
         let mut values: Vec<String> = Vec::new();
@@ -58,10 +58,11 @@ fn heading(job: &Job, title: &str, wall_time: Duration) -> String {
         }
         values.join("|")
     };
+    let mpi = mpi.map(|mpi| format!(", {mpi}")).unwrap_or_default();
     let noun = if processes.len() == 1 { "process" } else { "processes" };
     let time = human(wall_time.as_nanos().try_into().unwrap_or(u64::MAX), Unit::Nanoseconds);
     format!(
-        "tidegate: {} {noun} of {}, {title}, {time}\n\
+        "tidegate: {} {noun} of {}{mpi}, {time}\n\
          tidegate: scheme {}, {} slots per peer, {} of them for credit packets, piggyback {}, {} peers, bulk {}\n",
         processes.len(),
         distinct(&|p| p.program.clone()),
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_report_of_few_ranks() {
-        let text = render(&four_ranks(), "MPICH 5.0.2", Duration::from_millis(1234), Ranks::Auto);
+        let text = render(&four_ranks(), Some("MPICH 5.0.2"), Duration::from_millis(1234), Ranks::Auto);
         let expected = include_str!("../../tests/data/report_four_ranks.txt");
         assert_eq!(text, expected, "got:\n{text}");
     }
@@ -213,13 +214,13 @@ mod tests {
         assert_eq!(labels(Ranks::Top), "rank 7 rank 33");
         assert_eq!(labels(Ranks::None), "");
         assert_eq!(shown(&job, Ranks::All).len(), 64);
-        assert!(render(&job, "MPI", Duration::ZERO, Ranks::Auto).ends_with("  and 62 more: --ranks all\n"));
+        assert!(render(&job, None, Duration::ZERO, Ranks::Auto).ends_with("  and 62 more: --ranks all\n"));
     }
 
     #[test]
     fn counters_outside_the_main_ones_show_when_something_happened() {
-        let quiet = render(&job(vec![process(0, &[])]), "MPI", Duration::ZERO, Ranks::None);
-        let loud = render(&job(vec![process(0, &[(Counter::Violations, 1)])]), "MPI", Duration::ZERO, Ranks::None);
+        let quiet = render(&job(vec![process(0, &[])]), None, Duration::ZERO, Ranks::None);
+        let loud = render(&job(vec![process(0, &[(Counter::Violations, 1)])]), None, Duration::ZERO, Ranks::None);
         assert!(!quiet.contains("violations") && quiet.contains("sends_delayed"), "{quiet}");
         assert!(loud.contains("violations"), "{loud}");
     }
@@ -228,7 +229,7 @@ mod tests {
     fn setups_that_differ_are_all_named() {
         let mut other = process(1, &[]);
         other.setup.slots_per_peer = 16;
-        let text = heading(&job(vec![process(0, &[]), other]), "MPI", Duration::ZERO);
+        let text = heading(&job(vec![process(0, &[]), other]), None, Duration::ZERO);
         assert!(text.contains(", 64|16 slots per peer,"), "{text}");
     }
 

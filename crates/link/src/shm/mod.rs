@@ -41,7 +41,7 @@ use stage::{STAGE_BYTES, StageArea};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{
@@ -108,6 +108,12 @@ impl ShmConfig {
             directory: PathBuf::from("/dev/shm"),
         }
     }
+}
+
+/// Removes the segments that dead processes of this user left in `directory`; returns how many. Every new endpoint does so by
+/// itself: this is for whoever sees a job end and wants its memory back at once.
+pub fn reclaim(directory: &Path) -> usize {
+    segment::reclaim(directory, &Here::find())
 }
 
 /// Stages of an endpoint, unless the user says otherwise: 1 MiB in all.
