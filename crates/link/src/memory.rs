@@ -41,8 +41,8 @@ struct Scattered {
     length: usize,
 }
 
-// SAFETY: the memory belongs to the application, which by the promise of the constructors leaves it alone, whatever thread
-// makes progress, until the operation has completed.
+// SAFETY: the memory belongs to the application, which by the promise of the constructors leaves it alone, whatever
+// thread makes progress, until the operation has completed.
 unsafe impl Send for IoBuffer {}
 
 impl IoBuffer {
@@ -96,8 +96,8 @@ impl IoBuffer {
     #[inline]
     pub(crate) unsafe fn copy_out(&self, offset: usize, mut into: *mut u8, length: usize) {
         for piece in self.range(offset, length) {
-            // SAFETY: `range` only yields parts of the pieces promised readable and unchanging at construction, `length` bytes
-            // in all, which `into` has room for.
+            // SAFETY: `range` only yields parts of the pieces promised readable and unchanging at construction,
+            // `length` bytes in all, which `into` has room for.
             unsafe {
                 ptr::copy_nonoverlapping(piece.address, into, piece.length);
                 into = into.add(piece.length);
@@ -120,8 +120,8 @@ impl IoBuffer {
         }
     }
 
-    /// The parts of the pieces that make up `offset..offset + length`. Panics when that is not inside the buffer: past this
-    /// check no address outside the promised memory can arise.
+    /// The parts of the pieces that make up `offset..offset + length`. Panics when that is not inside the buffer:
+    /// past this check no address outside the promised memory can arise.
     fn range(&self, offset: usize, length: usize) -> impl Iterator<Item = Piece> + '_ {
         let whole = self.len();
         assert!(offset <= whole && length <= whole - offset, "{offset}+{length} is outside a buffer of {whole} bytes");

@@ -1,8 +1,9 @@
-//! The page of counters: a file that its process writes by mapping it, so that `tidegate run` can read it after the process
-//! ended, however it ended.
+//! The page of counters: a file that its process writes by mapping it, so that `tidegate run` can read it after the
+//! process ended, however it ended.
 //!
-//! Layout, in 64-bit words of the machine (a page is read on the host that wrote it): [`HEADER_WORDS`] of description (see [`Word`]), then one per counter, in the order of
-//! `Counter::ALL`. The name of the program takes the last [`PROGRAM_BYTES`] of the description.
+//! Layout, in 64-bit words of the machine (a page is read on the host that wrote it): `HEADER_WORDS` of description
+//! (see `Word`), then one per counter, in the order of `Counter::ALL`. The name of the program takes the last
+//! `PROGRAM_BYTES` of the description.
 
 use crate::shm::memory_map::{self, Mapping};
 use std::fs::{self, OpenOptions};
@@ -245,8 +246,8 @@ impl EndpointStats {
     }
 }
 
-/// Reads all pages of counters in `dir`, in order of rank, then process, then endpoint. Files of other kinds are passed over; a
-/// page of another version is an error that names the file.
+/// Reads all pages of counters in `dir`, in order of rank, then process, then endpoint. Files of other kinds are
+/// passed over; a page of another version is an error that names the file.
 pub fn read_dir(dir: &Path) -> io::Result<Vec<EndpointStats>> {
     let mut pages = Vec::new();
     for file in fs::read_dir(dir)? {

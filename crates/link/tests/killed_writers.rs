@@ -1,5 +1,6 @@
-//! Writers killed at random while they flood one reader. Whatever moment they die at: what they published arrives, in order and once;
-//! the reader never gets stuck; whoever comes next gets the place; and nothing stays in the folder of segments.
+//! Writers killed at random while they flood one reader. Whatever moment they die at: what they published arrives, in
+//! order and once; the reader never gets stuck; whoever comes next gets the place; and nothing stays in the folder of
+//! segments.
 //!
 //! The seed is printed; `TIDEGATE_TEST_SEED` sets it, `TIDEGATE_TEST_KILLS` how many writers die (40).
 

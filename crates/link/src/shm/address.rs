@@ -1,5 +1,5 @@
-//! [`Address`]: which endpoint of which process, in a way that never means another one later. A process id alone is reused; with
-//! the boot, the process namespace and the process's start time it is unique on a host for ever.
+//! [`Address`]: which endpoint of which process, in a way that never means another one later. A process id alone is
+//! reused; with the boot, the process namespace and the process's start time it is unique on a host for ever.
 
 use std::fmt;
 

@@ -1,11 +1,14 @@
-//! Bulk data between the memories of two processes, by `process_vm_readv` and `process_vm_writev`: one copy, no staging.
+//! Bulk data between the memories of two processes, by `process_vm_readv` and `process_vm_writev`: one copy, no
+//! staging.
 //!
-//! Whether the system permits it depends on the user, on the ptrace policy and on the container, so it is tried once per connection:
-//! each endpoint's segment shows a random number and where its own memory holds it, and the peer tries to read it there. Where Yama
-//! restricts ptrace to ancestors (`ptrace_scope` 1), every endpoint that may use direct transfers first permits them with
-//! `PR_SET_PTRACER_ANY`; that opens its memory to other processes of the same user, as it would be without Yama.
+//! Whether the system permits it depends on the user, on the ptrace policy and on the container, so it is tried once
+//! per connection: each endpoint's segment shows a random number and where its own memory holds it, and the peer
+//! tries to read it there. Where Yama restricts ptrace to ancestors (`ptrace_scope` 1), every endpoint that may use
+//! direct transfers first permits them with `PR_SET_PTRACER_ANY`; that opens its memory to other processes of the
+//! same user, as it would be without Yama.
 //!
-//! A process id that died and was reused could name the wrong memory; departures are noticed long before ids come round.
+//! A process id that died and was reused could name the wrong memory; departures are noticed long before ids come
+//! round.
 
 use super::segment::Header;
 use std::io;
@@ -46,8 +49,8 @@ pub(crate) fn probe(pid: u32, header: &Header) -> Result<(), String> {
         Ok(()) if u64::from_ne_bytes(found) == expected => Ok(()),
         Ok(()) => Err(format!("pid {pid} is another process here, so the processes are in different containers")),
         Err(error) => Err(format!(
-            "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a container with \
-             --cap-add SYS_PTRACE"
+            "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
+             container with --cap-add SYS_PTRACE"
         )),
     }
 }
@@ -66,8 +69,9 @@ impl Copier {
     /// Copies all bytes of `remote`, in order, from or to `local`, which must have as many.
     ///
     /// # Safety
-    /// `local` must be memory that may be written to (for [`Direction::Read`]) or read, with nobody else using it meanwhile. Nothing
-    /// is asked of `remote`: what is not mapped there is an error, and other damage is the other process's affair.
+    /// `local` must be memory that may be written to (for [`Direction::Read`]) or read, with nobody else using it
+    /// meanwhile. Nothing is asked of `remote`: what is not mapped there is an error, and other damage is the other
+    /// process's affair.
     pub unsafe fn copy(
         &mut self,
         direction: Direction,
@@ -87,7 +91,8 @@ impl Copier {
             // SAFETY: the lists have at least as many entries as given; the caller vouches for our memory they name.
             let count = unsafe { call(pid as libc::pid_t, local.as_ptr(), ours as _, remote.as_ptr(), theirs as _, 0) };
             match count {
-                // Transfers may stop anywhere, for signals or at 2 GiB; nothing at all means that the next byte is not there.
+                // Transfers may stop anywhere, for signals or at 2 GiB; nothing at all means that the next byte is
+                // not there.
                 1.. => {
                     local = advance(local, count as usize);
                     remote = advance(remote, count as usize);

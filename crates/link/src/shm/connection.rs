@@ -38,8 +38,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection returns why bulk
-    /// data goes through the mailbox, if it does.
+    /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection
+    /// returns why bulk data goes through the mailbox, if it does.
     pub fn open(terms: &Terms, peer: &Address) -> Result<(Connection, Option<String>), LinkError> {
         if !terms.here.shares_boot(peer) {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it runs on another host".into() });

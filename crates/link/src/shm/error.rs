@@ -78,8 +78,8 @@ impl fmt::Display for LinkError {
             LinkError::Config(error) => error.fmt(f),
             LinkError::NoSpace { directory, needed, available } => write!(
                 f,
-                "{} is too small: this endpoint's segment needs {needed} bytes, {available} are free; enlarge it (docker: \
-                 --shm-size), or lower FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS",
+                "{} is too small: this endpoint's segment needs {needed} bytes, {available} are free; enlarge it \
+                 (docker: --shm-size), or lower FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS",
                 directory.display()
             ),
             LinkError::TableFull { owner, peers } => {
@@ -98,7 +98,8 @@ impl fmt::Display for LinkError {
             LinkError::Gone { peer } => write!(f, "{peer} has ended or closed its endpoint"),
             LinkError::NoDirectBulk { peer, reason } => write!(
                 f,
-                "FI_TIDEGATE_BULK is direct, but the memory of {peer} cannot be reached: {reason}; set FI_TIDEGATE_BULK=auto"
+                "FI_TIDEGATE_BULK is direct, but the memory of {peer} cannot be reached: {reason}; set \
+                 FI_TIDEGATE_BULK=auto"
             ),
             LinkError::System { action, error } => write!(f, "{action}: {error}"),
         }

@@ -3,8 +3,8 @@
 //! A process id alone does not tell: it may have been given to somebody else. So, in this order:
 //! 1. another boot of the host: dead;
 //! 2. our own process namespace: `/proc/<pid>/stat` is gone, shows another start time, or a zombie: dead;
-//! 3. in any namespace: the owner holds a lock on its segment's file for as long as it lives. Free lock: dead. (2 comes first because a
-//!    child that was forked without exec keeps its parent's lock.)
+//! 3. in any namespace: the owner holds a lock on its segment's file for as long as it lives. Free lock: dead. (2
+//!    comes first because a child that was forked without exec keeps its parent's lock.)
 
 use super::address::Address;
 use super::lock::{self, Byte};
@@ -104,7 +104,8 @@ fn boot() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     start_ticks: u64,
-    /// A zombie none of whose threads runs any more. (A process whose first thread has ended looks like one, but has others.)
+    /// A zombie none of whose threads runs any more. (A process whose first thread has ended looks like one, but has
+    /// others.)
     has_ended: bool,
 }
 

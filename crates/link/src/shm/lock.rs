@@ -1,6 +1,7 @@
 //! Byte-range locks on a segment's file. The kernel releases them when the holder dies, which is what they are for.
 //!
-//! They belong to the open file (`F_OFD_*`), not to the process, so two endpoints of one process exclude each other as well.
+//! They belong to the open file (`F_OFD_*`), not to the process, so two endpoints of one process exclude each other
+//! as well.
 
 use std::fs::File;
 use std::io;

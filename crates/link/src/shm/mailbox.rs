@@ -1,32 +1,35 @@
 //! The mailbox: one ring of slots, many writers, one reader (P §2).
 //!
-//! **The simple idea.** A writer reserves a slot by one atomic add on the write pointer, which gives it a *ticket*; ticket modulo
-//! ring size is the slot. It fills in the payload and publishes by storing the header word last. The reader looks at one word,
-//! the header of the slot that is next; no pointer is shared between a reader and writers that have nothing to tell each other.
+//! **The simple idea.** A writer reserves a slot by one atomic add on the write pointer, which gives it a *ticket*;
+//! ticket modulo ring size is the slot. It fills in the payload and publishes by storing the header word last. The
+//! reader looks at one word, the header of the slot that is next; no pointer is shared between a reader and writers
+//! that have nothing to tell each other.
 //!
-//! **Why a flag in the slot is not enough.** If "published" were a bit, the reader would have to clear it, and write to a
-//! line that the next writer wants. So the header carries a *stamp*, the number of the lap that published it: the reader
-//! waits for the stamp of its own lap and never writes to a slot. Stamps are `lap mod 65535 + 1`; 0 is a slot never written. A
-//! stamp of the lap 65535 laps ago would be mistaken only if a slot had been skipped in all laps between.
+//! **Why a flag in the slot is not enough.** If "published" were a bit, the reader would have to clear it, and write
+//! to a line that the next writer wants. So the header carries a *stamp*, the number of the lap that published it:
+//! the reader waits for the stamp of its own lap and never writes to a slot. Stamps are `lap mod 65535 + 1`; 0 is a
+//! slot never written. A stamp of the lap 65535 laps ago would be mistaken only if a slot had been skipped in all
+//! laps between.
 //!
-//! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each credit was given
-//! after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write pointer), so whoever gets the
-//! slot's next ticket comes after that retrieval. Without credits (`none`) the reader publishes its position, rarely, and
-//! the writer refuses to reserve what might still be unread.
+//! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each
+//! credit was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write
+//! pointer), so whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader
+//! publishes its position, rarely, and the writer refuses to reserve what might still be unread.
 //!
-//! **Why a dead writer does not stop the reader.** Between reservation and publication a writer can be killed; the slot then
-//! stays a *hole*. Each writer has a word of its own, `writing`, in the receiver's table of peers: odd from before its
-//! reservation until after its publication, and never the same odd number twice. The reader, stuck at ticket `t` and seeing a
-//! write pointer beyond `t`, reads all `writing` words after that. Let W be the owner of `t`. W's word became odd before the write
-//! pointer passed `t`, so the reader sees that odd number or something newer; and newer means that W has published, and
-//! that the reader's next look at the slot finds it. Hence: peers whose word is even, or changes, do not own a hole that persists. If
-//! every peer that remains is dead, its owner is dead, will never publish, and the hole can be skipped. If one of them is alive,
-//! it may be the owner (the scheduler took its processor away): the reader waits. A skipped hole costs nothing later:
-//! the next lap's writer stamps it with the next lap's number. See [`Hole`].
+//! **Why a dead writer does not stop the reader.** Between reservation and publication a writer can be killed; the
+//! slot then stays a *hole*. Each writer has a word of its own, `writing`, in the receiver's table of peers: odd from
+//! before its reservation until after its publication, and never the same odd number twice. The reader, stuck at
+//! ticket `t` and seeing a write pointer beyond `t`, reads all `writing` words after that. Let W be the owner of `t`.
+//! W's word became odd before the write pointer passed `t`, so the reader sees that odd number or something newer;
+//! and newer means that W has published, and that the reader's next look at the slot finds it. Hence: peers whose
+//! word is even, or changes, do not own a hole that persists. If every peer that remains is dead, its owner is dead,
+//! will never publish, and the hole can be skipped. If one of them is alive, it may be the owner (the scheduler took
+//! its processor away): the reader waits. A skipped hole costs nothing later: the next lap's writer stamps it with
+//! the next lap's number. See [`Hole`].
 //!
-//! **A hostile writer** can put anything into the ring: stamps, lengths, sources, a wild write pointer. The reader takes slots by its
-//! own count, so it never leaves the ring; header fields are clamped by `Header` or checked by the link; a wild write
-//! pointer is clamped in [`Reader::backlog`].
+//! **A hostile writer** can put anything into the ring: stamps, lengths, sources, a wild write pointer. The reader
+//! takes slots by its own count, so it never leaves the ring; header fields are clamped by `Header` or checked by the
+//! link; a wild write pointer is clamped in [`Reader::backlog`].
 
 use super::sync::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -201,7 +204,8 @@ impl Writer {
     /// Publishes a packet. Errors: full, under [`Admission::Room`] only.
     #[inline]
     pub fn write(&mut self, packet: &Packet) -> Result<(), Full> {
-        // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen the reservation.
+        // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen
+        // the reservation.
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let reserved = self.reserve();
         self.sequence = self.sequence.wrapping_add(2);
@@ -327,7 +331,8 @@ impl Reader {
         Header::from_bits(header).stamp() == self.stamp
     }
 
-    /// Slots reserved and not retrieved, published or not. `Err`: more than the ring has, so somebody broke the protocol.
+    /// Slots reserved and not retrieved, published or not. `Err`: more than the ring has, so somebody broke the
+    /// protocol.
     pub fn backlog(&self) -> Result<u64, WildPointer> {
         let backlog = self.mailbox.reserved().load(Ordering::Acquire).wrapping_sub(self.ticket);
         if backlog <= self.mailbox.size() { Ok(backlog) } else { Err(WildPointer) }
@@ -338,8 +343,8 @@ impl Reader {
         self.ticket
     }
 
-    /// The ticket after the last one given out: when [`position`](Self::position) has reached it, everything that had been
-    /// written by now is retrieved.
+    /// The ticket after the last one given out: when [`position`](Self::position) has reached it, everything that had
+    /// been written by now is retrieved.
     pub fn end(&self) -> u64 {
         self.ticket + self.backlog().unwrap_or(0)
     }
@@ -374,15 +379,16 @@ pub(crate) enum Verdict {
 }
 
 impl Hole {
-    /// Looks at the slot that the reader waits for. `before` is what the last look returned; `writing` lists the words of all
-    /// peers in the table, in any order; `is_alive` is asked about few of them.
+    /// Looks at the slot that the reader waits for. `before` is what the last look returned; `writing` lists the
+    /// words of all peers in the table, in any order; `is_alive` is asked about few of them.
     pub fn examine(
         reader: &mut Reader,
         before: Option<Hole>,
         writing: impl Fn() -> Vec<(PeerId, u64)>,
         mut is_alive: impl FnMut(PeerId) -> bool,
     ) -> Verdict {
-        // A wild pointer counts as a hole: the slots that do not exist have no owner and would block the reader as well.
+        // A wild pointer counts as a hole: the slots that do not exist have no owner and would block the reader as
+        // well.
         if reader.is_ready() || reader.backlog() == Ok(0) {
             return Verdict::Clear;
         }

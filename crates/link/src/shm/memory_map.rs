@@ -8,7 +8,8 @@ use std::ptr::{self, NonNull};
 /// Types that may lie in memory that other processes write to.
 ///
 /// # Safety
-/// Every bit pattern is a value, zero included, and all mutation goes through atomics: in short, structs and arrays of atomic integers.
+/// Every bit pattern is a value, zero included, and all mutation goes through atomics: in short, structs and arrays
+/// of atomic integers.
 pub(crate) unsafe trait Shared {}
 
 // SAFETY: an atomic integer is what the trait asks for.
@@ -22,8 +23,8 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `length` bytes, which the file must have: the system delivers SIGBUS for what is not there. (Another process of
-    /// the same user could still cut the file short afterwards; that is not defended against.)
+    /// Maps the first `length` bytes, which the file must have: the system delivers SIGBUS for what is not there.
+    /// (Another process of the same user could still cut the file short afterwards; that is not defended against.)
     pub fn new(file: &File, length: usize) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
@@ -55,7 +56,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `new`. Whoever kept pointers from `slice` promised not to use them after this.
+        // SAFETY: this is the mapping made in `new`. Whoever kept pointers from `slice` promised not to use them
+        // after this.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }

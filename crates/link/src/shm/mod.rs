@@ -1,9 +1,10 @@
 //! Shared memory between the processes of one host.
 //!
-//! Each endpoint owns one [`segment`]: a file in `/dev/shm` with a table of [`peer`]s, a list of published [`region`]s and a
-//! [`mailbox`], and [`stage`]s for bulk data. A [`connection`] is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
-//! table. [`bulk`] data goes from memory to memory. [`vigil`] notices peers that close or die and what they leave behind; [`life`] says
-//! who lives. [`patience`] decides when an idle process yields, and [`wake`] lets it block.
+//! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, a list of published
+//! `region`s and a `mailbox`, and `stage`s for bulk data. A `connection` is made at the first packet to a
+//! peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
+//! `vigil` notices peers that close or die and what they leave behind; `life` says who lives. `patience`
+//! decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bulk;
@@ -53,8 +54,8 @@ use wake::{Alarm, Waker};
 /// How bulk data may travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkChoice {
-    /// Long transfers directly if a probe succeeds; shorter ones, and all if it does not, through stages, or through the
-    /// mailbox when no stage is free.
+    /// Long transfers directly if a probe succeeds; shorter ones, and all if it does not, through stages, or through
+    /// the mailbox when no stage is free.
     Auto,
     /// All directly; a peer whose memory cannot be reached is an error.
     Direct,
@@ -82,8 +83,8 @@ pub struct ShmConfig {
     pub flow: Config,
     /// Bulk data.
     pub bulk: BulkChoice,
-    /// Polls that find nothing before [`ShmLink::idle`] yields the processor; `None`: many if the processes fit the cores,
-    /// few if not.
+    /// Polls that find nothing before [`ShmLink::idle`] yields the processor; `None`: many if the processes fit the
+    /// cores, few if not.
     pub spin: Option<u32>,
     /// Publish the counters in a file; `None`: keep them private.
     pub stats: Option<StatsConfig>,
@@ -110,8 +111,8 @@ impl ShmConfig {
     }
 }
 
-/// Removes the segments that dead processes of this user left in `directory`; returns how many. Every new endpoint does so by
-/// itself: this is for whoever sees a job end and wants its memory back at once.
+/// Removes the segments that dead processes of this user left in `directory`; returns how many. Every new endpoint
+/// does so by itself: this is for whoever sees a job end and wants its memory back at once.
 pub fn reclaim(directory: &Path) -> usize {
     segment::reclaim(directory, &Here::find())
 }
@@ -166,8 +167,8 @@ impl Standing {
 
 /// One endpoint's view of shared memory: its own mailbox and those of its peers.
 ///
-/// One value belongs to one endpoint and is used by one thread at a time. Call [`busy`](Self::busy) or [`idle`](Self::idle) after each
-/// round of progress. Dropping it closes the endpoint: peers that know it are told.
+/// One value belongs to one endpoint and is used by one thread at a time. Call [`busy`](Self::busy) or
+/// [`idle`](Self::idle) after each round of progress. Dropping it closes the endpoint: peers that know it are told.
 #[derive(Debug)]
 pub struct ShmLink {
     reader: Reader,
@@ -196,8 +197,8 @@ pub struct ShmLink {
     segment: OwnSegment,
 }
 
-// SAFETY: what the pointers inside lead to (segments, counters) belongs to this value and is atomic or behind `&mut self`; none of it
-// is bound to a thread.
+// SAFETY: what the pointers inside lead to (segments, counters) belongs to this value and is atomic or behind `&mut
+// self`; none of it is bound to a thread.
 unsafe impl Send for ShmLink {}
 
 impl ShmLink {
@@ -215,8 +216,8 @@ impl ShmLink {
                 LinkError::system(action, error)
             })?,
         };
-        // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in `Drop`
-        // after the segment is gone.
+        // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
+        // `Drop` after the segment is gone.
         let (table, regions, mailbox, stages) =
             unsafe { (segment.table(), segment.regions(), segment.mailbox(), segment.stages()) };
         if config.bulk.may_be_direct() {
@@ -259,8 +260,8 @@ impl ShmLink {
         self.segment.address()
     }
 
-    /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not connect.
-    /// Errors: the table is full; the address is of another host, or our own.
+    /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
+    /// connect. Errors: the table is full; the address is of another host, or our own.
     pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
         if let Some(peer) = self.by_address.get(address) {
             return Ok(*peer);
@@ -285,7 +286,8 @@ impl ShmLink {
         self.peers.get(peer.0 as usize)?.address
     }
 
-    /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by message.
+    /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by
+    /// message.
     pub fn publish_region(&mut self, key: u64, span: Span, read: bool, write: bool) -> bool {
         self.regions.publish(key, span, read, write)
     }
@@ -318,8 +320,8 @@ impl ShmLink {
         std::thread::yield_now();
     }
 
-    /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after arming in any case.
-    /// Errors: [`ShmConfig::wakes`] was not set; the process has no descriptor left.
+    /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after
+    /// arming in any case. Errors: [`ShmConfig::wakes`] was not set; the process has no descriptor left.
     pub fn wake_fd(&mut self) -> io::Result<RawFd> {
         if !self.config.wakes {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "this endpoint was made without a wait descriptor"));
@@ -359,7 +361,8 @@ impl ShmLink {
         self.watch();
     }
 
-    /// How bulk data travels, for people and statistics: `direct`, `staged`, `mailbox`, or `undecided` before the first connection.
+    /// How bulk data travels, for people and statistics: `direct`, `staged`, `mailbox`, or `undecided` before the
+    /// first connection.
     pub fn bulk(&self) -> &'static str {
         self.bulk.name()
     }
@@ -474,8 +477,8 @@ impl ShmLink {
             return TransferStatus::Failed;
         }
         let spans = local.spans_of(offset, wanted as usize);
-        // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where `Link` has it by `&mut`,
-        // for writing.
+        // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
+        // `Link` has it by `&mut`, for writing.
         match unsafe { self.copier.copy(direction, pid, spans, remote) } {
             Ok(()) => TransferStatus::Done,
             Err(error) => {

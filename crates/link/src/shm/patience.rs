@@ -1,8 +1,8 @@
 //! How long to poll in vain before giving the processor away.
 //!
-//! When every process has a core of its own, whoever polls longest sees a packet first. When they share cores, what we wait for
-//! can only be sent once we let its sender run. So: many empty polls before a yield in the first case, few in the second, and from
-//! then on a yield with every empty poll, until something is found.
+//! When every process has a core of its own, whoever polls longest sees a packet first. When they share cores, what
+//! we wait for can only be sent once we let its sender run. So: many empty polls before a yield in the first case,
+//! few in the second, and from then on a yield with every empty poll, until something is found.
 
 use std::thread;
 

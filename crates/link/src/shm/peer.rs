@@ -1,6 +1,6 @@
-//! The table of peers: one entry per endpoint that we talk to or that talks to us. It lies in the segment of its owner. The
-//! owner and the peers insert, under a lock on the segment's file, and find each other's entries by identity: so a pair has
-//! one index on either side, whoever comes first.
+//! The table of peers: one entry per endpoint that we talk to or that talks to us. It lies in the segment of its
+//! owner. The owner and the peers insert, under a lock on the segment's file, and find each other's entries by
+//! identity: so a pair has one index on either side, whoever comes first.
 
 use super::address::Address;
 use super::memory_map::Shared;
@@ -93,7 +93,8 @@ impl Table {
         (0..self.capacity() as u32).map(PeerId).filter(|peer| self.state(*peer) != State::Free)
     }
 
-    /// The place of `address`, a new one if it has none yet; `None`: the table is full. The caller holds the insertion lock.
+    /// The place of `address`, a new one if it has none yet; `None`: the table is full. The caller holds the
+    /// insertion lock.
     pub fn find_or_insert(&self, address: &Address) -> Option<PeerId> {
         if let Some(peer) = self.taken().find(|peer| self.address(*peer).as_ref() == Some(address)) {
             return Some(peer);

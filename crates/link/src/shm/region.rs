@@ -1,9 +1,10 @@
-//! Published regions: memory that the owner has registered for RMA, listed in its segment so that a peer that can reach that memory needs to
-//! ask nobody.
+//! Published regions: memory that the owner has registered for RMA, listed in its segment so that a peer that can
+//! reach that memory needs to ask nobody.
 //!
-//! A small hash table that the owner alone writes and any peer reads at any time. A key lies within [`WINDOW`] places of where it hashes to, so
-//! looking it up is bounded and removing one leaves no gap to mind; if the window is full the region is not published, and peers ask by
-//! message. Each place is a sequence lock: its number is odd while the owner changes it.
+//! A small hash table that the owner alone writes and any peer reads at any time. A key lies within [`WINDOW`] places
+//! of where it hashes to, so looking it up is bounded and removing one leaves no gap to mind; if the window is full
+//! the region is not published, and peers ask by message. Each place is a sequence lock: its number is odd while the
+//! owner changes it.
 
 use super::memory_map::Shared;
 use std::ptr::NonNull;

@@ -145,7 +145,8 @@ pub(crate) struct OwnSegment {
 }
 
 impl OwnSegment {
-    /// Creates the segment. Errors: a refused configuration; too little space, with both numbers; no access to the directory.
+    /// Creates the segment. Errors: a refused configuration; too little space, with both numbers; no access to the
+    /// directory.
     pub fn create(directory: &Path, here: &Here, flow: &Config, stages: u32, wakes: bool) -> Result<Self, LinkError> {
         let regions = flow.regions().map_err(LinkError::Config)?;
         // A process without peers has a mailbox as well, into which nobody writes.
@@ -388,8 +389,8 @@ fn create_file(directory: &Path, here: &Here) -> Result<(File, PathBuf, Address)
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,
         };
-        // A process of another namespace that tidies up may have come between, taken the lock and removed the file. It never removes
-        // one whose lock it has not got, so once we have both lock and name, we keep them.
+        // A process of another namespace that tidies up may have come between, taken the lock and removed the file.
+        // It never removes one whose lock it has not got, so once we have both lock and name, we keep them.
         let kept = lock::try_take(&file, Byte::Life).and_then(|taken| Ok(taken && file.metadata()?.nlink() > 0));
         match kept {
             Ok(true) => return Ok((file, path, address)),
@@ -422,13 +423,15 @@ fn available(directory: &Path) -> u64 {
     facts.f_bavail.saturating_mul(facts.f_frsize)
 }
 
-/// Unpredictable enough to tell one process's memory from another's: the standard library seeds its hash maps from the system.
+/// Unpredictable enough to tell one process's memory from another's: the standard library seeds its hash maps from
+/// the system.
 fn random() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()) | 1
 }
 
-/// Removes what dead endpoints of this user left in `directory`; returns how many. Never touches a living one: see [`life`].
+/// Removes what dead endpoints of this user left in `directory`; returns how many. Never touches a living one: see
+/// [`life`].
 pub(crate) fn reclaim(directory: &Path, here: &Here) -> usize {
     let Ok(files) = fs::read_dir(directory) else { return 0 };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());

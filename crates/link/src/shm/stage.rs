@@ -1,10 +1,11 @@
-//! Stages: pieces of an endpoint's segment that carry bulk data to its peers. The owner copies a piece of a message in, tells
-//! the receiver by a packet, and leaves the stage alone until the receiver says that it has copied it out; the packets order
-//! the accesses (publication is a release, retrieval an acquire). Two copies, but through memory that both caches hold and
-//! without a system call: for up to some hundred KiB faster than `process_vm_readv`, which pins and maps every page.
+//! Stages: pieces of an endpoint's segment that carry bulk data to its peers. The owner copies a piece of a message
+//! in, tells the receiver by a packet, and leaves the stage alone until the receiver says that it has copied it out;
+//! the packets order the accesses (publication is a release, retrieval an acquire). Two copies, but through memory
+//! that both caches hold and without a system call: for up to some hundred KiB faster than `process_vm_readv`, which
+//! pins and maps every page.
 //!
-//! A peer that breaks the rules can garble the data of its own messages, nothing else: stages are only ever copied as bytes,
-//! by raw pointers; no reference to their memory exists.
+//! A peer that breaks the rules can garble the data of its own messages, nothing else: stages are only ever copied as
+//! bytes, by raw pointers; no reference to their memory exists.
 
 use crate::memory::IoBuffer;
 use std::ptr::NonNull;
@@ -39,11 +40,13 @@ impl StageArea {
     /// Copies `length` bytes of `from`, from `offset` on, into a stage. Panics if it does not exist or is smaller.
     pub fn fill(&self, stage: usize, from: &IoBuffer, offset: usize, length: usize) {
         let to = self.stage(stage).filter(|_| length <= STAGE_BYTES).expect("a stage of ours");
-        // SAFETY: the stage is mapped and has room for `length` bytes, as just checked; by the protocol nobody else uses it now.
+        // SAFETY: the stage is mapped and has room for `length` bytes, as just checked; by the protocol nobody else
+        // uses it now.
         unsafe { from.copy_out(offset, to, length) };
     }
 
-    /// Copies the first `length` bytes of a stage to `into`, from `offset` on. `false` if there are none or no room for them.
+    /// Copies the first `length` bytes of a stage to `into`, from `offset` on. `false` if there are none or no room
+    /// for them.
     pub fn drain(&self, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         let fits = length <= STAGE_BYTES && offset <= into.len() && length <= into.len() - offset;
         let Some(from) = self.stage(stage).filter(|_| fits) else { return false };

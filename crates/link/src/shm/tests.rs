@@ -1,4 +1,5 @@
-//! What only a look inside can provoke: a writer that dies at the one bad moment, and packets that nobody honest writes.
+//! What only a look inside can provoke: a writer that dies at the one bad moment, and packets that nobody honest
+//! writes.
 
 use super::*;
 use std::process::{Child, Command, Stdio};

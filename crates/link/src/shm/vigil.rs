@@ -1,11 +1,13 @@
-//! The watch over peers: who has closed, who has died, and what a dead one left behind: a hole in our mailbox, a segment.
+//! The watch over peers: who has closed, who has died, and what a dead one left behind: a hole in our mailbox, a
+//! segment.
 //!
-//! Every [`INTERVAL`] at most, from `idle` or `poll_departure`: look at the hole in front of our reader, if there is one; look at the marks
-//! that closing peers leave, in our table and in their headers; and ask the system about an [`SHARE`]th of the peers, at least
-//! [`ASKED_AT_LEAST`], so that a death is noticed within a second and costs little among many.
+//! Every [`INTERVAL`] at most, from `idle` or `poll_departure`: look at the hole in front of our reader, if there is
+//! one; look at the marks that closing peers leave, in our table and in their headers; and ask the system about an
+//! [`SHARE`]th of the peers, at least [`ASKED_AT_LEAST`], so that a death is noticed within a second and costs little
+//! among many.
 //!
-//! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped: the peer
-//! wrote nothing after that.
+//! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped: the
+//! peer wrote nothing after that.
 
 use super::life::Fate;
 use super::mailbox::{Hole, Verdict};
@@ -90,7 +92,8 @@ impl ShmLink {
         Some(departure)
     }
 
-    /// Peers that entered our table and have not written yet may die as well, perhaps while they write their first packet.
+    /// Peers that entered our table and have not written yet may die as well, perhaps while they write their first
+    /// packet.
     fn look_for_strangers(&mut self) {
         let table = self.table;
         for peer in table.taken() {
@@ -136,8 +139,9 @@ impl ShmLink {
                 segment::remove_if_dead(&self.config.directory, &self.here, &address);
                 self.notice_departure(peer, false);
             }
-            // Closing marks our table before, and its own header before the file goes. Without a mark, the process died and
-            // somebody else was quicker to tidy up; unless we never had anything to do with it, and it could not mark anything.
+            // Closing marks our table before, and its own header before the file goes. Without a mark, the process
+            // died and somebody else was quicker to tidy up; unless we never had anything to do with it, and it could
+            // not mark anything.
             Fate::Absent => {
                 let connected = self.peers[peer.0 as usize].connection.is_some();
                 let had_contact = connected || self.table.state(peer) == State::Connected;

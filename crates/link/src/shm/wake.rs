@@ -1,9 +1,9 @@
 //! Blocking until a packet arrives, for applications that wait on a descriptor.
 //!
-//! The waiting endpoint raises a flag in its segment's header and looks once more whether a packet has come; a writer publishes its packet
-//! and then looks at the flag. With a full barrier on both sides between the two steps, one of them sees the other. The writer that
-//! lowers the flag sends a datagram to the endpoint's socket, whose name follows from its address. Writers to an endpoint
-//! that never waits know so from its header and do nothing.
+//! The waiting endpoint raises a flag in its segment's header and looks once more whether a packet has come; a writer
+//! publishes its packet and then looks at the flag. With a full barrier on both sides between the two steps, one of
+//! them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket, whose name follows
+//! from its address. Writers to an endpoint that never waits know so from its header and do nothing.
 //!
 //! The descriptor also becomes readable after [`CHECK`], so that a blocked process notices dead peers, and
 //! does not sleep for ever if the datagram cannot reach it (containers that share memory but not the network

@@ -1,5 +1,5 @@
-//! What the tests of links share: folders that vanish, configurations, packets with numbers, and processes that run one function of the
-//! test program itself.
+//! What the tests of links share: folders that vanish, configurations, packets with numbers, and processes that run
+//! one function of the test program itself.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 

@@ -125,8 +125,8 @@ fn loom_two_writers_wrap_a_ring_that_refuses_when_full() {
     });
 }
 
-/// A credit travels by another road than the slot: writer 1 gets the slot that writer 0's packet left, because writer 0's next
-/// reservation came after the retrieval.
+/// A credit travels by another road than the slot: writer 1 gets the slot that writer 0's packet left, because writer
+/// 0's next reservation came after the retrieval.
 #[test]
 fn loom_credits_of_one_writer_protect_the_slot_of_another() {
     model(3, || {
