@@ -177,6 +177,56 @@ fn who_is_killed_is_reported_after_its_last_packet_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_peer_in_another_container_is_served_by_message_and_its_death_noticed() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    let Some(child) = Process::start_contained("role_writes_ten_packets", &folder, a.address()) else {
+        println!("skipped: making a process namespace needs the superuser");
+        return;
+    };
+    let (peer, _) = receive(&mut a);
+    (1..10).for_each(|number| assert_eq!(receive(&mut a), (peer, number)));
+    assert!(!a.reaches_memory(peer), "its process id means another process here");
+    send(&mut a, peer, 1);
+    let next = folder.link(1);
+    assert_eq!(folder.files().len(), 3, "somebody who starts meanwhile leaves the living one's segment alone");
+    drop(next);
+    child.kill();
+    let left = departure(&mut a);
+    assert_eq!((left.peer, left.orderly), (peer, false));
+    assert_eq!(folder.files().len(), 1, "the dead peer's segment is gone");
+}
+
+#[test]
+fn everybody_may_enter_at_once() {
+    const PEERS: u32 = 8;
+    let folder = Folder::new();
+    for _ in 0..20 {
+        let mut a = folder.link(PEERS);
+        let address = a.address();
+        let links: Vec<ShmLink> = (0..PEERS).map(|_| folder.link(PEERS)).collect();
+        let addresses: Vec<_> = links.iter().map(ShmLink::address).collect();
+        std::thread::scope(|scope| {
+            for mut link in links {
+                scope.spawn(move || {
+                    let to = link.peer(&address).unwrap();
+                    send(&mut link, to, 1);
+                    receive(&mut link);
+                });
+            }
+            // Meanwhile the owner of the table enters the same peers.
+            let mut peers: Vec<PeerId> = addresses.iter().map(|address| a.peer(address).unwrap()).collect();
+            peers.iter().for_each(|peer| send(&mut a, *peer, 2));
+            let mut senders: Vec<PeerId> = addresses.iter().map(|_| receive(&mut a).0).collect();
+            peers.sort();
+            senders.sort();
+            assert_eq!(peers, (0..PEERS).map(PeerId).collect::<Vec<_>>(), "one place each");
+            assert_eq!(senders, peers);
+        });
+    }
+}
+
+#[test]
 #[ignore = "a process of other tests: shows a region, and checks what was written there when told"]
 fn role_shows_memory() {
     let mut link = role_folder().link(1);

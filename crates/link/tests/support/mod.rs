@@ -109,8 +109,25 @@ pub struct Process(pub Child);
 impl Process {
     /// Roles find `folder` and `address` by [`role_folder`] and [`role_address`].
     pub fn start(role: &str, folder: &Folder, address: Address) -> Self {
+        Self::run(Command::new(std::env::current_exe().unwrap()), role, folder, address)
+    }
+
+    /// The same in a process namespace of its own, as in a container; `None` for those who may not make one.
+    pub fn start_contained(role: &str, folder: &Folder, address: Address) -> Option<Self> {
+        let unshare = |program: &std::path::Path| {
+            let mut command = Command::new("unshare");
+            command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(program);
+            command
+        };
+        if !unshare("true".as_ref()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            return None;
+        }
+        Some(Self::run(unshare(&std::env::current_exe().unwrap()), role, folder, address))
+    }
+
+    fn run(mut command: Command, role: &str, folder: &Folder, address: Address) -> Self {
         let address: String = address.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        let child = Command::new(std::env::current_exe().unwrap())
+        let child = command
             .args(["--ignored", "--exact", role, "--nocapture"])
             .env("ROLE_FOLDER", folder.path())
             .env("ROLE_ADDRESS", address)
