@@ -22,3 +22,28 @@ pub fn slots_without_stall(message_packets: u32, credit_slots: u32) -> Option<u3
     let slots = parts.checked_div(u64::from(credit_slots))? + u64::from(credit_slots);
     u32::try_from(slots).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P table 1: credit quota, credit slots, eq. 1.
+    #[test]
+    fn equation_1_gives_table_1() {
+        let rows = [
+            (100, 1, 51),
+            (100, 2, 34),
+            (100, 3, 26),
+            (100, 4, 21),
+            (100, 5, 17),
+            (60, 2, 21),
+            (40, 2, 14),
+            (20, 2, 7),
+            (10, 2, 4),
+            (3, 2, 2),
+        ];
+        for (quota, credit_slots, expected) in rows {
+            assert_eq!(threshold(quota, credit_slots), expected, "quota {quota}, credit slots {credit_slots}");
+        }
+    }
+}

@@ -9,7 +9,8 @@ use std::fmt;
 pub enum Violation {
     /// More credits came back than the peer's data region has.
     TooManyCredits,
-    /// A return response without a request, or a data packet that no credit covered.
+    /// A return response without a request, a second request before the first was answered, or a kind of packet that the scheme
+    /// in use does not have. (Data that no credit covered cannot be told from data that one did.)
     Unexpected,
     /// A packet whose parts contradict each other: credits beside a full payload, a credit packet without credits.
     Malformed,
@@ -21,7 +22,7 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Violation::TooManyCredits => "it returned more credits than a mailbox has slots for data",
-            Violation::Unexpected => "it sent a packet that no credit covered or nobody asked for",
+            Violation::Unexpected => "it sent a packet that nobody asked for",
             Violation::Malformed => "it sent a malformed packet",
             Violation::UnknownPeer => "it has no place in the table of peers",
         })

@@ -133,3 +133,100 @@ impl Static {
         Inspection { peers: peers.collect(), ..Inspection::new(SchemeName::Static) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A formula for the threshold, from quota and credit slots.
+    type Formula = fn(u32, u32) -> u32;
+
+    const EQUATION_1: Formula = threshold;
+    /// P table 1, formula (a).
+    const FORMULA_A: Formula = |quota, credit_slots| quota / credit_slots + 1;
+    /// P table 1, formula (b).
+    const FORMULA_B: Formula = |quota, credit_slots| quota / credit_slots;
+
+    #[derive(Debug, PartialEq)]
+    enum Outcome {
+        Sound,
+        /// No credits ever come back.
+        Deadlock,
+        /// More credit packets wait than there are credit slots.
+        Overflow,
+    }
+
+    /// The worst case of both dangers at once: a sender uses up its quota without looking at its mailbox.
+    fn flood(formula: Formula, quota: u32, credit_slots: u32) -> Outcome {
+        let side = |threshold| Static::with_threshold(1, quota, threshold, false);
+        let (mut sender, mut receiver) = (side(1), side(formula(quota, credit_slots)));
+        let peer = PeerId(0);
+        let mut waiting = 0;
+        let mut credits = sender.take(peer, u32::MAX);
+        while credits.count() > 0 {
+            credits.spend();
+            receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).unwrap();
+            waiting += u32::from(receiver.poll_control().is_some());
+        }
+        match waiting {
+            0 => Outcome::Deadlock,
+            waiting if waiting > credit_slots => Outcome::Overflow,
+            _ => Outcome::Sound,
+        }
+    }
+
+    #[test]
+    fn equation_1_is_sound_for_every_small_quota() {
+        for quota in 1..200 {
+            for credit_slots in 1..=quota {
+                assert_eq!(flood(EQUATION_1, quota, credit_slots), Outcome::Sound, "({quota}, {credit_slots})");
+            }
+        }
+    }
+
+    #[test]
+    fn formula_a_deadlocks_at_100_1() {
+        assert_eq!(FORMULA_A(100, 1), 101);
+        assert_eq!(flood(FORMULA_A, 100, 1), Outcome::Deadlock);
+    }
+
+    #[test]
+    fn formula_b_overflows_at_3_2() {
+        assert_eq!(FORMULA_B(3, 2), 1);
+        assert_eq!(flood(FORMULA_B, 3, 2), Outcome::Overflow);
+    }
+
+    /// The columns of P table 1 that no rule of ours computes, as written there.
+    #[test]
+    fn the_other_formulas_give_table_1() {
+        let rows = [
+            (100, 1, 101, 100),
+            (100, 2, 51, 50),
+            (100, 3, 34, 33),
+            (100, 4, 26, 25),
+            (100, 5, 21, 20),
+            (60, 2, 31, 30),
+            (40, 2, 21, 20),
+            (20, 2, 11, 10),
+            (10, 2, 6, 5),
+            (3, 2, 2, 1),
+        ];
+        for (quota, credit_slots, a, b) in rows {
+            assert_eq!((FORMULA_A(quota, credit_slots), FORMULA_B(quota, credit_slots)), (a, b));
+        }
+    }
+
+    #[test]
+    fn more_credits_ride_than_two_bytes_hold() {
+        let mut receiver = Static::with_threshold(1, 200_000, 100_000, true);
+        for _ in 0..70_000 {
+            receiver.handle_retrieved(PeerId(0), &Packet::new(PacketKind::Data, 0, 0)).unwrap();
+        }
+        let rides = [(); 3].map(|()| {
+            let mut packet = Packet::new(PacketKind::Data, 54, 0);
+            receiver.piggyback(PeerId(0), &mut packet);
+            packet.piggyback()
+        });
+        assert_eq!(rides, [Some(u16::MAX), Some((70_000 - u32::from(u16::MAX)) as u16), None]);
+    }
+}

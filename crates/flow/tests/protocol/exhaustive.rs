@@ -93,8 +93,11 @@ fn dynamic_two_way_with_two_senders_piggybacking() {
 /// Both receivers of a two-way pair have a third sender to steal for, so each may block the other at the same time.
 #[test]
 fn dynamic_two_receivers_that_block_each_other() {
-    let sights = explore(Layout::new(Dynamic, 1, &[3, 3, 2]).flow(0, 1).flow(1, 0).burst(2, 0, 3).burst(2, 1, 3));
-    assert!(has_returns(&sights) && sights.mutual_blocks, "{sights:?}");
+    let triangle = Layout::new(Dynamic, 1, &[4, 4, 2]).burst(2, 0, 7).burst(2, 1, 7);
+    let sights = explore(triangle.clone().burst(0, 1, 2).burst(1, 0, 2));
+    assert!(sights.requests && sights.responses.0 && sights.mutual_blocks, "{sights:?}");
+    let sights = explore(triangle.burst(0, 1, 1).burst(1, 0, 1).piggyback());
+    assert!(sights.requests && sights.responses.0 && sights.mutual_blocks, "{sights:?}");
 }
 
 /// The caller need not poll at once: credits and requests that wait merge, and still nothing breaks.

@@ -6,4 +6,10 @@ mod checker;
 mod explore;
 mod world;
 
+mod break_even;
+mod configuration;
 mod exhaustive;
+mod hostile;
+mod random_traffic;
+mod sameness;
+mod trace;

@@ -98,7 +98,8 @@ impl Layout {
         (0..self.data.len()).filter(|&other| talks(other)).collect()
     }
 
-    fn flow_control(&self, endpoint: usize) -> FlowControl {
+    /// A new endpoint's flow control.
+    pub fn flow_control(&self, endpoint: usize) -> FlowControl {
         let config = Config {
             scheme: self.scheme,
             peers: self.peers(endpoint).len() as u32,
@@ -407,7 +408,8 @@ impl World {
         self.poll_unless_late(from);
     }
 
-    fn retrieve(&mut self, channel: usize) -> Result<bool, String> {
+    /// Retrieves the packet that is first in a channel, if there is one.
+    pub fn retrieve(&mut self, channel: usize) -> Result<bool, String> {
         if self.packets(channel).is_empty() {
             return Ok(false);
         }
@@ -447,6 +449,11 @@ impl World {
             Part::change(&mut self.packets[channel]).push_back(wire);
         }
         any
+    }
+
+    /// An endpoint's flow control, changed as the caller likes.
+    pub fn flow_control(&mut self, endpoint: usize) -> &mut FlowControl {
+        Part::change(&mut self.endpoints[endpoint])
     }
 
     /// Whether an endpoint has control packets that nobody asked for yet.

@@ -5,7 +5,7 @@ use super::Dynamic;
 use crate::threshold::threshold;
 
 impl Dynamic {
-    /// A packet of `from` that cost a credit was retrieved: its slot is free again. `from` has a credit to account for it.
+    /// A packet of `from` that cost a credit was retrieved: its slot is free again.
     #[inline]
     pub(super) fn retrieve(&mut self, from: usize) {
         let sender = &mut self.receivers[from];

@@ -30,6 +30,7 @@
 //! * *Queue* (C1): sum of the thresholds − `retrieved` = `current_credits` + 1, for every sender that is not blocked.
 //!   - Liveness: when a sender has spent everything, `retrieved` has grown to the sum − 1, and as every one of the two or more
 //!     thresholds is at least 1 the head is reached, so credits are granted; the reserve has at least one.
+//!     A sender is thus never without credits when a packet of its arrives, whatever it sends: nothing underflows.
 //!   - Credit slots: while `credit_slots` credit packets are unread, the newest `credit_slots` thresholds are what they carry (and
 //!     what rode behind them), so `retrieved` cannot grow beyond the head − 1.
 //! * *Lists*: every sender is in exactly one; the intended quotas sum to the data region.
@@ -130,12 +131,8 @@ impl Dynamic {
     #[inline]
     pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         let index = from.0 as usize;
-        let (Some(receiver), Some(sender)) = (self.receivers.get(index), self.senders.get(index)) else {
-            return Err(Violation::UnknownPeer);
-        };
-        let kind = packet.header.kind();
-        let costs_credit = kind != PacketKind::Credit;
-        if (costs_credit && receiver.current_credits == 0) || (packet.header.has_piggyback() && !self.piggyback) {
+        let sender = self.senders.get(index).ok_or(Violation::UnknownPeer)?;
+        if packet.header.has_piggyback() && !self.piggyback {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
@@ -143,7 +140,7 @@ impl Dynamic {
         if gained > MAILBOX_SLOTS_MAX.saturating_sub(sender.credits()) {
             return Err(Violation::TooManyCredits);
         }
-        match kind {
+        match packet.header.kind() {
             PacketKind::Data => self.retrieve(index),
             PacketKind::Credit => {}
             PacketKind::ReturnRequest => self.handle_request(index)?,
