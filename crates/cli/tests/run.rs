@@ -38,7 +38,9 @@ impl Bench {
 
     /// The command with its provider and place set, and nothing of this machine's MPI settings.
     fn tidegate(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        let mut command = Command::new("env");
+        // Whoever runs these tests in the background ignores signals that they are about.
+        command.args(["--default-signal", env!("CARGO_BIN_EXE_tidegate")]);
         for (name, _) in std::env::vars_os() {
             let known = name.to_string_lossy();
             if ["FI_", "OMPI_", "PRTE_", "I_MPI_", "MPIR_", "TIDEGATE_"].iter().any(|start| known.starts_with(start)) {
@@ -202,8 +204,8 @@ fn a_signal_that_was_ignored_stays_ignored() {
     let script = format!("trap '' HUP; exec {tidegate} run sh -c 'echo ready; exec sleep 1000'");
     let mut command = bench.tidegate(&[]);
     let environment: Vec<_> = command.get_envs().map(|(n, v)| (n.to_owned(), v.map(ToOwned::to_owned))).collect();
-    command = Command::new("sh");
-    command.args(["-c", &script]).stdin(Stdio::null());
+    command = Command::new("env");
+    command.args(["--default-signal", "sh", "-c", &script]).stdin(Stdio::null());
     for (name, value) in environment {
         match value {
             Some(value) => command.env(name, value),
@@ -282,7 +284,8 @@ fn an_interrupt_from_the_terminal_reaches_the_program_once() {
          echo $PPID; while :; do sleep 0.01; done",
     );
     // script(1) gives its command a terminal, and types what it reads.
-    let line = format!("{} run --quiet {}; exit $?", env!("CARGO_BIN_EXE_tidegate"), program.display());
+    let line =
+        format!("env --default-signal {} run --quiet {}; exit $?", env!("CARGO_BIN_EXE_tidegate"), program.display());
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.env("TIDEGATE_PROVIDER_DIR", bench.path("provider")).env("XDG_RUNTIME_DIR", bench.path("runtime"));
