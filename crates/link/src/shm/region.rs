@@ -176,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "millions of probes")]
     fn a_crowded_table_refuses_and_takes_regions_again() {
         let owner = Owner::new();
         let regions = owner.regions();
