@@ -1,7 +1,8 @@
 //! Everything is bounded: at a bound an operation is refused whole, and goes on later.
 
 use crate::support::{Handle, Setup, World, pattern};
-use tidegate_message::TryAgain;
+use tidegate_message::flow::SchemeName;
+use tidegate_message::{Counter, TryAgain};
 
 /// Posts a receive. It may be refused while completions wait to be taken, not otherwise.
 fn receive(world: &mut World, from: usize, node: usize, tag: u64, size: usize) -> Handle {
@@ -68,4 +69,37 @@ fn receives_can_be_posted_however_many_sends_wait_for_their_peer() {
             }
         }
     }
+}
+
+#[test]
+fn one_call_of_progress_does_a_bounded_amount() {
+    let mut world = Setup { scheme: SchemeName::None, ..Setup::new(2) }.build();
+    world.pause(1);
+    for n in 0..40 {
+        world.send(0).to(1).tagged(n).bytes(&[1]).post();
+    }
+    world.settle();
+    world.progress(1);
+    assert_eq!(world.counter(1, Counter::PacketsReceived), 8, "packets_per_progress");
+}
+
+#[test]
+fn completions_that_nobody_takes_hold_up_messages_and_are_not_lost() {
+    let mut world = Setup { operations: 8, scheme: SchemeName::None, ..Setup::new(2) }.build();
+    let receives: Vec<_> = (0..30).map(|n| world.receive(1).tagged(n).capacity(1).post()).collect();
+    let mut sends = 0;
+    while sends < 30 {
+        if world.send(0).to(1).tagged(sends).bytes(&[1]).try_post().is_ok() {
+            sends += 1;
+        }
+        world.progress(0);
+    }
+    for _ in 0..100 {
+        // Without taking what has completed.
+        world.endpoint(1).progress();
+    }
+    let received = world.counter(1, Counter::PacketsReceived);
+    assert!((8..=16).contains(&received), "a few more than the bound at most: {received}");
+    world.settle();
+    receives.into_iter().for_each(|receive| assert_eq!(world.success(receive).length, 1));
 }

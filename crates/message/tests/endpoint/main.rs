@@ -15,5 +15,6 @@ mod multi_receive;
 mod myself;
 mod programs;
 mod reference;
+mod remote_programs;
 mod rendezvous;
 mod rma;
