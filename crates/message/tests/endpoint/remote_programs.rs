@@ -129,13 +129,13 @@ proptest! {
         expected.sent.iter().for_each(|handle| assert_eq!(world.success(*handle).context.0, handle.context));
         let told: usize = (0..setup.nodes).map(|node| world.remote_writes(node).len()).sum();
         prop_assert_eq!(told, expected.told);
-        for node in 0..setup.nodes {
+        for (node, memory) in memories.iter().enumerate() {
             let fetched = expected.counts.iter().filter(|(to, _)| *to == node).map(|(_, fetch)| world.bytes(*fetch).to_vec());
             let mut fetched: Vec<_> = fetched.collect();
             fetched.sort_unstable();
             let all: Vec<_> = (0..fetched.len() as u64).map(|value| value.to_le_bytes().to_vec()).collect();
             prop_assert_eq!(&fetched, &all, "every value once\n{}", world);
-            prop_assert_eq!(memories[node].bytes()[..SHARED].to_vec(), (all.len() as u64).to_le_bytes().to_vec());
+            prop_assert_eq!(memory.bytes()[..SHARED].to_vec(), (all.len() as u64).to_le_bytes().to_vec());
             prop_assert_eq!(world.counter(node, Counter::Violations), 0);
         }
     }
