@@ -48,14 +48,18 @@ impl ControlQueue {
         self.len += 1;
     }
 
-    /// The peer whose turn it is.
+    /// Whether it is nobody's turn.
     #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The peer whose turn it is.
     pub(crate) fn front(&self) -> Option<PeerId> {
-        if self.len == 0 { None } else { Some(PeerId(self.ring[self.first])) }
+        if self.is_empty() { None } else { Some(PeerId(self.ring[self.first])) }
     }
 
     /// Takes the credits due to `peer`; 0 if none are.
-    #[inline]
     pub(crate) fn take_credits(&mut self, peer: usize) -> u32 {
         std::mem::take(&mut self.due[peer].credits)
     }
@@ -66,7 +70,6 @@ impl ControlQueue {
     }
 
     /// The front peer has nothing more to send: the next one's turn.
-    #[inline]
     pub(crate) fn pop_front(&mut self) {
         debug_assert!(self.len > 0);
         let peer = std::mem::take(&mut self.ring[self.first]);

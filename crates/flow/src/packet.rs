@@ -108,6 +108,12 @@ impl Header {
         self.0 >> PIGGYBACK_SHIFT & 1 != 0
     }
 
+    /// Data on which no credits ride: most packets.
+    #[inline]
+    pub(crate) fn is_plain_data(self) -> bool {
+        self.0 & (3 << KIND_SHIFT | 1 << PIGGYBACK_SHIFT) == 0
+    }
+
     /// The message layer's sixteen bits.
     #[inline]
     pub fn label(self) -> u16 {

@@ -1,7 +1,7 @@
 //! `none`: no flow control. Everybody may always send, and the network's back-pressure is all that holds a sender when a
 //! mailbox is full. The reference that the other schemes are measured against.
 
-use crate::{Credits, Packet, PacketKind, Violation};
+use crate::{Credits, Packet, Violation};
 
 /// Any number of credits.
 #[inline]
@@ -12,6 +12,5 @@ pub(crate) fn take(wanted: u32) -> Credits {
 /// Data is all there is: nobody returns credits, and nobody asks for any.
 #[inline]
 pub(crate) fn handle_retrieved(packet: &Packet) -> Result<u32, Violation> {
-    let is_plain = packet.header.kind() == PacketKind::Data && !packet.header.has_piggyback();
-    if is_plain { Ok(0) } else { Err(Violation::Unexpected) }
+    if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
 }

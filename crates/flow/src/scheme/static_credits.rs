@@ -72,29 +72,50 @@ impl Static {
 
     #[inline]
     pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
-        let peer = self.peers.get_mut(from.0 as usize).ok_or(Violation::UnknownPeer)?;
-        let kind = packet.header.kind();
-        if !matches!(kind, PacketKind::Data | PacketKind::Credit) || (packet.header.has_piggyback() && !self.piggyback)
-        {
+        let index = from.0 as usize;
+        if index >= self.peers.len() {
+            return Err(Violation::UnknownPeer);
+        }
+        let gained = if packet.header.is_plain_data() { 0 } else { self.handle_returned(index, packet)? };
+        if packet.header.kind() == PacketKind::Data {
+            self.retrieve(index);
+        }
+        Ok(gained)
+    }
+
+    /// A data packet's slot is free again: counts it, and returns credits when the threshold is reached.
+    #[inline]
+    fn retrieve(&mut self, from: usize) {
+        let peer = &mut self.peers[from];
+        peer.retrieved += 1;
+        if peer.retrieved >= self.threshold {
+            let returned = std::mem::take(&mut peer.retrieved);
+            self.control.return_credits(from, returned);
+        }
+    }
+
+    /// Credits that came back in a packet of their own or on data. Checks first: an impossible packet changes nothing.
+    #[inline(never)]
+    fn handle_returned(&mut self, from: usize, packet: &Packet) -> Result<u32, Violation> {
+        let is_known = matches!(packet.header.kind(), PacketKind::Data | PacketKind::Credit);
+        if !is_known || (packet.header.has_piggyback() && !self.piggyback) {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
-        if gained > self.quota.saturating_sub(peer.credits.count()) {
+        let credits = &mut self.peers[from].credits;
+        if gained > self.quota.saturating_sub(credits.count()) {
             return Err(Violation::TooManyCredits);
         }
-        peer.credits.merge(Credits::new(gained));
-        if kind == PacketKind::Data {
-            peer.retrieved += 1;
-            if peer.retrieved >= self.threshold {
-                let returned = std::mem::take(&mut peer.retrieved);
-                self.control.return_credits(from.0 as usize, returned);
-            }
-        }
+        credits.merge(Credits::new(gained));
         Ok(gained)
     }
 
     #[inline]
     pub(crate) fn poll_control(&mut self) -> Option<Control> {
+        if self.control.is_empty() { None } else { self.next_control() }
+    }
+
+    fn next_control(&mut self) -> Option<Control> {
         loop {
             let to = self.control.front()?;
             let credits = self.control.take_credits(to.0 as usize);

@@ -126,34 +126,51 @@ impl Dynamic {
         }
     }
 
-    /// Checks first, so that an impossible packet changes nothing; then slots and activity (receiver's half), then credits
-    /// (sender's half), as in P fig. 11.
+    /// Slots and activity (receiver's half), then credits (sender's half), as in P fig. 11.
     #[inline]
     pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         let index = from.0 as usize;
-        let sender = self.senders.get(index).ok_or(Violation::UnknownPeer)?;
+        if index >= self.receivers.len() {
+            return Err(Violation::UnknownPeer);
+        }
+        if packet.header.is_plain_data() {
+            self.retrieve(index);
+            return Ok(0);
+        }
+        self.handle_control(index, packet)
+    }
+
+    // Out of line, so that the common case stays small where it is inlined.
+    /// Control packets, and data on which credits ride. Checks first, so that an impossible packet changes nothing.
+    #[inline(never)]
+    fn handle_control(&mut self, from: usize, packet: &Packet) -> Result<u32, Violation> {
         if packet.header.has_piggyback() && !self.piggyback {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
         // Only the peer knows how many peers it has, and so how large its data region is: the largest legal one must do.
-        if gained > MAILBOX_SLOTS_MAX.saturating_sub(sender.credits()) {
+        if gained > MAILBOX_SLOTS_MAX.saturating_sub(self.senders[from].credits()) {
             return Err(Violation::TooManyCredits);
         }
         match packet.header.kind() {
-            PacketKind::Data => self.retrieve(index),
+            PacketKind::Data => self.retrieve(from),
             PacketKind::Credit => {}
-            PacketKind::ReturnRequest => self.handle_request(index)?,
-            PacketKind::ReturnResponse => self.handle_response(index, packet.credits())?,
+            PacketKind::ReturnRequest => self.handle_request(from)?,
+            PacketKind::ReturnResponse => self.handle_response(from, packet.credits())?,
         }
         if gained > 0 {
-            self.merge_credits(index, Credits::new(gained));
+            self.merge_credits(from, Credits::new(gained));
         }
         Ok(gained)
     }
 
-    /// Of one peer: credits first, since they cost nothing and a request must not overtake grants made before it.
+    #[inline]
     pub(crate) fn poll_control(&mut self) -> Option<Control> {
+        if self.control.is_empty() { None } else { self.next_control() }
+    }
+
+    /// Of one peer: credits first, since they cost nothing and a request must not overtake grants made before it.
+    fn next_control(&mut self) -> Option<Control> {
         while let Some(to) = self.control.front() {
             let index = to.0 as usize;
             let credits = self.control.take_credits(index);
