@@ -168,7 +168,8 @@ unsafe extern "C" fn insert(
             // SAFETY: the application passes `count` addresses of our length one after the other, and, where it passes
             // them at all, as many places for indices and errors.
             unsafe {
-                let bytes = core::slice::from_raw_parts(bytes.cast::<u8>().add(number * Address::BYTES), Address::BYTES);
+                let bytes =
+                    core::slice::from_raw_parts(bytes.cast::<u8>().add(number * Address::BYTES), Address::BYTES);
                 let index = (!indices.is_null()).then(|| &mut *indices.add(number));
                 let user_id = index.as_deref().filter(|_| flags & FI_AV_USER_ID != 0).copied();
                 let new = Address::from_bytes(bytes)
@@ -236,7 +237,8 @@ unsafe extern "C" fn as_text(
     let written = guarded(|| {
         // SAFETY: the application passes an address of our length.
         let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), Address::BYTES) };
-        let text = Address::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |address| address.to_string());
+        let text =
+            Address::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |address| address.to_string());
         let text = CString::new(text).unwrap_or_default();
         // SAFETY: the application provides the place. A text that is cut still ends.
         unsafe {

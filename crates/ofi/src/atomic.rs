@@ -34,13 +34,8 @@ pub static OPS: fi_ops_atomic = fi_ops_atomic {
 };
 
 /// Flags of calls that take some.
-const FLAGS: u64 = FI_COMPLETION
-    | FI_MORE
-    | FI_INJECT
-    | FI_INJECT_COMPLETE
-    | FI_TRANSMIT_COMPLETE
-    | FI_DELIVERY_COMPLETE
-    | FI_FENCE;
+const FLAGS: u64 =
+    FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
 /// Bytes of the longest operand that is told to applications.
 const OPERAND_BYTES_MOST: usize = 1 << 16;
 
@@ -188,7 +183,9 @@ unsafe fn submit(endpoint: *mut fid_ep, operation: Operation) -> isize {
         let bytes = bytes.checked_mul(datatype.size() as u64).ok_or(INVALID)?;
         let (kind, event, wanted) = match (operation.result, operation.compare) {
             (None, _) => (AtomicKind::Update, EventKind::Write, FI_ATOMIC | FI_WRITE),
-            (Some(result), None) => (AtomicKind::Fetch { result: buffer(result)? }, EventKind::Read, FI_ATOMIC | FI_READ),
+            (Some(result), None) => {
+                (AtomicKind::Fetch { result: buffer(result)? }, EventKind::Read, FI_ATOMIC | FI_READ)
+            }
             (Some(result), Some(compare)) => {
                 let kind = AtomicKind::Compare { result: buffer(result)?, compare: buffer(compare)? };
                 (kind, EventKind::Read, FI_ATOMIC | FI_READ)

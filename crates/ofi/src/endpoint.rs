@@ -127,7 +127,8 @@ impl Endpoint {
     fn wait_queues(&self) -> impl Iterator<Item = &Arc<CompletionQueue>> {
         let send = self.send_queue.get().map(|bound| &bound.queue);
         let receive = self.receive_queue.get().map(|bound| &bound.queue);
-        send.into_iter().chain(receive.filter(|queue| send.is_none_or(|send| !Arc::ptr_eq(send, queue))))
+        send.into_iter()
+            .chain(receive.filter(|queue| send.is_none_or(|send| !Arc::ptr_eq(send, queue))))
             .filter(|queue| queue.wakes())
     }
 
@@ -205,7 +206,9 @@ impl Endpoint {
                 break;
             }
             if Instant::now() >= end {
-                log::warn(FI_LOG_EP_CTRL, || format!("{} closes although peers have not taken all its messages", active.own));
+                log::warn(FI_LOG_EP_CTRL, || {
+                    format!("{} closes although peers have not taken all its messages", active.own)
+                });
                 break;
             }
             if !active.engine.progress() {
@@ -437,7 +440,13 @@ unsafe extern "C" fn cancel(fid: fid_t, context: *mut c_void) -> isize {
     })
 }
 
-unsafe extern "C" fn get_option(fid: fid_t, level: c_int, name: c_int, value: *mut c_void, length: *mut usize) -> c_int {
+unsafe extern "C" fn get_option(
+    fid: fid_t,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut usize,
+) -> c_int {
     // SAFETY: the handle is an open endpoint's.
     let endpoint = unsafe { object::object::<Endpoint>(fid.cast()) };
     let outcome = endpoint.domain.enter(|entered| {

@@ -129,13 +129,7 @@ unsafe extern "C" fn read_error(_: *mut fid_eq, _: *mut fi_eq_err_entry, _: u64)
     TRY_AGAIN.code()
 }
 
-unsafe extern "C" fn write(
-    queue: *mut fid_eq,
-    event: u32,
-    buffer: *const c_void,
-    length: usize,
-    _flags: u64,
-) -> isize {
+unsafe extern "C" fn write(queue: *mut fid_eq, event: u32, buffer: *const c_void, length: usize, _flags: u64) -> isize {
     guarded(|| {
         // SAFETY: the handle is an open queue's.
         let queue = unsafe { object::object::<EventQueue>(queue) };

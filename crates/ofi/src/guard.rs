@@ -51,7 +51,10 @@ fn report(panic: &(dyn core::any::Any + Send)) {
     // The panic hook has told where on standard error; logging must not panic on top.
     let _ = catch_unwind(|| {
         crate::log::warn(FI_LOG_CORE, || {
-            format!("internal error, please report it: {}; this domain refuses all further calls", text.unwrap_or("no text"))
+            format!(
+                "internal error, please report it: {}; this domain refuses all further calls",
+                text.unwrap_or("no text")
+            )
         })
     });
 }

@@ -52,8 +52,7 @@ const SEND_FLAGS: u64 = FI_INJECT
 /// Flags that may be an endpoint's default for receiving.
 const RECEIVE_FLAGS: u64 = FI_MULTI_RECV | FI_COMPLETION | FI_MORE;
 /// Messages to one peer match in order; atomic operations travel as messages and are applied in order.
-const ORDER: u64 =
-    FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
+const ORDER: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
 /// Pattern of tag bits: all are the application's (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
@@ -442,7 +441,10 @@ mod tests {
         let caps = |asked| answer(|info| info.caps = asked).unwrap().caps;
         assert_eq!(caps(FI_TAGGED), FI_TAGGED | FI_SEND | FI_RECV | SECONDARY);
         assert_eq!(caps(FI_TAGGED | FI_SEND), FI_TAGGED | FI_SEND | SECONDARY);
-        assert_eq!(caps(FI_MSG | FI_RMA | FI_DIRECTED_RECV), FI_MSG | FI_RMA | FI_DIRECTED_RECV | DIRECTIONS | SECONDARY);
+        assert_eq!(
+            caps(FI_MSG | FI_RMA | FI_DIRECTED_RECV),
+            FI_MSG | FI_RMA | FI_DIRECTED_RECV | DIRECTIONS | SECONDARY
+        );
         assert_eq!(caps(FI_SOURCE), CAPABILITIES);
         assert_eq!(caps(CAPABILITIES), CAPABILITIES, "MPICH asks again for what it was offered");
     }

@@ -15,29 +15,29 @@
 //! Every call enters its domain (`Domain::enter`): that takes the lock where the application needs one, and keeps panics from
 //! reaching C. State is only reachable with the proof of having entered, so the compiler knows that no two calls mix.
 
-pub mod address_vector;
-pub mod atomic;
+mod address_vector;
+mod atomic;
 #[allow(unsafe_op_in_unsafe_fn)]
 pub mod bindings;
-pub mod completion_queue;
-pub mod counter;
-pub mod domain;
-pub mod endpoint;
-pub mod event_queue;
-pub mod fabric;
-pub mod guard;
-pub mod info;
-pub mod launcher;
-pub mod loader;
-pub mod lock;
-pub mod log;
-pub mod memory_region;
-pub mod message;
-pub mod object;
-pub mod parameter;
+mod completion_queue;
+mod counter;
+mod domain;
+mod endpoint;
+mod event_queue;
+mod fabric;
+mod guard;
+mod info;
+mod launcher;
+mod loader;
+mod lock;
+mod log;
+mod memory_region;
+mod message;
+mod object;
+mod parameter;
 pub mod provider;
-pub mod rma;
-pub mod submit;
-pub mod tagged;
-pub mod transfer;
-pub mod wait;
+mod rma;
+mod submit;
+mod tagged;
+mod transfer;
+mod wait;

@@ -15,11 +15,11 @@ pub struct Loader {
     /// Where the library starts: tells two libraries in one process apart.
     base: usize,
     dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
-    freeinfo: unsafe extern "C" fn(*mut fi_info),
     strerror: unsafe extern "C" fn(c_int) -> *const c_char,
     param_define: unsafe extern "C" fn(*const fi_provider, *const c_char, fi_param_type, *const c_char, ...) -> c_int,
     param_get: unsafe extern "C" fn(*mut fi_provider, *const c_char, *mut c_void) -> c_int,
-    log: unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys, *const c_char, c_int, *const c_char, ...),
+    log:
+        unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys, *const c_char, c_int, *const c_char, ...),
     log_enabled: unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys) -> c_int,
 }
 
@@ -94,7 +94,6 @@ impl Object {
                 version: version(),
                 base: place.dli_fbase as usize,
                 dupinfo: self.function(c"fi_dupinfo")?,
-                freeinfo: self.function(c"fi_freeinfo")?,
                 strerror: self.function(c"fi_strerror")?,
                 param_define: self.function(c"fi_param_define")?,
                 param_get: self.function(c"fi_param_get")?,
@@ -115,26 +114,6 @@ impl Loader {
     pub fn allocate_info(&self) -> *mut fi_info {
         // SAFETY: `fi_dupinfo(NULL)` is how libfabric defines `fi_allocinfo`.
         unsafe { (self.dupinfo)(core::ptr::null()) }
-    }
-
-    /// A deep copy.
-    ///
-    /// # Safety
-    /// `info` must be a valid `fi_info` of this library.
-    pub unsafe fn duplicate_info(&self, info: *const fi_info) -> *mut fi_info {
-        // SAFETY: promised by the caller.
-        unsafe { (self.dupinfo)(info) }
-    }
-
-    /// Frees a list.
-    ///
-    /// # Safety
-    /// `info` must be null or of this library, and not be used afterwards.
-    pub unsafe fn free_info(&self, info: *mut fi_info) {
-        if !info.is_null() {
-            // SAFETY: promised by the caller.
-            unsafe { (self.freeinfo)(info) }
-        }
     }
 
     /// The library's text for an error number; it lives for ever.

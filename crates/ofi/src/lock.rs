@@ -111,7 +111,6 @@ mod tests {
                         // SAFETY: the lock is held.
                         let mut entered = unsafe { Entered::new() };
                         *shared.1.get(&mut entered) += 1;
-                        drop(entered);
                         shared.0.release();
                     }
                 })

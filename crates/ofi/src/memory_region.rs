@@ -8,10 +8,10 @@
 use crate::bindings::*;
 use crate::domain::Domain;
 use crate::guard::{Errno, INVALID, Result, guarded};
+use crate::info;
 use crate::lock::Entered;
 use crate::object::{self, Fid, Object, hand_out, head, operations, share};
 use crate::submit::Engine;
-use crate::info;
 use core::ffi::{c_int, c_void};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! they share with whoever is bound to them.
 
 use crate::bindings::*;
-use core::cell::UnsafeCell;
 use crate::guard::{Errno, Result};
+use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::ManuallyDrop;
 use std::sync::Arc;

@@ -250,10 +250,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_with_what_is_allowed() {
         let said = with("scheme", "fast").unwrap_err();
-        assert_eq!(
-            said,
-            "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic (default: dynamic)"
-        );
+        assert_eq!(said, "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic (default: dynamic)");
         for (name, value) in [
             ("slots", "-1"),
             ("slots", "many"),

@@ -59,8 +59,7 @@ impl Endpoint {
     pub fn place(&self, peer: fi_addr_t, address: u64, key: u64, entered: &mut Entered) -> Result<RemoteTarget> {
         let to = self.target(peer, entered)?;
         let virtual_addresses = self.domain.virtual_addresses;
-        let offset =
-            if virtual_addresses { address.wrapping_sub(memory_region::start_of(key)) } else { address };
+        let offset = if virtual_addresses { address.wrapping_sub(memory_region::start_of(key)) } else { address };
         Ok(RemoteTarget { to, key, offset })
     }
 
@@ -74,7 +73,12 @@ impl Endpoint {
         }
     }
 
-    fn places(&self, peer: fi_addr_t, pieces: &[fi_rma_iov], entered: &mut Entered) -> Result<Vec<(RemoteTarget, u64)>> {
+    fn places(
+        &self,
+        peer: fi_addr_t,
+        pieces: &[fi_rma_iov],
+        entered: &mut Entered,
+    ) -> Result<Vec<(RemoteTarget, u64)>> {
         if pieces.is_empty() || pieces.len() > REMOTE_PIECES_MOST {
             return Err(INVALID);
         }

@@ -95,7 +95,10 @@ impl Tickets {
     /// The receive that the application knows by this context.
     fn find(&self, context: *mut c_void, claimed: bool) -> Option<Context> {
         let is_it = |ticket: &Ticket| {
-            ticket.in_use && ticket.context == context && ticket.claimed == claimed && ticket.event == EventKind::Receive
+            ticket.in_use
+                && ticket.context == context
+                && ticket.claimed == claimed
+                && ticket.event == EventKind::Receive
         };
         self.places.iter().position(is_it).map(Context)
     }
@@ -176,8 +179,7 @@ impl Active {
     fn settle(&mut self, completion: Completion) -> Event {
         let failure = completion.result.err().map(|failure| describe(failure, completion.length));
         if completion.operation == Operation::RemoteWrite {
-            let mut entry =
-                Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+            let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);
             return Event { kind: EventKind::RemoteWrite, wanted: true, entry, source: completion.source, failure };

@@ -134,8 +134,14 @@ impl Endpoint {
             if matching.discard && !matching.peek && !matching.claim {
                 return Err(INVALID);
             }
-            let general =
-                Call { kind, flags, context: call.context, event: EventKind::Receive, start: start.cast(), silent: false };
+            let general = Call {
+                kind,
+                flags,
+                context: call.context,
+                event: EventKind::Receive,
+                start: start.cast(),
+                silent: false,
+            };
             let receive = |engine: &mut crate::submit::Engine, named: crate::submit::Named| {
                 engine.receive(Receive {
                     from,

@@ -87,58 +87,43 @@ static ssize_t look(int other, uint64_t tag, uint64_t flags, void *context)
 	return fi_trecvmsg(my.ep, &message, flags);
 }
 
+/* Looks until a message is there, and returns its length. */
+static size_t found(int other, uint64_t flags, void *context)
+{
+	char text[256];
+	for (;;) {
+		struct fi_cq_tagged_entry entry;
+		ssize_t got;
+		OK(look(other, 5, flags, context));
+		while ((got = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
+			;
+		if (got == 1) {
+			EQUAL(entry.tag, 5);
+			CHECK(entry.op_context == context);
+			return entry.len;
+		}
+		EQUAL(next_error(text).err, FI_ENOMSG);
+	}
+}
+
 static void peeking(int other)
 {
 	char text[256], buffer[16];
 	OK(look(other, 5, FI_PEEK, &a));
 	EQUAL(next_error(text).err, FI_ENOMSG);
+	meet(my.ranks);
 
 	send_to(other, "peeked", 7, 5);
 	send_to(other, "claimed", 8, 5);
 	send_to(other, "dropped", 8, 5);
 	send_to(other, "last", 5, 5);
-	/* They are on their way: look until the first is there. */
-	for (;;) {
-		struct fi_cq_tagged_entry entry;
-		ssize_t got;
-		OK(look(other, 5, FI_PEEK, &a));
-		while ((got = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
-			;
-		if (got == 1) {
-			EQUAL(entry.len, 7);
-			EQUAL(entry.tag, 5);
-			CHECK(entry.op_context == &a);
-			break;
-		}
-		EQUAL(next_error(text).err, FI_ENOMSG);
-	}
+	EQUAL(found(other, FI_PEEK, &a), 7);
 	OK(fi_trecv(my.ep, buffer, 16, NULL, my.peers[other], 5, 0, &b));
 	CHECK(next().op_context == &b && !strcmp(buffer, "peeked"));
 
-	/* Set the second aside: other receives pass it by. */
-	EQUAL(my.rank, my.rank);
-	for (;;) {
-		struct fi_cq_tagged_entry entry;
-		ssize_t got;
-		OK(look(other, 5, FI_PEEK | FI_CLAIM, &c));
-		while ((got = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
-			;
-		if (got == 1) {
-			EQUAL(entry.len, 8);
-			break;
-		}
-		EQUAL(next_error(text).err, FI_ENOMSG);
-	}
-	for (;;) {
-		struct fi_cq_tagged_entry entry;
-		ssize_t got;
-		OK(look(other, 5, FI_PEEK | FI_DISCARD, &d));
-		while ((got = fi_cq_read(my.cq, &entry, 1)) == -FI_EAGAIN)
-			;
-		if (got == 1)
-			break;
-		EQUAL(next_error(text).err, FI_ENOMSG);
-	}
+	/* Set the second aside, drop the third: other receives pass them by. */
+	EQUAL(found(other, FI_PEEK | FI_CLAIM, &c), 8);
+	EQUAL(found(other, FI_PEEK | FI_DISCARD, &d), 8);
 	OK(fi_trecv(my.ep, buffer, 16, NULL, my.peers[other], 5, 0, &b));
 	CHECK(next().op_context == &b && !strcmp(buffer, "last"));
 	struct iovec iov = {buffer, sizeof buffer};

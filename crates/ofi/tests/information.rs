@@ -1,0 +1,83 @@
+//! What people see of the provider through libfabric's own tools: `fi_info` and its list of parameters, log lines, and what a
+//! wrong parameter says.
+
+mod toolbox;
+
+use std::process::{Command, Output};
+use toolbox::{Folder, have_libfabric, provider_folder};
+
+/// Runs `fi_info`, or `None` where it is not installed.
+fn fi_info(arguments: &[&str], settings: &[(&str, &str)]) -> Option<Output> {
+    if !have_libfabric() {
+        return None;
+    }
+    let folder = Folder::new("information");
+    let outcome = Command::new("fi_info")
+        .args(arguments)
+        .env("FI_PROVIDER_PATH", provider_folder(&folder))
+        .env_remove("FI_PROVIDER")
+        .envs(settings.iter().copied())
+        .output();
+    if outcome.is_err() {
+        eprintln!("SKIPPED: fi_info is not installed (Debian: libfabric-bin)");
+    }
+    outcome.ok()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_provider_is_found() {
+    let Some(output) = fi_info(&["-p", "tidegate"], &[]) else { return };
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    for line in ["provider: tidegate", "fabric: tidegate", "domain: tidegate", "type: FI_EP_RDM"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert!(stderr(&output).is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+fn every_parameter_is_listed_with_what_is_allowed_and_its_default() {
+    let Some(output) = fi_info(&["-g", "tidegate"], &[]) else { return };
+    let text = stdout(&output);
+    for name in ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "SPIN", "STATS_DIR"] {
+        let start = text.find(&format!("FI_TIDEGATE_{name}: String")).unwrap_or_else(|| panic!("{name} in {text}"));
+        let help = text[start..].lines().nth(1).unwrap();
+        assert!(help.contains("Allowed: ") && help.contains("(default: "), "{help}");
+    }
+}
+
+#[test]
+fn a_wrong_parameter_is_named_where_tidegate_is_asked_for() {
+    let wrong = ("FI_TIDEGATE_SCHEME", "fast");
+    let Some(output) = fi_info(&["-p", "tidegate"], &[wrong]) else { return };
+    assert!(!output.status.success());
+    let expected = "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic";
+    assert_eq!(stderr(&output).matches(expected).count(), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn a_wrong_parameter_does_not_disturb_applications_of_other_providers() {
+    let Some(output) = fi_info(&["-p", "tcp"], &[("FI_TIDEGATE_SCHEME", "fast")]) else { return };
+    assert!(!stderr(&output).contains("TIDEGATE"), "{}", stderr(&output));
+}
+
+#[test]
+fn log_lines_follow_the_settings_of_libfabric() {
+    let wrong = ("FI_TIDEGATE_SLOTS", "many");
+    let level = ("FI_LOG_LEVEL", "warn");
+    let Some(output) = fi_info(&["-p", "tidegate"], &[wrong, level]) else { return };
+    let logged = |output: &Output| stderr(output).lines().any(|line| line.contains("<warn>") && line.contains("SLOTS"));
+    assert!(logged(&output), "{}", stderr(&output));
+    let Some(output) = fi_info(&["-p", "tidegate"], &[wrong, level, ("FI_LOG_SUBSYS", "cq")]) else { return };
+    assert!(!logged(&output), "{}", stderr(&output));
+    let Some(output) = fi_info(&["-p", "tidegate"], &[wrong]) else { return };
+    assert!(!logged(&output), "{}", stderr(&output));
+}

@@ -1,0 +1,98 @@
+//! C programs that use the provider through the installed libfabric, as applications do: each is compiled, run, and looked
+//! after for what it leaves behind. Needs a C compiler and libfabric with headers; says so and passes where they are missing.
+
+mod toolbox;
+
+use std::fs;
+use std::process::{Command, Output};
+use toolbox::{Folder, compile, have_libfabric, provider_folder};
+
+/// Compiles and runs a program of `tests/c` with the provider. `settings` are environment variables.
+fn run(program: &str, settings: &[(&str, &str)]) {
+    if !have_libfabric() {
+        return;
+    }
+    let folder = Folder::new(program);
+    let binary = compile(&folder, program);
+    let output = Command::new(&binary)
+        .env("FI_PROVIDER_PATH", provider_folder(&folder))
+        .env("FI_PROVIDER", "tidegate")
+        .env("TEST_SECONDS", "120")
+        .envs(settings.iter().copied())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{program} with {settings:?}: {}", text(&output));
+    let left = segments_of(&output);
+    assert!(left.is_empty(), "{program} left segments behind: {left:?}");
+}
+
+fn text(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Names in /dev/shm that belong to the processes that a program says it has had.
+fn segments_of(output: &Output) -> Vec<String> {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let pids: Vec<&str> = stdout.lines().filter_map(|line| line.strip_prefix("pid ")).collect();
+    assert!(!pids.is_empty(), "the program tells its processes: {stdout}");
+    let names =
+        fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("tidegate-") && name.split('-').any(|field| pids.contains(&field))).collect()
+}
+
+#[test]
+fn messages_of_all_sizes_by_all_send_calls() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("exchange", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn messages_with_the_fewest_slots_and_no_direct_bulk_data() {
+    let fewest = [("FI_TIDEGATE_SLOTS", "2"), ("FI_TIDEGATE_CREDIT_SLOTS", "1"), ("FI_TIDEGATE_BULK", "mailbox")];
+    for scheme in ["none", "static", "dynamic"] {
+        run("exchange", &[&fewest[..], &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
+    }
+}
+
+#[test]
+fn receives_get_the_messages_they_ask_for() {
+    run("matching", &[]);
+}
+
+#[test]
+fn rendezvous_for_everything_matches_alike() {
+    run("matching", &[("FI_TIDEGATE_EAGER_SIZE", "0")]);
+}
+
+#[test]
+fn remote_memory_is_read_written_and_counted() {
+    run("remote", &[]);
+}
+
+#[test]
+fn remote_memory_without_direct_access() {
+    run("remote", &[("FI_TIDEGATE_BULK", "mailbox"), ("FI_TIDEGATE_SLOTS", "4"), ("FI_TIDEGATE_CREDIT_SLOTS", "1")]);
+}
+
+#[test]
+fn sleepers_are_woken() {
+    run("waiting", &[]);
+}
+
+#[test]
+fn threads_share_an_endpoint() {
+    run("threads", &[]);
+}
+
+#[test]
+fn the_death_of_a_peer_is_told_and_leaves_nothing() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("dying", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn an_application_built_for_an_old_interface_is_served() {
+    run("old", &[]);
+}

@@ -1,0 +1,72 @@
+//! What the tests with real libfabric share.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder of this test alone, removed in the end.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// `name` may be used by several tests at once.
+    pub fn new(name: &str) -> Folder {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Whether C programs can be compiled against libfabric here. Says so if not.
+pub fn have_libfabric() -> bool {
+    let folder = Folder::new("probe");
+    let source = folder.path().join("probe.c");
+    fs::write(&source, "#include <rdma/fabric.h>\nint main(void) { return fi_version() == 0; }\n").unwrap();
+    let outcome = Command::new("cc").arg("-o").arg(folder.path().join("probe")).arg(&source).arg("-lfabric").output();
+    let found = outcome.is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("SKIPPED: no C compiler, or no libfabric with headers (Debian: gcc, libfabric-dev)");
+    }
+    found
+}
+
+/// Compiles `tests/c/<program>.c` and returns the binary.
+#[allow(dead_code)]
+pub fn compile(folder: &Folder, program: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(program).with_extension("c");
+    let binary = folder.path().join(program);
+    let output = Command::new("cc")
+        // Headers from 2.0 on mark the old names, which some programs are about, as deprecated.
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Wno-deprecated-declarations", "-O1", "-g", "-o"])
+        .arg(&binary)
+        .arg(&source)
+        .args(["-lfabric", "-pthread"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    binary
+}
+
+/// A folder with the provider under the name that libfabric looks for.
+#[allow(dead_code)]
+pub fn provider_folder(folder: &Folder) -> PathBuf {
+    // The test runs from `target/<profile>/deps`, beside what cargo has built of the library.
+    let deps = std::env::current_exe().unwrap().parent().unwrap().to_path_buf();
+    let built = [deps.join("libtidegate_fi.so"), deps.join("../libtidegate_fi.so")];
+    let built = built.iter().find(|path| path.exists()).expect("cargo has built libtidegate_fi.so");
+    let providers = folder.path().join("providers");
+    fs::create_dir_all(&providers).unwrap();
+    fs::copy(built, providers.join("libtidegate-fi.so")).unwrap();
+    providers
+}
