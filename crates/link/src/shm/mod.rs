@@ -370,8 +370,17 @@ impl ShmLink {
     /// Remembers whose index this is.
     fn introduce(&mut self, peer: PeerId, address: Address) {
         self.peers[peer.0 as usize] = Peer { address: Some(address), standing: Standing::Known, ..Peer::default() };
+        if self.is_new_process(&address) {
+            // Of a process in another container only the number counts; no process has this pid.
+            self.patience.add_process(if self.here.shares_namespace(&address) { address.pid } else { i32::MAX as u32 });
+        }
         self.by_address.insert(address, peer);
-        self.patience.share_cores_among(self.by_address.len() + 1);
+    }
+
+    /// Whether no other endpoint that we know belongs to the same process.
+    fn is_new_process(&self, address: &Address) -> bool {
+        let same = |known: &Address| known.pid == address.pid && known.namespace == address.namespace;
+        !same(&self.address()) && !self.by_address.keys().any(same)
     }
 
     /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
@@ -622,11 +631,13 @@ impl ShmLink {
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
         if let Some(address) = known.address {
             self.by_address.remove(&address);
+            if self.is_new_process(&address) {
+                self.patience.remove_process();
+            }
         }
         if self.table.state(peer) != State::Free {
             self.table.free(peer);
         }
-        self.patience.share_cores_among(self.by_address.len() + 1);
     }
 }
 

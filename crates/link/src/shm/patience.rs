@@ -3,8 +3,12 @@
 //! When every process has a core of its own, whoever polls longest sees a packet first. When they share cores, what
 //! we wait for can only be sent once we let its sender run. So: many empty polls before a yield in the first case,
 //! few in the second, and from then on a yield with every empty poll, until something is found.
+//!
+//! Which case it is follows from the cores that the processes known to us may run on, all taken together: launchers often
+//! bind each process to a core of its own, so our own affinity says nothing.
 
-use std::thread;
+/// Cores that an affinity mask of the system has room for.
+const CORES_MOST: usize = 1024;
 
 /// Empty polls before the first yield, when the processes known to us have a core each.
 const POLLS_ALONE: u32 = 2000;
@@ -31,20 +35,45 @@ pub(crate) struct Patience {
     limit: u32,
     /// Set by the user, so the number of peers does not matter.
     fixed: bool,
-    cores: usize,
+    /// Cores that at least one of the known processes may run on.
+    cores: [u64; CORES_MOST / 64],
+    processes: u32,
 }
 
 impl Patience {
     /// `limit`: the user's choice of empty polls before a yield.
     pub fn new(limit: Option<u32>) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        Patience { empty: 0, limit: limit.unwrap_or(POLLS_ALONE), fixed: limit.is_some(), cores }
+        let fixed = limit.is_some();
+        let (cores, limit) = ([0; CORES_MOST / 64], limit.unwrap_or(POLLS_ALONE));
+        let mut patience = Patience { empty: 0, limit, fixed, cores, processes: 0 };
+        patience.add_process(0);
+        patience
     }
 
-    /// So many processes are known, this one included.
-    pub fn share_cores_among(&mut self, processes: usize) {
+    /// One more process takes part; 0 is this one. A process that cannot be asked may run where we may.
+    pub fn add_process(&mut self, pid: u32) {
+        let mut mask = [0; CORES_MOST / 64];
+        // SAFETY: the mask is as long as is said.
+        unsafe { libc::sched_getaffinity(pid as libc::pid_t, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+        self.share_cores_with(&mask);
+    }
+
+    fn share_cores_with(&mut self, mask: &[u64]) {
+        self.processes += 1;
+        self.cores.iter_mut().zip(mask).for_each(|(known, more)| *known |= more);
+        self.choose_limit();
+    }
+
+    /// A process takes part no more. Its cores stay: they did exist.
+    pub fn remove_process(&mut self) {
+        self.processes = self.processes.saturating_sub(1);
+        self.choose_limit();
+    }
+
+    fn choose_limit(&mut self) {
+        let cores: u32 = self.cores.iter().map(|word| word.count_ones()).sum();
         if !self.fixed {
-            self.limit = if processes > self.cores { POLLS_SHARED } else { POLLS_ALONE };
+            self.limit = if self.processes > cores { POLLS_SHARED } else { POLLS_ALONE };
         }
     }
 
@@ -79,18 +108,21 @@ mod tests {
 
     #[test]
     fn more_processes_than_cores_make_it_short() {
-        let mut patience = Patience::new(None);
-        let polls = |patience: &mut Patience| {
-            patience.reset();
-            (0..).take_while(|_| patience.step() != Step::Yield).count()
-        };
-        let cores = patience.cores;
-        patience.share_cores_among(cores);
-        assert_eq!(polls(&mut patience), POLLS_ALONE as usize);
-        patience.share_cores_among(cores + 1);
-        assert_eq!(polls(&mut patience), POLLS_SHARED as usize);
-        let mut chosen = Patience::new(Some(7));
-        chosen.share_cores_among(cores + 1);
-        assert_eq!(polls(&mut chosen), 7, "the user's word counts");
+        let alone = |limit| Patience { empty: 0, limit, fixed: false, cores: [0; CORES_MOST / 64], processes: 0 };
+        let mut patience = alone(POLLS_ALONE);
+        let limits: Vec<u32> = [0b01, 0b10, 0b10]
+            .iter()
+            .map(|core| {
+                patience.share_cores_with(&[*core]);
+                patience.limit
+            })
+            .collect();
+        assert_eq!(limits, [POLLS_ALONE, POLLS_ALONE, POLLS_SHARED], "two have a core each, the third has none");
+        patience.remove_process();
+        assert_eq!(patience.limit, POLLS_ALONE);
+        let mut chosen = Patience { fixed: true, ..alone(7) };
+        (0..3).for_each(|_| chosen.share_cores_with(&[1]));
+        assert_eq!(chosen.limit, 7, "the user's word counts");
+        assert!(Patience::new(None).cores.iter().any(|word| *word != 0), "our own affinity is known");
     }
 }
