@@ -203,14 +203,13 @@ impl CompletionQueue {
             if found > 0 {
                 return Ok(found as isize);
             }
-            let moved = self.progress(entered);
+            if !self.progress(entered) && self.idle(entered) {
+                self.progress(entered);
+            }
             let state = self.state.get(entered);
             let found = take(state)?;
             if found > 0 || room.count == 0 && state.is_ready() {
                 return Ok(found as isize);
-            }
-            if !moved {
-                self.idle(entered);
             }
             Err(TRY_AGAIN)
         })
@@ -229,11 +228,14 @@ impl CompletionQueue {
         moved
     }
 
-    fn idle(&self, entered: &mut Entered) {
+    /// All bound endpoints wait a little. Returns whether something has come meanwhile.
+    fn idle(&self, entered: &mut Entered) -> bool {
+        let mut come = false;
         for index in 0..self.state.get(entered).endpoints.len() {
             let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
-            endpoint.idle(entered);
+            come |= endpoint.idle(entered);
         }
+        come
     }
 
     /// Makes progress and asks for wakes. Whether there is nothing to read, so that the descriptor may be slept on.

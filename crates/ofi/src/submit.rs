@@ -375,11 +375,10 @@ impl Endpoint {
         full(self.receive_queue.get(), entered) || full(self.send_queue.get(), entered)
     }
 
-    /// Progress found nothing: spins or yields.
-    pub fn idle(&self, entered: &mut Entered) {
-        if let Some(active) = &mut self.state.get(entered).active {
-            active.engine.link_mut().idle();
-        }
+    /// Progress found nothing: spins or yields. Returns whether something has come meanwhile.
+    #[inline]
+    pub fn idle(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).active.as_mut().is_some_and(|active| active.engine.link_mut().idle())
     }
 
     /// Asks for a wake at the next packet. `false`: there is something to do at once.

@@ -122,6 +122,8 @@ pub const DEFAULT_STAGES: u32 = 32;
 /// Bulk transfers from this many bytes on go from memory to memory; shorter ones through stages.
 const DIRECT_FROM: usize = 512 << 10;
 
+/// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
+const LOOKS_LINGERING: u32 = 256;
 /// Packets in a row that make a burst.
 const BURST: u32 = 8;
 /// Packets in a row after which the fill of the mailbox is looked at again.
@@ -303,14 +305,17 @@ impl ShmLink {
         self.patience.reset();
     }
 
-    /// Progress found nothing to do: spins a little, then yields the processor; now and then looks whether peers live.
+    /// Progress found nothing to do: waits a little for a packet, spins, or yields the processor; now and then looks whether peers
+    /// live. Returns whether a packet has come meanwhile.
     #[inline]
-    pub fn idle(&mut self) {
+    pub fn idle(&mut self) -> bool {
         match self.patience.step() {
+            Step::Linger => return (0..LOOKS_LINGERING).any(|_| self.reader.is_ready()),
             Step::Spin => std::hint::spin_loop(),
             Step::Look => self.watch(),
             Step::Yield => self.give_way(),
         }
+        false
     }
 
     #[cold]

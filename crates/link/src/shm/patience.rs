@@ -14,12 +14,17 @@ const CORES_MOST: usize = 1024;
 const POLLS_ALONE: u32 = 2000;
 /// The same, when they have not.
 const POLLS_SHARED: u32 = 32;
+/// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`].
+const POLLS_LINGERING: u32 = 4;
 /// Empty polls between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 256;
 
 /// What to do after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// Keep looking at the mailbox for some hundred nanoseconds. Between two polls an MPI library does much more than we do, and
+    /// some yield; who has just communicated is likely to get an answer before all that is done.
+    Linger,
     /// Poll again.
     Spin,
     /// Poll again, after a look at the clock.
@@ -88,6 +93,9 @@ impl Patience {
             return Step::Yield;
         }
         self.empty += 1;
+        if self.empty <= POLLS_LINGERING && self.limit >= POLLS_ALONE {
+            return Step::Linger;
+        }
         if self.empty.is_multiple_of(POLLS_PER_LOOK) { Step::Look } else { Step::Spin }
     }
 }
@@ -103,7 +111,16 @@ mod tests {
         assert_eq!(steps.iter().filter(|step| **step == Step::Look).count(), 1);
         assert_eq!(steps[299..], [Step::Spin, Step::Yield, Step::Yield, Step::Yield]);
         patience.reset();
-        assert_eq!(patience.step(), Step::Spin);
+        assert_eq!(patience.step(), Step::Spin, "who gives way soon does not linger");
+    }
+
+    #[test]
+    fn the_first_empty_polls_after_a_find_linger() {
+        let mut patience = Patience::new(Some(POLLS_ALONE));
+        for _ in 0..2 {
+            assert_eq!([(); 5].map(|()| patience.step())[3..], [Step::Linger, Step::Spin]);
+            patience.reset();
+        }
     }
 
     #[test]
