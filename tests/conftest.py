@@ -64,7 +64,7 @@ class Jobs:
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
 
-    def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, timeout: float = 60, cwd: Path | None = None,
+    def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, timeout: float = 120, cwd: Path | None = None,
             extra: dict[str, str] | None = None, **parameters: str | int) -> process.Result:
         """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds."""
         first = Path(program[0])

@@ -27,7 +27,7 @@ def run_modules(jobs, mpi, ranks: int, modules: list[str], timeout: float, **par
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_subset_passes(jobs, name, ranks):
-    result = run_modules(jobs, mpis.WHEELS[name](), ranks, SUBSET, timeout=120)
+    result = run_modules(jobs, mpis.WHEELS[name](), ranks, SUBSET, timeout=300)
     assert result.clean, result.explain(200)
     # It exits 0 as well when no name of a module fits.
     assert result.output.count("Ran ") >= 1 and "Ran 0 tests" not in result.output, result.explain()

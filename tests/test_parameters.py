@@ -21,7 +21,7 @@ def only_tidegate(fabric):
 def fi_info(*words: str) -> process.Result:
     """Runs the `fi_info` that comes with Intel MPI."""
     mpi = mpis.impi()
-    return process.run([mpi.prefix / "bin" / "fi_info", *words], mpi.environment(Fabric.TIDEGATE), timeout=20, check_segments=True)
+    return process.run([mpi.prefix / "bin" / "libfabric" / "fi_info", *words], mpi.environment(Fabric.TIDEGATE), timeout=20, check_segments=True)
 
 
 def test_fi_info_finds_the_provider():

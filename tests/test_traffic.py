@@ -51,7 +51,7 @@ def test_sixteen_ranks_finish_on_few_cores(jobs, name):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_open_mpi_of_the_system(jobs, debian, scheme):
     jobs.succeed(debian, 4, [STORM, "10", "20"], SCHEME=scheme)
-    jobs.succeed(debian, 4, [TRAFFIC, "4", "40", "70000", "1"], SCHEME=scheme)
+    jobs.succeed(debian, 4, [TRAFFIC, "4", "40", "70000", "1", "plain"], SCHEME=scheme)
 
 
 @pytest.mark.full

@@ -52,7 +52,7 @@ class Result:
 def segments() -> set[str]:
     """Names of this user's Tidegate segments in shared memory."""
     found = set()
-    for entry in SHARED_MEMORY.glob("tidegate-*"):
+    for entry in SHARED_MEMORY.glob("tidegate-[0-9]*"):
         try:
             if entry.stat().st_uid == os.getuid():
                 found.add(entry.name)
@@ -122,7 +122,12 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str] | None, *, ki
             pass
     leftovers = [] if kill_now else [f"process {pid}: {line}" for pid, line in alive.items()]
     if before is not None:
-        leftovers += [f"{SHARED_MEMORY}/{name}" for name in sorted(orphans(before))]
+        left = orphans(before)
+        # Other jobs of the machine come and go: what is gone a moment later was theirs.
+        while left and time.monotonic() < deadline + SETTLING_SECONDS:
+            time.sleep(0.1)
+            left &= orphans(before)
+        leftovers += [f"{SHARED_MEMORY}/{name}" for name in sorted(left)]
     return leftovers
 
 
