@@ -24,6 +24,7 @@ SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run the whole matrix")
+    parser.addoption("--table", type=Path, metavar="FILE", help="write a table of all results to FILE (Markdown)")
     parser.addoption("--fabric", choices=[item.value for item in Fabric], default=Fabric.TIDEGATE.value, help="what carries the messages")
 
 
@@ -32,6 +33,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [item for item in items if not item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    path = config.getoption("--table")
+    if not path:
+        return
+    rows = []
+    for outcome in ("passed", "failed", "error", "skipped", "xfailed", "xpassed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            rows.append((report.nodeid.removeprefix("tests/"), outcome, report.duration))
+    rows.sort()
+    lines = ["| test | outcome | seconds |", "|---|---|---:|", *(f"| {name} | {outcome} | {seconds:.1f} |" for name, outcome, seconds in rows)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,84 @@
+"""`tidegate run` and `tidegate env` from end to end, with each MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from conftest import PROGRAMS
+from harness import mpi as mpis
+from harness import process
+from harness.mpi import Fabric
+from harness.paths import TIDEGATE
+
+STORM, TRAFFIC, FLOOD = PROGRAMS / "storm.c", PROGRAMS / "traffic.c", PROGRAMS / "flood.c"
+RANKS = 4
+
+
+@pytest.fixture(autouse=True)
+def only_tidegate(fabric):
+    if fabric is not Fabric.TIDEGATE:
+        pytest.skip("about Tidegate's own command")
+
+
+def bare_environment(mpi) -> dict[str, str]:
+    """What a user has who knows of no settings: only the launchers that refuse root are told."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
+    return kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"}
+
+
+def run(mpi, words: list, *, timeout: float = 120) -> process.Result:
+    """Runs `tidegate` with words."""
+    return process.run([TIDEGATE, *words], bare_environment(mpi), timeout=timeout, check_segments=True)
+
+
+def job(mpi, ranks: int, program: list) -> list:
+    """A job as a user types it."""
+    return [mpi.launcher, "-n", str(ranks), mpi.compile(program[0]), *program[1:]]
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
+    mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
+    done = run(mpi, ["run", "--scheme", "static", "--slots", "16", "--json", report, "--", *job(mpi, RANKS, [TRAFFIC, "3", "30", "70000", "7"])])
+    assert done.clean, done.explain()
+    assert "all as sent" in done.output and "scheme static, 16 slots per peer" in done.output, done.explain()
+    found = json.loads(report.read_text())
+    assert found["mpi"]["name"] == name and found["exit_code"] == 0
+    assert sorted(entry["rank"] for entry in found["processes"]) == list(range(RANKS))
+    values = {counter: value["job"] for counter, value in found["job"].items()}
+    assert values["packets_sent"] > 0 and values["messages_eager"] > 0 and values["messages_rendezvous"] > 0
+    # 2 KiB messages need more packets than anybody has credits: some must have waited.
+    assert values["sends_delayed"] > 0 and values["delay_ns"] > 0 and values["credit_packets"] > 0
+    # Under credits no packet finds the mailbox full.
+    assert values["mailbox_full"] == 0 and values["violations"] == 0
+
+
+def test_counters_of_a_killed_job_are_reported(tmp_path):
+    mpi, report = mpis.mpich(), tmp_path / "run.json"
+    done = run(mpi, ["run", "--json", report, "--", *job(mpi, RANKS, [FLOOD, "200", "2", "50"])], timeout=30)
+    assert not done.timed_out and done.status != 0, done.explain()
+    found = json.loads(report.read_text())
+    assert len(found["processes"]) == RANKS and found["job"]["packets_sent"]["job"] > 0
+    assert found["exit_code"] == done.status
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_the_printed_environment_makes_the_mpi_use_tidegate(name, tmp_path):
+    mpi = mpis.WHEELS[name]()
+    script = 'eval "$("$1" env -- "$2")" && shift && exec "$@"'
+    done = process.run(["bash", "-c", script, "bash", TIDEGATE, *job(mpi, 2, [STORM, "2", "2"])],
+                       bare_environment(mpi) | {"FI_TIDEGATE_STATS_DIR": str(tmp_path)}, timeout=60, check_segments=True)
+    assert done.clean, done.explain()
+    assert len(list(tmp_path.glob("*.counters"))) >= 2, "no endpoint of Tidegate was opened"
+
+
+def test_the_exit_code_is_the_program_s():
+    done = run(mpis.mpich(), ["run", "--quiet", "--", "sh", "-c", "exit 7"])
+    assert done.status == 7 and not done.leftovers, done.explain()
+
+
+def test_an_impossible_configuration_is_refused_before_anything_starts():
+    done = run(mpis.mpich(), ["run", "--slots", "3", "--credit-slots", "2", "--", "sh", "-c", "echo started"])
+    assert done.status == 2 and "started" not in done.output and "slots" in done.output, done.explain()
