@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use support::*;
 use tidegate_flow::PeerId;
 use tidegate_link::ShmLink;
-use tidegate_message::{Counter, Link, WriteError};
+use tidegate_message::{Link, WriteError};
 
 /// Few, or they would spend their lives waiting for room, where dying is easy.
 const WRITERS: u32 = 2;
@@ -152,7 +152,6 @@ fn whatever_moment_writers_die_at_nothing_published_is_lost() {
     }
     println!("{kills} kills, {} holes skipped", SKIPPED.lock().unwrap());
     assert!(places.keys().all(|place| place.0 < WRITERS) && places.values().sum::<u64>() == kills);
-    assert_eq!(reader.link.counters().get(Counter::PeersDied), kills);
     for writer in writers {
         writer.kill();
     }

@@ -132,7 +132,9 @@ impl<L: Link> Endpoint<L> {
 
     fn apply_atomic(&mut self, key: u64, offset: u64, part: Part, input: &[u8]) -> (Status, Vec<u8>) {
         let access = if part.op.writes() { Access::Write } else { Access::Read };
-        let Some(mut region) = self.find_region(key, offset, part.bytes(), access) else {
+        // Who gets the old values reads them.
+        let readable = !part.wants_result || self.find_region(key, offset, part.bytes(), Access::Read).is_some();
+        let Some(mut region) = self.find_region(key, offset, part.bytes(), access).filter(|_| readable) else {
             return (Status::Denied, Vec::new());
         };
         match part.apply(&mut region, input) {

@@ -312,6 +312,11 @@ impl<L: Link> Endpoint<L> {
         while let Some((active, unexpected)) = self.matching(tagged).accept_stored(at) {
             self.deliver_stored(active, unexpected, tagged);
         }
+        if let Some(peer) = self.dead_source(receive.from)
+            && let Some(left) = self.matching(tagged).take_back(at)
+        {
+            self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
+        }
     }
 
     /// The name of the one peer that a receive accepts, if that peer died.

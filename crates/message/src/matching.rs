@@ -257,6 +257,11 @@ impl<B: Buffer> Matching<B> {
     /// Takes back the posted receive of `context`.
     pub(crate) fn cancel(&mut self, context: Context) -> Option<TakenBack> {
         let at = self.posted.find(|posted| posted.context == context)?;
+        self.take_back(at)
+    }
+
+    /// Takes back the posted receive at a position.
+    pub(crate) fn take_back(&mut self, at: Position) -> Option<TakenBack> {
         let posted = self.posted.remove(at)?;
         Some(self.retire(&posted))
     }

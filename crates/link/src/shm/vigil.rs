@@ -140,12 +140,13 @@ impl ShmLink {
                 self.notice_departure(peer, false);
             }
             // Closing marks our table before, and its own header before the file goes. Without a mark, the process
-            // died and somebody else was quicker to tidy up; unless we never had anything to do with it, and it could
-            // not mark anything.
+            // died and somebody else was quicker to tidy up; unless we never had anything to do with it, so that it could
+            // not mark anything, and it still runs.
             Fate::Absent => {
                 let connected = self.peers[peer.0 as usize].connection.is_some();
                 let had_contact = connected || self.table.state(peer) == State::Connected;
-                let orderly = self.has_said_farewell(peer) || !had_contact;
+                let runs_on = !had_contact && !self.here.sees_gone(&address);
+                let orderly = self.has_said_farewell(peer) || runs_on;
                 self.notice_departure(peer, orderly);
             }
         }
@@ -176,7 +177,6 @@ impl ShmLink {
         let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
         let text = if orderly { format!("{name} has closed its endpoint") } else { format!("{name} has died") };
         if !orderly {
-            self.stats.counters().add(Counter::PeersDied, 1);
             log::line(Level::Warn, || text.clone());
         }
         known.connection = None;
