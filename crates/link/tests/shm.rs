@@ -151,6 +151,7 @@ fn who_is_named_only_after_its_process_ended_has_died() {
     let mut a = folder.link(1);
     let child = Process::start("role_writes_ten_packets", &folder, a.address());
     let (peer, _) = receive(&mut a);
+    (1..10).for_each(|number| assert_eq!(receive(&mut a), (peer, number)));
     let address = a.address_of(peer).unwrap();
     child.kill();
     assert!(!departure(&mut a).orderly);
