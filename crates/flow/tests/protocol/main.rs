@@ -12,4 +12,5 @@ mod exhaustive;
 mod hostile;
 mod random_traffic;
 mod sameness;
+mod stealing;
 mod trace;

@@ -189,6 +189,10 @@ proptest! {
     fn all_data_arrives(layout in layouts(64, 40), steps in steps()) {
         run(&layout, &steps).map_err(TestCaseError::fail)?;
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Few slots and few peers: here the rare rules act.
     #[test]

@@ -152,3 +152,61 @@ impl Hash for ActivityLists {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Activity::{High, Low, Medium, Null};
+
+    /// All lists on one line, each from first to last.
+    fn line(lists: &ActivityLists) -> String {
+        let names = ["high", "medium", "low", "null"].iter().zip(Activity::ALL);
+        let list = |(name, activity)| format!("{name}{:?}", lists.members(activity).collect::<Vec<_>>());
+        names.map(list).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn everybody_starts_in_low_in_rank_order() {
+        assert_eq!(line(&ActivityLists::new(4)), "high[] medium[] low[0, 1, 2, 3] null[]");
+        assert_eq!(line(&ActivityLists::new(0)), "high[] medium[] low[] null[]");
+    }
+
+    #[test]
+    fn members_move_to_either_end_from_anywhere() {
+        let mut lists = ActivityLists::new(4);
+        lists.move_to_front(1, Medium);
+        lists.move_to_front(3, Medium);
+        lists.move_to_front(0, Null);
+        assert_eq!(line(&lists), "high[] medium[3, 1] low[2] null[0]");
+        assert_eq!((lists.activity(1), lists.last(Medium), lists.last(High)), (Medium, Some(1), None));
+        lists.move_to_back(3, Medium);
+        lists.move_to_back(0, Low);
+        lists.move_to_front(2, Low);
+        assert_eq!(line(&lists), "high[] medium[1, 3] low[2, 0] null[]");
+    }
+
+    #[test]
+    fn shifting_makes_high_medium_and_medium_low() {
+        let mut lists = ActivityLists::new(4);
+        for (peer, activity) in [(0, High), (1, Medium), (2, Medium), (3, Null)] {
+            lists.move_to_front(peer, activity);
+        }
+        assert_eq!(line(&lists), "high[0] medium[2, 1] low[] null[3]");
+        lists.shift();
+        assert_eq!(line(&lists), "high[] medium[0] low[2, 1] null[3]");
+        lists.move_to_front(1, High);
+        assert_eq!(line(&lists), "high[1] medium[0] low[2] null[3]");
+    }
+
+    #[test]
+    fn lists_are_equal_whichever_list_plays_which_part() {
+        let mut lists = ActivityLists::new(2);
+        lists.move_to_front(1, Medium);
+        lists.move_to_front(0, Medium);
+        lists.shift();
+        assert_ne!(lists.parts, [0, 1, 2, 3]);
+        assert_eq!(lists, ActivityLists::new(2));
+        lists.move_to_front(1, Low);
+        assert_ne!(lists, ActivityLists::new(2));
+    }
+}
