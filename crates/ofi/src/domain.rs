@@ -60,6 +60,20 @@ static OPS: fi_ops_domain = fi_ops_domain {
 };
 
 impl Domain {
+    fn new(fabric: Arc<Fabric>, settings: Settings, threading: fi_threading, context: *mut c_void) -> Domain {
+        let fid =
+            fid_domain { fid: head(FI_CLASS_DOMAIN, context, &HEAD), ops: table(&OPS), mr: table(&memory_region::OPS) };
+        Domain {
+            fid: Fid::new(fid),
+            fabric,
+            settings,
+            virtual_addresses: false,
+            state: Guarded::new(State::default()),
+            lock: DomainLock::new(threading != FI_THREAD_DOMAIN),
+            poisoned: AtomicBool::new(false),
+        }
+    }
+
     /// Runs one call inside the domain: holding its lock, and with a panic turned into `-FI_EOTHER`. After a panic the state may
     /// be half-changed, so the domain refuses all further calls.
     #[inline(always)]
@@ -97,20 +111,8 @@ pub unsafe extern "C" fn open(
         // SAFETY: called with an open fabric, the info that `getinfo` gave, and a place for the answer.
         unsafe {
             let attr = info.as_ref().and_then(|info| info.domain_attr.as_ref()).ok_or(INVALID)?;
-            let fid = fid_domain {
-                fid: head(FI_CLASS_DOMAIN, context, &HEAD),
-                ops: table(&OPS),
-                mr: table(&memory_region::OPS),
-            };
-            let opened = Domain {
-                fid: Fid::new(fid),
-                fabric: share(fabric),
-                settings,
-                virtual_addresses: attr.mr_mode & FI_MR_BASIC != 0,
-                state: Guarded::new(State::default()),
-                lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN),
-                poisoned: AtomicBool::new(false),
-            };
+            let mut opened = Domain::new(share(fabric), settings, attr.threading, context);
+            opened.virtual_addresses = attr.mr_mode & FI_MR_BASIC != 0;
             hand_out(Arc::new(opened), domain);
         }
         Ok(0)
@@ -175,4 +177,26 @@ unsafe extern "C" fn no_collectives(
     _: u64,
 ) -> c_int {
     -FI_ENOSYS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_as_an_error_and_closes_the_domain_for_further_calls() {
+        for threading in [FI_THREAD_SAFE, FI_THREAD_DOMAIN] {
+            let settings = Settings::default();
+            let domain = Domain::new(Fabric::for_tests(), settings, threading, core::ptr::null_mut());
+            assert_eq!(domain.enter(|_| Ok(7)), 7);
+            assert_eq!(domain.enter(|_| Err(INVALID)), INVALID.code());
+            assert_eq!(domain.enter(|_| panic!("on purpose")), Errno(FI_EOTHER).code());
+            let mut entered_again = false;
+            let outcome = domain.enter(|_| {
+                entered_again = true;
+                Ok(0)
+            });
+            assert_eq!((outcome, entered_again), (Errno(FI_EOTHER).code(), false));
+        }
+    }
 }

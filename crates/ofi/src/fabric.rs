@@ -40,6 +40,16 @@ impl Fabric {
     }
 }
 
+#[cfg(test)]
+impl Fabric {
+    /// A fabric without an application.
+    pub fn for_tests() -> Arc<Fabric> {
+        let fid =
+            fid_fabric { fid: head(FI_CLASS_FABRIC, core::ptr::null_mut(), &HEAD), ops: table(&OPS), api_version: 0 };
+        Arc::new(Fabric { fid: Fid::new(fid) })
+    }
+}
+
 /// `fi_fabric`.
 pub unsafe extern "C" fn open(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
     guarded(|| {

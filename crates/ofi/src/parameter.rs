@@ -219,6 +219,13 @@ fn folder(parameter: &Parameter, text: Option<String>) -> Result<Option<PathBuf>
 }
 
 #[cfg(test)]
+impl Default for Settings {
+    fn default() -> Self {
+        parse(|_| None).expect("defaults are allowed")
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

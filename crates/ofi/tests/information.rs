@@ -3,7 +3,8 @@
 
 mod toolbox;
 
-use std::process::{Command, Output};
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
 use toolbox::{Folder, have_libfabric, provider_folder};
 
 /// Runs `fi_info`, or `None` where it is not installed.
@@ -80,4 +81,44 @@ fn log_lines_follow_the_settings_of_libfabric() {
     assert!(!logged(&output), "{}", stderr(&output));
     let Some(output) = fi_info(&["-p", "tidegate"], &[wrong]) else { return };
     assert!(!logged(&output), "{}", stderr(&output));
+}
+
+#[test]
+fn the_ping_pong_of_libfabric_runs() {
+    if !have_libfabric() {
+        return;
+    }
+    let folder = Folder::new("pingpong");
+    let providers = provider_folder(&folder);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let side = |role: &[&str]| {
+        Command::new("timeout")
+            .args(["60", "fi_pingpong", "-p", "tidegate", "-e", "rdm", "-c", "-I", "100"])
+            .args(role)
+            .env("FI_PROVIDER_PATH", &providers)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let server = side(&["-B", &port]);
+    // Nothing tells when it listens: the other side tries until it does.
+    let client = (0..100)
+        .map(|_| side(&["-P", &port, "127.0.0.1"]).wait_with_output().unwrap())
+        .find(|output| {
+            let refused = stderr(output).contains("Connection refused");
+            if refused {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            !refused
+        })
+        .expect("the server listens within ten seconds");
+    let server = server.wait_with_output().unwrap();
+    if [&client, &server].iter().any(|output| output.status.code() == Some(127)) {
+        return eprintln!("SKIPPED: fi_pingpong is not installed (Debian: libfabric-bin)");
+    }
+    for output in [&client, &server] {
+        assert!(output.status.success(), "{}\n{}", stdout(output), stderr(output));
+        assert!(stdout(output).lines().any(|line| line.starts_with("1m ")), "{}", stdout(output));
+    }
 }

@@ -164,7 +164,7 @@ static inline void open_endpoint(const struct wishes *wishes)
 
 static inline void exchange_names(void)
 {
-	char name[64];
+	char name[64] = {0};
 	size_t length = sizeof name;
 	OK(fi_getname(&my.ep->fid, name, &length));
 	CHECK(length <= sizeof name);
