@@ -1,6 +1,6 @@
 //! [`Link`]: the whole environment of an endpoint. Shared memory, a lower provider and the simulator implement it.
 
-use tidegate_flow::{Packet, PeerId};
+use tidegate_flow::{Packet, PacketKind, PeerId};
 
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
 ///
@@ -88,6 +88,25 @@ pub trait Link {
     /// Publishes `packet` in `to`'s mailbox; the link fills in the header's stamp and source. Packets of one sender to one
     /// receiver stay in order.
     fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError>;
+
+    /// Publishes up to `count` packets, one after the other, that `next` fills in turn; returns how many were published. A packet
+    /// that was filled and could not be published is forgotten. A link that can reserve several slots at once does so.
+    #[inline]
+    fn write_many(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut next: impl FnMut(&mut Packet),
+    ) -> (u32, Result<(), WriteError>) {
+        let mut packet = Packet::new(PacketKind::Data, 0, 0);
+        for written in 0..count {
+            next(&mut packet);
+            if let Err(error) = self.write(to, &packet) {
+                return (written, Err(error));
+            }
+        }
+        (count, Ok(()))
+    }
 
     /// Takes the next packet out of our mailbox, `header.source()` being a valid [`PeerId`] of ours.
     fn retrieve(&mut self) -> Option<Packet>;

@@ -6,8 +6,8 @@ use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, WriteError};
 use crate::operation::{Context, Space};
-use crate::wire::{Head, data_packet};
-use tidegate_flow::{Control, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use crate::wire::Head;
+use tidegate_flow::{Control, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// Where the body of a message that leaves comes from.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ pub(crate) struct Notice {
 pub(crate) struct Outgoing<B> {
     head: Head,
     body: Body<B>,
-    /// Bytes of head and body that packets have taken.
-    position: usize,
+    /// Packets that have left. All but the last are full.
+    packets: u32,
     head_bytes: usize,
     total: usize,
     notice: Option<Notice>,
@@ -50,30 +50,32 @@ impl<B: Buffer> Outgoing<B> {
         };
         head.length = u32::try_from(length).expect("a message's body is bounded by the eager size");
         let head_bytes = head.bytes();
-        Outgoing { head, body, position: 0, head_bytes, total: head_bytes + length, notice }
+        Outgoing { head, body, packets: 0, head_bytes, total: head_bytes + length, notice }
     }
 
     #[inline]
     fn packets_left(&self) -> u32 {
-        (self.total - self.position).div_ceil(PAYLOAD_BYTES) as u32
+        self.total.div_ceil(PAYLOAD_BYTES) as u32 - self.packets
     }
 
-    /// The next packet and the bytes of the stream that it takes.
+    /// Makes `packet` the message's `index`-th. It is filled in place: a copy of a packet on its way waits for stores that the
+    /// processor cannot forward.
     #[inline]
-    fn next_packet(&self) -> (Packet, usize) {
-        let mut payload = [0; PAYLOAD_BYTES];
-        let (filled, label) = match self.position {
-            0 => (self.head.write(&mut payload), self.head.label()),
+    fn fill(&self, index: u32, packet: &mut Packet) {
+        let position = index as usize * PAYLOAD_BYTES;
+        let payload = &mut packet.payload;
+        let (filled, label) = match index {
+            0 => (self.head.write(payload), self.head.label()),
             _ => (0, 0),
         };
-        let end = (filled + self.total - self.position.max(self.head_bytes)).min(PAYLOAD_BYTES);
-        let offset = self.position.max(self.head_bytes) - self.head_bytes;
+        let end = (self.total - position).min(PAYLOAD_BYTES);
+        let offset = position.max(self.head_bytes) - self.head_bytes;
         match &self.body {
             Body::None => {}
             Body::Owned(bytes) => payload[filled..end].copy_from_slice(&bytes[offset..offset + end - filled]),
             Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
         }
-        (data_packet(payload, end, label), end)
+        packet.header = Header::new(PacketKind::Data, end, label);
     }
 
     /// Copies what has not left out of the application's memory.
@@ -151,33 +153,31 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     fn transmit(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>) -> Step {
         let mut credits = self.flow.take(to, message.packets_left());
-        let mut written = 0;
-        let step = loop {
-            if message.position == message.total {
-                break Step::Sent;
-            }
-            if credits.count() == 0 {
-                break Step::NoCredits;
-            }
-            let (mut packet, bytes) = message.next_packet();
-            self.flow.piggyback(to, &mut packet);
-            match self.link.write(to, &packet) {
-                Ok(()) => {
-                    credits.spend();
-                    written += 1;
-                    message.position += bytes;
-                    if let Some(riding) = packet.piggyback() {
-                        self.count(Counter::CreditsPiggybacked, u64::from(riding));
-                    }
-                }
-                Err(WriteError::Full) => break Step::Full,
-                Err(WriteError::Unreachable(name)) => break Step::Lost(name),
-            }
-        };
+        if credits.count() == 0 {
+            self.flow.give_back(to, credits);
+            return Step::NoCredits;
+        }
+        let (flow, mut index, mut riding) = (&mut self.flow, message.packets, 0);
+        let (written, outcome) = self.link.write_many(to, credits.count(), |packet| {
+            message.fill(index, packet);
+            index += 1;
+            flow.piggyback(to, packet);
+            riding += u64::from(packet.piggyback().unwrap_or(0));
+        });
+        (0..written).for_each(|_| credits.spend());
         self.flow.give_back(to, credits);
-        self.count(Counter::PacketsSent, written);
+        message.packets += written;
+        self.count(Counter::PacketsSent, u64::from(written));
+        if riding > 0 {
+            self.count(Counter::CreditsPiggybacked, riding);
+        }
         self.flush_control();
-        step
+        match outcome {
+            Err(WriteError::Full) => Step::Full,
+            Err(WriteError::Unreachable(name)) => Step::Lost(name),
+            Ok(()) if message.packets_left() > 0 => Step::NoCredits,
+            Ok(()) => Step::Sent,
+        }
     }
 
     /// Sends what waits for `to`, as far as it goes.

@@ -8,7 +8,7 @@
 //! The packet header's 16-bit label holds, from bit 0: the [`MessageKind`] (5 bits), whether the packet is a message's
 //! first, whether completion data is there, and whether it is wide (8 bytes after the header instead of 4 in it).
 
-use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind};
+use tidegate_flow::PAYLOAD_BYTES;
 
 /// Bytes of the message header (P §3).
 pub(crate) const MESSAGE_HEADER_BYTES: usize = 16;
@@ -247,12 +247,6 @@ impl Head {
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     let field = bytes.get(offset..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*field))
-}
-
-/// A data packet around a filled payload.
-#[inline]
-pub(crate) fn data_packet(payload: [u8; PAYLOAD_BYTES], length: usize, label: u16) -> Packet {
-    Packet { header: Header::new(PacketKind::Data, length, label), payload }
 }
 
 #[cfg(test)]

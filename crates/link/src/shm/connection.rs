@@ -68,6 +68,13 @@ impl Connection {
         Ok(self.wakes && self.disarm())
     }
 
+    /// Publishes packets that `next` fills in turn; returns how many, and whether the peer waits to be woken.
+    #[inline(always)]
+    pub fn write_many(&mut self, count: u32, next: impl FnMut(&mut Packet)) -> (u32, bool) {
+        let written = self.writer.write_many(count, next);
+        (written, written > 0 && self.wakes && self.disarm())
+    }
+
     /// Whether the peer waits. The first writer who asks after a packet of its own is told so.
     fn disarm(&self) -> bool {
         let armed: &AtomicU64 = &self.segment.header().armed.0;

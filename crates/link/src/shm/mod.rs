@@ -524,6 +524,23 @@ impl Link for ShmLink {
     }
 
     #[inline]
+    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
+        if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. }))
+            && let Err(why) = self.connect(to)
+        {
+            return (0, Err(WriteError::Unreachable(why)));
+        }
+        let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
+            return (0, Err(WriteError::Full));
+        };
+        let (written, wake) = connection.write_many(count, next);
+        if wake {
+            self.wake_peer(to);
+        }
+        (written, if written == count { Ok(()) } else { Err(WriteError::Full) })
+    }
+
+    #[inline]
     fn retrieve(&mut self) -> Option<Packet> {
         if self.is_armed {
             self.disarm();

@@ -194,8 +194,8 @@ impl ShmLink {
             self.stats.counters().add(Counter::Violations, 1);
             log::line(Level::Warn, || "the mailbox's write pointer is out of bounds: a peer has damaged it".into());
         }
-        // Each dead writer leaves one hole at most.
-        for _ in 0..self.table.capacity().max(1) {
+        // A dead writer leaves as many holes as it had reserved slots at once.
+        for _ in 0..self.reader.size() {
             let table = self.table;
             let mut suspects = Vec::new();
             let here = self.here;
