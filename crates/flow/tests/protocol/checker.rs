@@ -46,7 +46,9 @@ fn check_channel(world: &World, index: usize) -> Result<(), String> {
 
     let is_poll_due = || world.is_poll_due(channel.from) || world.is_poll_due(channel.to);
     let is_quiet = forth.is_empty() && back.is_empty() && !is_poll_due();
-    let may_send = held > 0 && !sender.request_waiting && !sender.response_waiting;
+    // Control packets may wait for credits that the application has in hand: it can send with those, or give them back.
+    let is_control_waiting = sender.request_waiting || sender.response_waiting;
+    let may_send = world.in_hand[index] > 0 || (sender.credits > 0 && !is_control_waiting);
     ensure(!is_quiet || may_send, || format!("liveness {}: nothing is on the way and nothing can be sent", who()))
 }
 

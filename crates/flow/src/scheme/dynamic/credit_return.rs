@@ -19,9 +19,9 @@ impl Dynamic {
     /// Receiver: a packet of a blocked sender was retrieved.
     ///
     /// C4: nothing crosses, so its credits run down; but when it holds nothing at all, and no credit is on the way to it, it
-    /// could not pay for its answer: it gets one. (The paper grants one at a threshold,
-    /// and whenever it has fewer than its static slots; but a sender that has run dry need not have reached one, and with more
-    /// than one static slot the response would find more lent than C5 can restart with.)
+    /// could not pay for its answer: it gets one. (The paper looks at thresholds only, and grants
+    /// one whenever there are fewer than the static slots; but a sender that has run dry need not have reached a threshold, and
+    /// one credit at zero is all that the answer needs.)
     #[cold]
     pub(super) fn retrieve_blocked(&mut self, from: usize) {
         if self.receivers[from].current_credits == 0 {
