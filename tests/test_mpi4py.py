@@ -12,6 +12,8 @@ from harness.paths import MPI4PY_TESTS
 
 SUBSET = ["p2p_buf", "p2p_buf_matched", "p2p_obj", "p2p_obj_matched", "request", "cco_buf", "cco_nb_buf", "cco_obj", "cco_vec", "rma", "rma_nb",
           "threads", "msgzero"]
+LEFT_OUT = {("mpich", 4): {"rma", "rma_nb"}}
+"""Minutes on two cores, over any provider and over MPICH's own shared memory too: two ranks and the other MPIs cover them here."""
 EXCLUDED = ["testGetFortranInfo"]
 """Asks for Fortran types that MPICH's wheel is built without."""
 MODULES = sorted(path.stem.removeprefix("test_") for path in MPI4PY_TESTS.glob("test_*.py"))
@@ -27,7 +29,8 @@ def run_modules(jobs, mpi, ranks: int, modules: list[str], timeout: float, **par
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_subset_passes(jobs, name, ranks):
-    result = run_modules(jobs, mpis.WHEELS[name](), ranks, SUBSET, timeout=300)
+    modules = [module for module in SUBSET if module not in LEFT_OUT.get((name, ranks), ())]
+    result = run_modules(jobs, mpis.WHEELS[name](), ranks, modules, timeout=300)
     assert result.clean, result.explain(200)
     # It exits 0 as well when no name of a module fits.
     assert result.output.count("Ran ") >= 1 and "Ran 0 tests" not in result.output, result.explain()
