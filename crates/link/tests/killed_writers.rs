@@ -53,11 +53,21 @@ fn role_floods() {
     let mut file = File::create(ledger(&folder, pid)).unwrap();
     file.write_all(&[0; 8]).unwrap();
     send(&mut link, to, HELLO + u64::from(pid));
-    for number in 0.. {
-        send(&mut link, to, number);
+    let mut next = 0_u64;
+    for round in 0.. {
+        // Messages of one to eight packets: some die between two packets of one.
+        let (wanted, mut number) = (1 + round % 8, next);
+        let (written, _) = link.write_many(to, wanted, |place| {
+            *place = packet(number);
+            number += 1;
+        });
+        next += u64::from(written);
+        if written < wanted {
+            link.idle();
+        }
         // Now and then only: the system call would otherwise take most of the time, and all deaths would fall into it.
-        if number % 64 == 0 {
-            file.write_all_at(&number.to_le_bytes(), 0).unwrap();
+        if round % 16 == 0 {
+            file.write_all_at(&next.saturating_sub(1).to_le_bytes(), 0).unwrap();
         }
     }
 }

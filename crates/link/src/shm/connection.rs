@@ -117,7 +117,7 @@ impl Connection {
 impl Connection {
     /// Leaves a reserved slot behind, as a writer does that is killed at the worst moment.
     pub fn reserve_and_die(self) {
-        self.writer.reserve_and_die();
+        self.writer.reserve_and_die(1, &[]);
     }
 
     /// Writes with another sender's index from now on.

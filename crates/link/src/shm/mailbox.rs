@@ -266,11 +266,12 @@ impl Writer {
         slot.header.store(packet.header.published(stamp, self.source).bits(), Ordering::Release);
     }
 
-    /// For tests of dead writers: reserves and never publishes.
+    /// For tests of dead writers: reserves so many slots, publishes the first few of them, and stops for ever.
     #[cfg(test)]
-    pub fn reserve_and_die(mut self) {
+    pub fn reserve_and_die(mut self, count: u32, published: &[Packet]) {
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
-        let _ = self.reserve(1);
+        let (first, _) = self.reserve(count);
+        (first..).zip(published).for_each(|(ticket, packet)| self.publish(ticket, packet));
     }
 
     /// For tests of hostile writers.

@@ -178,7 +178,7 @@ fn loom_only_the_dead_writers_slot_is_skipped() {
             thread::spawn(move || {
                 let mut writer = shared.writer(0, Admission::Credits);
                 writer.write(&packet(0)).unwrap();
-                writer.reserve_and_die();
+                writer.reserve_and_die(1, &[]);
             })
         };
         let living = {

@@ -183,7 +183,7 @@ unsafe impl Send for Writer {}
 fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
     let shared = Shared::new(4, 2);
     let mut reader = Reader::new(shared.mailbox());
-    shared.writer(0, Admission::Credits).reserve_and_die();
+    shared.writer(0, Admission::Credits).reserve_and_die(1, &[]);
     let mut living = shared.writer(1, Admission::Credits);
     living.write(&packet(5)).unwrap();
     assert!(reader.retrieve().is_none());
@@ -200,10 +200,46 @@ fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
 }
 
 #[test]
+fn a_writer_that_dies_amid_a_message_leaves_a_hole_for_each_packet_it_did_not_write() {
+    let shared = Shared::new(8, 2);
+    let mut reader = Reader::new(shared.mailbox());
+    let mut living = shared.writer(1, Admission::Credits);
+    living.write(&packet(1)).unwrap();
+    shared.writer(0, Admission::Credits).reserve_and_die(4, &[packet(2)]);
+    let mut next = 3;
+    let written = living.write_many(2, |place| {
+        *place = packet(next);
+        next += 1;
+    });
+    assert_eq!(written, 2);
+    assert_eq!([(); 2].map(|()| number(&reader.retrieve().unwrap())), [1, 2]);
+    for _ in 0..3 {
+        assert!(reader.retrieve().is_none());
+        assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped));
+    }
+    assert_eq!([(); 2].map(|()| number(&reader.retrieve().unwrap())), [3, 4]);
+}
+
+#[test]
+fn without_credits_a_message_gets_as_many_slots_as_are_free() {
+    let shared = Shared::new(4, 1);
+    let mut reader = Reader::new(shared.mailbox());
+    let mut writer = shared.writer(0, Admission::Room);
+    let mut numbers = 0..;
+    let mut fill = |place: &mut Packet| *place = packet(numbers.next().unwrap());
+    assert_eq!(writer.write_many(3, &mut fill), 3);
+    assert_eq!(writer.write_many(3, &mut fill), 1);
+    assert_eq!(writer.write_many(3, &mut fill), 0);
+    (0..4).for_each(|at| assert_eq!(number(&reader.retrieve().unwrap()), at));
+    assert_eq!(writer.write_many(9, &mut fill), 4);
+    (4..8).for_each(|at| assert_eq!(number(&reader.retrieve().unwrap()), at));
+}
+
+#[test]
 fn a_living_suspect_is_waited_for_until_its_word_moves() {
     let shared = Shared::new(4, 2);
     let mut reader = Reader::new(shared.mailbox());
-    shared.writer(0, Admission::Credits).reserve_and_die();
+    shared.writer(0, Admission::Credits).reserve_and_die(1, &[]);
     // Peer 1 is alive and in the middle of another packet, for all that the reader can see.
     shared.writing[1].store(41, Ordering::Release);
     let Verdict::Wait(hole) = shared.examine(&mut reader, None, &[1]) else { panic!("peer 1 may own the hole") };
