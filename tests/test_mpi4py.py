@@ -1,6 +1,6 @@
 """mpi4py's own test suite: hundreds of small uses of nearly all of MPI, with results checked.
 
-`--full` runs every module of it over Tidegate and over libfabric's `tcp`, and fails where only Tidegate does.
+`--full` runs all of it; where that fails, each module over Tidegate and over libfabric's `tcp`, and fails where only Tidegate does.
 """
 
 from __future__ import annotations
@@ -37,15 +37,18 @@ def test_subset_passes(jobs, name, ranks):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_passes_wherever_it_passes_over_tcp(jobs, name, ranks, module):
+def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
     mpi = mpis.WHEELS[name]()
-    ours = run_modules(jobs, mpi, ranks, [module], timeout=300)
-    if ours.clean:
+    if run_modules(jobs, mpi, ranks, MODULES, timeout=900).clean:
         return
-    theirs = run_modules(type(jobs)(Fabric.TCP), mpi, ranks, [module], timeout=300)
-    if theirs.status != 0 or theirs.timed_out:
-        pytest.xfail(f"fails over tcp as well: {theirs.explain(3)}")
-    pytest.fail(ours.explain(200))
+    # Now one by one, to see which module it was, and whether it is ours to mend.
+    ours, both = [], []
+    for module in MODULES:
+        result = run_modules(jobs, mpi, ranks, [module], timeout=300)
+        if not result.clean:
+            theirs = run_modules(type(jobs)(Fabric.TCP), mpi, ranks, [module], timeout=300)
+            (both if theirs.status != 0 else ours).append(f"{module}: {result.explain(40)}")
+    assert not ours, "\n\n".join(ours)
+    pytest.xfail("over tcp as well: " + ", ".join(item.split(":")[0] for item in both))
