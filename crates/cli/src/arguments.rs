@@ -155,6 +155,10 @@ pub struct Tuning {
     #[arg(long, value_enum, help_heading = "Flow control")]
     pub bulk: Option<Bulk>,
 
+    /// Stages of 32 KiB per process, for long messages [default: 32]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32768), help_heading = "Flow control")]
+    pub stages: Option<u32>,
+
     /// The MPI to set up
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
     pub mpi: MpiChoice,
@@ -187,11 +191,13 @@ pub enum Switch {
 /// How the bytes of long messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bulk {
-    /// direct where the system allows it, else mailbox
+    /// staged up to some hundred KiB, and direct above where the system allows it
     Auto,
     /// The receiver reads the sender's memory
     Direct,
-    /// In pieces through the mailbox
+    /// In large pieces through stages in shared memory
+    Staged,
+    /// In packets through the mailbox
     Mailbox,
 }
 
@@ -256,6 +262,7 @@ impl Tuning {
         set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.as_ref().map(|v| v.0.clone()));
         set("FI_TIDEGATE_PEERS", self.peers.map(|v| v.to_string()));
         set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
+        set("FI_TIDEGATE_STAGES", self.stages.map(|v| v.to_string()));
         parameters
     }
 }
@@ -279,15 +286,14 @@ mod tests {
 
     #[test]
     fn every_option_becomes_its_parameter() {
-        let words =
-            "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --peers 9 --bulk mailbox x";
+        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --peers 9 --bulk mailbox --stages 5 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             lines.join("\n"),
             "FI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\nFI_TIDEGATE_CREDIT_SLOTS=1\nFI_TIDEGATE_PIGGYBACK=off\n\
-             FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox"
+             FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\nFI_TIDEGATE_STAGES=5"
         );
     }
 

@@ -15,5 +15,5 @@ pub mod shm;
 pub mod stats;
 
 pub use memory::IoBuffer;
-pub use shm::{Address, BulkChoice, LinkError, ShmConfig, ShmLink, reclaim};
+pub use shm::{Address, BulkChoice, DEFAULT_STAGES, LinkError, STAGES_MOST, ShmConfig, ShmLink, reclaim};
 pub use stats::{EndpointStats, StatsConfig};

@@ -33,8 +33,8 @@ pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use endpoint::Endpoint;
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use operation::{
-    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive, ReadRequest,
-    Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
+    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
+    ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
 pub use tidegate_flow as flow;
 pub use tidegate_flow::PeerId;

@@ -6,7 +6,7 @@ use crate::loader::Loader;
 use crate::log;
 use std::ffi::CString;
 use std::path::PathBuf;
-use tidegate_link::BulkChoice;
+use tidegate_link::{BulkChoice, DEFAULT_STAGES, STAGES_MOST};
 use tidegate_message::flow::{Config, SchemeName};
 
 /// One row of the table.
@@ -58,9 +58,16 @@ const PEERS: Parameter = Parameter {
 const BULK: Parameter = Parameter {
     name: "bulk",
     default: "auto",
-    allowed: "auto, direct or mailbox",
-    help: "How long messages travel: copied once between the processes' memories (direct), through the mailbox where the \
-           system forbids that (mailbox), or direct if a trial at connection works (auto)",
+    allowed: "auto, direct, staged or mailbox",
+    help: "How long messages travel: copied once between the processes' memories (direct), through stages in shared memory \
+           (staged), packet by packet (mailbox), or staged up to some hundred KiB and direct from there on if a trial at \
+           connection works (auto)",
+};
+const STAGES: Parameter = Parameter {
+    name: "stages",
+    default: "32",
+    allowed: "a number of stages from 0 to 32768",
+    help: "Stages of 32 KiB per process, through which long messages travel with FI_TIDEGATE_BULK auto and staged",
 };
 const SPIN: Parameter = Parameter {
     name: "spin",
@@ -75,8 +82,8 @@ const STATS_DIR: Parameter = Parameter {
     help: "Folder where each endpoint keeps its counters in a small file; `tidegate run` sets it",
 };
 
-const TABLE: [&Parameter; 9] =
-    [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &PEERS, &BULK, &SPIN, &STATS_DIR];
+const TABLE: [&Parameter; 10] =
+    [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &PEERS, &BULK, &STAGES, &SPIN, &STATS_DIR];
 
 /// All parameters with their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +102,8 @@ pub struct Settings {
     pub peers: Option<u32>,
     /// See `FI_TIDEGATE_BULK`.
     pub bulk: BulkChoice,
+    /// Stages per process.
+    pub stages: u32,
     /// Empty polls before yielding, if the user said.
     pub spin: Option<u32>,
     /// Folder for counters.
@@ -150,6 +159,7 @@ fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> 
         eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
         peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
         bulk: choose(&BULK, get(&BULK), &BULKS)?,
+        stages: number(&STAGES, get(&STAGES), 0..=STAGES_MOST)?.unwrap_or(DEFAULT_STAGES),
         spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
         stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
         job: Job::from_environment(),
@@ -161,8 +171,12 @@ fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> 
 
 const SCHEMES: [(&str, SchemeName); 3] =
     [("dynamic", SchemeName::Dynamic), ("static", SchemeName::Static), ("none", SchemeName::None)];
-const BULKS: [(&str, BulkChoice); 3] =
-    [("auto", BulkChoice::Auto), ("direct", BulkChoice::Direct), ("mailbox", BulkChoice::Mailbox)];
+const BULKS: [(&str, BulkChoice); 4] = [
+    ("auto", BulkChoice::Auto),
+    ("direct", BulkChoice::Direct),
+    ("staged", BulkChoice::Staged),
+    ("mailbox", BulkChoice::Mailbox),
+];
 const SWITCH: [(&str, bool); 8] = [
     ("on", true),
     ("1", true),
@@ -250,6 +264,8 @@ mod tests {
         assert_eq!(with("eager_size", "16K").unwrap().eager_bytes, 16384);
         assert_eq!(with("eager_size", "0").unwrap().eager_bytes, 0);
         assert_eq!(with("bulk", "mailbox").unwrap().bulk, BulkChoice::Mailbox);
+        assert_eq!(with("bulk", "staged").unwrap().bulk, BulkChoice::Staged);
+        assert_eq!((with("stages", "0").unwrap().stages, with("bulk", "auto").unwrap().stages), (0, 32));
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
     }
@@ -269,6 +285,7 @@ mod tests {
             ("peers", "0"),
             ("peers", "1048576"),
             ("bulk", "fast"),
+            ("stages", "32769"),
             ("spin", "1.5"),
             ("stats_dir", "/no/such/folder"),
         ] {

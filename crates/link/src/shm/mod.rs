@@ -119,6 +119,8 @@ pub fn reclaim(directory: &Path) -> usize {
 
 /// Stages of an endpoint, unless the user says otherwise: 1 MiB in all.
 pub const DEFAULT_STAGES: u32 = 32;
+/// Most stages that an endpoint may have: 1 GiB.
+pub const STAGES_MOST: u32 = 1 << 15;
 /// Bulk transfers from this many bytes on go from memory to memory; shorter ones through stages.
 const DIRECT_FROM: usize = 512 << 10;
 

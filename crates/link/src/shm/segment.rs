@@ -1,6 +1,7 @@
 //! The segment: the one file in `/dev/shm` that an endpoint owns. In it: a header, the table of peers, the published
 //! regions, the mailbox, and the stages. Peers map it; all they learn of its layout they check against the file's size.
 
+use super::STAGES_MOST;
 use super::address::Address;
 use super::error::LinkError;
 use super::life::{self, Here};
@@ -25,8 +26,6 @@ use tidegate_message::{Access, Span};
 const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x02");
 /// More peers than flow control accepts.
 const PEERS_LIMIT: u64 = 1 << 20;
-/// More stages than anybody needs.
-const STAGES_LIMIT: u64 = 1 << 15;
 const PAGE: usize = 4096;
 
 /// The beginning of a segment. Written before anybody can know the segment's name, except for the last four fields.
@@ -75,7 +74,7 @@ const REGIONS_AT: usize = PAGE;
 impl Layout {
     /// `None` for sizes that cannot be.
     fn of(peers: u64, slots: u64, stages: u64) -> Option<Layout> {
-        if slots == 0 || peers > PEERS_LIMIT || stages > STAGES_LIMIT {
+        if slots == 0 || peers > PEERS_LIMIT || stages > STAGES_MOST.into() {
             return None;
         }
         let (peers, slots) = (usize::try_from(peers).ok()?, usize::try_from(slots).ok()?);
