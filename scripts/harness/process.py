@@ -7,6 +7,7 @@ found by that marker in /proc, reported and killed.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -18,6 +19,8 @@ from pathlib import Path
 MARKER = "TIDEGATE_RUN_ID"
 SHARED_MEMORY = Path("/dev/shm")
 """Where the segments lie."""
+MPI_FILES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
+"""How the MPIs name their own files there; they leave them when a rank is killed."""
 SETTLING_SECONDS = 5.0
 """How long the last processes of a job may take to end after its launcher has."""
 
@@ -51,14 +54,24 @@ class Result:
 
 def segments() -> set[str]:
     """Names of this user's Tidegate segments in shared memory."""
+    return {name for name in _own_files() if re.match(r"tidegate-\d", name)}
+
+
+def _own_files() -> set[str]:
+    """Names of all files of this user in shared memory."""
     found = set()
-    for entry in SHARED_MEMORY.glob("tidegate-[0-9]*"):
+    for entry in SHARED_MEMORY.iterdir():
         try:
             if entry.stat().st_uid == os.getuid():
                 found.add(entry.name)
         except FileNotFoundError:
             continue
     return found
+
+
+def _mpi_files() -> set[str]:
+    """Names of the MPIs' own files in shared memory."""
+    return {name for name in _own_files() if name.startswith(MPI_FILES)}
 
 
 def marked(run: str) -> dict[int, str]:
@@ -84,7 +97,7 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
     """
     run_id = uuid.uuid4().hex
     words = [str(word) for word in command]
-    before = segments()
+    before, mpi_files = segments(), _mpi_files()
     started = time.monotonic()
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(words, env={**(os.environ if environment is None else environment), MARKER: run_id}, cwd=cwd,
@@ -97,6 +110,9 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
         finally:
             seconds = time.monotonic() - started
             leftovers = _settle(child, run_id, before if check_segments else None, kill_now=child.returncode is None)
+            if child.returncode != 0:
+                for name in _unheld(_mpi_files() - mpi_files):
+                    (SHARED_MEMORY / name).unlink(missing_ok=True)
         output.seek(0)
         text = output.read().decode(errors="replace")
     return Result(words, child.returncode, text, seconds, timed_out, leftovers)
@@ -133,13 +149,15 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str] | None, *, ki
 
 def orphans(before: set[str]) -> set[str]:
     """Segments that are not in `before` and that no live process has mapped or open: another job's live segments do not count."""
-    new = segments() - before
-    if not new:
-        return new
-    for entry in Path("/proc").iterdir():
+    return _unheld(segments() - before)
+
+
+def _unheld(names: set[str]) -> set[str]:
+    """Those files in shared memory that no live process has mapped or open."""
+    for entry in Path("/proc").iterdir() if names else ():
         if entry.name.isdigit():
-            new -= {name for name in new if _holds(entry, name)}
-    return new
+            names = names - {name for name in names if _holds(entry, name)}
+    return names
 
 
 def _holds(process: Path, name: str) -> bool:
