@@ -136,6 +136,7 @@ fn intel_mpi(settings: &mut Vec<Setting>) {
     settings.extend([
         setting("I_MPI_FABRICS", "ofi", "Ranks of one host would use Intel MPI's own shared memory otherwise."),
         setting("I_MPI_OFI_PROVIDER", PROVIDER, "Intel MPI chooses its provider by this variable first."),
+        setting("I_MPI_COLL_INTRANODE", "pt2pt", "Collectives of one host would go past the provider otherwise."),
     ]);
 }
 
@@ -195,7 +196,7 @@ mod tests {
         "OMPI_MCA_pml=cm\nOMPI_MCA_mtl=ofi\nOMPI_MCA_mtl_ofi_provider_include=tidegate\nOMPI_MCA_osc=^ucx\n";
     const OVERSUBSCRIBE_5: &str = "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe\n";
     const OVERSUBSCRIBE_4: &str = "OMPI_MCA_rmaps_base_oversubscribe=1\n";
-    const INTEL: &str = "I_MPI_FABRICS=ofi\nI_MPI_OFI_PROVIDER=tidegate\n";
+    const INTEL: &str = "I_MPI_FABRICS=ofi\nI_MPI_OFI_PROVIDER=tidegate\nI_MPI_COLL_INTRANODE=pt2pt\n";
 
     fn empty(_: &str) -> Option<OsString> {
         None
