@@ -48,7 +48,9 @@ fn the_provider_is_found() {
 fn every_parameter_is_listed_with_what_is_allowed_and_its_default() {
     let Some(output) = fi_info(&["-g", "tidegate"], &[]) else { return };
     let text = stdout(&output);
-    for name in ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "SPIN", "STATS_DIR"] {
+    for name in
+        ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
+    {
         let start = text.find(&format!("FI_TIDEGATE_{name}: String")).unwrap_or_else(|| panic!("{name} in {text}"));
         let help = text[start..].lines().nth(1).unwrap();
         assert!(help.contains("Allowed: ") && help.contains("(default: "), "{help}");

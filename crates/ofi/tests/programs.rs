@@ -56,6 +56,14 @@ fn messages_with_the_fewest_slots_and_no_direct_bulk_data() {
 }
 
 #[test]
+fn messages_by_each_way_of_bulk_data() {
+    for bulk in ["direct", "staged", "mailbox"] {
+        run("exchange", &[("FI_TIDEGATE_BULK", bulk)]);
+    }
+    run("exchange", &[("FI_TIDEGATE_BULK", "staged"), ("FI_TIDEGATE_STAGES", "1")]);
+}
+
+#[test]
 fn receives_get_the_messages_they_ask_for() {
     run("matching", &[]);
 }
