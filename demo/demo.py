@@ -34,7 +34,7 @@ ROUNDS = 3
 LENGTH = 2048
 """Message length of the benchmarks, in bytes: the largest that goes through the mailbox."""
 RUN_SECONDS = 60
-MESSAGES, PAUSE_MICROSECONDS = 600, 500
+MESSAGES, PAUSE_MICROSECONDS = 2000, 500
 """What each flooder sends, and how long the slow receiver looks away."""
 
 

@@ -80,13 +80,13 @@ class Jobs:
         self.fabric = fabric
 
     def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, timeout: float = 120, cwd: Path | None = None,
-            extra: dict[str, str] | None = None, check_segments: bool = True, **parameters: str | int) -> process.Result:
+            extra: dict[str, str] | None = None, **parameters: str | int) -> process.Result:
         """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds."""
         first = Path(program[0])
         if first.suffix == ".c":
             first = mpi.compile(first)
         environment = mpi.environment(self.fabric, **parameters) | (extra or {})
-        return process.run(mpi.command(ranks, [first, *program[1:]]), environment, timeout=timeout, cwd=cwd, check_segments=check_segments)
+        return process.run(mpi.command(ranks, [first, *program[1:]]), environment, timeout=timeout, cwd=cwd, check_segments=True)
 
     def succeed(self, mpi: Mpi, ranks: int, program: list[str | Path], **options) -> str:
         """Runs a program that must succeed and leave nothing behind; returns its output."""

@@ -19,6 +19,10 @@ from pathlib import Path
 MARKER = "TIDEGATE_RUN_ID"
 SHARED_MEMORY = Path("/dev/shm")
 """Where the segments lie."""
+OWNER_FIELD = 4
+"""Which part of a segment's name is the process id of its owner."""
+WATCH_SECONDS = 0.1
+"""How often to look who belongs to a run."""
 MPI_FILES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
 """How the MPIs name their own files there; they leave them when a rank is killed."""
 SETTLING_SECONDS = 5.0
@@ -38,6 +42,8 @@ class Result:
     timed_out: bool = False
     leftovers: list[str] = field(default_factory=list)
     """Processes and segments that outlived it, in words."""
+    processes: set[int] = field(default_factory=set)
+    """Process ids that belonged to it, if segments were checked."""
 
     @property
     def clean(self) -> bool:
@@ -95,7 +101,7 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
 
     `check_segments`: also report segments that it left in shared memory and that no live process owns.
     """
-    run_id = uuid.uuid4().hex
+    run_id, processes = uuid.uuid4().hex, set[int]()
     words = [str(word) for word in command]
     before, mpi_files = segments(), _mpi_files()
     started = time.monotonic()
@@ -104,21 +110,37 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         timed_out = False
         try:
-            child.wait(timeout)
+            _watch(child, run_id, timeout, processes if check_segments else None)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
             seconds = time.monotonic() - started
-            leftovers = _settle(child, run_id, before if check_segments else None, kill_now=child.returncode is None)
+            leftovers = _settle(child, run_id, before, processes, kill_now=child.returncode is None)
             if child.returncode != 0:
                 for name in _unheld(_mpi_files() - mpi_files):
                     (SHARED_MEMORY / name).unlink(missing_ok=True)
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return Result(words, child.returncode, text, seconds, timed_out, leftovers)
+    return Result(words, child.returncode, text, seconds, timed_out, leftovers, processes)
 
 
-def _settle(child: subprocess.Popen, run_id: str, before: set[str] | None, *, kill_now: bool) -> list[str]:
+def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[int] | None) -> None:
+    """Waits for a child; meanwhile notes in `processes` who belongs to the run, to know its segments from those of other jobs."""
+    if processes is None:
+        child.wait(timeout)
+        return
+    deadline = time.monotonic() + timeout
+    while True:
+        processes.update(marked(run_id))
+        try:
+            child.wait(min(WATCH_SECONDS, max(deadline - time.monotonic(), 0.0)))
+            return
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= deadline:
+                raise
+
+
+def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: set[int], *, kill_now: bool) -> list[str]:
     """Ends what is left of a run; returns what should have ended by itself."""
     if kill_now:
         try:
@@ -137,19 +159,19 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str] | None, *, ki
         except ProcessLookupError:
             pass
     leftovers = [] if kill_now else [f"process {pid}: {line}" for pid, line in alive.items()]
-    if before is not None:
-        left = orphans(before)
-        # Other jobs of the machine come and go: what is gone a moment later was theirs.
-        while left and time.monotonic() < deadline + SETTLING_SECONDS:
-            time.sleep(0.1)
-            left &= orphans(before)
-        leftovers += [f"{SHARED_MEMORY}/{name}" for name in sorted(left)]
+    left = orphans(before, processes)
+    # The last process may just be ending. A job that failed may leave segments to the next one.
+    while left and child.returncode == 0 and time.monotonic() < deadline:
+        time.sleep(0.02)
+        left = orphans(before, processes)
+    leftovers += [f"{SHARED_MEMORY}/{name}" for name in sorted(left)]
     return leftovers
 
 
-def orphans(before: set[str]) -> set[str]:
-    """Segments that are not in `before` and that no live process has mapped or open: another job's live segments do not count."""
-    return _unheld(segments() - before)
+def orphans(before: set[str], processes: set[int]) -> set[str]:
+    """Segments of `processes` that are not in `before` and that no live process has mapped or open."""
+    new = segments() - before
+    return _unheld({name for name in new if int(name.split("-")[OWNER_FIELD]) in processes})
 
 
 def _unheld(names: set[str]) -> set[str]:
