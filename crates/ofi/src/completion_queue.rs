@@ -141,17 +141,23 @@ impl State {
     #[inline]
     unsafe fn take(
         &mut self,
-        mut buffer: *mut u8,
+        buffer: *mut u8,
         count: usize,
         entry_bytes: usize,
         sources: *mut fi_addr_t,
     ) -> Result<usize> {
         let count = self.readable()?.min(count);
-        for (index, entry) in self.entries.drain(..count).enumerate() {
+        for index in 0..count {
+            let Some(entry) = self.entries.pop_front() else { break };
             // SAFETY: `index < count`, and the caller promised the room; an entry is a prefix of the largest format.
             unsafe {
-                core::ptr::copy_nonoverlapping((&raw const entry.completion).cast(), buffer, entry_bytes);
-                buffer = buffer.add(entry_bytes);
+                let place = buffer.add(index * entry_bytes);
+                if entry_bytes == size_of::<fi_cq_tagged_entry>() {
+                    // What everybody uses is a copy of a size that the compiler knows.
+                    place.cast::<fi_cq_tagged_entry>().write_unaligned(entry.completion);
+                } else {
+                    core::ptr::copy_nonoverlapping((&raw const entry.completion).cast(), place, entry_bytes);
+                }
                 if !sources.is_null() {
                     *sources.add(index) = entry.source;
                 }

@@ -4,7 +4,7 @@
 use crate::address_vector::NO_ADDRESS;
 use crate::bindings::*;
 use crate::completion_queue::{Entry, Failed, log_failure};
-use crate::endpoint::{Endpoint, EventKind};
+use crate::endpoint::{Endpoint, EventKind, QueueBinding};
 use crate::guard::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
@@ -129,13 +129,11 @@ pub struct Named {
     pub report: bool,
 }
 
-/// Something that happened, on its way to queues and counters.
+/// An operation that ended, on its way to queues and counters.
 struct Event {
     kind: EventKind,
     wanted: bool,
     entry: Entry,
-    source: Option<Target>,
-    failure: Option<(c_int, usize, String)>,
 }
 
 impl Active {
@@ -175,25 +173,35 @@ impl Active {
     }
 
     /// Turns a completion into what queues and counters want, and ends the ticket if nothing more comes under it.
-    #[inline]
-    fn settle(&mut self, completion: Completion) -> Event {
-        let failure = completion.result.err().map(|failure| describe(failure, completion.length));
+    #[inline(always)]
+    fn settle(&mut self, completion: &Completion) -> Event {
         if completion.operation == Operation::RemoteWrite {
             let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);
-            return Event { kind: EventKind::RemoteWrite, wanted: true, entry, source: completion.source, failure };
+            return Event { kind: EventKind::RemoteWrite, wanted: true, entry };
         }
-        let ticket = self.tickets.get(completion.context).unwrap_or(Ticket::silent(completion.operation));
+        let ticket = self.tickets.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
         let mut entry = Entry::new(ticket.context, ticket.kind);
         entry.completion.len = completion.length;
-        entry.completion.data = completion.data.unwrap_or(0);
-        if completion.data.is_some() {
+        if let Some(data) = completion.data {
+            entry.completion.data = data;
             entry.completion.flags |= FI_REMOTE_CQ_DATA;
         }
         if let Space::Tagged { tag, .. } = completion.space {
             entry.completion.tag = tag;
         }
+        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
+            self.settle_special(&ticket, completion, &mut entry);
+        } else if completion.context != SILENT {
+            self.tickets.remove(completion.context);
+        }
+        Event { kind: ticket.event, wanted: ticket.wanted, entry }
+    }
+
+    /// Multi-receives, which complete many times, and peeks that claim, whose ticket waits for the claim.
+    #[cold]
+    fn settle_special(&mut self, ticket: &Ticket, completion: &Completion, entry: &mut Entry) {
         let mut ended = true;
         if ticket.kind & FI_MULTI_RECV != 0 {
             entry.completion.buf = ticket.start.wrapping_add(completion.offset).cast();
@@ -204,21 +212,20 @@ impl Active {
         }
         if ticket.kind & FI_CLAIM != 0 {
             entry.completion.flags &= !FI_CLAIM;
-            if failure.is_none() {
-                // A peek has set a message aside; the ticket stays for the claim.
+            if completion.result.is_ok() {
                 self.tickets.places[completion.context.0].claimed = true;
                 ended = false;
             }
         }
-        if ended && completion.context != SILENT {
+        if ended {
             self.tickets.remove(completion.context);
         }
-        Event { kind: ticket.event, wanted: ticket.wanted, entry, source: completion.source, failure }
     }
 }
 
 impl Ticket {
     /// For an operation without a ticket that failed.
+    #[cold]
     fn silent(operation: Operation) -> Ticket {
         let (kind, event) = match operation {
             Operation::Write => (FI_RMA | FI_WRITE, EventKind::Write),
@@ -357,8 +364,10 @@ impl Endpoint {
         }
         while let Some(active) = &mut self.state.get(entered).active {
             let Some(completion) = active.engine.poll_completion() else { break };
-            let event = active.settle(completion);
-            self.report(event, entered);
+            match &completion.result {
+                Ok(()) => self.report(&completion, entered),
+                Err(_) => self.report_failure(completion, entered),
+            }
             moved = true;
         }
         if moved && let Some(active) = &mut self.state.get(entered).active {
@@ -369,7 +378,7 @@ impl Endpoint {
 
     #[inline]
     fn queues_are_full(&self, entered: &mut Entered) -> bool {
-        let full = |queue: Option<&crate::endpoint::QueueBinding>, entered: &mut Entered| {
+        let full = |queue: Option<&QueueBinding>, entered: &mut Entered| {
             queue.is_some_and(|bound| bound.queue.state.get(entered).is_full())
         };
         full(self.receive_queue.get(), entered) || full(self.send_queue.get(), entered)
@@ -388,27 +397,45 @@ impl Endpoint {
         !active.engine.has_unsent() && active.engine.link_mut().arm()
     }
 
-    #[inline]
-    fn report(&self, event: Event, entered: &mut Entered) {
-        let Event { kind, wanted, mut entry, source, failure } = event;
+    /// Tells of an operation that succeeded.
+    #[inline(always)]
+    fn report(&self, completion: &Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let Event { kind, wanted, mut entry } = active.settle(completion);
         if let Some(counter) = self.counters[kind as usize].get() {
-            counter.count(failure.is_none());
+            counter.count(true);
         }
-        let receives = matches!(kind, EventKind::Receive | EventKind::RemoteWrite);
-        let bound = if receives { self.receive_queue.get() } else { self.send_queue.get() };
-        let Some(bound) = bound else { return };
-        if let Some(source) = source {
+        let Some(bound) = self.queue_for(kind).filter(|_| wanted) else { return };
+        if let Some(source) = completion.source {
             entry.source = self.source_of(source, entered);
         }
-        match failure {
-            None if wanted => bound.queue.state.get(entered).push(entry),
-            None => {}
-            Some((errno, overflow, text)) => {
-                let failed = Failed { entry, errno, overflow, text };
-                log_failure(&failed);
-                bound.queue.state.get(entered).push_error(failed);
-            }
+        bound.queue.state.get(entered).push(entry);
+    }
+
+    /// Tells of an operation that failed.
+    #[cold]
+    fn report_failure(&self, completion: Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let Event { kind, mut entry, .. } = active.settle(&completion);
+        if let Some(counter) = self.counters[kind as usize].get() {
+            counter.count(false);
         }
+        if let Some(source) = completion.source {
+            entry.source = self.source_of(source, entered);
+        }
+        let Err(failure) = completion.result else { return };
+        let (errno, overflow, text) = describe(failure, completion.length);
+        let failed = Failed { entry, errno, overflow, text };
+        log_failure(&failed);
+        if let Some(bound) = self.queue_for(kind) {
+            bound.queue.state.get(entered).push_error(failed);
+        }
+    }
+
+    #[inline]
+    fn queue_for(&self, kind: EventKind) -> Option<&QueueBinding> {
+        let receives = matches!(kind, EventKind::Receive | EventKind::RemoteWrite);
+        if receives { self.receive_queue.get() } else { self.send_queue.get() }
     }
 
     /// What the application calls a sender.
