@@ -9,7 +9,7 @@ from harness import process
 from harness.mpi import Fabric
 
 STORM = PROGRAMS / "storm.c"
-PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "SPIN", "STATS_DIR"]
+PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
 
 
 @pytest.fixture(autouse=True)

@@ -138,6 +138,8 @@ class IntelMpi(Mpi):
             # Otherwise it takes the libfabric of the system, if there is one.
             "LD_LIBRARY_PATH": f"{self.prefix}/lib",
             "I_MPI_FABRICS": "shm" if fabric is Fabric.NATIVE else "ofi",
+            # Otherwise collectives within a host go through its own shared memory, past any provider.
+            **({} if fabric is Fabric.NATIVE else {"I_MPI_COLL_INTRANODE": "pt2pt"}),
             # Ranks outnumber cores here: it must not bind each to a core, and must give way itself.
             "I_MPI_PIN": "off",
             "I_MPI_THREAD_YIELD": "3",
