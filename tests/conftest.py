@@ -59,12 +59,6 @@ def fabric(pytestconfig: pytest.Config) -> Fabric:
 
 
 @pytest.fixture(scope="session")
-def full(pytestconfig: pytest.Config) -> bool:
-    """Whether the whole matrix was asked for."""
-    return pytestconfig.getoption("--full")
-
-
-@pytest.fixture(scope="session")
 def debian() -> Mpi:
     """The system's Open MPI, where it is installed."""
     found = mpis.debian_openmpi()
