@@ -191,7 +191,7 @@ pub enum Switch {
 /// How the bytes of long messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bulk {
-    /// staged up to some hundred KiB, and direct above where the system allows it
+    /// staged up to 8 MiB, and direct above where the system allows it
     Auto,
     /// The receiver reads the sender's memory
     Direct,

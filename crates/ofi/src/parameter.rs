@@ -60,7 +60,7 @@ const BULK: Parameter = Parameter {
     default: "auto",
     allowed: "auto, direct, staged or mailbox",
     help: "How long messages travel: copied once between the processes' memories (direct), through stages in shared memory \
-           (staged), packet by packet (mailbox), or staged up to some hundred KiB and direct from there on if a trial at \
+           (staged), packet by packet (mailbox), or staged up to 8 MiB and direct from there on if a trial at \
            connection works (auto)",
 };
 const STAGES: Parameter = Parameter {

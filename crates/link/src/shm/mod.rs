@@ -121,8 +121,10 @@ pub fn reclaim(directory: &Path) -> usize {
 pub const DEFAULT_STAGES: u32 = 32;
 /// Most stages that an endpoint may have: 1 GiB.
 pub const STAGES_MOST: u32 = 1 << 15;
-/// Bulk transfers from this many bytes on go from memory to memory; shorter ones through stages.
-const DIRECT_FROM: usize = 512 << 10;
+/// Bulk transfers from this many bytes on go from memory to memory; shorter ones through stages. Measured where both processes'
+/// caches hold a stage (see docs/benchmarks.md), two copies beat one that maps every page at all sizes tried, up to 4 MiB; for
+/// longer ones a copy that leaves the sender free to compute is worth more.
+const DIRECT_FROM: usize = 8 << 20;
 
 /// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
 const LOOKS_LINGERING: u32 = 256;

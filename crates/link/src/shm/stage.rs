@@ -1,7 +1,7 @@
 //! Stages: pieces of an endpoint's segment that carry bulk data to its peers. The owner copies a piece of a message
 //! in, tells the receiver by a packet, and leaves the stage alone until the receiver says that it has copied it out;
 //! the packets order the accesses (publication is a release, retrieval an acquire). Two copies, but through memory
-//! that both caches hold and without a system call: for up to some hundred KiB faster than `process_vm_readv`, which
+//! that both caches hold and without a system call: for up to several MiB faster than `process_vm_readv`, which
 //! pins and maps every page.
 //!
 //! A peer that breaks the rules can garble the data of its own messages, nothing else: stages are only ever copied as
