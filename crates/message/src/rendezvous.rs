@@ -20,6 +20,7 @@ use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::matching::{Active, Announcement, Envelope, Stored};
 use crate::operation::{Send, Space, Target};
 use crate::slab::Key;
+use crate::stage::Use;
 use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
 use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
 use tidegate_flow::{PAYLOAD_BYTES, PeerId};
@@ -98,9 +99,9 @@ pub(crate) enum StreamKind {
 /// What became of a piece that should go through a stage.
 enum Staged {
     Sent,
-    /// Wait: stages of this very message are on their way back.
+    /// Wait: this receiver has asked for what is in stages, and gives them back as it makes progress.
     Busy,
-    /// Do not wait: there are none, or others hold them for who knows how long.
+    /// Do not wait: there are no stages, or others hold them, who may be busy with something else for ever.
     Unavailable,
 }
 
@@ -150,7 +151,7 @@ impl<L: Link> Endpoint<L> {
             return 0;
         }
         let Some(PendingSend { payload: Payload::Application(buffer), .. }) = self.sends.get(key) else { return 0 };
-        let Some(stage) = self.stages.take(to, key) else { return 0 };
+        let Some(stage) = self.stages.take(to, key, Use::Announced) else { return 0 };
         self.link.fill_stage(stage, buffer, 0, length.min(self.stages.bytes));
         stage as u64 + 1
     }
@@ -394,8 +395,9 @@ impl<L: Link> Endpoint<L> {
     /// Sends the next piece of an announced message through a stage, if one is free.
     fn stage_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Staged {
         let StreamKind::Announced { send, fetch } = stream.kind else { return Staged::Unavailable };
-        let Some(stage) = self.stages.take(stream.to, send) else {
-            return if self.stages.is_used_by(send) { Staged::Busy } else { Staged::Unavailable };
+        let Some(stage) = self.stages.take(stream.to, send, Use::Fetched) else {
+            let coming_back = self.stages.has_fetched(stream.to);
+            return if coming_back { Staged::Busy } else { Staged::Unavailable };
         };
         let length = (stream.end - stream.position).min(self.stages.bytes);
         self.link.fill_stage(stage, &stream.buffer, stream.position, length);

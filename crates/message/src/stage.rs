@@ -1,25 +1,46 @@
 //! Who uses which of our stages. A stage holds a piece of one announced message of ours from the moment we fill it until the
 //! receiver has copied it: a few large copies instead of many packets, and no system call.
 //!
-//! One receiver that does not take its messages cannot use up all stages: it gets half of them at most. Messages that find
-//! no stage free wait for nothing; they go another way (see `rendezvous`).
+//! Two uses, and each has half of the stages. A piece that travels with its announcement ([`Use::Announced`]) waits for as long
+//! as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait for such a
+//! stage, so an announcement that finds none free goes without. A piece that the receiver has asked for ([`Use::Fetched`])
+//! is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one receiver gets half at
+//! most, so that one that is slow leaves some to the others.
 
 use crate::link::Stages;
 use crate::slab::Key;
 use tidegate_flow::PeerId;
 
+/// What a piece in a stage waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A matching receive: for nobody knows how long.
+    Announced,
+    /// The receiver's progress.
+    Fetched,
+}
+
+/// Who uses a stage.
+#[derive(Clone, Copy, Debug)]
+struct User {
+    peer: PeerId,
+    send: Key,
+    purpose: Use,
+}
+
 /// The use of our stages.
 #[derive(Debug)]
 pub(crate) struct StagePool {
     pub(crate) bytes: usize,
-    /// Per stage: which send of ours occupies it, and its receiver.
-    users: Vec<Option<(PeerId, Key)>>,
+    users: Vec<Option<User>>,
     free: Vec<u16>,
 }
 
 impl StagePool {
+    /// Fewer than two stages cannot serve both uses, and count as none.
     pub(crate) fn new(stages: Stages) -> Self {
-        let count = if stages.bytes == 0 { 0 } else { stages.count.min(usize::from(u16::MAX) - 1) };
+        let usable = stages.bytes > 0 && stages.count >= 2;
+        let count = if usable { stages.count.min(usize::from(u16::MAX) - 1) } else { 0 };
         StagePool { bytes: stages.bytes, users: vec![None; count], free: (0..count as u16).rev().collect() }
     }
 
@@ -28,28 +49,26 @@ impl StagePool {
     }
 
     /// Takes a free stage for a piece of `send`.
-    pub(crate) fn take(&mut self, peer: PeerId, send: Key) -> Option<usize> {
-        let crowded = self.free.len() <= self.users.len() / 2;
-        if crowded && self.used_by(peer) >= self.users.len().div_ceil(2) {
+    pub(crate) fn take(&mut self, peer: PeerId, send: Key, purpose: Use) -> Option<usize> {
+        let half = self.users.len() / 2;
+        let alike = self.users.iter().flatten().filter(|user| user.purpose == purpose);
+        let (all, to_peer) = alike.fold((0, 0), |(all, to), user| (all + 1, to + usize::from(user.peer == peer)));
+        if all >= half || to_peer >= half.div_ceil(2) {
             return None;
         }
         let stage = usize::from(self.free.pop()?);
-        self.users[stage] = Some((peer, send));
+        self.users[stage] = Some(User { peer, send, purpose });
         Some(stage)
     }
 
-    fn used_by(&self, peer: PeerId) -> usize {
-        self.users.iter().flatten().filter(|user| user.0 == peer).count()
-    }
-
-    /// Whether a piece of `send` is in a stage.
-    pub(crate) fn is_used_by(&self, send: Key) -> bool {
-        self.users.iter().flatten().any(|user| user.1 == send)
+    /// Whether a stage holds something that `peer` has asked for.
+    pub(crate) fn has_fetched(&self, peer: PeerId) -> bool {
+        self.users.iter().flatten().any(|user| user.purpose == Use::Fetched && user.peer == peer)
     }
 
     /// The receiver has copied a stage. Returns whether it was its to give back.
     pub(crate) fn give_back(&mut self, peer: PeerId, stage: usize) -> bool {
-        let ours = matches!(self.users.get(stage), Some(Some((user, _))) if *user == peer);
+        let ours = matches!(self.users.get(stage), Some(Some(user)) if user.peer == peer);
         if ours {
             self.users[stage] = None;
             self.free.push(stage as u16);
@@ -60,7 +79,7 @@ impl StagePool {
     /// Frees all stages of a send that is over.
     pub(crate) fn free_send(&mut self, send: Key) {
         for (stage, user) in self.users.iter_mut().enumerate() {
-            if matches!(user, Some((_, key)) if *key == send) {
+            if user.is_some_and(|user| user.send == send) {
                 *user = None;
                 self.free.push(stage as u16);
             }
@@ -76,19 +95,35 @@ mod tests {
     const B: PeerId = PeerId(2);
 
     #[test]
-    fn one_receiver_gets_half_of_the_stages_and_the_rest_stays_for_others() {
-        let mut pool = StagePool::new(Stages { count: 4, bytes: 1 });
-        assert!(pool.take(A, Key(1)).is_some() && pool.take(A, Key(2)).is_some());
-        assert_eq!(pool.take(A, Key(3)), None);
-        let of_b = pool.take(B, Key(4)).expect("half is left for B");
-        assert!(!pool.give_back(A, of_b), "A cannot free what B uses");
-        assert!(pool.give_back(B, of_b) && !pool.give_back(B, of_b), "once only");
+    fn one_receiver_gets_half_of_the_stages_of_either_use() {
+        let mut pool = StagePool::new(Stages { count: 8, bytes: 1 });
+        for purpose in [Use::Announced, Use::Fetched] {
+            assert!(pool.take(A, Key(1), purpose).is_some() && pool.take(A, Key(2), purpose).is_some());
+            assert_eq!(pool.take(A, Key(3), purpose), None);
+            let of_b = pool.take(B, Key(4), purpose).expect("the rest is left for B");
+            assert!(pool.take(B, Key(4), purpose).is_some());
+            assert_eq!(pool.take(PeerId(3), Key(5), purpose), None, "this half is used up");
+            assert!(!pool.give_back(A, of_b), "A cannot free what B uses");
+            assert!(pool.give_back(B, of_b) && !pool.give_back(B, of_b), "once only");
+        }
         pool.free_send(Key(1));
-        assert!(pool.take(A, Key(5)).is_some());
+        assert!(pool.take(A, Key(6), Use::Announced).is_some() && pool.take(A, Key(6), Use::Fetched).is_some());
     }
 
     #[test]
-    fn without_stages_none_is_given() {
-        assert_eq!(StagePool::new(Stages::default()).take(A, Key(0)), None);
+    fn announcements_leave_a_stage_for_what_was_asked_for() {
+        for count in 2..6 {
+            let mut pool = StagePool::new(Stages { count, bytes: 1 });
+            while (0..9).any(|peer| pool.take(PeerId(peer), Key(peer), Use::Announced).is_some()) {}
+            assert!(pool.take(A, Key(99), Use::Fetched).is_some(), "of {count}");
+        }
+    }
+
+    #[test]
+    fn too_few_stages_are_none() {
+        for count in [0, 1] {
+            let mut pool = StagePool::new(Stages { count, bytes: 1 });
+            assert!(!pool.exists() && pool.take(A, Key(0), Use::Fetched).is_none());
+        }
     }
 }
