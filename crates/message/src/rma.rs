@@ -155,9 +155,9 @@ impl<L: Link> Endpoint<L> {
         }
         self.add_parts(key, Self::pieces(bytes).max(1));
         let kind = StreamKind::Write { operation: key, region: target.key, start: target.offset };
-        let stream = Stream { to: peer, kind, buffer: buffer.slice(offset, bytes), position: 0, end: bytes };
+        let mut stream = Stream { to: peer, kind, buffer: buffer.slice(offset, bytes), position: 0, end: bytes };
         match (bytes, inject) {
-            (0, _) => self.send_piece_of(stream),
+            (0, _) => self.send_piece(&mut stream),
             (_, true) => self.send_all_pieces(stream),
             (_, false) => self.streams.push_back(stream),
         }
@@ -235,12 +235,6 @@ impl<L: Link> Endpoint<L> {
         if let Some(operation) = self.operations.get_mut(key) {
             operation.add_parts(parts);
         }
-    }
-
-    fn send_piece_of(&mut self, stream: Stream<L::Buffer>) {
-        let StreamKind::Write { operation, region, start } = stream.kind else { return };
-        let head = Head::new(MessageKind::Write).aux(operation.0).with(region).with(start);
-        self.dispatch(stream.to, Outgoing::new(head, Body::None, None), false);
     }
 
     fn send_all_pieces(&mut self, mut stream: Stream<L::Buffer>) {

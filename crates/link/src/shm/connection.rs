@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::error::LinkError;
 use super::life::Here;
-use super::mailbox::{Admission, Full, Writer};
+use super::mailbox::{Admission, Writer};
 use super::peer::Table;
 use super::segment::PeerSegment;
 use super::{BulkChoice, bulk};
@@ -59,13 +59,6 @@ impl Connection {
         let writer = unsafe { Writer::new(segment.mailbox(), segment.table().writing(place), place, admission) };
         let wakes = segment.header().wakes.load(Ordering::Relaxed) != 0;
         Ok((Connection { writer, wakes, memory, place, segment }, obstacle))
-    }
-
-    /// Publishes a packet. Returns whether the peer waits to be woken.
-    #[inline(always)]
-    pub fn write(&mut self, packet: &Packet) -> Result<bool, Full> {
-        self.writer.write(packet)?;
-        Ok(self.wakes && self.disarm())
     }
 
     /// Publishes packets that `next` fills in turn; returns how many, and whether the peer waits to be woken.

@@ -152,6 +152,7 @@ impl Lap {
 }
 
 /// The mailbox is full.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -201,8 +202,8 @@ impl Writer {
         unsafe { self.writing.as_ref() }
     }
 
-    /// Publishes a packet. Errors: full, under [`Admission::Room`] only.
-    #[inline]
+    /// For tests: publishes a packet. Errors: full, under [`Admission::Room`] only.
+    #[cfg(test)]
     pub fn write(&mut self, packet: &Packet) -> Result<(), Full> {
         if self.write_many(1, |place| *place = *packet) == 1 { Ok(()) } else { Err(Full) }
     }

@@ -453,15 +453,6 @@ impl ShmLink {
     }
 
     #[cold]
-    fn connect_and_write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-        let wake = self.connect(to).map_err(WriteError::Unreachable)?.write(packet).map_err(|_| WriteError::Full)?;
-        if wake {
-            self.wake_peer(to);
-        }
-        Ok(())
-    }
-
-    #[cold]
     fn wake_peer(&mut self, peer: PeerId) {
         if let Some(address) = self.address_of(peer) {
             self.alarm.ring(&address);
@@ -516,15 +507,7 @@ impl Link for ShmLink {
 
     #[inline]
     fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-        let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
-            return self.connect_and_write(to, packet);
-        };
-        match connection.write(packet) {
-            Ok(false) => {}
-            Ok(true) => self.wake_peer(to),
-            Err(_) => return Err(WriteError::Full),
-        }
-        Ok(())
+        self.write_many(to, 1, |place| *place = *packet).1
     }
 
     #[inline]
