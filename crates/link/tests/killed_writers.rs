@@ -32,8 +32,8 @@ impl Random {
 }
 
 /// An endpoint with a mailbox that is rarely full.
-fn link(folder: &Folder) -> ShmLink {
-    let mut config = folder.config(WRITERS);
+fn link(folder: &Folder, peers: u32) -> ShmLink {
+    let mut config = folder.config(peers);
     config.flow.slots_per_peer = 8192;
     ShmLink::new(config).unwrap()
 }
@@ -47,7 +47,7 @@ fn ledger(folder: &Folder, pid: u32) -> std::path::PathBuf {
 #[ignore = "a process of the other test: writes numbers until it is killed"]
 fn role_floods() {
     let folder = role_folder();
-    let mut link = link(&folder);
+    let mut link = link(&folder, WRITERS);
     let to = link.peer(&role_address()).unwrap();
     let pid = std::process::id();
     let mut file = File::create(ledger(&folder, pid)).unwrap();
@@ -104,6 +104,16 @@ impl Reader {
         }
     }
 
+    /// Goes on reading until this process has said hello. Before that its death would be nobody's departure: see
+    /// `who_dies_before_anybody_knows_it_is_tidied_up_after_by_the_next_to_start`.
+    fn await_hello_of(&mut self, pid: u32) {
+        let start = std::time::Instant::now();
+        while !self.seen.values().any(|seen| seen.pid == pid) {
+            self.drain(64);
+            assert!(start.elapsed() < PATIENCE, "pid {pid} does not get through");
+        }
+    }
+
     /// Goes on reading until the departure of this process is reported; returns what was seen of it.
     fn await_end_of(&mut self, pid: u32) -> (PeerId, Option<Seen>) {
         let start = std::time::Instant::now();
@@ -131,19 +141,14 @@ fn whatever_moment_writers_die_at_nothing_published_is_lost() {
     tidegate_link::log::set_sink(|_, text| *SKIPPED.lock().unwrap() += u32::from(text.starts_with("skipped a slot")));
     let folder = Folder::new();
     let mut random = Random(seed);
-    let mut reader = Reader { link: link(&folder), seen: HashMap::new() };
+    let mut reader = Reader { link: link(&folder, WRITERS), seen: HashMap::new() };
     let start = |reader: &Reader| Process::start("role_floods", &folder, reader.link.address());
     let mut writers: Vec<Process> = (0..WRITERS).map(|_| start(&reader)).collect();
     let mut places = HashMap::new();
     for _ in 0..kills {
-        // Until the victim is known, or its death would not be a departure.
         let mut victim = writers.swap_remove(random.below(WRITERS.into()) as usize);
         let pid = victim.0.id();
-        let patience = std::time::Instant::now();
-        while !reader.seen.values().any(|seen| seen.pid == pid) {
-            reader.drain(64);
-            assert!(patience.elapsed() < PATIENCE, "pid {pid} does not get through");
-        }
+        reader.await_hello_of(pid);
         let count = random.below(20_000);
         reader.drain(count);
         // Read on while it dies, so that it dies writing.
@@ -163,14 +168,39 @@ fn whatever_moment_writers_die_at_nothing_published_is_lost() {
     println!("{kills} kills, {} holes skipped", SKIPPED.lock().unwrap());
     assert!(places.keys().all(|place| place.0 < WRITERS) && places.values().sum::<u64>() == kills);
     for writer in writers {
+        reader.await_hello_of(writer.0.id());
         writer.kill();
     }
-    let gone = |file: &String| file.starts_with("published-");
     until(&mut reader.link, "the last segments to be tidied up", |link| {
         let _ = link.retrieve();
         let _ = link.poll_departure();
-        (folder.files().iter().filter(|file| !gone(file)).count() == 1).then_some(())
+        (segments(&folder) == 1).then_some(())
     });
     let dead = reader.link.write(PeerId(0), &packet(0));
     assert!(!matches!(dead, Ok(()) | Err(WriteError::Full)), "everybody is dead");
+}
+
+/// Between creating its segment and entering the table of the first peer, nobody knows of a process.
+#[test]
+fn who_dies_before_anybody_knows_it_is_tidied_up_after_by_the_next_to_start() {
+    const KILLED: u32 = 20;
+    let folder = Folder::new();
+    let first = link(&folder, KILLED);
+    let mut left = 0;
+    // It takes a process a millisecond or two to come that far: some die before, some after, and most in between.
+    for turn in 0..KILLED {
+        let writer = Process::start("role_floods", &folder, first.address());
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(turn) * 150));
+        writer.kill();
+        left += segments(&folder) - 1;
+        let next = link(&folder, WRITERS);
+        assert_eq!(segments(&folder), 2, "the segments of those who live, and no other: {:?}", folder.files());
+        drop(next);
+    }
+    println!("{left} of the killed processes had left a segment");
+}
+
+/// How many segments are in the folder.
+fn segments(folder: &Folder) -> usize {
+    folder.files().iter().filter(|file| !file.starts_with("published-")).count()
 }
