@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,7 +44,7 @@ class Result:
     leftovers: list[str] = field(default_factory=list)
     """Processes and segments that outlived it, in words."""
     processes: set[int] = field(default_factory=set)
-    """Process ids that belonged to it, if segments were checked."""
+    """Process ids that belonged to it, if segments were checked or somebody observed."""
 
     @property
     def clean(self) -> bool:
@@ -96,10 +97,11 @@ def marked(run: str) -> dict[int, str]:
 
 
 def run(command: list[str | Path], environment: dict[str, str] | None = None, *, timeout: float, cwd: Path | None = None,
-        check_segments: bool = False) -> Result:
+        check_segments: bool = False, observe: Callable[[set[int]], None] | None = None) -> Result:
     """Runs a command in a process group of its own. `timeout` in seconds; past it the whole group is killed.
 
-    `check_segments`: also report segments that it left in shared memory and that no live process owns.
+    `check_segments`: also report segments that it left in shared memory and that no live process owns. `observe` is called with the ids
+    of all processes of the run every WATCH_SECONDS.
     """
     run_id, processes = uuid.uuid4().hex, set[int]()
     words = [str(word) for word in command]
@@ -110,7 +112,7 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         timed_out = False
         try:
-            _watch(child, run_id, timeout, processes if check_segments else None)
+            _watch(child, run_id, timeout, processes if check_segments or observe else None, observe)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
@@ -124,14 +126,17 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
     return Result(words, child.returncode, text, seconds, timed_out, leftovers, processes)
 
 
-def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[int] | None) -> None:
+def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[int] | None, observe: Callable[[set[int]], None] | None) -> None:
     """Waits for a child; meanwhile notes in `processes` who belongs to the run, to know its segments from those of other jobs."""
     if processes is None:
         child.wait(timeout)
         return
     deadline = time.monotonic() + timeout
     while True:
-        processes.update(marked(run_id))
+        alive = set(marked(run_id))
+        processes.update(alive)
+        if observe:
+            observe(alive)
         try:
             child.wait(min(WATCH_SECONDS, max(deadline - time.monotonic(), 0.0)))
             return
