@@ -1,0 +1,134 @@
+//! [`Ledger`]: the books of all packets under way, kept apart from the flow control that they check.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use tidegate_flow::{Inspection, Packet, PacketKind, PeerId, SchemeName};
+
+use crate::flight::Rank;
+
+/// What is under way from one process to another.
+#[derive(Debug, Default)]
+struct Pair {
+    /// The packets, first written first.
+    packets: VecDeque<u64>,
+    /// Packets that cost a credit, and credits that return responses bring back.
+    spent: u32,
+    /// Credits that travel to the receiver of the packets.
+    granted: u32,
+    /// Credit packets.
+    credit_packets: u32,
+}
+
+/// The books of one run. Violations are collected and end the run.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    pairs: HashMap<(Rank, Rank), Pair>,
+    credit_slots: u32,
+    violations: Vec<String>,
+    /// Packets written and packets retrieved.
+    counts: (u64, u64),
+}
+
+/// The state of one process's flow control, as the ledger compares it.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    pub rank: Rank,
+    /// The ranks behind the peers of `inspection`.
+    pub ranks: Vec<Rank>,
+    pub inspection: Inspection,
+}
+
+fn fingerprint(packet: &Packet) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    packet.header.published(0, PeerId(0)).hash(&mut hasher);
+    packet.payload.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a packet takes from its sender's credits at its receiver until it is retrieved, and the credits it grants.
+fn credits_of(packet: &Packet) -> (u32, u32) {
+    let riding = u32::from(packet.piggyback().unwrap_or(0));
+    match packet.header.kind() {
+        PacketKind::Data => (1, riding),
+        PacketKind::Credit => (0, packet.credits()),
+        PacketKind::ReturnRequest => (1, 0),
+        PacketKind::ReturnResponse => (1 + packet.credits(), 0),
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(credit_slots: u32) -> Self {
+        Ledger { credit_slots, ..Ledger::default() }
+    }
+
+    /// What was found wrong.
+    #[must_use]
+    pub fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    pub(crate) fn report(&mut self, violation: String) {
+        self.violations.push(violation);
+    }
+
+    pub(crate) fn written(&mut self, from: Rank, to: Rank, packet: &Packet) {
+        self.counts.0 += 1;
+        let pair = self.pairs.entry((from, to)).or_default();
+        let (spent, granted) = credits_of(packet);
+        pair.packets.push_back(fingerprint(packet));
+        pair.spent += spent;
+        pair.granted += granted;
+        if packet.header.kind() == PacketKind::Credit {
+            pair.credit_packets += 1;
+            if pair.credit_packets > self.credit_slots {
+                let (count, slots) = (pair.credit_packets, self.credit_slots);
+                self.violations.push(format!("{count} credit packets from {from} to {to}, which has {slots} slots for them"));
+            }
+        }
+    }
+
+    pub(crate) fn retrieved(&mut self, from: Rank, to: Rank, packet: &Packet) {
+        self.counts.1 += 1;
+        let pair = self.pairs.entry((from, to)).or_default();
+        if pair.packets.pop_front() != Some(fingerprint(packet)) {
+            self.violations.push(format!("{to} retrieved a packet of {from} that is not the next one written: {packet:?}"));
+            return;
+        }
+        let (spent, granted) = credits_of(packet);
+        pair.spent -= spent;
+        pair.granted -= granted;
+        pair.credit_packets -= u32::from(packet.header.kind() == PacketKind::Credit);
+    }
+
+    /// Nothing is under way any more: everything written was retrieved.
+    pub(crate) fn check_empty(&mut self) {
+        let (written, retrieved) = self.counts;
+        if written != retrieved {
+            self.violations.push(format!("{written} packets were written and {retrieved} retrieved"));
+        }
+    }
+
+    /// Credits are conserved between every two processes: held + on packets under way + travelling back = lent.
+    pub(crate) fn check_credits(&mut self, holders: &[Holder]) {
+        for receiver in holders.iter().filter(|holder| holder.inspection.scheme != SchemeName::None) {
+            for (index, of_sender) in receiver.inspection.peers.iter().enumerate() {
+                let Some(&rank) = receiver.ranks.get(index) else { continue };
+                let sender = &holders[rank.0 as usize];
+                // A sender that has not met the receiver yet still holds all it is born with.
+                let Some(place) = sender.ranks.iter().position(|&met| met == receiver.rank) else { continue };
+                let held = sender.inspection.peers[place].credits;
+                let spent = self.pairs.get(&(rank, receiver.rank)).map_or(0, |pair| pair.spent);
+                let granted = self.pairs.get(&(receiver.rank, rank)).map_or(0, |pair| pair.granted);
+                let (due, lent) = (of_sender.credits_due, of_sender.current_credits);
+                if held + spent + granted + due != lent {
+                    self.violations.push(format!(
+                        "credits of {rank} at {}: held {held} + under way {spent} + travelling {granted} + due {due} is not \
+                         lent {lent}",
+                        receiver.rank
+                    ));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! [`Cost`]: what processes and nodes need time for, named, with units and sources.
+
+use crate::Time;
+use crate::parameters::Bandwidth;
+
+/// The time that work of processors and network interfaces takes. The network between the interfaces has its own numbers:
+/// [`NetworkParameters`](crate::NetworkParameters).
+///
+/// [`Cost::extoll`] is the set calibrated to the machine of P.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// A send is called, up to its first packet.
+    pub send_call: Time,
+    /// One packet is written to the network interface (P §2: one PIO write).
+    pub send_packet: Time,
+    /// A receive is called: it is matched against stored messages or posted.
+    pub receive_call: Time,
+    /// A look into an empty mailbox.
+    pub poll: Time,
+    /// One packet is taken out of the mailbox and its payload put where it belongs.
+    pub retrieve_packet: Time,
+    /// A message that has arrived whole is handed to the program.
+    pub complete_message: Time,
+    /// Rate of copying within a process's memory.
+    pub copy_bandwidth: Bandwidth,
+    /// Rate of combining two operands of a reduction.
+    pub combine_bandwidth: Bandwidth,
+    /// The credit of one data packet is taken by its sender.
+    pub credit_take: Time,
+    /// The slot of one data packet is accounted for by its receiver.
+    pub credit_count: Time,
+    /// A control packet is made or understood, in addition to being sent or retrieved as any packet is.
+    pub credit_packet: Time,
+    /// Activity lists, thresholds and quotas of `dynamic`, per control packet made (P §6.5).
+    pub dynamic_packet: Time,
+    /// A node's network interface takes one packet from a process. All processes of the node share it.
+    pub injection: Time,
+    /// A node's network interface puts one packet into a mailbox. All processes of the node share it.
+    pub extraction: Time,
+    /// Whether injection and extraction take turns: both cross one host interface.
+    pub shared_host_interface: bool,
+    /// Bytes of bulk data (P §2: RMA) in one packet of the network.
+    pub bulk_frame_bytes: u32,
+    /// A process starts a bulk transfer, or learns that one has ended.
+    pub bulk_call: Time,
+    /// A message within a node, from one process to the other's notice (P §7.2: through shared memory).
+    pub local_latency: Time,
+    /// Rate of the copies within a node, one on each side.
+    pub local_bandwidth: Bandwidth,
+}
+
+impl Cost {
+    /// The machine of P: EXTOLL on FPGAs, 64 nodes of 16 cores of 2.1 GHz. The numbers that the anchor times do not determine
+    /// are assumptions in the range of that generation. How near the anchors come: [`calibration`](crate::calibration).
+    #[must_use]
+    pub fn extoll() -> Self {
+        Cost {
+            send_call: Time::from_nanoseconds(400),
+            send_packet: Time::from_nanoseconds(300),
+            receive_call: Time::from_nanoseconds(300),
+            poll: Time::from_nanoseconds(50),
+            retrieve_packet: Time::from_nanoseconds(200),
+            complete_message: Time::from_nanoseconds(400),
+            copy_bandwidth: Bandwidth::from_megabytes(2_000),
+            combine_bandwidth: Bandwidth::from_megabytes(1_000),
+            credit_take: Time::from_nanoseconds(3),
+            credit_count: Time::from_nanoseconds(3),
+            credit_packet: Time::from_nanoseconds(50),
+            dynamic_packet: Time::from_nanoseconds(100),
+            injection: Time::from_nanoseconds(60),
+            extraction: Time::from_nanoseconds(60),
+            shared_host_interface: true,
+            bulk_frame_bytes: 2048,
+            bulk_call: Time::from_nanoseconds(500),
+            local_latency: Time::from_nanoseconds(800),
+            local_bandwidth: Bandwidth::from_megabytes(1_500),
+        }
+    }
+
+    /// Nothing costs any time but the network itself.
+    #[must_use]
+    pub fn free() -> Self {
+        let infinite = Bandwidth(u64::MAX);
+        Cost {
+            send_call: Time::ZERO,
+            send_packet: Time::ZERO,
+            receive_call: Time::ZERO,
+            poll: Time::ZERO,
+            retrieve_packet: Time::ZERO,
+            complete_message: Time::ZERO,
+            copy_bandwidth: infinite,
+            combine_bandwidth: infinite,
+            credit_take: Time::ZERO,
+            credit_count: Time::ZERO,
+            credit_packet: Time::ZERO,
+            dynamic_packet: Time::ZERO,
+            injection: Time::ZERO,
+            extraction: Time::ZERO,
+            shared_host_interface: false,
+            bulk_frame_bytes: 2048,
+            bulk_call: Time::ZERO,
+            local_latency: Time::ZERO,
+            local_bandwidth: infinite,
+        }
+    }
+}
+
+/// Receivers that take packets out of their mailbox more slowly than the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowReceivers {
+    /// How many of a thousand processes; which ones is drawn with the run's seed.
+    pub per_mille: u32,
+    /// What retrieving a packet takes them in addition.
+    pub delay: Time,
+}
+
+/// Whole bytes at a rate.
+pub(crate) fn time_of(bandwidth: Bandwidth, bytes: u64) -> Time {
+    Time((u128::from(bytes) * 1_000_000_000_000 / u128::from(bandwidth.0)) as u64)
+}
+
+/// What a process spends its time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Activity {
+    /// Computing, copying and reducing, as the program says.
+    Compute,
+    /// Sending messages, credits excepted.
+    Send,
+    /// Receiving messages, credits excepted.
+    Receive,
+    /// Credits: the computational part of flow control's overhead (P §7.1).
+    Credits,
+}
+
+impl Activity {
+    /// All of them.
+    pub const ALL: [Activity; 4] = [Activity::Compute, Activity::Send, Activity::Receive, Activity::Credits];
+}
+
+/// Time by [`Activity`]. The rest of a process's time it waited: for messages, for credits, for its network interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent([Time; Activity::ALL.len()]);
+
+impl Spent {
+    /// On one activity.
+    #[must_use]
+    pub fn on(&self, activity: Activity) -> Time {
+        self.0[activity as usize]
+    }
+
+    /// On all of them.
+    #[must_use]
+    pub fn total(&self) -> Time {
+        self.0.iter().fold(Time::ZERO, |sum, &time| sum + time)
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, activity: Activity, span: Time) {
+        self.0[activity as usize] += span;
+    }
+}

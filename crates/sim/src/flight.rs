@@ -1,0 +1,129 @@
+//! What travels: [`Flight`], one packet on its way between two processes, and the pool that holds all that are under way.
+
+use std::fmt;
+
+use tidegate_flow::packet::{PAYLOAD_BYTES, Packet};
+
+/// A node: what sits behind one network interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A process of the simulated application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u32);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {}", self.0)
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {}", self.0)
+    }
+}
+
+/// One packet under way.
+///
+/// It is written into a pool when it enters the network and read when it leaves; between the two only its index moves.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// What arrives in the mailbox.
+    pub packet: Packet,
+    /// The node it leaves.
+    pub from: NodeId,
+    /// The node it goes to.
+    pub to: NodeId,
+    /// The process that sends.
+    pub source: Rank,
+    /// The process whose mailbox it is for.
+    pub destination: Rank,
+    /// Bytes of bulk data (P §2: RMA) that the packet stands for on the wire, in addition to its own; 0 for a packet of a
+    /// mailbox. One buffer slot holds it whatever its size, so keep it to the size of a frame of the network simulated.
+    pub bulk_bytes: u32,
+}
+
+impl Flight {
+    /// Bytes of payload on the wire: those in use, all of them if credits ride at the end (P §5.4), and bulk data.
+    #[inline]
+    #[must_use]
+    pub fn payload_bytes(&self) -> u32 {
+        let header = self.packet.header;
+        let own = if header.has_piggyback() { PAYLOAD_BYTES } else { header.length() };
+        own as u32 + self.bulk_bytes
+    }
+}
+
+/// Where a packet stands, in the few words that each hop touches: the flight itself is read only when it leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The next packet in the queue this one waits in, or the next free entry of the pool.
+    pub next: u32,
+    /// The channel whose buffer it occupies.
+    pub held: u32,
+    /// The router it is in, or comes to next.
+    pub router: u32,
+    /// The node it goes to.
+    pub to: u32,
+    /// Its size on the wire.
+    pub wire_bytes: u32,
+}
+
+/// No packet: the end of a queue.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// All packets under way, by index. Entries are used again, last freed first, while they are still in the cache.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    flights: Vec<Flight>,
+    pub places: Vec<Place>,
+    free: u32,
+    in_use: usize,
+}
+
+impl Pool {
+    pub fn new() -> Self {
+        Pool { flights: Vec::new(), places: Vec::new(), free: NONE, in_use: 0 }
+    }
+
+    /// Stores `flight`, to be at `place`, and returns its index.
+    #[inline]
+    pub fn insert(&mut self, flight: Flight, place: Place) -> u32 {
+        self.in_use += 1;
+        if self.free == NONE {
+            self.flights.push(flight);
+            self.places.push(place);
+            return (self.flights.len() - 1) as u32;
+        }
+        let index = self.free;
+        self.free = self.places[index as usize].next;
+        self.flights[index as usize] = flight;
+        self.places[index as usize] = place;
+        index
+    }
+
+    /// Takes a packet out; its index may be used again from now on.
+    #[inline]
+    pub fn remove(&mut self, index: u32) -> Flight {
+        self.in_use -= 1;
+        self.places[index as usize].next = self.free;
+        self.free = index;
+        self.flights[index as usize]
+    }
+
+    #[inline]
+    pub fn get(&self, index: u32) -> &Flight {
+        &self.flights[index as usize]
+    }
+
+    /// Packets stored.
+    pub fn in_use(&self) -> usize {
+        self.in_use
+    }
+
+    /// Bytes of heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.flights.capacity() * size_of::<Flight>() + self.places.capacity() * size_of::<Place>()
+    }
+}

@@ -1,0 +1,379 @@
+//! [`SimLink`]: the environment of one simulated process's endpoint.
+//!
+//! # Time
+//!
+//! A process runs ahead of the simulation while it is busy: every packet it writes or retrieves moves its own clock. What it
+//! wrote lies in its *outbox*, each packet with the time it was ready, and the node's interface takes it from there when its
+//! time comes. That loses nothing: within one call of the endpoint no packet that arrives could change what is written. The
+//! process calls its endpoint again only when the outbox is empty and the simulation has caught up.
+//!
+//! # Space
+//!
+//! A million pairs of processes can have tens of millions of packets in mailboxes. As memory without bytes reads as zeros,
+//! nearly all packets are a header and zeros; a mailbox keeps those in 16 bytes, and the payload of the others apart.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_message::{
+    Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError,
+};
+
+use crate::Time;
+use crate::buffer::MemoryBuffer;
+use crate::checker::Ledger;
+use crate::cost::{Activity, Cost, Spent};
+use crate::flight::Rank;
+
+/// The ranks that a process has contact with, by their place in its endpoint's table of peers.
+#[derive(Debug)]
+enum PeerTable {
+    /// All but itself, in order: nothing to store.
+    Everybody { me: u32 },
+    /// Those it had contact with, in the order of the first.
+    Contacts { ranks: Vec<Rank>, places: HashMap<Rank, PeerId>, most: u32 },
+}
+
+impl PeerTable {
+    fn rank(&self, peer: PeerId) -> Rank {
+        match self {
+            PeerTable::Everybody { me } => Rank(peer.0 + u32::from(peer.0 >= *me)),
+            PeerTable::Contacts { ranks, .. } => ranks[peer.0 as usize],
+        }
+    }
+
+    /// The place of `rank`, if it has one.
+    fn find(&self, rank: Rank) -> Option<PeerId> {
+        match self {
+            PeerTable::Everybody { me } => Some(PeerId(rank.0 - u32::from(rank.0 > *me))),
+            PeerTable::Contacts { places, .. } => places.get(&rank).copied(),
+        }
+    }
+
+    /// The place of `rank`, a new one if it has none; `None` if the table is full.
+    fn admit(&mut self, rank: Rank) -> Option<PeerId> {
+        if let Some(peer) = self.find(rank) {
+            return Some(peer);
+        }
+        let PeerTable::Contacts { ranks, places, most } = self else { return None };
+        let peer = PeerId(ranks.len() as u32);
+        if peer.0 == *most {
+            return None;
+        }
+        ranks.push(rank);
+        places.insert(rank, peer);
+        Some(peer)
+    }
+}
+
+/// A packet that waits for the node's interface.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outbound {
+    /// When the process had written it.
+    pub ready: Time,
+    pub to: Rank,
+    pub packet: Packet,
+}
+
+/// A bulk transfer that the endpoint asked for.
+#[derive(Debug)]
+pub(crate) struct TransferRequest {
+    pub id: TransferId,
+    pub ready: Time,
+    pub peer: Rank,
+    pub remote: Vec<Span>,
+    /// Where the bytes go, or come from.
+    pub local: MemoryBuffer,
+    pub offset: usize,
+    /// Whether the peer's memory is read; it is written otherwise.
+    pub is_read: bool,
+}
+
+/// No payload but zeros.
+const PLAIN: u32 = u32::MAX;
+
+/// A packet in the mailbox. A piggybacked count of a plain packet lies in the stamp, which nobody needs here.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    header: tidegate_flow::Header,
+    source: Rank,
+    /// Which of the mailbox's bodies, or [`PLAIN`].
+    body: u32,
+}
+
+/// The packets that have arrived, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    slots: VecDeque<Slot>,
+    bodies: Vec<[u8; PAYLOAD_BYTES]>,
+    free: Vec<u32>,
+}
+
+impl Mailbox {
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Bytes of heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>() + self.bodies.capacity() * PAYLOAD_BYTES
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, source: Rank, packet: &Packet) {
+        let riding = packet.piggyback().unwrap_or(0);
+        let counted = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
+        let body = if packet.payload[..counted].iter().fold(0, |any, &byte| any | byte) == 0 {
+            PLAIN
+        } else {
+            self.keep_body(&packet.payload)
+        };
+        self.slots.push_back(Slot { header: packet.header.published(riding, PeerId(0)), source, body });
+    }
+
+    fn keep_body(&mut self, payload: &[u8; PAYLOAD_BYTES]) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.bodies[index as usize] = *payload;
+            return index;
+        }
+        self.bodies.push(*payload);
+        (self.bodies.len() - 1) as u32
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<(Rank, Packet)> {
+        let Slot { header, source, body } = self.slots.pop_front()?;
+        let mut packet = Packet { header, payload: [0; PAYLOAD_BYTES] };
+        if body != PLAIN {
+            packet.payload = self.bodies[body as usize];
+            self.free.push(body);
+        } else if header.has_piggyback() {
+            packet.set_piggyback(header.stamp());
+        }
+        Some((source, packet))
+    }
+}
+
+/// What one process's packets cost, under the scheme it runs.
+#[derive(Debug)]
+pub(crate) struct PacketCost {
+    pub(crate) cost: Cost,
+    pub(crate) scheme: SchemeName,
+}
+
+/// The environment of one process's endpoint.
+#[derive(Debug)]
+pub struct SimLink {
+    me: Rank,
+    peers: PeerTable,
+    costs: Rc<PacketCost>,
+    /// What retrieving a packet takes this process in addition to the others.
+    sink_delay: Time,
+    pub(crate) clock: Time,
+    pub(crate) spent: Spent,
+    pub(crate) mailbox: Mailbox,
+    pub(crate) outbox: VecDeque<Outbound>,
+    pub(crate) requests: Vec<TransferRequest>,
+    ended: VecDeque<TransferId>,
+    counters: Box<Counters>,
+    ledger: Option<Rc<RefCell<Ledger>>>,
+    /// What the endpoint could not be told: the run ends with it.
+    pub(crate) failure: Option<String>,
+}
+
+impl SimLink {
+    /// The link of process `me` of `size`, whose endpoint has room for `peers`.
+    pub(crate) fn new(me: Rank, size: u32, peers: u32, costs: Rc<PacketCost>, sink_delay: Time) -> Self {
+        let peers = match peers + 1 >= size {
+            true => PeerTable::Everybody { me: me.0 },
+            false => PeerTable::Contacts { ranks: Vec::new(), places: HashMap::new(), most: peers },
+        };
+        SimLink {
+            me,
+            peers,
+            costs,
+            sink_delay,
+            clock: Time::ZERO,
+            spent: Spent::default(),
+            mailbox: Mailbox::default(),
+            outbox: VecDeque::new(),
+            requests: Vec::new(),
+            ended: VecDeque::new(),
+            counters: Box::default(),
+            ledger: None,
+            failure: None,
+        }
+    }
+
+    /// Lets a checker see all that is written and retrieved.
+    pub(crate) fn attach(&mut self, ledger: Rc<RefCell<Ledger>>) {
+        self.ledger = Some(ledger);
+    }
+
+    /// The rank behind a place in the endpoint's table of peers.
+    pub fn rank(&self, peer: PeerId) -> Rank {
+        self.peers.rank(peer)
+    }
+
+    /// The place of `rank` in the endpoint's table, if it has one.
+    pub fn find_peer(&self, rank: Rank) -> Option<PeerId> {
+        self.peers.find(rank)
+    }
+
+    /// The place of `rank`, which from now on has one. `None` if the table is full: the run ends.
+    pub(crate) fn admit_peer(&mut self, rank: Rank) -> Option<PeerId> {
+        let peer = self.peers.admit(rank);
+        if peer.is_none() {
+            let me = self.me;
+            self.failure = Some(format!(
+                "{me} has no place left for {rank} in its table of peers: raise `peers`, or leave it out for all to talk to all"
+            ));
+        }
+        peer
+    }
+
+    /// The process is busy for so long.
+    #[inline]
+    pub(crate) fn spend(&mut self, activity: Activity, span: Time) {
+        self.clock += span;
+        self.spent.add(activity, span);
+    }
+
+    /// A bulk transfer of ours has ended.
+    pub(crate) fn end_transfer(&mut self, id: TransferId) {
+        self.ended.push_back(id);
+    }
+
+    /// What writing or retrieving this packet costs beside the packet itself.
+    fn control_cost(&self, kind: PacketKind, writes: bool) -> Time {
+        let cost = &self.costs.cost;
+        match (kind, self.costs.scheme, writes) {
+            (_, SchemeName::None, _) => Time::ZERO,
+            (PacketKind::Data, _, true) => cost.credit_take,
+            (PacketKind::Data, _, false) => cost.credit_count,
+            (_, SchemeName::Dynamic, true) => cost.credit_packet + cost.dynamic_packet,
+            (..) => cost.credit_packet,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, to: Rank, packet: &Packet) {
+        let kind = packet.header.kind();
+        let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
+        self.spend(activity, self.costs.cost.send_packet);
+        self.spend(Activity::Credits, self.control_cost(kind, true));
+        if let Some(ledger) = &self.ledger {
+            ledger.borrow_mut().written(self.me, to, packet);
+        }
+        self.outbox.push_back(Outbound { ready: self.clock, to, packet: *packet });
+    }
+}
+
+impl Link for SimLink {
+    type Buffer = MemoryBuffer;
+
+    #[inline]
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        let to = self.peers.rank(to);
+        self.put(to, packet);
+        Ok(())
+    }
+
+    #[inline]
+    fn write_many(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut next: impl FnMut(&mut Packet),
+    ) -> (u32, Result<(), WriteError>) {
+        let to = self.peers.rank(to);
+        for _ in 0..count {
+            // A fresh packet each time: nothing stale may keep it from being plain.
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            next(&mut packet);
+            self.put(to, &packet);
+        }
+        (count, Ok(()))
+    }
+
+    #[inline]
+    fn retrieve(&mut self) -> Option<Packet> {
+        if self.mailbox.len() == 0 {
+            return None;
+        }
+        let peak = self.mailbox.len() as u64;
+        self.counters.raise(Counter::MailboxPeak, peak);
+        let (source, mut packet) = self.mailbox.pop()?;
+        let kind = packet.header.kind();
+        let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
+        self.spend(activity, self.costs.cost.retrieve_packet + self.sink_delay);
+        self.spend(Activity::Credits, self.control_cost(kind, false));
+        if let Some(ledger) = &self.ledger {
+            ledger.borrow_mut().retrieved(source, self.me, &packet);
+        }
+        let peer = self.admit_peer(source)?;
+        packet.header = packet.header.published(0, peer);
+        Some(packet)
+    }
+
+    fn reaches_memory(&mut self, _peer: PeerId) -> bool {
+        true
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[Span],
+        into: &mut MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.spend(Activity::Receive, self.costs.cost.bulk_call);
+        let (peer, ready) = (self.peers.rank(peer), self.clock);
+        let (remote, local) = (from.to_vec(), into.clone());
+        self.requests.push(TransferRequest { id, ready, peer, remote, local, offset, is_read: true });
+        TransferStatus::Pending
+    }
+
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[Span],
+        from: &MemoryBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.spend(Activity::Send, self.costs.cost.bulk_call);
+        let (peer, ready) = (self.peers.rank(peer), self.clock);
+        let (remote, local) = (to.to_vec(), from.clone());
+        self.requests.push(TransferRequest { id, ready, peer, remote, local, offset, is_read: false });
+        TransferStatus::Pending
+    }
+
+    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+        let id = self.ended.pop_front()?;
+        self.spend(Activity::Receive, self.costs.cost.bulk_call);
+        Some((id, TransferStatus::Done))
+    }
+
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<Span> {
+        None
+    }
+
+    fn poll_departure(&mut self) -> Option<Departure> {
+        None
+    }
+
+    fn release(&mut self, _peer: PeerId) {}
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Whole nanoseconds of the process's own clock.
+    fn now(&self) -> u64 {
+        self.clock.0 / 1000
+    }
+}

@@ -1,0 +1,112 @@
+//! [`Node`]: the network interface that the processes of a node share.
+//!
+//! It takes the packets that processes have written, one after the other and in turn, into the network, and packets that
+//! arrive into mailboxes. Each costs it some time; where both cross one host interface they take turns. A packet for a
+//! mailbox without room stays where it is, and everything behind it waits (P §2).
+
+use crate::Time;
+use crate::flight::{NodeId, Rank};
+
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Out,
+    In,
+}
+
+/// The interface of one node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub id: NodeId,
+    /// The rank of the node's first process.
+    pub first: u32,
+    /// When each process's next packet is ready, [`Time::NEVER`] if it has none; bulk data of all of them comes last.
+    pub ready: Vec<Time>,
+    /// Whose turn it is.
+    turn: usize,
+    /// When the interface can work again, by direction.
+    free_at: [Time; 2],
+    is_shared: bool,
+    /// Whether the direction that was served last goes out.
+    last: Direction,
+    /// The network has refused a packet and will say when to try again.
+    pub refused: bool,
+    /// The process whose mailbox has no room for the next packet.
+    pub full: Option<Rank>,
+    /// When the node is served next.
+    pub wake_at: Time,
+}
+
+impl Node {
+    /// The idle interface of `processes` processes from the rank `first` on.
+    pub fn new(id: NodeId, first: u32, processes: u32, is_shared: bool) -> Self {
+        Node {
+            id,
+            first,
+            ready: vec![Time::NEVER; processes as usize + 1],
+            turn: 0,
+            free_at: [Time::ZERO; 2],
+            is_shared,
+            last: Direction::In,
+            refused: false,
+            full: None,
+            wake_at: Time::NEVER,
+        }
+    }
+
+    /// The place of bulk data among the sources.
+    pub fn bulk_source(&self) -> usize {
+        self.ready.len() - 1
+    }
+
+    /// The next source, in turn, whose packet is ready.
+    #[inline]
+    pub fn next_source(&self, now: Time) -> Option<usize> {
+        let sources = self.ready.len();
+        (0..sources)
+            .map(|step| if self.turn + step < sources { self.turn + step } else { self.turn + step - sources })
+            .find(|&source| self.ready[source] <= now)
+    }
+
+    /// The source had its turn.
+    #[inline]
+    pub fn pass_turn(&mut self, source: usize) {
+        self.turn = if source + 1 == self.ready.len() { 0 } else { source + 1 };
+    }
+
+    /// Whether the interface can take a packet this way.
+    #[inline]
+    pub fn is_free(&self, direction: Direction, now: Time) -> bool {
+        self.free_at[direction as usize] <= now
+    }
+
+    /// The direction to look at first: the one that did not have the last turn.
+    #[inline]
+    pub fn first_direction(&self) -> Direction {
+        match self.last {
+            Direction::Out => Direction::In,
+            Direction::In => Direction::Out,
+        }
+    }
+
+    /// The interface is busy for so long with a packet.
+    #[inline]
+    pub fn occupy(&mut self, direction: Direction, until: Time) {
+        self.last = direction;
+        self.free_at[direction as usize] = until;
+        if self.is_shared {
+            self.free_at = [until; 2];
+        }
+    }
+
+    /// When there will be something to do, as far as the node knows. `arrived`: whether a packet waits that has room.
+    #[inline]
+    pub fn next_work(&self, arrived: bool) -> Time {
+        let incoming = if arrived { self.free_at[Direction::In as usize] } else { Time::NEVER };
+        if self.refused {
+            return incoming;
+        }
+        let ready = self.ready.iter().copied().min().unwrap_or(Time::NEVER);
+        incoming.min(ready.max(self.free_at[Direction::Out as usize]))
+    }
+}

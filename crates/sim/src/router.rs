@@ -1,0 +1,172 @@
+//! The state of links and of their virtual channels: queues of packets that wait for an output, and link-level credits.
+//!
+//! **Virtual output queues, held per output.** A router's input keeps a queue for each output, so that a packet waits for
+//! nothing but its own output. Of the heads of all queues for one output and virtual channel this arbiter takes the one
+//! that came to the router first. All of them need the same thing, a credit of that channel; so the heads in order of arrival
+//! are just *all* waiting packets in order of arrival, and one list per output channel does the work of inputs × channels
+//! queues. It is fair by construction: a packet is passed by none that came later for the same channel. The channels of a
+//! link take turns.
+//!
+//! **Credits without events.** An output may send when a buffer of the next input is free: it holds a credit. The moment at which
+//! a credit comes back is known as soon as the packet leaves that buffer, so it is written down at once in the ring of
+//! [`Credits`], and the output looks at it when it next has something to send. Only an output that waits for a
+//! credit needs an event. That saves one event in two.
+
+use crate::Time;
+use crate::flight::{NONE, Place};
+
+/// The free buffers of one virtual channel at a link's far end: for each, since when its credit is back at the near end.
+#[derive(Clone, Debug)]
+pub(crate) struct Credits {
+    /// Where this ring starts in [`CreditRings`].
+    base: u32,
+    first: u16,
+    free: u16,
+    capacity: u16,
+}
+
+/// The memory of all rings, in one piece.
+#[derive(Debug, Default)]
+pub(crate) struct CreditRings(Vec<Time>);
+
+impl CreditRings {
+    /// A ring with `capacity` credits, all there from the start.
+    pub fn add(&mut self, capacity: u16) -> Credits {
+        let base = self.0.len() as u32;
+        self.0.resize(self.0.len() + usize::from(capacity), Time::ZERO);
+        Credits { base, first: 0, free: capacity, capacity }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Time>()
+    }
+}
+
+impl Credits {
+    /// When the next credit is there; `None` if the far end has not freed any.
+    #[inline]
+    pub fn next_at(&self, rings: &CreditRings) -> Option<Time> {
+        (self.free > 0).then(|| rings.0[self.slot(0)])
+    }
+
+    /// Whether a credit is there now.
+    #[inline]
+    pub fn ready(&self, rings: &CreditRings, now: Time) -> bool {
+        self.next_at(rings).is_some_and(|at| at <= now)
+    }
+
+    /// Spends the next credit.
+    #[inline]
+    pub fn spend(&mut self) {
+        debug_assert!(self.free > 0);
+        self.free -= 1;
+        self.first = if self.first + 1 == self.capacity { 0 } else { self.first + 1 };
+    }
+
+    /// A credit that is there from `at` on, but not before those that came back earlier: the wire keeps their order.
+    #[inline]
+    pub fn give_back(&mut self, rings: &mut CreditRings, at: Time) {
+        debug_assert!(self.free < self.capacity);
+        let at = if self.free == 0 { at } else { at.max(rings.0[self.slot(self.free - 1)]) };
+        let slot = self.slot(self.free);
+        rings.0[slot] = at;
+        self.free += 1;
+    }
+
+    /// Buffers that the far end has not freed.
+    pub fn occupied(&self) -> u16 {
+        self.capacity - self.free
+    }
+
+    #[inline]
+    fn slot(&self, index: u16) -> usize {
+        let position = u32::from(self.first) + u32::from(index);
+        let capacity = u32::from(self.capacity);
+        (self.base + if position >= capacity { position - capacity } else { position }) as usize
+    }
+}
+
+/// Packets in order, linked through their [`Place`]s.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    pub head: u32,
+    tail: u32,
+}
+
+impl Queue {
+    pub const EMPTY: Queue = Queue { head: NONE, tail: NONE };
+
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.head == NONE
+    }
+
+    #[inline]
+    pub fn push(&mut self, places: &mut [Place], packet: u32) {
+        places[packet as usize].next = NONE;
+        if self.head == NONE {
+            self.head = packet;
+        } else {
+            places[self.tail as usize].next = packet;
+        }
+        self.tail = packet;
+    }
+
+    #[inline]
+    pub fn pop(&mut self, places: &[Place]) -> Option<u32> {
+        let packet = self.head;
+        if packet == NONE {
+            return None;
+        }
+        self.head = places[packet as usize].next;
+        Some(packet)
+    }
+
+    /// The packets, first to last.
+    pub fn iter(self, places: &[Place]) -> impl Iterator<Item = u32> {
+        let following = |&packet: &u32| Some(places[packet as usize].next).filter(|&next| next != NONE);
+        std::iter::successors(Some(self.head).filter(|&head| head != NONE), following)
+    }
+}
+
+/// One virtual channel of a link, seen from the router that sends into it.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    /// Packets in this router that are to leave by it, in order of arrival.
+    pub queue: Queue,
+    /// Buffers at the far end.
+    pub credits: Credits,
+    /// Whether the link is to be woken by the next credit given back: something waits and none is on its way.
+    pub starved: bool,
+}
+
+/// What a link leads to, and so which numbers apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkKind {
+    /// To another router.
+    Hop,
+    /// To the network interface of a node.
+    Extraction,
+    /// To nothing: never used.
+    Edge,
+}
+
+/// One direction of a link, seen from the router that sends into it. Its channels are in an array beside.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// When the last packet's end has left.
+    pub free_at: Time,
+    /// When it is next to look for something to send; [`Time::NEVER`] if no event is under way.
+    pub wake_at: Time,
+    /// The sum of the times that its packets took.
+    pub busy: Time,
+    /// Packets sent.
+    pub carried: u64,
+    /// Packets in the queues of its channels.
+    pub waiting: u32,
+    /// The router, or the node, at the far end.
+    pub far_end: u32,
+    pub kind: LinkKind,
+    /// The channel whose turn it is.
+    pub turn: u8,
+}
