@@ -116,6 +116,7 @@ impl Pair {
             flow,
             eager_bytes: 2048,
             operations: 1 << 20,
+            receive_memory: 64 << 20,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
         };

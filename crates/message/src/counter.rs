@@ -71,6 +71,16 @@ counters! {
     UnexpectedMessages, "unexpected_messages", Count, Sum, "Messages that arrived before their receive was posted.";
     UnexpectedBytes, "unexpected_bytes", Bytes, Sum, "Bytes of unexpected messages held now.";
     UnexpectedPeak, "unexpected_peak_bytes", Bytes, Max, "Most bytes of unexpected messages ever held.";
+    UnmatchedBytes, "unmatched_bytes", Bytes, Sum, "Receive memory that unmatched messages take now, envelopes included.";
+    ReceiveBound, "receive_memory_bytes", Bytes, Max, "The bound on receive memory (FI_TIDEGATE_RX_MEMORY).";
+    ReceiveFixedBytes, "receive_fixed_bytes", Bytes, Max, "Its part that configuration fixes: mailbox, book-keeping, table of peers.";
+    ReceivePeak, "receive_peak_bytes", Bytes, Max, "Most receive memory ever taken, the fixed part included.";
+    WindowBytes, "window_bytes", Bytes, Max, "Receive memory that is set aside for the unmatched messages of one sender.";
+    SendsHeld, "sends_held", Count, Sum, "Sends that stayed with their sender because the receiver had no room for them unmatched.";
+    Knocks, "knocks", Count, Sum, "Messages by which held sends were shown to their receivers, in batches.";
+    EnvelopesForgotten, "envelopes_forgotten", Count, Sum, "Sends of peers that no receive waited for and that found no room: they stayed with the peer.";
+    Questions, "questions", Count, Sum, "Times that a peer was asked whether it holds a send that a receive accepts.";
+    PressureNanoseconds, "pressure_ns", Nanoseconds, Sum, "Time during which peers held sends because of our receive memory.";
     StageBytes, "stage_bytes", Bytes, Sum, "Memory of the stages, through which bulk data travels.";
     MailboxBytes, "mailbox_bytes", Bytes, Sum, "Memory of the mailbox.";
     BookkeepingBytes, "bookkeeping_bytes", Bytes, Sum, "Memory of flow control's book-keeping and the table of peers.";

@@ -50,6 +50,7 @@ impl<L: Link> Endpoint<L> {
             self.fail_notice(message.into_notice(), name);
         }
         self.held_control.retain(|control| control.to != peer);
+        self.lose_window(peer);
         self.lose_inbound(sink, name);
         self.lose_bulk(peer, name);
         for tagged in [true, false] {
@@ -69,6 +70,7 @@ impl<L: Link> Endpoint<L> {
             Sink::Store(at, tagged) => {
                 if let Some(unexpected) = self.matching(tagged).take_at(at) {
                     self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
+                    self.leave_window(unexpected.envelope.source, unexpected.cost);
                 }
             }
             Sink::Idle | Sink::Control(_) | Sink::Piece(..) | Sink::ReadData(..) | Sink::Discard => {}
@@ -100,7 +102,7 @@ impl<L: Link> Endpoint<L> {
         self.tagged.forget_peer(source);
         self.untagged.forget_peer(source);
         self.flow.reset(peer);
-        self.peers[peer.0 as usize] = Peer::new();
+        self.peers[peer.0 as usize] = Peer::new(self.limits.window);
         self.full.retain(|&full| full != peer);
         self.link.release(peer);
         self.epoch = self.epoch.wrapping_add(1);

@@ -36,39 +36,53 @@ impl<L: Link> Endpoint<L> {
         if length > LARGEST_EAGER_BYTES {
             return Err(Malformed);
         }
+        let cost = self.limits.eager_cost(length);
+        self.check_window(from, cost)?;
+        if head.again {
+            self.remember(from)?;
+        }
         let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
-        let sink = match self.matching(tagged).accept(&envelope) {
+        let whole = rest.len() == length;
+        match self.matching(tagged).accept(&envelope) {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
-                if rest.len() == length {
+                if whole {
                     self.complete_receive(active, &envelope, tagged);
-                    return Ok(());
+                } else {
+                    let sink = Sink::Receive(active, envelope, tagged);
+                    self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
                 }
-                Sink::Receive(active, envelope, tagged)
+                self.pass_window(from, cost);
             }
             None => {
                 let mut bytes = Vec::with_capacity(length);
                 bytes.extend_from_slice(rest);
-                let at = self.store_unexpected(envelope, Stored::Here(bytes), tagged);
-                if rest.len() == length {
-                    return Ok(());
+                let at = self.store_unexpected(envelope, Stored::Here(bytes), tagged, cost);
+                if !whole {
+                    let sink = Sink::Store(at, tagged);
+                    self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
                 }
-                Sink::Store(at, tagged)
+                self.enter_window(from, cost);
             }
-        };
-        self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
+        }
         Ok(())
     }
 
-    /// Stores a message that no receive waits for.
-    pub(crate) fn store_unexpected(&mut self, envelope: Envelope, stored: Stored<L::Buffer>, tagged: bool) -> Position {
+    /// Stores a message that no receive waits for. The caller accounts for its cost.
+    pub(crate) fn store_unexpected(
+        &mut self,
+        envelope: Envelope,
+        stored: Stored<L::Buffer>,
+        tagged: bool,
+        cost: u32,
+    ) -> Position {
         let counters = self.link.counters();
         counters.add(Counter::UnexpectedMessages, 1);
         if matches!(stored, Stored::Here(_)) {
             counters.add(Counter::UnexpectedBytes, envelope.length as u64);
             counters.raise(Counter::UnexpectedPeak, counters.get(Counter::UnexpectedBytes));
         }
-        self.matching(tagged).store(Unexpected { envelope, stored, claimed: None })
+        self.matching(tagged).store(Unexpected { envelope, stored, claimed: None, cost })
     }
 
     /// A stored message has its receive.
@@ -78,7 +92,7 @@ impl<L: Link> Endpoint<L> {
         unexpected: Unexpected<L::Buffer>,
         tagged: bool,
     ) {
-        let envelope = unexpected.envelope;
+        let (envelope, cost) = (unexpected.envelope, unexpected.cost);
         match unexpected.stored {
             Stored::Here(bytes) => {
                 self.count_unstored(envelope.length);
@@ -97,12 +111,13 @@ impl<L: Link> Endpoint<L> {
             }
             Stored::Lost(peer) => self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer }),
         }
+        self.leave_window(envelope.source, cost);
         self.release_if_forgotten(envelope.source);
     }
 
     /// Drops a stored message (`FI_DISCARD`).
     pub(crate) fn discard_stored(&mut self, unexpected: Unexpected<L::Buffer>, tagged: bool) {
-        let envelope = unexpected.envelope;
+        let (envelope, cost) = (unexpected.envelope, unexpected.cost);
         match (unexpected.stored, envelope.source) {
             (Stored::Here(bytes), source) => {
                 self.count_unstored(envelope.length);
@@ -114,6 +129,7 @@ impl<L: Link> Endpoint<L> {
             (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, tagged),
             (Stored::Lost(_), _) => {}
         }
+        self.leave_window(envelope.source, cost);
         self.release_if_forgotten(envelope.source);
     }
 

@@ -1,9 +1,11 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
+use crate::ask::{Forgotten, Inquiry, Number, Pressure};
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
 use crate::departure::Lost;
 use crate::eager::space_of;
+use crate::held::HeldSends;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
 use crate::matching::{Matching, Pattern};
@@ -15,9 +17,10 @@ use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
 use crate::transmit::Outgoing;
+use crate::window::{EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
-use tidegate_flow::{ConfigError, Control, FlowControl, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{Control, FlowControl, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// What the endpoint knows of one peer.
 #[derive(Debug)]
@@ -33,10 +36,20 @@ pub(crate) struct Peer<B> {
     pub(crate) full: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
+    /// Bytes of its window for us that are left (as all that follows: see `window`).
+    pub(crate) room: u32,
+    /// Bytes of our window for it that unmatched messages take.
+    pub(crate) stored: u32,
+    /// Bytes of our window for it that are free again, which it has not been told.
+    pub(crate) freed: u32,
+    /// Sends for which its window has no room.
+    pub(crate) held: Option<Box<HeldSends>>,
+    /// Its sends for which our window had no room.
+    pub(crate) forgotten: Option<Box<Forgotten>>,
 }
 
 impl<B> Peer<B> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(window: u32) -> Self {
         Peer {
             queue: VecDeque::new(),
             inbound: Inbound::new(),
@@ -44,6 +57,11 @@ impl<B> Peer<B> {
             stalled_since: None,
             full: false,
             lost: None,
+            room: window,
+            stored: 0,
+            freed: 0,
+            held: None,
+            forgotten: None,
         }
     }
 }
@@ -84,6 +102,21 @@ pub struct Endpoint<L: Link> {
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
+    pub(crate) limits: Limits,
+    /// The last number given to a receive or peek.
+    pub(crate) numbered: Number,
+    /// Peers with sends that we have forgotten.
+    pub(crate) forgetful: Vec<PeerId>,
+    /// Peeks that wait for answers of those.
+    pub(crate) inquiries: Vec<Inquiry>,
+    /// Sends whose payload was copied and that the receiver does not have yet.
+    pub(crate) copies: usize,
+    /// Bytes that copied messages to ourselves take.
+    pub(crate) own_stored: u32,
+    /// Since when `forgetful` is not empty.
+    pub(crate) pressed_since: u64,
+    pub(crate) pressure: Option<Pressure>,
+    pub(crate) reported_at: Option<u64>,
 }
 
 impl<L: Link> Endpoint<L> {
@@ -92,14 +125,23 @@ impl<L: Link> Endpoint<L> {
     /// Largest eager size that a configuration may ask for.
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
+    /// What the table of peers takes per peer, what a sender of forgotten sends needs included.
+    pub(crate) const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>() + size_of::<Forgotten>() + 64;
+
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
     /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
-    pub fn new(config: EndpointConfig, link: L) -> Result<Self, ConfigError> {
+    pub fn new(config: EndpointConfig, link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
+        let limits = Self::divide_memory(&config, &flow)?;
+        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
         let bookkeeping = flow.bookkeeping_bytes() + std::mem::size_of_val(peers.as_slice());
-        link.counters().add(Counter::BookkeepingBytes, bookkeeping as u64);
+        let counters = link.counters();
+        counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
+        counters.add(Counter::ReceiveBound, config.receive_memory as u64);
+        counters.add(Counter::ReceiveFixedBytes, limits.fixed as u64);
+        counters.raise(Counter::ReceivePeak, limits.fixed as u64);
+        counters.add(Counter::WindowBytes, u64::from(limits.window));
         let stages = StagePool::new(link.stages());
         Ok(Endpoint {
             link,
@@ -122,6 +164,15 @@ impl<L: Link> Endpoint<L> {
             held_control: Vec::new(),
             departed: Vec::new(),
             epoch: 0,
+            limits,
+            numbered: Number::default(),
+            forgetful: Vec::new(),
+            inquiries: Vec::new(),
+            copies: 0,
+            own_stored: 0,
+            pressed_since: 0,
+            pressure: None,
+            reported_at: None,
         })
     }
 
@@ -157,10 +208,18 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        if send.delivery || (length > self.config.eager_bytes && !send.inject) {
+        let limit = if send.inject { self.limits.inject } else { self.limits.eager };
+        if length > limit || send.delivery {
             self.announce(to, send);
             return Ok(());
         }
+        let cost = self.limits.eager_cost(length);
+        let peer = &mut self.peers[to.0 as usize];
+        if peer.room < cost || peer.held.is_some() {
+            self.hold_eager(to, send);
+            return Ok(());
+        }
+        peer.room -= cost;
         self.send_eagerly(to, send);
         Ok(())
     }
@@ -190,7 +249,9 @@ impl<L: Link> Endpoint<L> {
             let failure = Failure::PeerLost { peer };
             self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
-            self.matching(tagged).post(pattern, receive.buffer, receive.context, receive.report);
+            let number = self.next_number();
+            self.matching(tagged).post(number, pattern, receive.buffer, receive.context, receive.report);
+            self.seek(receive.from);
         }
         Ok(())
     }
@@ -203,7 +264,10 @@ impl<L: Link> Endpoint<L> {
                 return true;
             }
         }
-        false
+        let Some(at) = self.inquiries.iter().position(|inquiry| inquiry.context == context) else { return false };
+        let inquiry = self.inquiries.remove(at);
+        self.complete_unmatched(context, space_of(inquiry.tagged, 0), false, Failure::Canceled);
+        true
     }
 
     /// Retrieves packets, moves bulk data, sends what waited: a bounded amount of each. Returns whether anything happened.
@@ -222,6 +286,9 @@ impl<L: Link> Endpoint<L> {
         let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.streams.len();
         let busy = retrieved > 0;
         let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
+        if !self.inquiries.is_empty() {
+            self.review_inquiries();
+        }
         while let Some(departure) = self.link.poll_departure() {
             self.handle_departure(departure);
         }
@@ -271,7 +338,7 @@ impl<L: Link> Endpoint<L> {
     /// Whether something has not left yet that the application may believe sent. Call [`progress`](Self::progress) until it
     /// is `false` before closing.
     pub fn has_unsent(&self) -> bool {
-        self.queued > 0 || !self.held_control.is_empty() || !self.streams.is_empty()
+        self.queued > 0 || self.copies > 0 || !self.held_control.is_empty() || !self.streams.is_empty()
     }
 
     #[inline]
@@ -307,8 +374,9 @@ impl<L: Link> Endpoint<L> {
 
     /// Posts a multi-receive buffer and fills it with what is stored already.
     fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, tagged: bool, multi: MultiReceive) {
+        let number = self.next_number();
         let matching = self.matching(tagged);
-        let at = matching.post_multi(pattern, receive.buffer, receive.context, receive.report, multi);
+        let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
         while let Some((active, unexpected)) = self.matching(tagged).accept_stored(at) {
             self.deliver_stored(active, unexpected, tagged);
         }
@@ -317,6 +385,7 @@ impl<L: Link> Endpoint<L> {
         {
             self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
         }
+        self.seek(receive.from);
     }
 
     /// The name of the one peer that a receive accepts, if that peer died.

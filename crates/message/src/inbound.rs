@@ -182,6 +182,14 @@ impl<L: Link> Endpoint<L> {
             MessageKind::WriteNotice => self.handle_write_notice(from, head),
             MessageKind::StagedPiece => self.handle_staged_piece(from, head),
             MessageKind::StageCopied => self.handle_stage_copied(from, head),
+            MessageKind::Knock => self.handle_knock(from, body),
+            MessageKind::Settled => self.handle_settled(from),
+            MessageKind::Room => self.handle_room(from, head),
+            MessageKind::AskTagged | MessageKind::AskUntagged => self.handle_ask(from, head),
+            MessageKind::OfferTagged | MessageKind::OfferUntagged => self.handle_offer(from, head),
+            MessageKind::Nothing => self.handle_nothing(from),
+            MessageKind::Decline => self.handle_decline(from, head),
+            MessageKind::Take => self.handle_take(from, head),
             MessageKind::EagerTagged | MessageKind::EagerUntagged => Err(Malformed),
         }
     }

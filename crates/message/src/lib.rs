@@ -5,8 +5,11 @@
 //! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
 //! is put together in `inbound` and goes by its kind to `eager`, `rendezvous`, `rma` or `atomic` (`atomic_apply` has the
 //! arithmetic). `matching` decides which receive gets which message, `peek` looks at unexpected ones, `loopback` delivers an
-//! endpoint's messages to itself, and `departure` ends what waits for a peer that died. [`Counter`] lists all counters.
+//! endpoint's messages to itself, and `departure` ends what waits for a peer that died.
+//! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
+//! asks (`ask`). [`Counter`] lists all counters.
 
+mod ask;
 mod atomic;
 mod atomic_apply;
 mod completion;
@@ -14,6 +17,7 @@ mod counter;
 mod departure;
 mod eager;
 mod endpoint;
+mod held;
 mod inbound;
 mod link;
 mod loopback;
@@ -25,8 +29,10 @@ mod rma;
 mod slab;
 mod stage;
 mod transmit;
+mod window;
 mod wire;
 
+pub use ask::Pressure;
 pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
@@ -38,3 +44,4 @@ pub use operation::{
 };
 pub use tidegate_flow as flow;
 pub use tidegate_flow::PeerId;
+pub use window::EndpointError;

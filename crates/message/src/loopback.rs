@@ -9,7 +9,8 @@ use crate::operation::{Context, Send, Space, Target};
 use crate::transmit::{Notice, copy_of, sent};
 
 impl<L: Link> Endpoint<L> {
-    /// Delivers a message, or keeps it for its receive: a short one copied, a long one in its buffer.
+    /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others in their
+    /// buffer.
     #[cold]
     pub(crate) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
         self.count(Counter::MessagesSelf, 1);
@@ -21,13 +22,19 @@ impl<L: Link> Endpoint<L> {
         if let Some(active) = self.matching(tagged).accept(&envelope) {
             self.deliver_own(active, &envelope, tagged, &send.buffer);
             self.complete_own(send.context, send.report, &envelope, tagged);
-        } else if send.inject || (envelope.length <= self.config.eager_bytes && !send.delivery) {
+            return;
+        }
+        let cost = self.limits.eager_cost(envelope.length);
+        let short = envelope.length <= self.limits.eager && self.own_stored + cost <= self.limits.window;
+        if send.inject || (short && !send.delivery) {
             let bytes = copy_of(&send.buffer).into_vec();
-            self.store_unexpected(envelope, Stored::Here(bytes), tagged);
+            self.own_stored += cost;
+            self.store_unexpected(envelope, Stored::Here(bytes), tagged, cost);
+            self.count_held_memory(i64::from(cost));
             self.complete_own(send.context, send.report, &envelope, tagged);
         } else {
             let stored = Stored::Own { buffer: send.buffer, context: send.context, report: send.report };
-            self.store_unexpected(envelope, stored, tagged);
+            self.store_unexpected(envelope, stored, tagged, 0);
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! One [`Matching`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
 
+use crate::ask::Number;
 use crate::link::{Buffer, Span};
 use crate::operation::{Context, MultiReceive, Source, Target};
 use crate::slab::{Key, Ordered, Position, Slab};
@@ -39,11 +40,17 @@ impl Pattern {
                 Source::From(target) => target == source,
             }
     }
+
+    /// Whether it accepts any messages of `source` at all.
+    pub(crate) fn may_come_from(&self, source: Target) -> bool {
+        self.from == Source::Any || self.from == Source::From(source)
+    }
 }
 
 /// A receive that waits for a message.
 #[derive(Debug)]
 struct Posted<B> {
+    number: Number,
     pattern: Pattern,
     context: Context,
     report: bool,
@@ -110,6 +117,8 @@ pub(crate) struct Unexpected<B> {
     pub(crate) stored: Stored<B>,
     /// Set aside by `FI_PEEK | FI_CLAIM` for this context.
     pub(crate) claimed: Option<Context>,
+    /// Bytes of its sender's window that it takes.
+    pub(crate) cost: u32,
 }
 
 /// A posted receive that was taken back.
@@ -129,19 +138,25 @@ pub(crate) struct Matching<B> {
 }
 
 impl<B: Buffer> Matching<B> {
+    /// Memory that an unexpected message takes, payload apart.
+    pub(crate) const ENVELOPE_BYTES: usize = Ordered::<Unexpected<B>>::BYTES_PER_ELEMENT;
+    /// Memory that the list of unexpected messages may take beyond that.
+    pub(crate) const BYTES_BEGUN: usize = Ordered::<Unexpected<B>>::BYTES_BEGUN;
+
     pub(crate) fn new() -> Self {
         Matching { posted: Ordered::new(), unexpected: Ordered::new(), multis: Slab::new() }
     }
 
     /// Posts a receive. The caller has looked for a stored message first.
     #[inline]
-    pub(crate) fn post(&mut self, pattern: Pattern, buffer: B, context: Context, report: bool) {
-        self.posted.push_back(Posted { pattern, context, report, place: Place::Single(buffer) });
+    pub(crate) fn post(&mut self, number: Number, pattern: Pattern, buffer: B, context: Context, report: bool) {
+        self.posted.push_back(Posted { number, pattern, context, report, place: Place::Single(buffer) });
     }
 
     /// Posts a buffer for many messages. The caller takes stored messages into it with [`accept_stored`](Self::accept_stored).
     pub(crate) fn post_multi(
         &mut self,
+        number: Number,
         pattern: Pattern,
         buffer: B,
         context: Context,
@@ -150,7 +165,7 @@ impl<B: Buffer> Matching<B> {
     ) -> Position {
         let shared = MultiBuffer { buffer, used: 0, smallest: multi.smallest.max(1), in_flight: 0, retired: false };
         let place = Place::Multi(self.multis.insert(shared));
-        self.posted.push_back(Posted { pattern, context, report, place })
+        self.posted.push_back(Posted { number, pattern, context, report, place })
     }
 
     /// The receive for a message that arrives, if one is posted.
@@ -158,6 +173,20 @@ impl<B: Buffer> Matching<B> {
     pub(crate) fn accept(&mut self, envelope: &Envelope) -> Option<Active<B>> {
         let at = self.posted.find(|posted| posted.pattern.accepts(envelope.source, envelope.tag))?;
         Some(self.activate(at, envelope.length))
+    }
+
+    /// The same, if the number of that receive is not beyond `until`.
+    pub(crate) fn accept_until(&mut self, envelope: &Envelope, until: Option<Number>) -> Option<Active<B>> {
+        let at = self.posted.find(|posted| posted.pattern.accepts(envelope.source, envelope.tag))?;
+        let number = self.posted.get(at)?.number;
+        until.is_none_or(|until| number <= until).then(|| self.activate(at, envelope.length))
+    }
+
+    /// The first posted receive beyond `number` that accepts messages of `source`.
+    pub(crate) fn first_from(&self, source: Target, number: Number) -> Option<(Number, Pattern)> {
+        let wanted = |posted: &Posted<B>| posted.number > number && posted.pattern.may_come_from(source);
+        let posted = self.posted.get(self.posted.find(wanted)?)?;
+        Some((posted.number, posted.pattern))
     }
 
     /// Turns the posted receive at `at` into an active one for a message of `length` bytes.

@@ -16,6 +16,9 @@ pub struct EndpointConfig {
     /// Most sends and remote operations that may be outstanding, completions that nobody took included; one more is
     /// [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
     pub operations: usize,
+    /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that no receive
+    /// waits for. What it has no room for waits with its sender.
+    pub receive_memory: usize,
     /// Packets handled per progress call at most.
     pub packets_per_progress: usize,
     /// Bytes of bulk transfer per progress call, about.

@@ -1,40 +1,28 @@
 //! `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`: looking at unexpected messages, setting them aside, dropping them (fi_tagged(3)).
 
+use crate::ask::Inquiry;
 use crate::completion::{Completion, Failure, Operation};
 use crate::eager::space_of;
 use crate::endpoint::Endpoint;
 use crate::link::Link;
 use crate::matching::{Envelope, Matching, Pattern};
-use crate::operation::{Context, Receive};
+use crate::operation::{Context, MatchFlags, Receive};
 
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.
     #[cold]
     pub(crate) fn receive_by_flags(&mut self, receive: Receive<L::Buffer>, pattern: &Pattern, tagged: bool) {
         let flags = receive.flags;
-        let missing = |endpoint: &mut Self| {
-            endpoint.complete_unmatched(receive.context, receive.space, false, Failure::NoMessage);
-        };
         if flags.peek {
-            let Some(at) = self.matching(tagged).find_unexpected(pattern) else { return missing(self) };
-            let found = self.matching(tagged).stored_mut(at).expect("a position that was just found");
-            let envelope = found.envelope;
-            if flags.claim && !flags.discard {
-                found.claimed = Some(receive.context);
-            }
-            self.complete_peek(receive.context, &envelope, tagged);
-            if flags.discard
-                && let Some(unexpected) = self.matching(tagged).take_at(at)
-            {
-                self.discard_stored(unexpected, tagged);
-            }
-            return;
+            return self.peek(pattern, tagged, receive.context, flags);
         }
         let taken = match flags.claim {
             true => self.matching(tagged).take_claimed(receive.context),
             false => self.matching(tagged).take_unexpected(pattern),
         };
-        let Some(unexpected) = taken else { return missing(self) };
+        let Some(unexpected) = taken else {
+            return self.complete_unmatched(receive.context, receive.space, false, Failure::NoMessage);
+        };
         if flags.discard {
             let envelope = unexpected.envelope;
             self.discard_stored(unexpected, tagged);
@@ -45,7 +33,40 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    fn complete_peek(&mut self, context: Context, envelope: &Envelope, tagged: bool) {
+    /// Looks for a message, among those stored and then among those that we have forgotten.
+    fn peek(&mut self, pattern: &Pattern, tagged: bool, context: Context, flags: MatchFlags) {
+        let number = self.next_number();
+        let (claim, discard) = (flags.claim, flags.discard);
+        let inquiry = Inquiry { number, pattern: *pattern, tagged, context, claim, discard };
+        if self.matching(tagged).find_unexpected(pattern).is_some() {
+            self.find_stored(&inquiry);
+        } else if self.forgetful.is_empty() {
+            self.complete_unmatched(context, space_of(tagged, 0), false, Failure::NoMessage);
+        } else {
+            self.inquiries.push(inquiry);
+            self.seek(pattern.from);
+            self.review_inquiries();
+        }
+    }
+
+    /// Ends a peek with the first stored message that it accepts.
+    pub(crate) fn find_stored(&mut self, inquiry: &Inquiry) {
+        let tagged = inquiry.tagged;
+        let Some(at) = self.matching(tagged).find_unexpected(&inquiry.pattern) else { return };
+        let Some(found) = self.matching(tagged).stored_mut(at) else { return };
+        let envelope = found.envelope;
+        if inquiry.claim && !inquiry.discard {
+            found.claimed = Some(inquiry.context);
+        }
+        self.complete_peek(inquiry.context, &envelope, tagged);
+        if inquiry.discard
+            && let Some(unexpected) = self.matching(tagged).take_at(at)
+        {
+            self.discard_stored(unexpected, tagged);
+        }
+    }
+
+    pub(crate) fn complete_peek(&mut self, context: Context, envelope: &Envelope, tagged: bool) {
         self.completions.push_back(Completion {
             context,
             operation: Operation::Receive,

@@ -17,9 +17,9 @@ use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
-use crate::matching::{Active, Announcement, Envelope, Stored};
+use crate::matching::{Active, Announcement, Envelope, Pattern, Stored};
 use crate::operation::{Send, Space, Target};
-use crate::slab::Key;
+use crate::slab::{Key, Position};
 use crate::stage::Use;
 use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
 use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
@@ -35,21 +35,44 @@ const SPAN_BYTES: usize = 16;
 
 /// The payload of an announced send.
 #[derive(Debug)]
-enum Payload<B> {
+pub(crate) enum Payload<B> {
     /// In the application's memory.
     Application(B),
     /// Injected: the application's memory may have changed since. Goes through the mailbox.
     Copied(Box<[u8]>),
 }
 
-/// An announced send.
+/// A send whose payload is with us until the receiver gets it: announced, or held.
 #[derive(Debug)]
 pub(crate) struct PendingSend<B> {
     pub(crate) peer: PeerId,
-    payload: Payload<B>,
-    notice: Notice,
+    pub(crate) space: Space,
+    pub(crate) data: Option<u64>,
+    /// Bytes of payload.
+    pub(crate) length: usize,
+    /// Complete only when the receiver has it.
+    pub(crate) delivery: bool,
+    pub(crate) payload: Payload<B>,
+    /// What the application has not been told yet.
+    pub(crate) notice: Option<Notice>,
+    /// Where it is in the list of held sends to its peer.
+    pub(crate) held: Option<Position>,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
+}
+
+impl<B> PendingSend<B> {
+    pub(crate) fn tag(&self) -> u64 {
+        match self.space {
+            Space::Tagged { tag, .. } => tag,
+            Space::Untagged => 0,
+        }
+    }
+
+    /// Whether a receive with this pattern, from anybody, accepts it.
+    pub(crate) fn fits(&self, tagged: bool, pattern: &Pattern) -> bool {
+        matches!(self.space, Space::Tagged { .. }) == tagged && (pattern.tag ^ self.tag()) & !pattern.ignore == 0
+    }
 }
 
 /// An announced message on its way to its receive.
@@ -106,37 +129,77 @@ enum Staged {
 }
 
 impl<L: Link> Endpoint<L> {
-    /// Announces a message.
-    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        self.count(Counter::MessagesRendezvous, 1);
+    /// Keeps a send that stays with us until the receiver gets it. `None`: its peer is gone, and the application has been told.
+    pub(crate) fn keep_send(&mut self, to: PeerId, send: Send<L::Buffer>) -> Option<Key> {
         let length = send.buffer.len();
-        let mut spans: Vec<Span> = send.buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).collect();
-        if spans.len() > SPANS_PER_ANNOUNCEMENT || send.inject {
-            spans.clear();
-        }
-        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
+        let notice = Some(Notice { context: send.context, space: send.space, length, report: send.report });
         if let Some(lost) = &self.peers[to.0 as usize].lost {
             let name = lost.name.clone();
-            return self.fail_notice(Some(notice), &name);
+            self.fail_notice(notice, &name);
+            return None;
         }
         let payload = match send.inject {
             true => Payload::Copied(copy_of(&send.buffer)),
             false => Payload::Application(send.buffer),
         };
-        let key = self.sends.insert(PendingSend { peer: to, payload, notice, streamed: false });
+        self.copies += usize::from(send.inject);
+        let Send { space, data, delivery, .. } = send;
+        let kept =
+            PendingSend { peer: to, space, data, length, delivery, payload, notice, held: None, streamed: false };
+        Some(self.sends.insert(kept))
+    }
+
+    /// A send is with us no longer.
+    pub(crate) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
+        let send = self.sends.remove(key)?;
+        self.copies -= usize::from(matches!(send.payload, Payload::Copied(_)));
+        Some(send)
+    }
+
+    /// Announces a message, or holds it when the receiver has no room for one more envelope.
+    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        let Some(key) = self.keep_send(to, send) else { return };
+        let Some(send) = self.sends.get(key) else { return };
+        let cost = self.limits.announce_cost(self.spans_of(send));
+        let peer = &mut self.peers[to.0 as usize];
+        if peer.room < cost || peer.held.is_some() {
+            return self.hold(to, key);
+        }
+        peer.room -= cost;
+        self.announce_kept(to, key, false);
+    }
+
+    /// How many pieces of memory the announcement of a send names. With none, its receiver asks for the payload.
+    pub(crate) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> usize {
+        let Payload::Application(buffer) = &send.payload else { return 0 };
+        let count = buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).count();
+        let fits = count <= SPANS_PER_ANNOUNCEMENT && self.limits.announce_cost(count) <= self.limits.largest;
+        if fits { count } else { 0 }
+    }
+
+    /// Announces a send for which the receiver has room. `known`: it has forgotten it once.
+    pub(crate) fn announce_kept(&mut self, to: PeerId, key: Key, known: bool) {
+        self.count(Counter::MessagesRendezvous, 1);
+        let Some(send) = self.sends.get(key) else { return };
+        let spans: Vec<Span> = match &send.payload {
+            Payload::Application(buffer) => buffer.spans().take(self.spans_of(send)).collect(),
+            Payload::Copied(_) => Vec::new(),
+        };
+        let (length, data, tag) = (send.length, send.data, send.tag());
+        let kind = match send.space {
+            Space::Tagged { .. } => MessageKind::AnnounceTagged,
+            Space::Untagged => MessageKind::AnnounceUntagged,
+        };
         let stage = self.stage_first_piece(to, key, length);
         let first = spans.first().copied().unwrap_or(Span { address: 0, length: 0 });
-        let (kind, word) = match send.space {
-            Space::Tagged { tag, .. } => (MessageKind::AnnounceTagged, tag),
-            Space::Untagged => (MessageKind::AnnounceUntagged, 0),
-        };
-        let head = Head::new(kind)
-            .word(word)
-            .data(send.data)
+        let mut head = Head::new(kind)
+            .word(tag)
+            .data(data)
             .with(u64::from(key.0) | (spans.len() as u64) << 32 | stage << 48)
             .with(length as u64)
             .with(first.address)
             .with(first.length);
+        head.again = known;
         let rest: Vec<u8> =
             spans.iter().skip(1).flat_map(|span| [span.address, span.length]).flat_map(u64::to_le_bytes).collect();
         let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
@@ -167,11 +230,20 @@ impl<L: Link> Endpoint<L> {
         }
         let stage = usize::try_from(head.field(0) >> 48).ok().and_then(|stage| stage.checked_sub(1));
         let announcement = Announcement { peer: from, id: head.field(0) as u32, spans, stage };
+        let cost = self.limits.announce_cost(announcement.spans.len());
+        self.check_window(from, cost)?;
+        if head.again {
+            self.remember(from)?;
+        }
         let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
         match self.matching(tagged).accept(&envelope) {
-            Some(active) => self.start_fetch(active, envelope, announcement, tagged),
+            Some(active) => {
+                self.start_fetch(active, envelope, announcement, tagged);
+                self.pass_window(from, cost);
+            }
             None => {
-                self.store_unexpected(envelope, Stored::Announced(announcement), tagged);
+                self.store_unexpected(envelope, Stored::Announced(announcement), tagged, cost);
+                self.enter_window(from, cost);
             }
         }
         Ok(())
@@ -301,34 +373,41 @@ impl<L: Link> Endpoint<L> {
         if self.sends.get(key).is_none_or(|send| send.peer != from) {
             return Err(Malformed);
         }
-        let send = self.sends.remove(key).ok_or(Malformed)?;
+        self.unhold(key);
+        let send = self.remove_send(key).ok_or(Malformed)?;
         self.stages.free_send(key);
         self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Announced { send, .. } if send == key));
         let result = match Status::from_word(head.word) {
             Status::Success => Ok(()),
             _ => Err(Failure::Fault),
         };
-        if send.notice.report || result.is_err() {
-            self.completions.push_back(sent(send.notice, result));
+        if let Some(notice) = send.notice
+            && (notice.report || result.is_err())
+        {
+            self.completions.push_back(sent(notice, result));
         }
         Ok(())
     }
 
     /// Ends an announced send whose peer is gone.
     pub(crate) fn lose_send(&mut self, key: Key, peer: &str) {
-        if let Some(send) = self.sends.remove(key) {
+        if let Some(send) = self.remove_send(key) {
             self.stages.free_send(key);
-            self.fail_notice(Some(send.notice), peer);
+            self.fail_notice(send.notice, peer);
         }
     }
 
     /// The receiver wants what we announced through its mailbox.
     pub(crate) fn handle_fetch(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
         let key = Key(head.aux);
-        let send = self.sends.get_mut(key).filter(|send| send.peer == from && !send.streamed).ok_or(Malformed)?;
+        if self.sends.get(key).is_none_or(|send| send.peer != from || send.streamed) {
+            return Err(Malformed);
+        }
+        self.unhold(key);
+        let send = self.sends.get_mut(key).ok_or(Malformed)?;
         let wanted = usize::try_from(head.word).map_err(|_| Malformed)?;
         let position = usize::try_from(head.field(1)).map_err(|_| Malformed)?;
-        if position >= wanted || wanted > send.notice.length {
+        if position >= wanted || wanted > send.length {
             return Err(Malformed);
         }
         send.streamed = true;

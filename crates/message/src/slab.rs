@@ -94,19 +94,24 @@ impl<T> Slab<T> {
 }
 
 const NONE: u32 = u32::MAX;
+/// Nodes per block of an [`Ordered`].
+const BLOCK_BITS: u32 = 6;
+const BLOCK: usize = 1 << BLOCK_BITS;
 
 #[derive(Debug)]
 struct Node<T> {
     previous: u32,
+    /// Of a free node: the next free one.
     next: u32,
     value: Option<T>,
 }
 
-/// A list in order of arrival, with constant-time removal of what a search found and no allocation once it has grown.
+/// A list in order of arrival, with constant-time removal of what a search found and no allocation once it has grown. It grows by
+/// blocks of nodes that never move, so that its memory is that of the most elements it ever had and no more.
 #[derive(Debug)]
 pub(crate) struct Ordered<T> {
-    nodes: Vec<Node<T>>,
-    free: Vec<u32>,
+    blocks: Vec<Box<[Node<T>; BLOCK]>>,
+    free: u32,
     first: u32,
     last: u32,
 }
@@ -116,47 +121,96 @@ pub(crate) struct Ordered<T> {
 pub(crate) struct Position(u32);
 
 impl<T> Ordered<T> {
+    /// Memory that one element takes, its part of the table of blocks at its worst included.
+    pub(crate) const BYTES_PER_ELEMENT: usize = size_of::<Node<T>>() + 1;
+    /// Memory that a list may take beyond its elements' own: a block begun, and the table of blocks.
+    pub(crate) const BYTES_BEGUN: usize = size_of::<[Node<T>; BLOCK]>() + 64;
+
     pub(crate) fn new() -> Self {
-        Ordered { nodes: Vec::new(), free: Vec::new(), first: NONE, last: NONE }
+        Ordered { blocks: Vec::new(), free: NONE, first: NONE, last: NONE }
+    }
+
+    #[inline]
+    fn node(&self, index: u32) -> Option<&Node<T>> {
+        self.blocks.get((index >> BLOCK_BITS) as usize).map(|block| &block[index as usize % BLOCK])
+    }
+
+    #[inline]
+    fn node_mut(&mut self, index: u32) -> Option<&mut Node<T>> {
+        self.blocks.get_mut((index >> BLOCK_BITS) as usize).map(|block| &mut block[index as usize % BLOCK])
+    }
+
+    /// A list's own link to a node that is there.
+    #[inline]
+    fn linked(&mut self, index: u32) -> &mut Node<T> {
+        self.node_mut(index).expect("links name nodes")
+    }
+
+    #[cold]
+    fn add_block(&mut self) {
+        let start = (self.blocks.len() * BLOCK) as u32;
+        let last = start + BLOCK as u32 - 1;
+        let next = |index: u32| if index == last { NONE } else { index + 1 };
+        let node = |at| Node { previous: NONE, next: next(start + at as u32), value: None };
+        self.blocks.push(Box::new(std::array::from_fn(node)));
+        self.free = start;
     }
 
     pub(crate) fn push_back(&mut self, value: T) -> Position {
-        let node = Node { previous: self.last, next: NONE, value: Some(value) };
-        let index = match self.free.pop() {
-            Some(index) => {
-                self.nodes[index as usize] = node;
-                index
-            }
-            None => {
-                self.nodes.push(node);
-                (self.nodes.len() - 1) as u32
-            }
-        };
+        if self.free == NONE {
+            self.add_block();
+        }
+        let (index, previous) = (self.free, self.last);
+        let node = self.linked(index);
+        let free = node.next;
+        *node = Node { previous, next: NONE, value: Some(value) };
+        self.free = free;
         match self.last {
             NONE => self.first = index,
-            last => self.nodes[last as usize].next = index,
+            last => self.linked(last).next = index,
         }
         self.last = index;
         Position(index)
     }
 
+    pub(crate) fn get(&self, at: Position) -> Option<&T> {
+        self.node(at.0)?.value.as_ref()
+    }
+
     pub(crate) fn get_mut(&mut self, at: Position) -> Option<&mut T> {
-        self.nodes.get_mut(at.0 as usize)?.value.as_mut()
+        self.node_mut(at.0)?.value.as_mut()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    /// The first element.
+    pub(crate) fn first(&self) -> Option<Position> {
+        (self.first != NONE).then_some(Position(self.first))
+    }
+
+    /// The element after the one at `at`.
+    pub(crate) fn after(&self, at: Position) -> Option<Position> {
+        let next = self.node(at.0)?.next;
+        (next != NONE).then_some(Position(next))
     }
 
     pub(crate) fn remove(&mut self, at: Position) -> Option<T> {
-        let node = self.nodes.get_mut(at.0 as usize)?;
+        let free = self.free;
+        let node = self.node_mut(at.0)?;
         let value = node.value.take()?;
         let (previous, next) = (node.previous, node.next);
+        node.next = free;
+        self.free = at.0;
         match previous {
             NONE => self.first = next,
-            previous => self.nodes[previous as usize].next = next,
+            previous => self.linked(previous).next = next,
         }
         match next {
             NONE => self.last = previous,
-            next => self.nodes[next as usize].previous = previous,
+            next => self.linked(next).previous = previous,
         }
-        self.free.push(at.0);
         Some(value)
     }
 
@@ -164,8 +218,7 @@ impl<T> Ordered<T> {
     #[inline]
     pub(crate) fn find(&self, mut wanted: impl FnMut(&T) -> bool) -> Option<Position> {
         let mut index = self.first;
-        while index != NONE {
-            let node = &self.nodes[index as usize];
+        while let Some(node) = self.node(index) {
             if node.value.as_ref().is_some_and(&mut wanted) {
                 return Some(Position(index));
             }
@@ -177,21 +230,23 @@ impl<T> Ordered<T> {
     /// Removes all elements for which `wanted` holds, in order.
     pub(crate) fn remove_where(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut removed = Vec::new();
-        let mut index = self.first;
-        while index != NONE {
-            let node = &self.nodes[index as usize];
-            let next = node.next;
-            if node.value.as_ref().is_some_and(&mut wanted) {
-                removed.extend(self.remove(Position(index)));
+        let mut at = self.first();
+        while let Some(here) = at {
+            at = self.after(here);
+            if self.get(here).is_some_and(&mut wanted) {
+                removed.extend(self.remove(here));
             }
-            index = next;
         }
         removed
     }
 
     /// Changes every element in place.
     pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
-        self.nodes.iter_mut().filter_map(|node| node.value.as_mut()).for_each(&mut change);
+        self.blocks
+            .iter_mut()
+            .flat_map(|block| block.iter_mut())
+            .filter_map(|node| node.value.as_mut())
+            .for_each(&mut change);
     }
 }
 
@@ -226,5 +281,11 @@ mod tests {
         assert_eq!(list.find(|_| true), None);
         list.push_back(9);
         assert_eq!(list.remove_where(|_| true), [9]);
+        (0..3 * BLOCK).for_each(|n| drop(list.push_back(n)));
+        assert_eq!(list.remove_where(|n| n % 2 == 0).len(), 3 * BLOCK / 2);
+        let blocks = list.blocks.len();
+        (0..BLOCK).for_each(|n| drop(list.push_back(n)));
+        assert_eq!(list.blocks.len(), blocks, "room that became free is used again");
+        assert_eq!(list.remove_where(|_| true).len(), 5 * BLOCK / 2);
     }
 }

@@ -119,13 +119,13 @@ impl<L: Link> Endpoint<L> {
                 self.fail_notice(message.into_notice(), &name);
                 self.handle_unreachable(to, &name);
             }
-            Step::NoCredits | Step::Full => self.hold(to, message, inject, step == Step::Full),
+            Step::NoCredits | Step::Full => self.wait_in_queue(to, message, inject, step == Step::Full),
         }
     }
 
     /// Queues a message that cannot leave.
     #[cold]
-    fn hold(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool, full: bool) {
+    fn wait_in_queue(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool, full: bool) {
         if inject {
             message.own();
         }

@@ -6,7 +6,8 @@
 //! follow each other without gaps in the stream from one sender to one receiver, flow control's own packets excepted.
 //!
 //! The packet header's 16-bit label holds, from bit 0: the [`MessageKind`] (5 bits), whether the packet is a message's
-//! first, whether completion data is there, and whether it is wide (8 bytes after the header instead of 4 in it).
+//! first, whether completion data is there, whether it is wide (8 bytes after the header instead of 4 in it), and whether the
+//! message has knocked before (see `window`).
 
 use tidegate_flow::PAYLOAD_BYTES;
 
@@ -20,6 +21,7 @@ pub(crate) const LARGEST_EAGER_BYTES: usize = 1 << 20;
 const FIRST: u16 = 1 << 5;
 const HAS_DATA: u16 = 1 << 6;
 const WIDE_DATA: u16 = 1 << 7;
+const AGAIN: u16 = 1 << 8;
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,12 +60,32 @@ pub(crate) enum MessageKind {
     StagedPiece = 14,
     /// The receiver has copied a stage. aux: the stage.
     StageCopied = 15,
+    /// Held sends, for receives that wait. body: see `held`.
+    Knock = 16,
+    /// All of a knock's sends have been matched or forgotten.
+    Settled = 17,
+    /// The receiver gives a part of the sender's window back. word: bytes.
+    Room = 18,
+    /// "Have you a tagged send that this accepts?" word: tag, prefix: bits to ignore.
+    AskTagged = 19,
+    /// The same, untagged.
+    AskUntagged = 20,
+    /// A held send for what was asked. aux: the sender's id, word: tag, prefix: length.
+    OfferTagged = 21,
+    /// The same, untagged.
+    OfferUntagged = 22,
+    /// No held send for what was asked.
+    Nothing = 23,
+    /// What was offered is not wanted. aux: the sender's id.
+    Decline = 24,
+    /// What was offered is set aside, and will be fetched later. aux: the sender's id.
+    Take = 25,
 }
 
 impl MessageKind {
     fn from_label(label: u16) -> Option<MessageKind> {
         use MessageKind::*;
-        const KINDS: [MessageKind; 15] = [
+        const KINDS: [MessageKind; 25] = [
             EagerTagged,
             EagerUntagged,
             AnnounceTagged,
@@ -79,6 +101,16 @@ impl MessageKind {
             WriteNotice,
             StagedPiece,
             StageCopied,
+            Knock,
+            Settled,
+            Room,
+            AskTagged,
+            AskUntagged,
+            OfferTagged,
+            OfferUntagged,
+            Nothing,
+            Decline,
+            Take,
         ];
         KINDS.get(usize::from(label & 0x1f).checked_sub(1)?).copied()
     }
@@ -120,6 +152,8 @@ pub(crate) struct Head {
     pub(crate) length: u32,
     pub(crate) aux: u32,
     pub(crate) data: Option<u64>,
+    /// The message was held, and the receiver has forgotten it once.
+    pub(crate) again: bool,
     prefix: [u8; PREFIX_BYTES],
     prefix_length: u8,
 }
@@ -127,7 +161,7 @@ pub(crate) struct Head {
 impl Head {
     #[inline]
     pub(crate) fn new(kind: MessageKind) -> Self {
-        Head { kind, word: 0, length: 0, aux: 0, data: None, prefix: [0; PREFIX_BYTES], prefix_length: 0 }
+        Head { kind, word: 0, length: 0, aux: 0, data: None, again: false, prefix: [0; PREFIX_BYTES], prefix_length: 0 }
     }
 
     #[inline]
@@ -167,7 +201,8 @@ impl Head {
         match kind {
             MessageKind::AnnounceTagged | MessageKind::AnnounceUntagged => 32,
             MessageKind::Fetch => 16,
-            MessageKind::StagedPiece => 8,
+            MessageKind::StagedPiece | MessageKind::AskTagged | MessageKind::AskUntagged => 8,
+            MessageKind::OfferTagged | MessageKind::OfferUntagged => 8,
             MessageKind::Write | MessageKind::Atomic => 16,
             MessageKind::Read => 24,
             _ => 0,
@@ -181,13 +216,14 @@ impl Head {
             Some(data) if data <= u64::from(u32::MAX) && self.data_fits_aux() => HAS_DATA,
             Some(_) => HAS_DATA | WIDE_DATA,
         };
-        self.kind as u16 | FIRST | data
+        let again = if self.again { AGAIN } else { 0 };
+        self.kind as u16 | FIRST | data | again
     }
 
     /// Kinds that use `aux` themselves carry completion data wide.
     #[inline]
     fn data_fits_aux(&self) -> bool {
-        !matches!(self.kind, MessageKind::Write)
+        !matches!(self.kind, MessageKind::Write | MessageKind::OfferTagged | MessageKind::OfferUntagged)
     }
 
     /// Writes the head into the payload of a first packet; returns its size.
@@ -224,6 +260,7 @@ impl Head {
     #[inline]
     pub(crate) fn parse(label: u16, payload: &[u8]) -> Option<(Head, usize)> {
         let mut head = Head::new(MessageKind::from_label(label)?);
+        head.again = label & AGAIN != 0;
         let fixed: &[u8; MESSAGE_HEADER_BYTES] = payload.first_chunk()?;
         head.word = u64_at(fixed, 0)?;
         head.length = u32::from_le_bytes([fixed[8], fixed[9], fixed[10], fixed[11]]);
@@ -282,11 +319,14 @@ mod tests {
         let mut write = Head::new(MessageKind::Write).with(7).with(8);
         (write.aux, write.data) = (5, Some(1));
         round_trip(write);
+        let mut offer = Head::new(MessageKind::OfferTagged).with(7);
+        (offer.aux, offer.data, offer.again) = (5, Some(1), true);
+        round_trip(offer);
     }
 
     #[test]
     fn unknown_kinds_are_refused() {
-        for label in [0, 16, 31] {
+        for label in [0, 26, 31] {
             assert_eq!(Head::parse(label | FIRST, &[0; PAYLOAD_BYTES]), None);
         }
     }

@@ -158,6 +158,7 @@ impl Endpoint {
             flow,
             eager_bytes: settings.eager_bytes,
             operations: OPERATIONS_MOST,
+            receive_memory: 64 << 20,
             packets_per_progress: PACKETS_PER_PROGRESS,
             bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
         };

@@ -29,6 +29,8 @@ pub struct Setup {
     pub seed: u64,
     pub eager_bytes: usize,
     pub operations: usize,
+    /// Bytes per peer for unmatched messages, beyond one envelope; `None`: plenty.
+    pub window: Option<usize>,
 }
 
 impl Setup {
@@ -45,6 +47,7 @@ impl Setup {
             seed: 1,
             eager_bytes: 2048,
             operations: 4096,
+            window: None,
         }
     }
 
@@ -148,13 +151,18 @@ pub struct World {
 
 impl World {
     fn endpoint_of(&self, node: usize) -> Endpoint<MemoryLink> {
-        let config = EndpointConfig {
+        let mut config = EndpointConfig {
             flow: self.setup.flow(),
             eager_bytes: self.setup.eager_bytes,
             operations: self.setup.operations,
+            receive_memory: 1 << 30,
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
         };
+        if let Some(window) = self.setup.window {
+            let least = Endpoint::<MemoryLink>::least_receive_memory(&config).expect("a legal configuration");
+            config.receive_memory = least + window * (self.setup.nodes - 1);
+        }
         Endpoint::new(config, MemoryLink::new(node, self.setup.nodes, self.network.clone()))
             .expect("a legal configuration")
     }

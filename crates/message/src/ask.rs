@@ -1,0 +1,323 @@
+//! What a receiver does about the sends that it has forgotten (rules W4–W7 in [`window`](crate::window)): it settles knocks,
+//! asks for receives that nothing stored satisfies, and gives room back. [`held`](crate::held) is the sender's side.
+//!
+//! Receives and peeks are numbered in order of posting. Per sender of forgotten sends the receiver keeps how many they are, up to
+//! which number it has asked, and which question is open: a few words, however many the sends. A receive up to that number has been
+//! held against every send forgotten by now; one beyond it has not, and gets no knock of that sender before its question has been
+//! answered (W6).
+
+use crate::completion::Failure;
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::held::{ENTRY_BYTES, ENTRY_HAS_DATA, ENTRY_TAGGED};
+use crate::inbound::Malformed;
+use crate::link::Link;
+use crate::matching::{Announcement, Envelope, Pattern, Stored, Unexpected};
+use crate::operation::{Context, Source, Target};
+use crate::transmit::{Body, Outgoing};
+use crate::wire::{Head, MessageKind, u64_at};
+use tidegate_flow::PeerId;
+
+/// The number of a receive or peek in order of posting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Number(pub(crate) u64);
+
+/// What a receiver knows of sends of one peer that it has forgotten.
+#[derive(Debug)]
+pub(crate) struct Forgotten {
+    count: u64,
+    /// The latest receive that was held against all of them.
+    asked: Number,
+    /// The receive whose question is open.
+    open: Option<Number>,
+}
+
+/// A peek that waits for answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Inquiry {
+    pub(crate) number: Number,
+    pub(crate) pattern: Pattern,
+    pub(crate) tagged: bool,
+    pub(crate) context: Context,
+    pub(crate) claim: bool,
+    pub(crate) discard: bool,
+}
+
+/// Why receive memory is under pressure, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pressure {
+    /// The sender whose messages find no room, and the tag of one that was refused (`None`: untagged).
+    pub sender: (PeerId, Option<u64>),
+    /// Bytes of its window.
+    pub window: u64,
+    /// Who else has unmatched messages stored here, the most first: sender, bytes. At most four.
+    pub stored: Vec<(PeerId, u64)>,
+    /// Bytes of unmatched messages stored here of all senders.
+    pub bytes: u64,
+}
+
+/// Nanoseconds between two reports of pressure at least.
+const REPORT_INTERVAL: u64 = 60_000_000_000;
+
+impl<L: Link> Endpoint<L> {
+    /// The number of the next receive or peek.
+    #[inline]
+    pub(crate) fn next_number(&mut self) -> Number {
+        self.numbered.0 += 1;
+        self.numbered
+    }
+
+    /// A peer shows its held sends.
+    pub(crate) fn handle_knock(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
+        if body.is_empty() || !body.len().is_multiple_of(ENTRY_BYTES) {
+            return Err(Malformed);
+        }
+        for entry in body.chunks_exact(ENTRY_BYTES) {
+            let (id, flags) = (u64_at(entry, 0).ok_or(Malformed)? as u32, u64_at(entry, 0).ok_or(Malformed)? >> 32);
+            let tagged = flags as u32 & ENTRY_TAGGED != 0;
+            let has_data = flags as u32 & ENTRY_HAS_DATA != 0;
+            let length = u64_at(entry, 8).and_then(|length| usize::try_from(length).ok()).ok_or(Malformed)?;
+            let tag = if tagged { u64_at(entry, 16).ok_or(Malformed)? } else { 0 };
+            let data = has_data.then(|| u64_at(entry, 24)).flatten();
+            let envelope = Envelope { source: Target::Peer(from), tag, data, length };
+            let until = self.peers[from.0 as usize].forgotten.as_ref().filter(|it| it.count > 0).map(|it| it.asked);
+            if !self.fetch_held(from, id, &envelope, tagged, until) {
+                self.forget(from, tagged.then_some(tag));
+            }
+        }
+        self.dispatch(from, Outgoing::new(Head::new(MessageKind::Settled), Body::None, None), false);
+        self.review(from);
+        Ok(())
+    }
+
+    /// Fetches a held send for the first receive that accepts it, if that one has a number up to `until`.
+    fn fetch_held(&mut self, from: PeerId, id: u32, envelope: &Envelope, tagged: bool, until: Option<Number>) -> bool {
+        let Some(active) = self.matching(tagged).accept_until(envelope, until) else { return false };
+        let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
+        self.start_fetch(active, *envelope, announcement, tagged);
+        true
+    }
+
+    /// Nobody waits for a held send: it stays with its sender.
+    fn forget(&mut self, from: PeerId, tag: Option<u64>) {
+        self.count(Counter::EnvelopesForgotten, 1);
+        let latest = self.numbered;
+        let peer = &mut self.peers[from.0 as usize];
+        let begins = peer.forgotten.is_none();
+        let forgotten = peer
+            .forgotten
+            .get_or_insert_with(|| Box::new(Forgotten { count: 0, asked: Number::default(), open: None }));
+        if forgotten.count == 0 {
+            forgotten.asked = latest;
+        }
+        forgotten.count += 1;
+        if begins {
+            self.begin_pressure(from, tag);
+        }
+    }
+
+    #[cold]
+    fn begin_pressure(&mut self, from: PeerId, tag: Option<u64>) {
+        let now = self.link.now();
+        if self.forgetful.is_empty() {
+            self.pressed_since = now;
+        }
+        self.forgetful.push(from);
+        if self.reported_at.is_none_or(|at| now.saturating_sub(at) >= REPORT_INTERVAL) {
+            self.reported_at = Some(now);
+            let of = |(peer, state): (usize, &crate::endpoint::Peer<L::Buffer>)| {
+                (PeerId(peer as u32), u64::from(state.stored))
+            };
+            let mut stored: Vec<_> = self.peers.iter().enumerate().map(of).filter(|&(_, bytes)| bytes > 0).collect();
+            stored.sort_by_key(|&(peer, bytes)| (std::cmp::Reverse(bytes), peer.0));
+            let bytes = stored.iter().map(|(_, bytes)| bytes).sum();
+            stored.truncate(4);
+            let window = u64::from(self.limits.window);
+            self.pressure = Some(Pressure { sender: (from, tag), window, stored, bytes });
+        }
+    }
+
+    /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
+    pub fn poll_pressure(&mut self) -> Option<Pressure> {
+        self.pressure.take()
+    }
+
+    /// A send that was forgotten has come after all.
+    pub(crate) fn remember(&mut self, from: PeerId) -> Result<(), Malformed> {
+        let forgotten = self.peers[from.0 as usize].forgotten.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
+        forgotten.count -= 1;
+        self.end_pressure(from);
+        Ok(())
+    }
+
+    /// Ends the account of a sender that has no forgotten sends any more.
+    fn end_pressure(&mut self, from: PeerId) {
+        let peer = &mut self.peers[from.0 as usize];
+        if peer.forgotten.as_ref().is_some_and(|it| it.count == 0 && it.open.is_none()) {
+            peer.forgotten = None;
+            self.relax(from);
+        }
+    }
+
+    /// A peer's account has ended.
+    pub(crate) fn relax(&mut self, from: PeerId) {
+        self.forgetful.retain(|&peer| peer != from);
+        if self.forgetful.is_empty() {
+            self.count(Counter::PressureNanoseconds, self.link.now().saturating_sub(self.pressed_since));
+        }
+    }
+
+    /// What is to be done about a sender now: give room back, ask for the next receive (W5).
+    pub(crate) fn review(&mut self, from: PeerId) {
+        let peer = &self.peers[from.0 as usize];
+        if peer.freed >= self.limits.batch {
+            self.return_room(from);
+        }
+        let peer = &self.peers[from.0 as usize];
+        let Some(forgotten) = &peer.forgotten else { return };
+        if forgotten.open.is_some() || forgotten.count == 0 {
+            return;
+        }
+        let Some((number, tagged, pattern)) = self.next_need(from, forgotten.asked) else { return };
+        self.return_room(from);
+        if self.goes_on(from) {
+            return;
+        }
+        if let Some(forgotten) = &mut self.peers[from.0 as usize].forgotten {
+            forgotten.open = Some(number);
+            self.count(Counter::Questions, 1);
+            let kind = if tagged { MessageKind::AskTagged } else { MessageKind::AskUntagged };
+            let head = Head::new(kind).word(pattern.tag).with(pattern.ignore);
+            self.dispatch(from, Outgoing::new(head, Body::None, None), false);
+        }
+    }
+
+    /// Whether a sender has room for its first held send, whatever that is (W2): it will send it unasked.
+    fn goes_on(&self, from: PeerId) -> bool {
+        let peer = &self.peers[from.0 as usize];
+        self.limits.window - peer.stored - peer.freed >= self.limits.largest
+    }
+
+    /// The first receive or peek after `asked` that a message of `from` could satisfy.
+    fn next_need(&self, from: PeerId, asked: Number) -> Option<(Number, bool, Pattern)> {
+        let source = Target::Peer(from);
+        let tagged = self.tagged.first_from(source, asked).map(|(number, pattern)| (number, true, pattern));
+        let untagged = self.untagged.first_from(source, asked).map(|(number, pattern)| (number, false, pattern));
+        let wanted = |inquiry: &&Inquiry| inquiry.number > asked && inquiry.pattern.may_come_from(source);
+        let inquiry = self.inquiries.iter().find(wanted);
+        let inquiry = inquiry.map(|inquiry| (inquiry.number, inquiry.tagged, inquiry.pattern));
+        [tagged, untagged, inquiry].into_iter().flatten().min_by_key(|(number, ..)| *number)
+    }
+
+    /// A receive or peek was posted that nothing stored satisfies.
+    #[inline]
+    pub(crate) fn seek(&mut self, from: Source) {
+        if !self.forgetful.is_empty() {
+            self.seek_forgotten(from);
+        }
+    }
+
+    #[cold]
+    fn seek_forgotten(&mut self, from: Source) {
+        match from {
+            Source::From(Target::Myself) => {}
+            Source::From(Target::Peer(peer)) => self.review(peer),
+            Source::Any => {
+                for index in (0..self.forgetful.len()).rev() {
+                    if let Some(&peer) = self.forgetful.get(index) {
+                        self.review(peer);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A sender offers the send that we asked for: it goes to the first receive asked for so far that accepts it.
+    pub(crate) fn handle_offer(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let tagged = head.kind == MessageKind::OfferTagged;
+        let length = usize::try_from(head.field(0)).map_err(|_| Malformed)?;
+        let tag = if tagged { head.word } else { 0 };
+        let envelope = Envelope { source: Target::Peer(from), tag, data: head.data, length };
+        let forgotten = self.peers[from.0 as usize].forgotten.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
+        let number = forgotten.open.take().ok_or(Malformed)?;
+        let until = Some(number.max(forgotten.asked));
+        if self.fetch_held(from, head.aux, &envelope, tagged, until) {
+            self.remember(from)?;
+        } else {
+            self.close_question(from, number);
+            self.offer_to_inquiry(from, number, head.aux, envelope, tagged);
+        }
+        self.review(from);
+        Ok(())
+    }
+
+    /// The receive of this number has been held against all forgotten sends of `from`.
+    fn close_question(&mut self, from: PeerId, number: Number) {
+        if let Some(forgotten) = &mut self.peers[from.0 as usize].forgotten {
+            forgotten.asked = forgotten.asked.max(number);
+        }
+    }
+
+    /// No receive takes an offered send: a peek may have found it.
+    fn offer_to_inquiry(&mut self, from: PeerId, number: Number, id: u32, envelope: Envelope, tagged: bool) {
+        let asked_it = |inquiry: &Inquiry| inquiry.number == number && inquiry.tagged == tagged;
+        let found = self.inquiries.iter().position(asked_it).map(|at| self.inquiries.remove(at));
+        let verdict = |kind| Outgoing::new(Head::new(kind).aux(id), Body::None, None);
+        let Some(inquiry) = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag)) else {
+            return self.dispatch(from, verdict(MessageKind::Decline), false);
+        };
+        self.complete_peek(inquiry.context, &envelope, tagged);
+        let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
+        if inquiry.discard {
+            self.refuse_announced(&announcement);
+        } else if inquiry.claim {
+            // What its program has claimed is the program's, as a posted receive is: it counts for no window.
+            self.dispatch(from, verdict(MessageKind::Take), false);
+            let stored = Stored::Announced(announcement);
+            self.matching(tagged).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
+        } else {
+            return self.dispatch(from, verdict(MessageKind::Decline), false);
+        }
+        if let Some(forgotten) = &mut self.peers[from.0 as usize].forgotten {
+            forgotten.count -= 1;
+        }
+        self.end_pressure(from);
+    }
+
+    /// A sender has nothing for what we asked.
+    pub(crate) fn handle_nothing(&mut self, from: PeerId) -> Result<(), Malformed> {
+        let forgotten = self.peers[from.0 as usize].forgotten.as_mut().ok_or(Malformed)?;
+        let number = forgotten.open.take().ok_or(Malformed)?;
+        self.close_question(from, number);
+        self.end_pressure(from);
+        self.review(from);
+        Ok(())
+    }
+
+    /// Ends the peeks that have their answers.
+    #[cold]
+    pub(crate) fn review_inquiries(&mut self) {
+        for inquiry in self.inquiries.clone() {
+            if !self.inquiries.iter().any(|other| other.number == inquiry.number) {
+                continue;
+            }
+            if self.matching(inquiry.tagged).find_unexpected(&inquiry.pattern).is_some() {
+                self.inquiries.retain(|other| other.number != inquiry.number);
+                self.find_stored(&inquiry);
+            } else if !self.is_open(&inquiry) {
+                self.inquiries.retain(|other| other.number != inquiry.number);
+                let space = crate::eager::space_of(inquiry.tagged, 0);
+                self.complete_unmatched(inquiry.context, space, false, Failure::NoMessage);
+            }
+        }
+    }
+
+    /// Whether some sender may still have something for a peek.
+    fn is_open(&self, inquiry: &Inquiry) -> bool {
+        self.forgetful.iter().any(|&peer| {
+            let Some(forgotten) = &self.peers[peer.0 as usize].forgotten else { return false };
+            let wanted = forgotten.count > 0 && inquiry.pattern.may_come_from(Target::Peer(peer));
+            wanted && forgotten.asked < inquiry.number && (forgotten.open.is_some() || !self.goes_on(peer))
+        })
+    }
+}

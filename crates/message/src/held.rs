@@ -1,0 +1,292 @@
+//! Held sends: what a receiver has no room for stays here, in order, and leaves when room comes back (rules W1–W7 in
+//! [`window`](crate::window)). This is the sender's side; [`ask`](crate::ask) is the receiver's.
+//!
+//! A held send is *fresh* until it has knocked, *in doubt* until the receiver has settled its batch of knocks, then *forgotten*,
+//! and *offered* while the receiver decides about it. It leaves the list when the receiver fetches or takes it, or when it is its
+//! turn and the window has room for it; forgotten ones leave first, since they are first.
+//!
+//! Knock (body): one entry of [`ENTRY_BYTES`] per send: the send's name, flags, length, tag, completion data.
+
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
+use crate::link::{Buffer, Link};
+use crate::matching::Pattern;
+use crate::operation::{Send, Source, Space, Target};
+use crate::rendezvous::{Payload, PendingSend};
+use crate::slab::{Key, Ordered, Position};
+use crate::transmit::{Body, Outgoing, sent};
+use crate::wire::{Head, MessageKind};
+use tidegate_flow::PeerId;
+
+/// Bytes of a knock's entry.
+pub(crate) const ENTRY_BYTES: usize = 32;
+/// Most entries of a batch of knocks.
+const BATCH_MOST: usize = LARGEST_CONTROL_BYTES / ENTRY_BYTES;
+/// An entry's flags.
+pub(crate) const ENTRY_TAGGED: u32 = 1;
+pub(crate) const ENTRY_HAS_DATA: u32 = 2;
+
+/// How far a held send has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The receiver does not know of it.
+    Fresh,
+    /// It has knocked; the receiver matches it or forgets it.
+    InDoubt,
+    /// The receiver has forgotten it.
+    Forgotten,
+    /// The receiver decides whether it takes it.
+    Offered,
+}
+
+#[derive(Debug)]
+struct Held {
+    send: Key,
+    stage: Stage,
+}
+
+/// The held sends to one peer.
+#[derive(Debug)]
+pub(crate) struct HeldSends {
+    list: Ordered<Held>,
+    /// The first fresh one; all after it are fresh too.
+    fresh: Option<Position>,
+    /// The batch of knocks that is not settled.
+    batch: Option<Vec<(Position, Key)>>,
+    /// A question that waits for the batch (W7).
+    question: Option<(bool, Pattern)>,
+}
+
+impl HeldSends {
+    fn new() -> Self {
+        HeldSends { list: Ordered::new(), fresh: None, batch: None, question: None }
+    }
+
+    fn push(&mut self, send: Key) -> Position {
+        let at = self.list.push_back(Held { send, stage: Stage::Fresh });
+        self.fresh.get_or_insert(at);
+        at
+    }
+
+    fn remove(&mut self, at: Position) -> Option<Held> {
+        if self.fresh == Some(at) {
+            self.fresh = self.list.after(at);
+        }
+        self.list.remove(at)
+    }
+
+    /// Nothing is held, in doubt or asked for: new sends go the usual way.
+    fn is_over(&self) -> bool {
+        self.list.is_empty() && self.batch.is_none() && self.question.is_none()
+    }
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Keeps an eager send for which the receiver has no room.
+    #[cold]
+    pub(crate) fn hold_eager(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        if let Some(key) = self.keep_send(to, send) {
+            self.hold(to, key);
+        }
+    }
+
+    /// Holds a send for which the receiver has no room.
+    #[cold]
+    pub(crate) fn hold(&mut self, to: PeerId, key: Key) {
+        self.count(Counter::SendsHeld, 1);
+        let peer = &mut self.peers[to.0 as usize];
+        let at = peer.held.get_or_insert_with(|| Box::new(HeldSends::new())).push(key);
+        if let Some(send) = self.sends.get_mut(key) {
+            send.held = Some(at);
+            self.report_buffered(key);
+        }
+        self.release_held(to);
+        self.knock(to);
+    }
+
+    /// A send whose payload was copied is complete for the application, unless it waits for delivery.
+    fn report_buffered(&mut self, key: Key) {
+        let Some(send) = self.sends.get_mut(key) else { return };
+        if matches!(send.payload, Payload::Copied(_))
+            && !send.delivery
+            && let Some(notice) = send.notice.take_if(|notice| notice.report)
+        {
+            self.completions.push_back(sent(notice, Ok(())));
+        }
+    }
+
+    /// Sends held messages in order as long as they find room (W3).
+    pub(crate) fn release_held(&mut self, to: PeerId) {
+        while let Some(held) = &mut self.peers[to.0 as usize].held {
+            let Some(at) = held.list.first() else { break };
+            let Some(&Held { send: key, stage }) = held.list.get(at) else { break };
+            let Some(send) = self.sends.get(key) else { break };
+            let (eager, cost) = self.way_of(send);
+            let peer = &mut self.peers[to.0 as usize];
+            if matches!(stage, Stage::InDoubt | Stage::Offered) || peer.room < cost {
+                break;
+            }
+            peer.room -= cost;
+            let known = stage == Stage::Forgotten;
+            peer.held.as_mut().map(|held| held.remove(at));
+            if let Some(send) = self.sends.get_mut(key) {
+                send.held = None;
+            }
+            match eager {
+                true => self.send_kept_eagerly(to, key, known),
+                false => self.announce_kept(to, key, known),
+            }
+        }
+        self.end_holding(to);
+    }
+
+    /// Whether a held send leaves eagerly, and what it costs.
+    fn way_of(&self, send: &PendingSend<L::Buffer>) -> (bool, u32) {
+        let most = if matches!(send.payload, Payload::Copied(_)) { self.limits.inject } else { self.limits.eager };
+        match send.length <= most && !send.delivery {
+            true => (true, self.limits.eager_cost(send.length)),
+            false => (false, self.limits.announce_cost(self.spans_of(send))),
+        }
+    }
+
+    fn send_kept_eagerly(&mut self, to: PeerId, key: Key, known: bool) {
+        let Some(send) = self.remove_send(key) else { return };
+        self.count(Counter::MessagesEager, 1);
+        let mut head = match send.space {
+            Space::Tagged { tag, .. } => Head::new(MessageKind::EagerTagged).word(tag),
+            Space::Untagged => Head::new(MessageKind::EagerUntagged),
+        };
+        head.again = known;
+        let body = match send.payload {
+            _ if send.length == 0 => Body::None,
+            Payload::Application(buffer) => Body::Borrowed(buffer),
+            Payload::Copied(bytes) => Body::Owned(bytes),
+        };
+        self.dispatch(to, Outgoing::new(head.data(send.data), body, send.notice), false);
+    }
+
+    /// Forgets the list of held sends when it is empty and nothing is pending.
+    fn end_holding(&mut self, to: PeerId) {
+        let peer = &mut self.peers[to.0 as usize];
+        if peer.held.as_ref().is_some_and(|held| held.is_over()) {
+            peer.held = None;
+        }
+    }
+
+    /// Shows the receiver the held sends that it does not know of (W4): a batch, when the one before is settled.
+    fn knock(&mut self, to: PeerId) {
+        let Some(held) = &mut self.peers[to.0 as usize].held else { return };
+        if held.batch.is_some() || held.fresh.is_none() {
+            return;
+        }
+        let (mut batch, mut body) = (Vec::new(), Vec::new());
+        while let (Some(at), true) = (held.fresh, batch.len() < BATCH_MOST) {
+            held.fresh = held.list.after(at);
+            let Some(entry) = held.list.get_mut(at) else { break };
+            entry.stage = Stage::InDoubt;
+            batch.push((at, entry.send));
+            if let Some(send) = self.sends.get(entry.send) {
+                write_entry(&mut body, entry.send, send);
+            }
+        }
+        held.batch = Some(batch);
+        self.count(Counter::Knocks, 1);
+        let body = Body::Owned(body.into_boxed_slice());
+        self.dispatch(to, Outgoing::new(Head::new(MessageKind::Knock), body, None), false);
+    }
+
+    /// The receiver has matched or forgotten all of a batch.
+    pub(crate) fn handle_settled(&mut self, from: PeerId) -> Result<(), Malformed> {
+        let held = self.peers[from.0 as usize].held.as_mut().ok_or(Malformed)?;
+        for (at, send) in held.batch.take().ok_or(Malformed)? {
+            // One that was matched is no longer in the list, and its place may be another's.
+            if let Some(entry) = held.list.get_mut(at).filter(|entry| entry.send == send) {
+                entry.stage = Stage::Forgotten;
+            }
+        }
+        if let Some((tagged, pattern)) = held.question.take() {
+            self.answer(from, tagged, &pattern);
+        }
+        self.release_held(from);
+        self.knock(from);
+        Ok(())
+    }
+
+    /// The receiver asks for the first held send that `pattern` accepts.
+    pub(crate) fn handle_ask(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let tagged = head.kind == MessageKind::AskTagged;
+        let pattern = Pattern { from: Source::From(Target::Myself), tag: head.word, ignore: head.field(0) };
+        match &mut self.peers[from.0 as usize].held {
+            Some(held) if held.question.is_some() => return Err(Malformed),
+            Some(held) if held.batch.is_some() => held.question = Some((tagged, pattern)),
+            _ => self.answer(from, tagged, &pattern),
+        }
+        Ok(())
+    }
+
+    /// Offers the first forgotten send that `pattern` accepts, or says that there is none.
+    fn answer(&mut self, to: PeerId, tagged: bool, pattern: &Pattern) {
+        let sends = &self.sends;
+        let fits = |held: &Held| {
+            let send = sends.get(held.send);
+            held.stage == Stage::Forgotten && send.is_some_and(|send| send.fits(tagged, pattern))
+        };
+        let held = self.peers[to.0 as usize].held.as_mut();
+        let found = held.and_then(|held| {
+            let at = held.list.find(fits)?;
+            let entry = held.list.get_mut(at)?;
+            entry.stage = Stage::Offered;
+            Some(entry.send)
+        });
+        let head = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
+            Some((key, send)) => {
+                let kind = if tagged { MessageKind::OfferTagged } else { MessageKind::OfferUntagged };
+                Head::new(kind).word(send.tag()).aux(key.0).data(send.data).with(send.length as u64)
+            }
+            None => Head::new(MessageKind::Nothing),
+        };
+        self.dispatch(to, Outgoing::new(head, Body::None, None), false);
+    }
+
+    /// The receiver does not take what we offered.
+    pub(crate) fn handle_decline(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let at = self.held_at(from, Key(head.aux)).ok_or(Malformed)?;
+        let held = self.peers[from.0 as usize].held.as_mut().ok_or(Malformed)?;
+        let entry = held.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)?;
+        entry.stage = Stage::Forgotten;
+        self.release_held(from);
+        Ok(())
+    }
+
+    /// The receiver has set aside what we offered, and will fetch it later.
+    pub(crate) fn handle_take(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        self.held_at(from, Key(head.aux)).ok_or(Malformed)?;
+        self.unhold(Key(head.aux));
+        Ok(())
+    }
+
+    fn held_at(&self, from: PeerId, key: Key) -> Option<Position> {
+        self.sends.get(key).filter(|send| send.peer == from)?.held
+    }
+
+    /// The receiver has matched a held send: it is held no longer.
+    pub(crate) fn unhold(&mut self, key: Key) {
+        let Some(send) = self.sends.get_mut(key) else { return };
+        let (Some(at), to) = (send.held.take(), send.peer) else { return };
+        self.peers[to.0 as usize].held.as_mut().map(|held| held.remove(at));
+        self.release_held(to);
+    }
+}
+
+fn write_entry<B: Buffer>(body: &mut Vec<u8>, key: Key, send: &PendingSend<B>) {
+    let mut flags = if matches!(send.space, Space::Tagged { .. }) { ENTRY_TAGGED } else { 0 };
+    if send.data.is_some() {
+        flags |= ENTRY_HAS_DATA;
+    }
+    body.extend_from_slice(&key.0.to_le_bytes());
+    body.extend_from_slice(&flags.to_le_bytes());
+    for field in [send.length as u64, send.tag(), send.data.unwrap_or(0)] {
+        body.extend_from_slice(&field.to_le_bytes());
+    }
+}

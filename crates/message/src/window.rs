@@ -1,0 +1,243 @@
+//! Receive memory with a hard bound.
+//!
+//! An endpoint holds memory on behalf of its senders: its mailbox and book-keeping, which are fixed by configuration, and messages
+//! that no receive waits for, which are not. *The simple idea*, to store them all, ends with the process being killed; to stop
+//! reading when memory runs out ends with a hang, because the message that the program waits for may be behind them. So what
+//! memory has no room for stays with its sender, who has it anyway, and the receiver asks when it needs it.
+//!
+//! Every receiver sets aside a *window* for each of its senders: `(receive memory − fixed part) / peers` bytes. A message that
+//! finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
+//! receiver gives back (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window
+//! is dropped as a violation, so the bound holds whatever peers do, under every scheme.
+//!
+//! A send that finds no room is *held* ([`held`](crate::held)): it stays in its program's buffer, in order, and so do all later
+//! ones to that peer, until none is held. Rules, per pair of sender and receiver:
+//!
+//! | | rule | why |
+//! |---|---|---|
+//! | W1 | stored + freed + room + under way = window | the bound |
+//! | W2 | no message may cost more than a quarter of a window (or one envelope): a larger one is announced, spans that do not fit are left out | the first held send can go as soon as that much is free |
+//! | W3 | held sends leave in order, and none past one that is in doubt (knocked, not settled) or offered | what is stored is older than what is held: non-overtaking |
+//! | W4 | each held send *knocks*: it is matched with a receive that is posted, or *forgotten*: the receiver keeps a count only | a receive posted before it gets it though there is no room |
+//! | W5 | a receive that could be met by a forgotten send, and finds the sender's window nearly used up, *asks* ([`ask`](crate::ask)), one question per pair at a time, in order of posting; with room left, the sender goes on by itself | a receive posted after it gets it; draining is a stream, not a question per message |
+//! | W6 | while a receive's question is open a knock that it accepts is forgotten | the answer may be an older send |
+//! | W7 | a question is answered when no knock is in doubt, with the first forgotten send that fits; it goes to the first receive, among those asked for, that accepts it, or back | both sides agree on what is forgotten |
+
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
+use crate::link::Link;
+use crate::matching::Matching;
+use crate::operation::{EndpointConfig, Target};
+use crate::transmit::{Body, Outgoing};
+use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
+use std::fmt;
+use tidegate_flow::{ConfigError, FlowControl, PACKET_BYTES, PeerId};
+
+/// What the window of one sender allows. All in bytes, the same for all pairs of a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// The part of the receive memory that configuration alone fixes.
+    pub(crate) fixed: usize,
+    /// What a receiver sets aside for one sender.
+    pub(crate) window: u32,
+    /// Most that one message may cost (W2).
+    pub(crate) largest: u32,
+    /// A receiver gives back so much at a time.
+    pub(crate) batch: u32,
+    /// What any unmatched message costs, payload apart.
+    pub(crate) envelope: u32,
+    /// Longest message that is sent eagerly.
+    pub(crate) eager: usize,
+    /// The same for one whose buffer may change at once.
+    pub(crate) inject: usize,
+}
+
+/// Why an endpoint cannot be as configured. `Display` names the parameter to change and what it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndpointError {
+    /// Flow control refuses.
+    Flow(ConfigError),
+    /// The bound on receive memory has no room for what is fixed and one envelope per peer.
+    ReceiveMemoryTooSmall {
+        /// `EndpointConfig::receive_memory`, in bytes.
+        bytes: usize,
+        /// The smallest legal value, in bytes.
+        least: usize,
+        /// Peers that the memory is for.
+        peers: u32,
+    },
+}
+
+impl From<ConfigError> for EndpointError {
+    fn from(error: ConfigError) -> Self {
+        EndpointError::Flow(error)
+    }
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EndpointError::Flow(error) => error.fmt(f),
+            EndpointError::ReceiveMemoryTooSmall { bytes, least, peers } => write!(
+                f,
+                "FI_TIDEGATE_RX_MEMORY={bytes} is too small: with {peers} peers (FI_TIDEGATE_PEERS) at least {least} bytes are \
+                 needed; fewer mailbox slots per peer (FI_TIDEGATE_SLOTS) need less"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+/// What a block of this size takes of the heap: its length, rounded as allocators do, and their own word.
+#[inline]
+pub(crate) const fn block(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
+}
+
+impl Limits {
+    /// The limits that leave `bytes` for each peer.
+    fn new(fixed: usize, bytes: usize, envelope: usize, eager_bytes: usize) -> Self {
+        // A window beyond 1 GiB changes nothing any more, and sums of two fit 32 bits.
+        let window = bytes.min(1 << 30);
+        let largest = (window / 4).max(envelope);
+        let payload = (largest - envelope).saturating_sub(40).min(LARGEST_EAGER_BYTES);
+        Limits {
+            fixed,
+            window: window as u32,
+            largest: largest as u32,
+            batch: (window / 4).max(1) as u32,
+            envelope: envelope as u32,
+            eager: eager_bytes.min(payload),
+            inject: payload,
+        }
+    }
+
+    /// What an unmatched message costs whose payload of so many bytes travels along.
+    #[inline]
+    pub(crate) fn eager_cost(&self, bytes: usize) -> u32 {
+        self.envelope + block(bytes) as u32
+    }
+
+    /// What an unmatched announcement costs that names so many pieces of memory.
+    pub(crate) fn announce_cost(&self, spans: usize) -> u32 {
+        self.envelope + block(spans * 16) as u32
+    }
+}
+
+impl<L: Link> Endpoint<L> {
+    /// What an unmatched message costs, payload apart: its place in the list of a matching space.
+    const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES;
+
+    /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers, and for each
+    /// peer what it takes to put a message of the protocol together.
+    fn fixed_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<usize, ConfigError> {
+        let peers = config.flow.peers as usize;
+        let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
+        let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES);
+        Ok(mailbox + flow.bookkeeping_bytes() + peers * per_peer + 2 * Matching::<L::Buffer>::BYTES_BEGUN)
+    }
+
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and an envelope for each peer.
+    pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
+        let flow = FlowControl::new(&config.flow)?;
+        Ok(Self::fixed_memory(config, &flow)? + config.flow.peers as usize * Self::ENVELOPE_BYTES)
+    }
+
+    /// Divides the receive memory.
+    pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<Limits, EndpointError> {
+        let fixed = Self::fixed_memory(config, flow)?;
+        let peers = (config.flow.peers as usize).max(1);
+        let least = fixed + config.flow.peers as usize * Self::ENVELOPE_BYTES;
+        if config.receive_memory < least {
+            let (bytes, peers) = (config.receive_memory, config.flow.peers);
+            return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
+        }
+        Ok(Limits::new(fixed, (config.receive_memory - fixed) / peers, Self::ENVELOPE_BYTES, config.eager_bytes))
+    }
+
+    /// Whether a message that has come from `from` and costs so much is within its window.
+    #[inline]
+    pub(crate) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
+        let peer = &self.peers[from.0 as usize];
+        if u64::from(peer.stored) + u64::from(peer.freed) + u64::from(cost) > u64::from(self.limits.window) {
+            return Err(Malformed);
+        }
+        Ok(())
+    }
+
+    /// A message of `from` found its receive waiting.
+    #[inline]
+    pub(crate) fn pass_window(&mut self, from: PeerId, cost: u32) {
+        let peer = &mut self.peers[from.0 as usize];
+        peer.freed += cost;
+        if peer.freed >= self.limits.batch || peer.forgotten.is_some() {
+            self.review(from);
+        }
+    }
+
+    /// A message of `from` has to be stored.
+    pub(crate) fn enter_window(&mut self, from: PeerId, cost: u32) {
+        let peer = &mut self.peers[from.0 as usize];
+        peer.stored += cost;
+        let forgotten = peer.forgotten.is_some();
+        self.count_held_memory(i64::from(cost));
+        if forgotten {
+            self.review(from);
+        }
+    }
+
+    /// A stored message is stored no longer.
+    pub(crate) fn leave_window(&mut self, source: Target, cost: u32) {
+        self.count_held_memory(-i64::from(cost));
+        let Target::Peer(from) = source else {
+            self.own_stored -= cost;
+            return;
+        };
+        let peer = &mut self.peers[from.0 as usize];
+        peer.stored -= cost;
+        peer.freed += cost;
+        self.review(from);
+    }
+
+    /// A peer is gone: what we held for it fails with its other sends, what it held for us is lost.
+    pub(crate) fn lose_window(&mut self, peer: PeerId) {
+        let state = &mut self.peers[peer.0 as usize];
+        (state.held, state.room) = (None, self.limits.window);
+        if state.forgotten.take().is_some() {
+            self.relax(peer);
+        }
+    }
+
+    pub(crate) fn count_held_memory(&self, change: i64) {
+        let counters = self.link.counters();
+        match u64::try_from(change) {
+            Ok(more) => counters.add(Counter::UnmatchedBytes, more),
+            Err(_) => counters.sub(Counter::UnmatchedBytes, change.unsigned_abs()),
+        }
+        let fixed = counters.get(Counter::ReceiveFixedBytes);
+        counters.raise(Counter::ReceivePeak, fixed + counters.get(Counter::UnmatchedBytes));
+    }
+
+    /// Gives a sender back what has become free of its window.
+    pub(crate) fn return_room(&mut self, to: PeerId) {
+        let freed = std::mem::take(&mut self.peers[to.0 as usize].freed);
+        if freed > 0 {
+            let head = Head::new(MessageKind::Room).word(u64::from(freed));
+            self.dispatch(to, Outgoing::new(head, Body::None, None), false);
+        }
+    }
+
+    /// A receiver gives back what has become free of our window.
+    pub(crate) fn handle_room(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+        let peer = &mut self.peers[from.0 as usize];
+        let left = u64::from(self.limits.window - peer.room);
+        if head.word > left {
+            return Err(Malformed);
+        }
+        peer.room += head.word as u32;
+        self.release_held(from);
+        Ok(())
+    }
+}
