@@ -30,7 +30,6 @@ impl<L: Link> Endpoint<L> {
             let bytes = copy_of(&send.buffer).into_vec();
             self.own_stored += cost;
             self.store_unexpected(envelope, Stored::Here(bytes), tagged, cost);
-            self.count_held_memory(i64::from(cost));
             self.complete_own(send.context, send.report, &envelope, tagged);
         } else {
             let stored = Stored::Own { buffer: send.buffer, context: send.context, report: send.report };

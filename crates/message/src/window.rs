@@ -190,11 +190,12 @@ impl<L: Link> Endpoint<L> {
 
     /// A stored message is stored no longer.
     pub(crate) fn leave_window(&mut self, source: Target, cost: u32) {
-        self.count_held_memory(-i64::from(cost));
         let Target::Peer(from) = source else {
+            // What a program sends to itself is its own memory.
             self.own_stored -= cost;
             return;
         };
+        self.count_held_memory(-i64::from(cost));
         let peer = &mut self.peers[from.0 as usize];
         peer.stored -= cost;
         peer.freed += cost;

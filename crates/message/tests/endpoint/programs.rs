@@ -56,9 +56,10 @@ fn setup() -> impl Strategy<Value = Setup> {
     let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
     let slots = prop::sample::select(&[(2, 1), (3, 1), (4, 1), (6, 2), (16, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
-    (2..=8usize, scheme, slots, memory, any::<bool>(), any::<u64>()).prop_map(
-        |(nodes, scheme, (slots, credit_slots), memory, piggyback, seed)| {
-            let base = Setup { scheme, slots, credit_slots, memory, piggyback, ..Setup::new(nodes) };
+    let window = prop::sample::select(&[None, Some(0), Some(200), Some(600), Some(3000), Some(20_000)][..]);
+    (2..=8usize, scheme, slots, memory, any::<bool>(), window, any::<u64>()).prop_map(
+        |(nodes, scheme, (slots, credit_slots), memory, piggyback, window, seed)| {
+            let base = Setup { scheme, slots, credit_slots, memory, piggyback, window, ..Setup::new(nodes) };
             Setup { scheduled: true, seed, ..base }
         },
     )
@@ -131,7 +132,10 @@ proptest! {
         for node in 0..setup.nodes {
             prop_assert!(!world.endpoint(node).has_unsent());
             prop_assert_eq!(world.counter(node, Counter::UnexpectedBytes), 0);
+            prop_assert_eq!(world.counter(node, Counter::UnmatchedBytes), 0);
             prop_assert_eq!(world.counter(node, Counter::Violations), 0);
+            let bound = world.counter(node, Counter::ReceiveBound);
+            prop_assert!(world.counter(node, Counter::ReceivePeak) <= bound, "{}", world);
             let slots = setup.slots as usize * (setup.nodes - 1);
             prop_assert!(world.network().peak(node) <= slots, "{}", world);
         }

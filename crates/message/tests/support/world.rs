@@ -105,12 +105,12 @@ impl Setup {
 
 impl fmt::Display for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Setup { nodes, scheme, slots, credit_slots, memory, seed, .. } = self;
+        let Setup { nodes, scheme, slots, credit_slots, memory, window, seed, .. } = self;
         let ride = if self.piggyback { "+piggyback" } else { "" };
         let order = if self.scheduled { "scheduled" } else { "at once" };
         write!(
             f,
-            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {memory:?} memory, {order}, seed {seed}"
+            "{nodes} nodes, {scheme:?}{ride} {slots}/{credit_slots} slots, {window:?} window, {memory:?} memory, {order}, seed {seed}"
         )
     }
 }
