@@ -7,54 +7,19 @@ MPI and this program take meanwhile, so a tenth is allowed on top.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
-from conftest import PROGRAMS
 from harness import mpi as mpis
-from harness.memory import Residents
+from harness import pressure
+from harness.pressure import Flood
 
-PRESSURE = PROGRAMS / "pressure.c"
 BOUND_MIB = 16
-"""The bound of every endpoint here. Without one, each of these programs makes its receiver grow by more than that."""
+"""The bound of every endpoint here. Without one, nearly each of these programs makes its receiver grow by more than that."""
 GROWTH_KIB = BOUND_MIB * 1024 * 11 // 10
-"""How much a receiver may grow."""
-SEND_KIB = 2
+"""How much a receiver may grow, and a sender whose sends have all been completed."""
+SEND_KIB = 1
 """What an MPI and the provider may keep for a send that its program has not completed."""
 PAUSE_MILLISECONDS = 200
 """How long blocking senders have to do their worst."""
-
-
-@dataclass(frozen=True)
-class Flood:
-    """How `pressure` is called, and what follows from it."""
-
-    pressure: str
-    receives: str
-    senders: int
-    count: int
-    length: int
-    sends: str = "starting"
-
-    @property
-    def ranks(self) -> int:
-        extra = {"flood": 2, "before": 1, "everybody": 0}
-        return self.senders + extra[self.pressure]
-
-    @property
-    def words(self) -> list[str]:
-        return [self.pressure, self.receives, str(self.count), str(self.length), self.sends, str(PAUSE_MILLISECONDS)]
-
-    @property
-    def name(self) -> str:
-        return f"{self.pressure}-{self.receives}-{self.senders}x{self.count}x{self.length}-{self.sends}"
-
-    def allowed_kib(self, rank: int) -> int:
-        """How much a rank may grow. Sends that have been completed cost their sender nothing, whoever has not received them yet."""
-        uncompleted = self.sends == "starting" and (rank > 0 or self.pressure == "everybody")
-        targets = self.senders - 1 if self.pressure == "everybody" else 1
-        return GROWTH_KIB + (self.count * targets * SEND_KIB if uncompleted else 0)
-
 
 BLOCKING = [Flood("flood", "order", 1, 40000, 1024, "blocking"), Flood("flood", "wildcard", 2, 15000, 2048, "blocking")]
 STARTING = [
@@ -70,17 +35,15 @@ LENGTHS = [Flood("flood", "wildcard", 2, count, length)
 
 def withstands(jobs, mpi, flood: Flood, **parameters) -> None:
     """Runs a program and judges its end, its data and its memory."""
-    residents = Residents("pressure")
-    output = jobs.succeed(mpi, flood.ranks, [PRESSURE, *flood.words], observe=residents, RX_MEMORY=f"{BOUND_MIB}M", **parameters)
-    assert "all as sent" in output, output
-    reported = [[int(word) for word in line.split()[1:]] for line in output.splitlines() if line.startswith("memory ")]
-    assert len(reported) == flood.ranks, output
+    done = pressure.run(mpi, jobs.fabric, flood, pause_ms=PAUSE_MILLISECONDS, timeout=120, RX_MEMORY=f"{BOUND_MIB}M", **parameters)
+    assert done.result.clean and done.seconds is not None, done.result.explain()
+    assert sorted(done.grown) == list(range(flood.ranks)), done.result.explain()
     too_much = []
-    for rank, _, before, _ in reported:
-        grown = residents.ranks[rank].peak - before
-        if grown > flood.allowed_kib(rank):
-            too_much.append(f"rank {rank} has grown by {grown} KiB, which is more than {flood.allowed_kib(rank)}")
-    assert not too_much, "\n".join([*too_much, output])
+    for rank, grown in done.grown.items():
+        allowed = GROWTH_KIB + (flood.starts * SEND_KIB if flood.sends_at(rank) else 0)
+        if grown > allowed:
+            too_much.append(f"rank {rank} has grown by {grown} KiB, which is more than {allowed}")
+    assert not too_much, "\n".join([*too_much, done.result.explain()])
 
 
 @pytest.mark.parametrize("flood", [*BLOCKING, *STARTING, *LENGTHS], ids=lambda flood: flood.name)
@@ -97,7 +60,7 @@ def test_the_bound_holds_under_every_scheme(jobs, scheme):
 @pytest.mark.full
 @pytest.mark.parametrize("length", [0, 40, 1024, 2048, 3072, 65536])
 @pytest.mark.parametrize("senders", [1, 2, 6])
-@pytest.mark.parametrize("pressure, receives, sends", [
+@pytest.mark.parametrize("kind, receives, sends", [
     ("flood", "order", "blocking"), ("flood", "wildcard", "blocking"), ("flood", "probe", "blocking"),
     ("flood", "order", "starting"), ("flood", "reverse", "starting"), ("flood", "wildcard", "starting"), ("flood", "probe", "starting"),
     ("before", "order", "starting"), ("before", "reverse", "starting"), ("before", "wildcard", "starting"), ("before", "probe", "starting"),
@@ -105,8 +68,8 @@ def test_the_bound_holds_under_every_scheme(jobs, scheme):
     ("everybody", "probe", "starting"),
 ], ids=lambda value: value)
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_every_flood_ends_within_the_bound(jobs, name, pressure, receives, sends, senders, length):
+def test_every_flood_ends_within_the_bound(jobs, name, kind, receives, sends, senders, length):
     # As many as make 64 MiB, at least 20,000 together, so that envelopes count too, and at most 120,000.
     together = 2000 if length > 10000 else max(20000, min(120000, (64 << 20) // max(length, 1)))
-    ranks = max(senders, 2) if pressure == "everybody" else senders
-    withstands(jobs, mpis.WHEELS[name](), Flood(pressure, receives, ranks, together // ranks, length, sends))
+    ranks = max(senders, 2) if kind == "everybody" else senders
+    withstands(jobs, mpis.WHEELS[name](), Flood(kind, receives, ranks, together // ranks, length, sends))

@@ -17,7 +17,8 @@
 // Message i of a source is BYTES bytes of that source's own stream of random words, from word i on: so all messages differ, both sides
 // know them beforehand, and no send needs a buffer of its own. Memory is read in /proc/self/status: `before`, when all buffers of the
 // program exist and every pair has exchanged messages of this length, and the peak after that (the high-water mark is reset).
-// Rank 0 prints lines of words: `seconds TOTAL AFTER_THE_WAIT`, and for each rank `memory RANK PID BEFORE_KIB PEAK_KIB`.
+// Rank 0 prints lines of words: for each rank `before RANK PID KIB` (at once, so that it is known also of a program that does not end)
+// and `peak RANK PID KIB`, and `seconds TOTAL AFTER_THE_WAIT`.
 
 #include <mpi.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@
 enum { WORD = sizeof(uint64_t), WARM_ROUNDS = 4, REST_MILLISECONDS = 300 };
 
 static int rank, ranks, count, bytes, pause_ms, started_tag, last_tag;
-static int first_source, sources, first_target, targets;
+static int first_source, end_source, sources, targets;
 static const char *pressure, *receives, *sends;
 static uint64_t **streams;
 static unsigned char *buffer;
@@ -152,7 +153,7 @@ static void receive_all(void) {
         return;
     }
     for (int at = 0; at < count; at++)
-        for (int source = first_source; source < first_source + sources; source++)
+        for (int source = first_source; source < end_source; source++)
             if (source != rank)
                 receive_exactly(source, is(receives, "reverse") ? count - 1 - at : at);
 }
@@ -160,7 +161,7 @@ static void receive_all(void) {
 // Starts or makes all sends of this rank; what was started is in `requests`.
 static void send_all(MPI_Request *requests) {
     for (int index = 0; index < count; index++) {
-        for (int target = first_target; target < first_target + targets; target++) {
+        for (int target = 0; target < targets; target++) {
             if (target == rank)
                 continue;
             if (is(sends, "blocking"))
@@ -192,7 +193,7 @@ static void play_receiver(void) {
 
 static void play_sender(MPI_Request *requests, int *started) {
     send_all(requests);
-    *started = is(sends, "blocking") ? 0 : count * (targets - (rank >= first_target && rank < first_target + targets));
+    *started = is(sends, "blocking") ? 0 : count * (targets - (rank < targets));
     if (is(pressure, "flood") && *started > 0)
         MPI_Send(NULL, 0, MPI_BYTE, ranks - 1, started_tag, MPI_COMM_WORLD);
     if (is(pressure, "before"))
@@ -227,30 +228,34 @@ static void play(MPI_Request *requests, double *seconds) {
     seconds[1] = MPI_Wtime() - freed;
 }
 
-static void report(const double *seconds, long before) {
-    long mine[] = {getpid(), before, status_kib("VmHWM")}, *all = calloc((size_t)ranks * 3, sizeof *all);
-    MPI_Gather(mine, 3, MPI_LONG, all, 3, MPI_LONG, 0, MPI_COMM_WORLD);
+// Rank 0 prints a line for each rank: a word, the rank, its process id, a value in KiB.
+static void print_from_all(const char *word, long kib) {
+    long mine[] = {getpid(), kib}, *all = calloc((size_t)ranks * 2, sizeof *all);
+    MPI_Gather(mine, 2, MPI_LONG, all, 2, MPI_LONG, 0, MPI_COMM_WORLD);
+    for (int at = 0; rank == 0 && at < ranks; at++)
+        printf("%s %d %ld %ld\n", word, at, all[2 * at], all[2 * at + 1]);
+    fflush(stdout);
+    free(all);
+}
+
+static void report(const double *seconds) {
+    print_from_all("peak", status_kib("VmHWM"));
     if (rank == 0) {
         printf("seconds %.6f %.6f\n", seconds[0], seconds[1]);
-        for (int at = 0; at < ranks; at++)
-            printf("memory %d %ld %ld %ld\n", at, all[3 * at], all[3 * at + 1], all[3 * at + 2]);
         printf("pressure: %d times %d messages of %d bytes, all as sent\n", sources, count, bytes);
         fflush(stdout);
     }
-    free(all);
     // Time for whoever measures from outside to look once more.
     nap(REST_MILLISECONDS);
 }
 
 // Who sends, to whom, and from whom rank 0 (or everybody) receives.
 static void cast(void) {
-    int everybody = is(pressure, "everybody"), flood = is(pressure, "flood");
+    int everybody = is(pressure, "everybody");
     first_source = everybody ? 0 : 1;
-    sources = everybody || !flood ? ranks - 1 : ranks - 2;
-    first_target = 0;
-    targets = everybody ? ranks : rank >= 1 && rank < 1 + sources;
-    if (everybody)
-        sources = ranks - 1;
+    end_source = is(pressure, "flood") ? ranks - 1 : ranks;
+    sources = ranks - 1 - is(pressure, "flood");
+    targets = everybody ? ranks : rank >= first_source && rank < end_source;
     started_tag = count, last_tag = count + 1;
 }
 
@@ -290,12 +295,12 @@ int main(int argc, char **argv) {
     MPI_Request *requests = malloc(most * sizeof *requests);
     memset(requests, 0, most * sizeof *requests);
     warm_up();
-    reset_peak();
-    long before = status_kib("VmRSS");
+    print_from_all("before", status_kib("VmRSS"));
     MPI_Barrier(MPI_COMM_WORLD);
+    reset_peak();
     double seconds[2];
     play(requests, seconds);
-    report(seconds, before);
+    report(seconds);
     MPI_Finalize();
     return 0;
 }
