@@ -1,0 +1,148 @@
+//! What the network model costs: the packets of a 1,024-process all-to-all of 2 KiB messages on the 4×4×4 mesh of P (38.8
+//! million, of which this runs a part), without processes: each node injects as its pace allows and takes what arrives.
+//!
+//! `cargo bench -p tidegate-sim --bench network [-- PART]`. Printed are packet-hops per second and nanoseconds per packet-hop, where
+//! a hop is a link between routers, and all of injection, extraction and events is counted in.
+
+use std::time::Instant;
+
+use tidegate_flow::{Packet, PacketKind};
+use tidegate_sim::{
+    EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Rank, Time, Topology,
+};
+
+const NODES: u32 = 64;
+const PROCESSES_PER_NODE: u32 = 16;
+const PROCESSES: u32 = NODES * PROCESSES_PER_NODE;
+/// A 2 KiB message and its 16-byte header in packets of 56 bytes (P §3).
+const PACKETS_PER_MESSAGE: u32 = 37;
+
+#[derive(Clone, Copy)]
+enum Event {
+    Network(NetworkEvent),
+    /// The node's next packet is due.
+    Due(NodeId),
+}
+
+/// The all-to-all as one node sees it: its processes take turns, one packet each; each sends a message to every other process.
+struct Sender {
+    sent: u64,
+    goal: u64,
+}
+
+impl Sender {
+    fn next(&self, node: NodeId) -> Flight {
+        let process = (self.sent % u64::from(PROCESSES_PER_NODE)) as u32;
+        let message = (self.sent / u64::from(PROCESSES_PER_NODE * PACKETS_PER_MESSAGE)) as u32;
+        let source = node.0 * PROCESSES_PER_NODE + process;
+        let destination = (source + 1 + message % (PROCESSES - 1)) % PROCESSES;
+        Flight {
+            packet: Packet::new(PacketKind::Data, 56, 0),
+            from: node,
+            to: NodeId(destination / PROCESSES_PER_NODE),
+            source: Rank(source),
+            destination: Rank(destination),
+            bulk_bytes: 0,
+        }
+    }
+}
+
+struct Run {
+    network: Network,
+    queue: EventQueue<Event>,
+    senders: Vec<Sender>,
+    pace: Time,
+    events: u64,
+    /// Order-dependent sum over what was delivered, so that two builds can be compared.
+    hash: u64,
+}
+
+impl Run {
+    fn new(topology: Topology, pace: Time, packets_per_node: u64) -> Self {
+        let network = Network::new(topology, NetworkParameters::extoll()).expect("a legal network");
+        let mut queue = EventQueue::new();
+        (0..NODES).for_each(|node| queue.schedule(Time(u64::from(node)), Event::Due(NodeId(node))));
+        let senders = (0..NODES).map(|_| Sender { sent: 0, goal: packets_per_node }).collect();
+        Run { network, queue, senders, pace, events: 0, hash: 0 }
+    }
+
+    fn inject(&mut self, now: Time, node: NodeId) {
+        let sender = &mut self.senders[node.0 as usize];
+        if sender.sent == sender.goal {
+            return;
+        }
+        let queue = &mut self.queue;
+        let mut schedule = |at, event| queue.schedule(at, Event::Network(event));
+        if self.network.inject(now, &sender.next(node), &mut schedule).is_ok() {
+            sender.sent += 1;
+            self.queue.schedule(now + self.pace, Event::Due(node));
+        }
+    }
+
+    fn take(&mut self, now: Time, node: NodeId) {
+        let queue = &mut self.queue;
+        let mut schedule = |at, event| queue.schedule(at, Event::Network(event));
+        if let Some(flight) = self.network.take_arrival(now, node, &mut schedule) {
+            let seen = u64::from(flight.source.0) << 32 | u64::from(flight.destination.0);
+            self.hash = (self.hash ^ seen ^ now.0).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+        }
+    }
+
+    fn run(&mut self) -> Time {
+        let mut end = Time::ZERO;
+        while let Some((now, event)) = self.queue.pop() {
+            self.events += 1;
+            end = now;
+            let notice = match event {
+                Event::Network(event) => {
+                    let queue = &mut self.queue;
+                    self.network.handle(now, event, &mut |at, event| queue.schedule(at, Event::Network(event)))
+                }
+                Event::Due(node) => Some(Notice::Injectable(node)),
+            };
+            match notice {
+                Some(Notice::Injectable(node)) => self.inject(now, node),
+                Some(Notice::Arrived(node)) => self.take(now, node),
+                None => {}
+            }
+        }
+        end
+    }
+}
+
+fn main() {
+    let part = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(10);
+    let packets_per_node = u64::from(PROCESSES_PER_NODE * (PROCESSES - 1) * PACKETS_PER_MESSAGE) / part;
+    println!(
+        "{:<24} {:>7} {:>10} {:>11} {:>9} {:>9} {:>8} {:>8}  hash",
+        "topology, ns per packet", "s", "packets", "hops", "M hops/s", "M evts/s", "ns/hop", "sim. ms"
+    );
+    for (topology, pace) in [
+        (Topology::mesh(&[4, 4, 4]), 460),
+        (Topology::mesh(&[4, 4, 4]), 120),
+        (Topology::mesh(&[4, 4, 4]), 1),
+        (Topology::torus(&[4, 4, 4]), 120),
+        (Topology::switch(NODES), 120),
+        (Topology::ideal(NODES), 120),
+    ] {
+        let topology = topology.expect("legal sizes");
+        let name = format!("{topology}, {pace}");
+        let mut run = Run::new(topology, Time::from_nanoseconds(pace), packets_per_node);
+        let start = Instant::now();
+        let end = run.run();
+        let took = start.elapsed().as_secs_f64();
+        let totals = run.network.totals();
+        assert_eq!(totals.delivered, packets_per_node * u64::from(NODES));
+        let hops = totals.hops as f64;
+        println!(
+            "{name:<24} {took:>7.2} {:>10} {:>11} {:>9.1} {:>9.1} {:>8.1} {:>8.2}  {:016x}",
+            totals.delivered,
+            totals.hops,
+            hops / took / 1e6,
+            run.events as f64 / took / 1e6,
+            took * 1e9 / hops.max(1.0),
+            end.0 as f64 / 1e9,
+            run.hash
+        );
+    }
+}
