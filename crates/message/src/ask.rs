@@ -25,11 +25,11 @@ pub(crate) struct Number(pub(crate) u64);
 /// What a receiver knows of sends of one peer that it has forgotten.
 #[derive(Debug)]
 pub(crate) struct Forgotten {
-    count: u64,
+    pub(crate) count: u64,
     /// The latest receive that was held against all of them.
     asked: Number,
     /// The receive whose question is open.
-    open: Option<Number>,
+    pub(crate) open: Option<Number>,
 }
 
 /// A peek that waits for answers.
@@ -170,7 +170,7 @@ impl<L: Link> Endpoint<L> {
     /// What is to be done about a sender now: give room back, ask for the next receive (W5).
     pub(crate) fn review(&mut self, from: PeerId) {
         let peer = &self.peers[from.0 as usize];
-        if peer.freed >= self.limits.batch {
+        if peer.freed >= self.limits.window / 4 {
             self.return_room(from);
         }
         let peer = &self.peers[from.0 as usize];

@@ -102,7 +102,7 @@ impl<L: Link> Endpoint<L> {
         self.tagged.forget_peer(source);
         self.untagged.forget_peer(source);
         self.flow.reset(peer);
-        self.peers[peer.0 as usize] = Peer::new(self.limits.window);
+        self.peers[peer.0 as usize] = Peer::new();
         self.full.retain(|&full| full != peer);
         self.link.release(peer);
         self.epoch = self.epoch.wrapping_add(1);

@@ -36,7 +36,7 @@ impl<L: Link> Endpoint<L> {
         if length > LARGEST_EAGER_BYTES {
             return Err(Malformed);
         }
-        let cost = self.limits.eager_cost(length);
+        let cost = Self::eager_cost(length);
         self.check_window(from, cost)?;
         if head.again {
             self.remember(from)?;

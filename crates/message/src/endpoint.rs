@@ -36,7 +36,9 @@ pub(crate) struct Peer<B> {
     pub(crate) full: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
-    /// Bytes of its window for us that are left (as all that follows: see `window`).
+    /// What its window for us allows (this and all that follows: see `window`).
+    pub(crate) towards: Limits,
+    /// Bytes of its window for us that are left.
     pub(crate) room: u32,
     /// Bytes of our window for it that unmatched messages take.
     pub(crate) stored: u32,
@@ -49,7 +51,7 @@ pub(crate) struct Peer<B> {
 }
 
 impl<B> Peer<B> {
-    pub(crate) fn new(window: u32) -> Self {
+    pub(crate) fn new() -> Self {
         Peer {
             queue: VecDeque::new(),
             inbound: Inbound::new(),
@@ -57,7 +59,8 @@ impl<B> Peer<B> {
             stalled_since: None,
             full: false,
             lost: None,
-            room: window,
+            towards: Limits::default(),
+            room: 0,
             stored: 0,
             freed: 0,
             held: None,
@@ -102,6 +105,7 @@ pub struct Endpoint<L: Link> {
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
+    /// What our windows allow.
     pub(crate) limits: Limits,
     /// The last number given to a receive or peek.
     pub(crate) numbered: Number,
@@ -130,17 +134,18 @@ impl<L: Link> Endpoint<L> {
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
     /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
-    pub fn new(config: EndpointConfig, link: L) -> Result<Self, EndpointError> {
+    pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let limits = Self::divide_memory(&config, &flow)?;
-        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
+        let (fixed, limits) = Self::divide_memory(&config, &flow)?;
+        link.tell_window(limits.window);
+        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
         let bookkeeping = flow.bookkeeping_bytes() + std::mem::size_of_val(peers.as_slice());
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
-        counters.add(Counter::ReceiveFixedBytes, limits.fixed as u64);
-        counters.raise(Counter::ReceivePeak, limits.fixed as u64);
+        counters.add(Counter::ReceiveFixedBytes, fixed as u64);
+        counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let stages = StagePool::new(link.stages());
         Ok(Endpoint {
@@ -198,6 +203,11 @@ impl<L: Link> Endpoint<L> {
         self.flow.credits(peer)
     }
 
+    /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
+    pub fn inspect(&self) -> tidegate_flow::Inspection {
+        self.flow.inspect()
+    }
+
     /// Sends a message: eagerly up to the eager size, else by rendezvous.
     #[inline]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
@@ -208,13 +218,17 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        let limit = if send.inject { self.limits.inject } else { self.limits.eager };
-        if length > limit || send.delivery {
+        let mut peer = &mut self.peers[to.0 as usize];
+        if peer.towards.window == 0 {
+            self.meet(to);
+            peer = &mut self.peers[to.0 as usize];
+        }
+        let most = if send.inject { peer.towards.inject } else { peer.towards.eager };
+        if length > most as usize || send.delivery {
             self.announce(to, send);
             return Ok(());
         }
-        let cost = self.limits.eager_cost(length);
-        let peer = &mut self.peers[to.0 as usize];
+        let cost = Self::eager_cost(length);
         if peer.room < cost || peer.held.is_some() {
             self.hold_eager(to, send);
             return Ok(());

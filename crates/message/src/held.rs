@@ -143,10 +143,11 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a held send leaves eagerly, and what it costs.
     fn way_of(&self, send: &PendingSend<L::Buffer>) -> (bool, u32) {
-        let most = if matches!(send.payload, Payload::Copied(_)) { self.limits.inject } else { self.limits.eager };
-        match send.length <= most && !send.delivery {
-            true => (true, self.limits.eager_cost(send.length)),
-            false => (false, self.limits.announce_cost(self.spans_of(send))),
+        let towards = &self.peers[send.peer.0 as usize].towards;
+        let most = if matches!(send.payload, Payload::Copied(_)) { towards.inject } else { towards.eager };
+        match send.length <= most as usize && !send.delivery {
+            true => (true, Self::eager_cost(send.length)),
+            false => (false, Self::announce_cost(self.spans_of(send))),
         }
     }
 

@@ -7,7 +7,7 @@
 //! arithmetic). `matching` decides which receive gets which message, `peek` looks at unexpected ones, `loopback` delivers an
 //! endpoint's messages to itself, and `departure` ends what waits for a peer that died.
 //! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
-//! asks (`ask`). [`Counter`] lists all counters.
+//! asks (`ask`); `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod ask;
 mod atomic;
@@ -19,6 +19,7 @@ mod eager;
 mod endpoint;
 mod held;
 mod inbound;
+mod inspect;
 mod link;
 mod loopback;
 mod matching;
@@ -37,6 +38,7 @@ pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_app
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use endpoint::Endpoint;
+pub use inspect::WindowInspection;
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,

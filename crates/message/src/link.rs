@@ -168,6 +168,19 @@ pub trait Link {
     /// `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
     fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: crate::Access) -> Option<Span>;
 
+    /// Receive memory, in bytes, that the link takes besides the mailbox itself.
+    fn bookkeeping_bytes(_flow: &tidegate_flow::Config) -> usize {
+        0
+    }
+
+    /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before anybody can.
+    fn tell_window(&mut self, _bytes: u32) {}
+
+    /// What `peer` has told so. `None`: the same as ours. May connect.
+    fn window(&mut self, _peer: PeerId) -> Option<u32> {
+        None
+    }
+
     /// A peer that left, if any did since the last call.
     fn poll_departure(&mut self) -> Option<Departure>;
 

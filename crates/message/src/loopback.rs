@@ -24,8 +24,8 @@ impl<L: Link> Endpoint<L> {
             self.complete_own(send.context, send.report, &envelope, tagged);
             return;
         }
-        let cost = self.limits.eager_cost(envelope.length);
-        let short = envelope.length <= self.limits.eager && self.own_stored + cost <= self.limits.window;
+        let cost = Self::eager_cost(envelope.length);
+        let short = envelope.length <= self.config.eager_bytes && self.own_stored + cost <= self.limits.window;
         if send.inject || (short && !send.delivery) {
             let bytes = copy_of(&send.buffer).into_vec();
             self.own_stored += cost;

@@ -31,7 +31,7 @@ const PIECE_BYTES: usize = 73 * PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
 const PIECES_PER_TURN: usize = 8;
 /// Most spans that an announcement carries; a more scattered message is streamed.
 const SPANS_PER_ANNOUNCEMENT: usize = 128;
-const SPAN_BYTES: usize = 16;
+pub(crate) const SPAN_BYTES: usize = 16;
 
 /// The payload of an announced send.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
         let Some(key) = self.keep_send(to, send) else { return };
         let Some(send) = self.sends.get(key) else { return };
-        let cost = self.limits.announce_cost(self.spans_of(send));
+        let cost = Self::announce_cost(self.spans_of(send));
         let peer = &mut self.peers[to.0 as usize];
         if peer.room < cost || peer.held.is_some() {
             return self.hold(to, key);
@@ -173,7 +173,8 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> usize {
         let Payload::Application(buffer) = &send.payload else { return 0 };
         let count = buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).count();
-        let fits = count <= SPANS_PER_ANNOUNCEMENT && self.limits.announce_cost(count) <= self.limits.largest;
+        let fits = count <= SPANS_PER_ANNOUNCEMENT
+            && Self::announce_cost(count) <= self.peers[send.peer.0 as usize].towards.largest;
         if fits { count } else { 0 }
     }
 
@@ -230,7 +231,7 @@ impl<L: Link> Endpoint<L> {
         }
         let stage = usize::try_from(head.field(0) >> 48).ok().and_then(|stage| stage.checked_sub(1));
         let announcement = Announcement { peer: from, id: head.field(0) as u32, spans, stage };
-        let cost = self.limits.announce_cost(announcement.spans.len());
+        let cost = Self::announce_cost(announcement.spans.len());
         self.check_window(from, cost)?;
         if head.again {
             self.remember(from)?;

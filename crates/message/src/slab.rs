@@ -1,6 +1,8 @@
 //! Storage with stable names: [`Slab`] for what a peer may name by number, [`Ordered`] for lists that are searched in
 //! order and lose elements anywhere.
 
+use std::fmt;
+
 /// The name of a slab's element: an index and how often its place was used before, so a stale or invented name finds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(pub(crate) u32);
@@ -108,12 +110,19 @@ struct Node<T> {
 
 /// A list in order of arrival, with constant-time removal of what a search found and no allocation once it has grown. It grows by
 /// blocks of nodes that never move, so that its memory is that of the most elements it ever had and no more.
-#[derive(Debug)]
 pub(crate) struct Ordered<T> {
     blocks: Vec<Box<[Node<T>; BLOCK]>>,
     free: u32,
     first: u32,
     last: u32,
+}
+
+/// The elements by position, in order. Free nodes are left out: which is used next makes no difference to anybody.
+impl<T: fmt::Debug> fmt::Debug for Ordered<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let positions = std::iter::successors(self.first(), |at| self.after(*at));
+        f.debug_map().entries(positions.map(|at| (at.0, self.get(at)))).finish()
+    }
 }
 
 /// Where an element of an [`Ordered`] is, as long as it is there.

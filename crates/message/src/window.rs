@@ -5,8 +5,8 @@
 //! reading when memory runs out ends with a hang, because the message that the program waits for may be behind them. So what
 //! memory has no room for stays with its sender, who has it anyway, and the receiver asks when it needs it.
 //!
-//! Every receiver sets aside a *window* for each of its senders: `(receive memory − fixed part) / peers` bytes. A message that
-//! finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
+//! Every receiver sets aside a *window* for each of its senders: `(receive memory − fixed part) / peers` bytes, which it tells
+//! through the link. A message that finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
 //! receiver gives back (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window
 //! is dropped as a violation, so the bound holds whatever peers do, under every scheme.
 //!
@@ -29,28 +29,23 @@ use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::Link;
 use crate::matching::Matching;
 use crate::operation::{EndpointConfig, Target};
+use crate::rendezvous::SPAN_BYTES;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
 use std::fmt;
 use tidegate_flow::{ConfigError, FlowControl, PACKET_BYTES, PeerId};
 
-/// What the window of one sender allows. All in bytes, the same for all pairs of a job.
-#[derive(Clone, Copy, Debug)]
+/// What a window allows. All in bytes.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
-    /// The part of the receive memory that configuration alone fixes.
-    pub(crate) fixed: usize,
-    /// What a receiver sets aside for one sender.
+    /// What a receiver sets aside for one sender; 0: not known yet.
     pub(crate) window: u32,
     /// Most that one message may cost (W2).
     pub(crate) largest: u32,
-    /// A receiver gives back so much at a time.
-    pub(crate) batch: u32,
-    /// What any unmatched message costs, payload apart.
-    pub(crate) envelope: u32,
     /// Longest message that is sent eagerly.
-    pub(crate) eager: usize,
+    pub(crate) eager: u32,
     /// The same for one whose buffer may change at once.
-    pub(crate) inject: usize,
+    pub(crate) inject: u32,
 }
 
 /// Why an endpoint cannot be as configured. `Display` names the parameter to change and what it may be.
@@ -96,39 +91,41 @@ pub(crate) const fn block(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
 }
 
-impl Limits {
-    /// The limits that leave `bytes` for each peer.
-    fn new(fixed: usize, bytes: usize, envelope: usize, eager_bytes: usize) -> Self {
-        // A window beyond 1 GiB changes nothing any more, and sums of two fit 32 bits.
-        let window = bytes.min(1 << 30);
-        let largest = (window / 4).max(envelope);
-        let payload = (largest - envelope).saturating_sub(40).min(LARGEST_EAGER_BYTES);
-        Limits {
-            fixed,
-            window: window as u32,
-            largest: largest as u32,
-            batch: (window / 4).max(1) as u32,
-            envelope: envelope as u32,
-            eager: eager_bytes.min(payload),
-            inject: payload,
-        }
+/// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
+const WINDOW_MOST: usize = 1 << 30;
+
+impl<L: Link> Endpoint<L> {
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space.
+    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES;
+
+    /// What a window of so many bytes allows.
+    fn limits_of(window: u32, eager_bytes: usize) -> Limits {
+        let largest = (window as usize / 4).max(Self::ENVELOPE_BYTES);
+        let payload = (largest - Self::ENVELOPE_BYTES).saturating_sub(block(1)).min(LARGEST_EAGER_BYTES);
+        let (eager, inject) = (eager_bytes.min(payload) as u32, payload as u32);
+        Limits { window, largest: largest as u32, eager, inject }
     }
 
     /// What an unmatched message costs whose payload of so many bytes travels along.
     #[inline]
-    pub(crate) fn eager_cost(&self, bytes: usize) -> u32 {
-        self.envelope + block(bytes) as u32
+    pub(crate) fn eager_cost(bytes: usize) -> u32 {
+        (Self::ENVELOPE_BYTES + block(bytes)) as u32
     }
 
     /// What an unmatched announcement costs that names so many pieces of memory.
-    pub(crate) fn announce_cost(&self, spans: usize) -> u32 {
-        self.envelope + block(spans * 16) as u32
+    pub(crate) fn announce_cost(spans: usize) -> u32 {
+        (Self::ENVELOPE_BYTES + block(spans * SPAN_BYTES)) as u32
     }
-}
 
-impl<L: Link> Endpoint<L> {
-    /// What an unmatched message costs, payload apart: its place in the list of a matching space.
-    const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES;
+    /// Learns what a peer sets aside for us, at the first message to it.
+    #[cold]
+    pub(crate) fn meet(&mut self, peer: PeerId) {
+        // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
+        let window = self.link.window(peer).unwrap_or(self.limits.window);
+        let towards = Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), self.config.eager_bytes);
+        let state = &mut self.peers[peer.0 as usize];
+        (state.towards, state.room) = (towards, towards.window);
+    }
 
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers, and for each
     /// peer what it takes to put a message of the protocol together.
@@ -136,7 +133,8 @@ impl<L: Link> Endpoint<L> {
         let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
         let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES);
-        Ok(mailbox + flow.bookkeeping_bytes() + peers * per_peer + 2 * Matching::<L::Buffer>::BYTES_BEGUN)
+        let bookkeeping = flow.bookkeeping_bytes() + L::bookkeeping_bytes(&config.flow);
+        Ok(mailbox + bookkeeping + peers * per_peer + 2 * Matching::<L::Buffer>::BYTES_BEGUN)
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and an envelope for each peer.
@@ -145,8 +143,8 @@ impl<L: Link> Endpoint<L> {
         Ok(Self::fixed_memory(config, &flow)? + config.flow.peers as usize * Self::ENVELOPE_BYTES)
     }
 
-    /// Divides the receive memory.
-    pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<Limits, EndpointError> {
+    /// Divides the receive memory: its fixed part in bytes, and what each window allows.
+    pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<(usize, Limits), EndpointError> {
         let fixed = Self::fixed_memory(config, flow)?;
         let peers = (config.flow.peers as usize).max(1);
         let least = fixed + config.flow.peers as usize * Self::ENVELOPE_BYTES;
@@ -154,7 +152,8 @@ impl<L: Link> Endpoint<L> {
             let (bytes, peers) = (config.receive_memory, config.flow.peers);
             return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
         }
-        Ok(Limits::new(fixed, (config.receive_memory - fixed) / peers, Self::ENVELOPE_BYTES, config.eager_bytes))
+        let window = ((config.receive_memory - fixed) / peers).min(WINDOW_MOST);
+        Ok((fixed, Self::limits_of(window as u32, config.eager_bytes)))
     }
 
     /// Whether a message that has come from `from` and costs so much is within its window.
@@ -172,7 +171,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn pass_window(&mut self, from: PeerId, cost: u32) {
         let peer = &mut self.peers[from.0 as usize];
         peer.freed += cost;
-        if peer.freed >= self.limits.batch || peer.forgotten.is_some() {
+        if peer.freed >= self.limits.window / 4 || peer.forgotten.is_some() {
             self.review(from);
         }
     }
@@ -205,7 +204,7 @@ impl<L: Link> Endpoint<L> {
     /// A peer is gone: what we held for it fails with its other sends, what it held for us is lost.
     pub(crate) fn lose_window(&mut self, peer: PeerId) {
         let state = &mut self.peers[peer.0 as usize];
-        (state.held, state.room) = (None, self.limits.window);
+        (state.held, state.room, state.towards) = (None, 0, Limits::default());
         if state.forgotten.take().is_some() {
             self.relax(peer);
         }
@@ -233,7 +232,7 @@ impl<L: Link> Endpoint<L> {
     /// A receiver gives back what has become free of our window.
     pub(crate) fn handle_room(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
         let peer = &mut self.peers[from.0 as usize];
-        let left = u64::from(self.limits.window - peer.room);
+        let left = u64::from(peer.towards.window - peer.room);
         if head.word > left {
             return Err(Malformed);
         }

@@ -15,10 +15,11 @@ use core::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tidegate_link::{Address, ShmConfig, ShmLink, StatsConfig};
-use tidegate_message::EndpointConfig;
+use tidegate_message::{EndpointConfig, EndpointError};
 
-/// Most operations that may be outstanding at an endpoint, and most completions that wait in it.
-const OPERATIONS_MOST: usize = 65536;
+/// Most operations that may be outstanding at an endpoint: as many as the message layer can name. Programs may start any number of
+/// sends before their receives, and refusing one could hang them.
+const OPERATIONS_MOST: usize = 1 << 22;
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
 /// Bytes of bulk data moved per progress call, about.
@@ -154,18 +155,21 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.to_string());
             link_errno(&error)
         })?;
-        let config = EndpointConfig {
+        let mut config = EndpointConfig {
             flow,
             eager_bytes: settings.eager_bytes,
             operations: OPERATIONS_MOST,
-            receive_memory: 64 << 20,
+            receive_memory: 0,
             packets_per_progress: PACKETS_PER_PROGRESS,
             bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
         };
-        let engine = Engine::new(config, link).map_err(|error| {
+        let refuse = |error: EndpointError| {
             log::trouble(FI_LOG_EP_CTRL, &error.to_string());
             INVALID
-        })?;
+        };
+        let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;
+        config.receive_memory = settings.receive_memory(least);
+        let engine = Engine::new(config, link).map_err(refuse)?;
         let mut active = Active::new(engine);
         let domain = self.domain.state.get(entered);
         for (key, region) in &domain.regions {

@@ -14,8 +14,9 @@ use tidegate_link::Address;
 
 /// Largest message, and largest RMA or atomic transfer, in bytes.
 pub const MESSAGE_BYTES_MOST: usize = isize::MAX as usize;
-/// Largest payload of `fi_inject` and its relatives, in bytes: it is copied when it cannot leave at once.
-pub const INJECT_BYTES_MOST: usize = 2048;
+/// Largest payload of `fi_inject` and its relatives, in bytes. One for which its receiver has no room is copied and complete for its
+/// program, who may start any number of them: so it is small. Longer messages stay in their program's memory and hold it back.
+pub const INJECT_BYTES_MOST: usize = 64;
 /// Pieces of application memory in one operation.
 pub const PIECES_MOST: usize = 16;
 /// Places in remote memory in one operation.

@@ -49,6 +49,13 @@ const EAGER_SIZE: Parameter = Parameter {
     allowed: "bytes from 0 to 1M, with suffix k or M if wanted",
     help: "Bytes of the longest message that is sent through the mailbox at once; the receiver fetches longer ones",
 };
+const RX_MEMORY: Parameter = Parameter {
+    name: "rx_memory",
+    default: "64M, or the smallest that is legal if that is more",
+    allowed: "bytes from 0 to 1T, with suffix k, M, G or T if wanted; at least what mailbox and book-keeping need",
+    help: "Most memory that an endpoint takes on behalf of its senders: mailbox, book-keeping, and messages that no receive waits \
+           for; what finds no room there waits with its sender. The same in all processes of a job",
+};
 const PEERS: Parameter = Parameter {
     name: "peers",
     default: "ranks of the job as the launcher tells, else addresses announced to fi_av_open, plus 16",
@@ -82,8 +89,8 @@ const STATS_DIR: Parameter = Parameter {
     help: "Folder where each endpoint keeps its counters in a small file; `tidegate run` sets it",
 };
 
-const TABLE: [&Parameter; 10] =
-    [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &PEERS, &BULK, &STAGES, &SPIN, &STATS_DIR];
+const TABLE: [&Parameter; 11] =
+    [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &RX_MEMORY, &PEERS, &BULK, &STAGES, &SPIN, &STATS_DIR];
 
 /// All parameters with their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +105,8 @@ pub struct Settings {
     pub piggyback: bool,
     /// Longest eager message in bytes.
     pub eager_bytes: usize,
+    /// The bound on receive memory in bytes, if the user said.
+    pub receive_memory: Option<usize>,
     /// Peers, if the user said.
     pub peers: Option<u32>,
     /// See `FI_TIDEGATE_BULK`.
@@ -128,12 +137,19 @@ pub fn read(loader: &Loader) -> Result<Settings, String> {
     Ok(settings)
 }
 
+/// The bound on receive memory unless the user says otherwise, in bytes.
+const RECEIVE_MEMORY: usize = 64 << 20;
 /// Peers that find room beside those that the launcher or the application announced: spawned processes, tools.
 const PEERS_SPARE: u32 = 16;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
 impl Settings {
+    /// The bound on receive memory, `least` being the smallest that is legal. A user's own value is for the endpoint to refuse.
+    pub fn receive_memory(&self, least: usize) -> usize {
+        self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
+    }
+
     /// The configuration of flow control, `announced` being the application's hint for its address vector.
     pub fn flow(&self, announced: usize) -> Config {
         let announced = u32::try_from(announced).unwrap_or(PEERS_MOST).max(1);
@@ -157,6 +173,7 @@ fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> 
         credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=u32::MAX)?.unwrap_or(2),
         piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
         eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
+        receive_memory: bytes(&RX_MEMORY, get(&RX_MEMORY), 1 << 40)?,
         peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
         bulk: choose(&BULK, get(&BULK), &BULKS)?,
         stages: number(&STAGES, get(&STAGES), 0..=STAGES_MOST)?.unwrap_or(DEFAULT_STAGES),
@@ -220,6 +237,7 @@ fn bytes(parameter: &Parameter, text: Option<String>, most: usize) -> Result<Opt
         "k" | "kb" | "kib" => Some(1 << 10),
         "m" | "mb" | "mib" => Some(1 << 20),
         "g" | "gb" | "gib" => Some(1 << 30),
+        "t" | "tb" | "tib" => Some(1 << 40),
         _ => None,
     };
     let value = digits.trim().parse::<usize>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
@@ -263,6 +281,7 @@ mod tests {
         assert!(!with("piggyback", "off").unwrap().piggyback);
         assert_eq!(with("eager_size", "16K").unwrap().eager_bytes, 16384);
         assert_eq!(with("eager_size", "0").unwrap().eager_bytes, 0);
+        assert_eq!(with("rx_memory", "16M").unwrap().receive_memory, Some(16 << 20));
         assert_eq!(with("bulk", "mailbox").unwrap().bulk, BulkChoice::Mailbox);
         assert_eq!(with("bulk", "staged").unwrap().bulk, BulkChoice::Staged);
         assert_eq!((with("stages", "0").unwrap().stages, with("bulk", "auto").unwrap().stages), (0, 32));
@@ -284,6 +303,8 @@ mod tests {
             ("eager_size", "1x"),
             ("peers", "0"),
             ("peers", "1048576"),
+            ("rx_memory", "2T"),
+            ("rx_memory", "64 MB of it"),
             ("bulk", "fast"),
             ("stages", "32769"),
             ("spin", "1.5"),

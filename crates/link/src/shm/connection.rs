@@ -80,6 +80,12 @@ impl Connection {
         self.memory
     }
 
+    /// What the peer sets aside for each sender's unmatched messages, in bytes, if it says.
+    pub fn window(&self) -> Option<u32> {
+        let window = self.segment.header().window.load(Ordering::Relaxed);
+        u32::try_from(window).ok().filter(|&window| window > 0)
+    }
+
     /// Whether the peer has closed its endpoint.
     pub fn has_closed(&self) -> bool {
         self.segment.has_closed()

@@ -549,6 +549,18 @@ impl Link for ShmLink {
         None
     }
 
+    fn bookkeeping_bytes(flow: &Config) -> usize {
+        segment::bookkeeping_bytes(flow.peers)
+    }
+
+    fn tell_window(&mut self, bytes: u32) {
+        self.segment.header().window.store(u64::from(bytes), Ordering::Relaxed);
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        self.connection(peer)?.window()
+    }
+
     fn reaches_memory(&mut self, peer: PeerId) -> bool {
         self.connection(peer).is_some_and(|connection| connection.memory().is_some())
     }

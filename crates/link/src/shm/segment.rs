@@ -23,7 +23,7 @@ use tidegate_flow::{Config, PeerId, SchemeName};
 use tidegate_message::{Access, Span};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x02");
+const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x03");
 /// More peers than flow control accepts.
 const PEERS_LIMIT: u64 = 1 << 20;
 const PAGE: usize = 4096;
@@ -40,6 +40,8 @@ pub(crate) struct Header {
     slots_per_peer: AtomicU64,
     credit_slots: AtomicU64,
     piggyback: AtomicU64,
+    /// What the owner sets aside for unmatched messages of each sender, in bytes; 0: it does not say.
+    pub window: AtomicU64,
     /// Whether the owner may want to be woken.
     pub wakes: AtomicU64,
     /// A random number, and where the owner's own memory holds it too: who can read it there can read that memory.
@@ -85,6 +87,11 @@ impl Layout {
         let total = stages.checked_mul(STAGE_BYTES)?.checked_add(stages_at)?;
         Some(Layout { peers, slots, peers_at, slots_at, stages, stages_at, total })
     }
+}
+
+/// Receive memory of a segment besides its mailbox, in bytes.
+pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
+    REGIONS_AT + REGIONS * size_of::<Place>() + peers as usize * size_of::<Entry>() + 2 * PAGE
 }
 
 /// A mapped segment, ours or a peer's.
