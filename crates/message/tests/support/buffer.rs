@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::rc::{Rc, Weak};
 use tidegate_message::{Buffer, Span};
@@ -14,10 +15,20 @@ struct Allocation {
 }
 
 /// Part of an allocation, possibly scattered. Clones share the memory.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MemoryBuffer {
     allocation: Rc<Allocation>,
     pieces: Vec<Range<usize>>,
+}
+
+/// Where the memory is, and a digest of what it holds: enough to tell two states of an endpoint apart.
+impl fmt::Debug for MemoryBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.allocation.bytes.borrow();
+        let bytes = self.pieces.iter().flat_map(|piece| &memory[piece.clone()]);
+        let digest = bytes.fold(0u64, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+        write!(f, "{}{:?}={digest:x}", self.allocation.id, self.pieces)
+    }
 }
 
 impl MemoryBuffer {

@@ -1,0 +1,41 @@
+//! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
+
+use crate::endpoint::Endpoint;
+use crate::link::Link;
+use tidegate_flow::PeerId;
+
+/// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowInspection {
+    /// What either side sets aside for the other.
+    pub window: u32,
+    /// Of the peer's window for us: what is left.
+    pub room: u32,
+    /// Of our window for the peer: what unmatched messages take.
+    pub stored: u32,
+    /// Of our window for the peer: what is free again and the peer has not been told.
+    pub freed: u32,
+    /// How many of our sends the peer has no room for.
+    pub held: usize,
+    /// How many sends of the peer we have forgotten.
+    pub forgotten: u64,
+    /// Whether we have asked the peer a question that it has not answered.
+    pub asking: bool,
+}
+
+impl<L: Link> Endpoint<L> {
+    /// How the windows between us and `peer` stand. Takes time in proportion to the sends that are outstanding.
+    pub fn inspect_window(&self, peer: PeerId) -> WindowInspection {
+        let state = &self.peers[peer.0 as usize];
+        let forgotten = state.forgotten.as_deref();
+        WindowInspection {
+            window: self.limits.window,
+            room: state.room,
+            stored: state.stored,
+            freed: state.freed,
+            held: self.sends.keys_where(|send| send.peer == peer && send.held.is_some()).len(),
+            forgotten: forgotten.map_or(0, |forgotten| forgotten.count),
+            asking: forgotten.is_some_and(|forgotten| forgotten.open.is_some()),
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! One endpoint with its program, run step by step. What it does depends on nothing but the steps it has taken, so a step
+//! from a state that was seen before need not be run again (`machine.rs`).
+
+use crate::layout::{Layout, MessageName, Op};
+use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+use std::rc::Rc;
+use tidegate_message::flow::{PAYLOAD_BYTES, Packet};
+use tidegate_message::{
+    Access, Buffer, Completion, Context, Counter, Counters, Departure, Endpoint, Failure, Link,
+    MatchFlags, Operation, PeerId, Receive, Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection,
+    WriteError,
+};
+
+/// What a buffer holds once its operation has completed; nobody may change it or send it any more.
+const SCRIBBLE: u8 = 0xdd;
+
+/// What an endpoint can meet next.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'p> {
+    /// Its program goes on by an operation.
+    Operation,
+    /// It makes progress, and finds this packet.
+    Packet(&'p Packet),
+    /// It makes progress, and finds nothing.
+    Idle,
+    /// It makes progress, and is told that this node is no more.
+    Departure(usize),
+}
+
+/// Whether a node is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    #[default]
+    Alive,
+    Killed,
+    Closed,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub completion: Completion,
+    /// What the receive's buffer held at that moment.
+    pub bytes: Vec<u8>,
+}
+
+/// What the rest of the world can see of an endpoint's state.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The next operation of the program.
+    pub place: usize,
+    /// By place in the program.
+    pub outcomes: Vec<Option<Outcome>>,
+    pub presence: Presence,
+    /// Nodes that it has been told are gone.
+    pub told: Vec<usize>,
+    /// How the windows between it and each other node stand.
+    pub windows: Vec<Option<WindowInspection>>,
+}
+
+/// The environment of an actor: one packet in, any number out.
+pub struct ActorLink {
+    me: usize,
+    nodes: usize,
+    direct: bool,
+    incoming: Option<Packet>,
+    written: Vec<(usize, Packet)>,
+    /// Packets that fit each node's mailbox before it is full.
+    room: Vec<usize>,
+    departure: Option<usize>,
+    told: Vec<usize>,
+    /// How each node leaves, if it does.
+    orderly: Vec<bool>,
+    arena: Arena,
+    /// Whose memory was read.
+    touched: Vec<(usize, Span)>,
+    counters: Counters,
+}
+
+/// Only what the next step may depend on: the rest is empty between steps, never changes, or only counts.
+impl fmt::Debug for ActorLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "told {:?}", self.told)
+    }
+}
+
+impl Link for ActorLink {
+    type Buffer = MemoryBuffer;
+
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        let to = node_of(self.me, to, self.nodes);
+        if self.told.contains(&to) {
+            return Err(WriteError::Unreachable(format!("node {to} has left")));
+        }
+        if self.room[to] == 0 {
+            return Err(WriteError::Full);
+        }
+        self.room[to] -= 1;
+        let mut packet = *packet;
+        packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
+        let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
+        packet.payload[packet.header.length()..end].fill(0);
+        self.written.push((to, packet));
+        Ok(())
+    }
+
+    fn retrieve(&mut self) -> Option<Packet> {
+        self.incoming.take()
+    }
+
+    fn reaches_memory(&mut self, _: PeerId) -> bool {
+        self.direct
+    }
+
+    fn read_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        from: &[Span],
+        into: &mut MemoryBuffer,
+        mut offset: usize,
+    ) -> TransferStatus {
+        let node = node_of(self.me, peer, self.nodes);
+        for span in from {
+            let Some(remote) = self.arena.find(node, *span) else { return TransferStatus::Failed };
+            let mut bytes = vec![0; remote.len()];
+            remote.read(0, &mut bytes);
+            into.write(offset, &bytes);
+            offset += bytes.len();
+            self.touched.push((node, *span));
+        }
+        TransferStatus::Done
+    }
+
+    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &MemoryBuffer, _: usize) -> TransferStatus {
+        unreachable!("no program writes to a peer's memory")
+    }
+
+    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+        None
+    }
+
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<Span> {
+        None
+    }
+
+    fn poll_departure(&mut self) -> Option<Departure> {
+        let node = self.departure.take()?;
+        self.told.push(node);
+        let orderly = self.orderly[node];
+        Some(Departure { peer: peer_of(self.me, node, self.nodes), orderly, name: format!("node {node}") })
+    }
+
+    fn release(&mut self, _: PeerId) {}
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn now(&self) -> u64 {
+        0
+    }
+}
+
+/// What a step did to the rest of the world.
+#[derive(Debug, Default)]
+pub struct Effects {
+    pub written: Vec<(usize, Packet)>,
+    /// Sends of others whose memory was read.
+    pub touched: Vec<MessageName>,
+}
+
+/// An endpoint with its program.
+pub struct Actor {
+    layout: Rc<Layout>,
+    me: usize,
+    endpoint: Endpoint<ActorLink>,
+    /// Of all operations, by node and place: those of others only keep the memory there.
+    buffers: Vec<Vec<MemoryBuffer>>,
+    /// A look is under way.
+    looking: bool,
+    summary: Summary,
+}
+
+impl Actor {
+    pub fn new(layout: Rc<Layout>, me: usize) -> Self {
+        let (nodes, mut arena) = (layout.nodes(), Arena::default());
+        // Everybody allocates everything, in the same order: an address means the same to all.
+        let allocate = |(node, program): (usize, &Vec<Op>)| -> Vec<MemoryBuffer> {
+            let places = program.iter().enumerate();
+            places.map(|(place, op)| arena.allocate(node, &contents(MessageName { node, place }, op), false)).collect()
+        };
+        let buffers = layout.programs.iter().enumerate().map(allocate).collect();
+        let link = ActorLink {
+            me,
+            nodes,
+            direct: layout.direct,
+            incoming: None,
+            written: Vec::new(),
+            room: vec![0; nodes],
+            departure: None,
+            told: Vec::new(),
+            orderly: layout.programs.iter().map(|program| program.contains(&Op::Close)).collect(),
+            arena,
+            touched: Vec::new(),
+            counters: Counters::default(),
+        };
+        let endpoint = Endpoint::new(layout.endpoint(), link).expect("a legal configuration");
+        let outcomes = vec![None; layout.programs[me].len()];
+        let summary = Summary { outcomes, ..Summary::default() };
+        Actor { layout, me, endpoint, buffers, looking: false, summary }
+    }
+
+    /// One step. `room`: packets that fit each node's mailbox.
+    pub fn step(&mut self, input: Input, room: &[usize]) -> Effects {
+        self.endpoint.link_mut().room = room.to_vec();
+        match input {
+            Input::Operation => self.operate(),
+            Input::Packet(packet) => {
+                self.endpoint.link_mut().incoming = Some(*packet);
+                self.endpoint.progress();
+                assert!(self.endpoint.link().incoming.is_none(), "a progress call left the packet where it was");
+            }
+            Input::Idle => drop(self.endpoint.progress()),
+            Input::Departure(node) => {
+                self.endpoint.link_mut().departure = Some(node);
+                self.endpoint.progress();
+            }
+        }
+        while let Some(completion) = self.endpoint.poll_completion() {
+            self.complete(completion);
+        }
+        self.endpoint.poll_pressure();
+        let nodes = 0..self.layout.nodes();
+        let window = |node| (node != self.me).then(|| self.endpoint.inspect_window(self.peer(node)));
+        self.summary.windows = nodes.map(window).collect();
+        self.check();
+        let link = self.endpoint.link_mut();
+        self.summary.told.clone_from(&link.told);
+        let (written, touched) = (std::mem::take(&mut link.written), std::mem::take(&mut link.touched));
+        Effects { written, touched: touched.into_iter().map(|(node, span)| self.name_of(node, span)).collect() }
+    }
+
+    /// What can be seen from outside.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// A digest of everything that the next steps may depend on.
+    pub fn fingerprint(&self) -> u64 {
+        let mut digest = Digest::default();
+        let own = &self.buffers[self.me];
+        let Summary { place, outcomes, presence, .. } = &self.summary;
+        write!(digest, "{:?}{place}{outcomes:?}{presence:?}{}{own:?}", self.endpoint, self.looking)
+            .expect("a digest takes all");
+        digest.finish()
+    }
+
+    fn peer(&self, node: usize) -> PeerId {
+        peer_of(self.me, node, self.layout.nodes())
+    }
+
+    /// The send whose memory lies there.
+    fn name_of(&self, node: usize, span: Span) -> MessageName {
+        let holds = |buffer: &MemoryBuffer| buffer.spans().any(|own| own.address >> 32 == span.address >> 32);
+        let place = self.buffers[node].iter().position(holds).expect("the memory of an operation");
+        MessageName { node, place }
+    }
+
+    fn operate(&mut self) {
+        let Some(&op) = self.layout.programs[self.me].get(self.summary.place) else { return };
+        let next = match op {
+            Op::Send { to, tag, size } => self.send(to, tag, size),
+            Op::Receive { from, tag } => self.receive(from, tag, MatchFlags::default()),
+            Op::ReceiveProbed { of } => self.receive_probed(of),
+            Op::ReceiveClaimed { of } => {
+                let Op::Claim { from, tag } = self.layout.programs[self.me][of] else { panic!("not a claim") };
+                self.receive_as(of, from, tag, MatchFlags { claim: true, ..MatchFlags::default() })
+            }
+            Op::Probe { from, tag } | Op::Look { from, tag } => {
+                self.look(from, tag, MatchFlags { peek: true, ..MatchFlags::default() })
+            }
+            Op::Claim { from, tag } => {
+                self.look(from, tag, MatchFlags { peek: true, claim: true, ..MatchFlags::default() })
+            }
+            Op::Cancel { of } => {
+                self.endpoint.cancel(Context(of));
+                true
+            }
+            Op::Wait { of } => self.summary.outcomes[of].is_some(),
+            Op::Die => {
+                self.summary.presence = Presence::Killed;
+                true
+            }
+            Op::Close if self.endpoint.has_unsent() => false,
+            Op::Close => {
+                self.summary.presence = Presence::Closed;
+                true
+            }
+        };
+        self.summary.place += usize::from(next);
+    }
+
+    fn send(&mut self, to: usize, tag: u64, size: usize) -> bool {
+        let place = self.summary.place;
+        let (name, buffer) = (MessageName { node: self.me, place }, self.buffers[self.me][place].clone());
+        assert_eq!(buffer.len(), size);
+        let (to, space) = (Target::Peer(self.peer(to)), Space::Tagged { tag, ignore: 0 });
+        let (data, context) = (Some(name.number() as u64), Context(place));
+        let send = Send { to, space, buffer, data, context, inject: false, delivery: false, report: true };
+        self.endpoint.send(send).expect("room for a send");
+        true
+    }
+
+    fn receive(&mut self, from: Option<usize>, tag: Option<u64>, flags: MatchFlags) -> bool {
+        self.receive_as(self.summary.place, from, tag, flags)
+    }
+
+    fn receive_as(&mut self, context: usize, from: Option<usize>, tag: Option<u64>, flags: MatchFlags) -> bool {
+        let from = from.map_or(Source::Any, |from| Source::From(Target::Peer(self.peer(from))));
+        let space = tag.map_or(Space::Tagged { tag: 0, ignore: u64::MAX }, |tag| Space::Tagged { tag, ignore: 0 });
+        let (buffer, context) = (self.buffers[self.me][self.summary.place].clone(), Context(context));
+        let receive = Receive { from, space, buffer, context, multi: None, flags, report: true };
+        self.endpoint.receive(receive).expect("room for a receive");
+        true
+    }
+
+    fn receive_probed(&mut self, of: usize) -> bool {
+        let found = &self.summary.outcomes[of].as_ref().expect("the probe comes first").completion;
+        let (Some(Target::Peer(peer)), Space::Tagged { tag, .. }) = (found.source, found.space) else {
+            panic!("a probe found a message without a sender or tag: {found:?}");
+        };
+        let from = node_of(self.me, peer, self.layout.nodes());
+        self.receive(Some(from), Some(tag), MatchFlags::default())
+    }
+
+    /// The program goes on when the answer is there: see [`complete`](Self::complete).
+    fn look(&mut self, from: Option<usize>, tag: Option<u64>, flags: MatchFlags) -> bool {
+        if !std::mem::replace(&mut self.looking, true) {
+            self.receive(from, tag, flags);
+        }
+        false
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let (program, context) = (&self.layout.programs[self.me], completion.context.0);
+        let is_look = matches!(program[context], Op::Look { .. } | Op::Probe { .. } | Op::Claim { .. });
+        if is_look && self.summary.place == context {
+            assert!(std::mem::replace(&mut self.looking, false), "nobody looked: {completion:?}");
+            let again = completion.result == Err(Failure::NoMessage) && !matches!(program[context], Op::Look { .. });
+            if again {
+                return;
+            }
+            self.summary.place += 1;
+        }
+        // A claimed message is received under the name of the claim.
+        let place = match self.summary.outcomes[context] {
+            Some(_) => program.iter().position(|op| *op == Op::ReceiveClaimed { of: context }).unwrap_or(context),
+            None => context,
+        };
+        let buffer = &mut self.buffers[self.me][place];
+        let mut bytes = buffer.bytes();
+        if completion.operation == Operation::Receive {
+            bytes.truncate(completion.length);
+        }
+        buffer.fill(SCRIBBLE);
+        let before = self.summary.outcomes[place].replace(Outcome { completion, bytes });
+        assert_eq!(before, None, "operation {place} of node {} completed twice", self.me);
+    }
+
+    /// What must hold after every step.
+    fn check(&self) {
+        let counter = |counter| self.endpoint.link().counters.get(counter);
+        assert_eq!(counter(Counter::Violations), 0, "packets broke the protocol");
+        let stored: u64 = self.summary.windows.iter().flatten().map(|window| u64::from(window.stored)).sum();
+        assert_eq!(counter(Counter::UnmatchedBytes), stored, "what is counted is what is stored");
+        assert!(counter(Counter::ReceiveFixedBytes) + stored <= counter(Counter::ReceiveBound), "beyond the bound");
+        assert!(counter(Counter::ReceivePeak) <= counter(Counter::ReceiveBound), "beyond the bound for a while");
+        for window in self.summary.windows.iter().flatten() {
+            let sound = window.stored + window.freed <= window.window && window.room <= window.window;
+            assert!(sound, "a window is not kept: {window:?}");
+        }
+        for (place, outcome) in self.summary.outcomes.iter().enumerate() {
+            let touched = || self.buffers[self.me][place].bytes().iter().any(|byte| *byte != SCRIBBLE);
+            assert!(outcome.is_none() || !touched(), "the buffer of operation {place} was written after its completion");
+        }
+    }
+}
+
+/// What an operation's buffer holds at first.
+fn contents(name: MessageName, op: &Op) -> Vec<u8> {
+    match op {
+        Op::Send { size, .. } => pattern(name.number(), *size),
+        Op::Receive { .. } | Op::ReceiveProbed { .. } | Op::ReceiveClaimed { .. } => vec![0; Layout::CAPACITY],
+        _ => Vec::new(),
+    }
+}
+
+/// Text that is hashed. Receives and peeks are numbered in order of posting, and a program may peek for ever: what counts is
+/// their order, so their ranks stand for the numbers.
+#[derive(Default)]
+struct Digest(String);
+
+impl Digest {
+    fn finish(&self) -> u64 {
+        let mut parts = self.0.split("Number(");
+        let mut hasher = DefaultHasher::new();
+        hasher.write(parts.next().unwrap_or_default().as_bytes());
+        let numbered = |part: &'_ str| -> Option<(u64, usize)> {
+            let end = part.find(')')?;
+            Some((part[..end].parse().ok()?, end))
+        };
+        let parts: Vec<(u64, &str)> =
+            parts.map(|part| numbered(part).map(|(number, end)| (number, &part[end..])).expect("a number")).collect();
+        let mut numbers: Vec<u64> = parts.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        for (number, rest) in parts {
+            hasher.write_usize(numbers.partition_point(|other| *other < number));
+            hasher.write(rest.as_bytes());
+        }
+        hasher.finish()
+    }
+}
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        Ok(())
+    }
+}

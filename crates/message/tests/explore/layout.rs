@@ -1,0 +1,136 @@
+//! What is explored: a program for each endpoint, and the configuration they run under.
+
+use crate::actor::ActorLink;
+use tidegate_message::flow::{Config, SchemeName};
+use tidegate_message::{Endpoint, EndpointConfig};
+
+/// One operation of a program. `of` names an earlier operation of the same program by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A non-blocking send of `size` bytes.
+    Send { to: usize, tag: u64, size: usize },
+    /// A non-blocking receive; `None`: from anybody, with any tag.
+    Receive { from: Option<usize>, tag: Option<u64> },
+    /// A non-blocking receive of exactly what the probe found.
+    ReceiveProbed { of: usize },
+    /// A receive of the message that the claim set aside.
+    ReceiveClaimed { of: usize },
+    /// Looks again and again until there is a message (`MPI_Probe`).
+    Probe { from: Option<usize>, tag: Option<u64> },
+    /// Looks once and waits for the answer, which may be that there is none (`MPI_Iprobe`).
+    Look { from: Option<usize>, tag: Option<u64> },
+    /// Looks again and again, and sets the message aside (`MPI_Mprobe`).
+    Claim { from: Option<usize>, tag: Option<u64> },
+    /// Cancels a receive.
+    Cancel { of: usize },
+    /// Goes on when that operation has completed, in whatever way.
+    Wait { of: usize },
+    /// The process is killed.
+    Die,
+    /// The process closes its endpoint in good order, once everything has left.
+    Close,
+}
+
+/// A message's name: its sender, and the place of the send in the sender's program. Travels as completion data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageName {
+    pub node: usize,
+    pub place: usize,
+}
+
+impl MessageName {
+    const PLACES: usize = 1000;
+
+    pub fn number(self) -> usize {
+        self.node * Self::PLACES + self.place
+    }
+
+    pub fn from_number(number: u64) -> Self {
+        MessageName { node: number as usize / Self::PLACES, place: number as usize % Self::PLACES }
+    }
+}
+
+/// Programs and configuration.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub programs: Vec<Vec<Op>>,
+    pub scheme: SchemeName,
+    pub piggyback: bool,
+    pub slots: u32,
+    pub credit_slots: u32,
+    /// Whether announced messages are read from their sender's memory; else they come through the mailbox.
+    pub direct: bool,
+    pub window: Window,
+}
+
+/// What a receiver sets aside for unmatched messages of each sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// More than any program needs.
+    Plenty,
+    /// Just this many envelopes: only empty messages are eager.
+    Envelopes(usize),
+    /// Four eager messages of the largest size.
+    Payload,
+}
+
+impl Layout {
+    /// Largest eager message: of three packets.
+    pub const EAGER_BYTES: usize = 120;
+    /// Bytes of every receive's buffer.
+    pub const CAPACITY: usize = 400;
+
+    /// These programs under `static` with the smallest mailboxes, and windows without end.
+    pub fn new(programs: &[&[Op]]) -> Self {
+        Layout {
+            programs: programs.iter().map(|program| program.to_vec()).collect(),
+            scheme: SchemeName::Static,
+            piggyback: false,
+            slots: 2,
+            credit_slots: 1,
+            direct: false,
+            window: Window::Plenty,
+        }
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.programs.len()
+    }
+
+    pub fn flow(&self) -> Config {
+        Config {
+            scheme: self.scheme,
+            peers: self.nodes() as u32 - 1,
+            slots_per_peer: self.slots,
+            credit_slots: self.credit_slots,
+            piggyback: self.piggyback,
+        }
+    }
+
+    /// The configuration of every endpoint.
+    pub fn endpoint(&self) -> EndpointConfig {
+        let plenty = EndpointConfig {
+            flow: self.flow(),
+            eager_bytes: Self::EAGER_BYTES,
+            operations: 4096,
+            receive_memory: 1 << 30,
+            packets_per_progress: 8,
+            bulk_bytes_per_progress: 4096,
+        };
+        let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
+        // The least memory leaves an envelope for each peer.
+        let envelope = Endpoint::<ActorLink>::ENVELOPE_BYTES;
+        let window = match self.window {
+            Window::Plenty => return plenty,
+            Window::Envelopes(count) => count * envelope,
+            Window::Payload => 4 * (envelope + Self::EAGER_BYTES + 40),
+        };
+        let receive_memory = least + (window - envelope) * plenty.flow.peers as usize;
+        EndpointConfig { receive_memory, ..plenty }
+    }
+
+    /// Slots of every mailbox.
+    pub fn mailbox(&self) -> usize {
+        self.flow().regions().expect("a legal configuration").mailbox as usize
+    }
+}

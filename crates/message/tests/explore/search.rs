@@ -1,0 +1,262 @@
+//! Every interleaving of a layout: breadth first over the states of its world.
+//!
+//! A state of the world is a state of each endpoint and the packets on their way, in order for each pair. A step is the next
+//! operation of a program, or a progress call that finds one packet (of any sender that has one on its way: a real mailbox
+//! allows fewer orders), none, or the news of a departure.
+
+use crate::actor::Presence;
+use crate::judge::judge;
+use crate::layout::Layout;
+use crate::machine::{Cause, Machine, PacketId, Packets, StateId, Step};
+use std::collections::{HashSet, VecDeque};
+use std::fmt::Write;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::rc::Rc;
+use tidegate_message::flow::{Packet, PacketKind, SchemeName};
+
+/// More states mean a layout too large for a test.
+const MOST_STATES: usize = 6_000_000;
+/// Room in mailboxes that cannot fill up.
+const PLENTY: usize = 1 << 20;
+
+/// What an exploration came across.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sights {
+    /// States of the world.
+    pub states: usize,
+    /// States in which nothing can happen any more.
+    pub ends: usize,
+    /// Different states of all endpoints together.
+    pub endpoint_states: usize,
+}
+
+/// One step of the world: what happens to which node.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    node: usize,
+    cause: Cause,
+}
+
+/// A state of the world.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    endpoints: Vec<StateId>,
+    /// Packets on their way, by sender within receiver.
+    ways: Vec<VecDeque<PacketId>>,
+}
+
+/// The shortest way to something that must not be.
+#[derive(Debug)]
+pub struct Broken {
+    pub what: String,
+    pub story: String,
+}
+
+struct Search {
+    layout: Rc<Layout>,
+    machines: Vec<Machine>,
+    packets: Packets,
+    /// Slots of every mailbox.
+    slots: usize,
+    /// `plenty`, for every node: the room where it does not matter.
+    plenty: Rc<[usize]>,
+    seen: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
+    /// How each state was first reached.
+    origins: Vec<(u32, Move)>,
+    sights: Sights,
+}
+
+/// Explores all states of a layout.
+pub fn search(layout: &Layout) -> Result<Sights, Broken> {
+    let layout = Rc::new(layout.clone());
+    let nodes = layout.nodes();
+    let mut search = Search {
+        machines: (0..nodes).map(|node| Machine::new(layout.clone(), node)).collect(),
+        packets: Packets::default(),
+        slots: layout.mailbox(),
+        plenty: vec![PLENTY; nodes].into(),
+        seen: HashSet::default(),
+        origins: vec![(0, Move { node: 0, cause: Cause::Idle })],
+        sights: Sights::default(),
+        layout,
+    };
+    search.explore()?;
+    search.sights.endpoint_states = search.machines.iter().map(Machine::len).sum();
+    Ok(search.sights)
+}
+
+/// Explores all states; the first that must not be fails the test and prints the way to it.
+pub fn explore(layout: &Layout) -> Sights {
+    let started = std::time::Instant::now();
+    let sights = search(layout).unwrap_or_else(|broken| panic!("{layout:?}\n{}{}", broken.story, broken.what));
+    eprintln!("{sights:?} {:?}", started.elapsed());
+    sights
+}
+
+impl Search {
+    fn explore(&mut self) -> Result<(), Broken> {
+        let nodes = self.layout.nodes();
+        let start = State { endpoints: vec![0; nodes], ways: vec![VecDeque::new(); nodes * nodes] };
+        self.seen.insert(self.seen.hasher().hash_one(&start));
+        let mut frontier = VecDeque::from([(start, 0)]);
+        while let Some((state, number)) = frontier.pop_front() {
+            self.sights.states += 1;
+            let mut is_end = true;
+            for step in self.moves(&state) {
+                let outcome = self.go(&state, step).map_err(|what| self.broken(number, Some(step), what))?;
+                for next in outcome {
+                    is_end &= next == state;
+                    if self.seen.insert(self.seen.hasher().hash_one(&next)) {
+                        frontier.push_back((next, self.origins.len() as u32));
+                        self.origins.push((number, step));
+                    }
+                }
+            }
+            if is_end {
+                self.sights.ends += 1;
+                let summaries: Vec<_> = (0..nodes).map(|node| self.machines[node].summary(state.endpoints[node])).collect();
+                judge(&self.layout, &summaries).map_err(|what| self.broken(number, None, what))?;
+            }
+            if self.seen.len() > MOST_STATES {
+                return Err(self.broken(number, None, "too many states".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn presence(&self, state: &State, node: usize) -> Presence {
+        self.machines[node].summary(state.endpoints[node]).presence
+    }
+
+    fn way(&self, from: usize, to: usize) -> usize {
+        to * self.layout.nodes() + from
+    }
+
+    /// Everything that can happen.
+    fn moves(&self, state: &State) -> Vec<Move> {
+        let (nodes, mut moves) = (self.layout.nodes(), Vec::new());
+        for node in (0..nodes).filter(|node| self.presence(state, *node) == Presence::Alive) {
+            moves.extend([Cause::Operation, Cause::Idle].map(|cause| Move { node, cause }));
+            for other in (0..nodes).filter(|other| *other != node) {
+                let is_gone = self.presence(state, other) != Presence::Alive;
+                let told = || self.machines[node].summary(state.endpoints[node]).told.contains(&other);
+                match state.ways[self.way(other, node)].front() {
+                    Some(packet) => moves.push(Move { node, cause: Cause::Packet(*packet) }),
+                    None if is_gone && !told() => moves.push(Move { node, cause: Cause::Departure(other) }),
+                    None => {}
+                }
+            }
+        }
+        moves
+    }
+
+    /// Packets that fit each node's mailbox. Under flow control they never fill up, and this is checked.
+    fn room(&self, state: &State) -> Rc<[usize]> {
+        if self.layout.scheme != SchemeName::None {
+            return self.plenty.clone();
+        }
+        let nodes = self.layout.nodes();
+        (0..nodes).map(|node| self.slots - self.waiting(state, node)).collect()
+    }
+
+    fn waiting(&self, state: &State, node: usize) -> usize {
+        let nodes = self.layout.nodes();
+        state.ways[node * nodes..][..nodes].iter().map(VecDeque::len).sum()
+    }
+
+    /// The states that a step may lead to.
+    fn go(&mut self, state: &State, Move { node, cause }: Move) -> Result<Vec<State>, String> {
+        let room = self.room(state);
+        let step = self.machines[node].step(&mut self.packets, state.endpoints[node], cause, &room)?;
+        let mut next = state.clone();
+        if let Cause::Packet(packet) = cause {
+            let nodes = self.layout.nodes();
+            let source = crate::support::node_of(node, self.packets.get(packet).header.source(), nodes);
+            let way = self.way(source, node);
+            next.ways[way].pop_front();
+        }
+        self.check_touched(state, &step)?;
+        for &(to, packet) in &step.written {
+            if self.presence(state, to) == Presence::Alive {
+                let way = self.way(node, to);
+                next.ways[way].push_back(packet);
+                self.check_mailbox(&next, node, to)?;
+            }
+        }
+        next.endpoints[node] = step.next;
+        match self.presence(&next, node) {
+            Presence::Alive => Ok(vec![next]),
+            presence => Ok(self.leave(next, node, presence)),
+        }
+    }
+
+    /// A node is no more: nobody takes what is on its way there. Of what it wrote, all, some or nothing arrives if it was
+    /// killed.
+    fn leave(&self, mut state: State, node: usize, presence: Presence) -> Vec<State> {
+        let others = (0..self.layout.nodes()).filter(|other| *other != node);
+        others.clone().for_each(|other| state.ways[self.way(other, node)].clear());
+        if presence == Presence::Closed {
+            return vec![state];
+        }
+        let longest = others.clone().map(|other| state.ways[self.way(node, other)].len()).max().unwrap_or(0);
+        let cut = |kept: usize| {
+            let mut state = state.clone();
+            others.clone().for_each(|other| state.ways[self.way(node, other)].truncate(kept));
+            state
+        };
+        (0..=longest).map(cut).collect()
+    }
+
+    /// Flow control's promises for the mailbox of `to`, into which `from` has just written.
+    fn check_mailbox(&self, state: &State, from: usize, to: usize) -> Result<(), String> {
+        let waiting = self.waiting(state, to);
+        if waiting > self.slots {
+            return Err(format!("{waiting} packets in the {} slots of node {to}", self.slots));
+        }
+        let is_credit = |packet: &&PacketId| self.packets.get(**packet).header.kind() == PacketKind::Credit;
+        let credits = state.ways[self.way(from, to)].iter().filter(is_credit).count();
+        match credits > self.layout.credit_slots as usize {
+            true => Err(format!("{credits} credit packets from {from} wait at {to}")),
+            false => Ok(()),
+        }
+    }
+
+    /// Nobody reads the memory of a send that has completed.
+    fn check_touched(&self, state: &State, step: &Step) -> Result<(), String> {
+        let is_over = |name: &&crate::layout::MessageName| {
+            let summary = self.machines[name.node].summary(state.endpoints[name.node]);
+            summary.presence == Presence::Alive && summary.outcomes[name.place].is_some()
+        };
+        match step.touched.iter().find(is_over) {
+            Some(name) => Err(format!("the memory of {name:?} was read after its completion")),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells how a state was reached, and what is wrong with it.
+    fn broken(&self, mut number: u32, last: Option<Move>, what: String) -> Broken {
+        let mut path: Vec<Move> = last.into_iter().collect();
+        while number != 0 {
+            let (before, step) = self.origins[number as usize];
+            path.push(step);
+            number = before;
+        }
+        let mut story = String::new();
+        for Move { node, cause } in path.into_iter().rev() {
+            let told = match cause {
+                Cause::Packet(name) => self.tell(node, self.packets.get(name)),
+                other => format!("{other:?}"),
+            };
+            writeln!(story, "  node {node}: {told}").expect("a string takes all");
+        }
+        Broken { what, story }
+    }
+
+    fn tell(&self, node: usize, packet: &Packet) -> String {
+        let from = crate::support::node_of(node, packet.header.source(), self.layout.nodes());
+        let word = u64::from_le_bytes(*packet.payload.first_chunk().expect("a payload has a word"));
+        let (kind, label) = (packet.header.kind(), packet.header.label());
+        let first = if label & 0x20 != 0 { format!("message of kind {}", label & 0x1f) } else { "more".to_owned() };
+        format!("takes from {from}: {kind:?}, {first}, word {word:#x}, {} bytes", packet.header.length())
+    }
+}
