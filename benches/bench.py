@@ -3,7 +3,7 @@
 
 All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the machine does
 meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better for Tidegate
-(first tables) or for the scheme named (last table).
+(first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+import pressure  # noqa: E402
 from harness import mpi as mpis  # noqa: E402
 from harness import process  # noqa: E402
 from harness.mpi import Fabric, Mpi  # noqa: E402
@@ -27,6 +28,10 @@ SOURCE = ROOT / "benches" / "bench.c"
 AMPLE_SLOTS = 1024
 """Slots per peer with which no sender waits: what the schemes cost by themselves."""
 ALL_TO_ALL_RANKS = 8
+FLOOD_ROUNDS = 3
+"""Rounds of the floods at the most: each takes minutes."""
+USUAL_MEMORY, AMPLE_MEMORY = "64M", "1G"
+"""FI_TIDEGATE_RX_MEMORY as it is by default, and so much that nothing could ever come near."""
 
 Key = tuple[str, int]
 """Metric and message length in bytes."""
@@ -39,16 +44,19 @@ class Candidate:
     mpi: Mpi
     fabric: Fabric
     scheme: str = ""
+    memory: str = ""
+    """FI_TIDEGATE_RX_MEMORY."""
 
     @property
     def name(self) -> str:
         """As in the tables."""
         title = "own shared memory" if self.fabric is Fabric.NATIVE else self.fabric.value
-        return f"{title} {self.scheme}".strip()
+        return f"{title} {self.scheme}{self.memory}".strip()
 
     def run(self, mode: str, ranks: int, seconds: float) -> dict[Key, float]:
         """One run of the program: its numbers."""
         parameters = {"SCHEME": self.scheme, "SLOTS": AMPLE_SLOTS} if self.scheme else {}
+        parameters |= {"RX_MEMORY": self.memory} if self.memory else {}
         program = self.mpi.compile(SOURCE)
         done = process.run(self.mpi.command(ranks, [program, mode, str(seconds)]), self.mpi.environment(self.fabric, **parameters), timeout=300)
         if done.status != 0:
@@ -58,12 +66,13 @@ class Candidate:
 
 
 def candidates() -> list[Candidate]:
-    """What is compared: Tidegate as it comes and the three schemes with ample slots, and for each MPI what it can use instead."""
+    """What is compared: Tidegate as it comes, for each MPI what it can use instead; the schemes with ample slots; bounds of memory."""
     result = []
     for mpi in (mpis.mpich(), mpis.openmpi()):
         result.append(Candidate(mpi, Fabric.TIDEGATE))
         result += [Candidate(mpi, fabric) for fabric in (Fabric.SHM, Fabric.TCP, Fabric.NATIVE) if fabric is not Fabric.SHM or mpi.has_shm]
-    return result + [Candidate(mpis.mpich(), Fabric.TIDEGATE, scheme) for scheme in ("none", "static", "dynamic")]
+    result += [Candidate(mpis.mpich(), Fabric.TIDEGATE, scheme) for scheme in ("none", "static", "dynamic")]
+    return result + [Candidate(mpis.mpich(), Fabric.TIDEGATE, memory=memory) for memory in (USUAL_MEMORY, AMPLE_MEMORY)]
 
 
 def measure(rounds: int, seconds: float) -> dict[Candidate, dict[Key, float]]:
@@ -116,7 +125,7 @@ def table(title: str, ours: Candidate, others: list[Candidate], results: dict[Ca
 def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
     """All tables."""
     lines = [f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, Linux {platform.release()}", ""]
-    plain = [candidate for candidate in results if not candidate.scheme]
+    plain = [candidate for candidate in results if not candidate.scheme and not candidate.memory]
     for mpi in (mpis.mpich(), mpis.openmpi()):
         here = [candidate for candidate in plain if candidate.mpi == mpi]
         ours = next(candidate for candidate in here if candidate.fabric is Fabric.TIDEGATE)
@@ -126,18 +135,22 @@ def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
     for scheme in ("static", "dynamic"):
         lines += table(f"MPICH: `{scheme}` against `none`, both with {AMPLE_SLOTS} slots per peer; above 1.00x `{scheme}` is better",
                        schemes[scheme], [schemes["none"]], results)
+    bounds = {candidate.memory: candidate for candidate in results if candidate.memory}
+    lines += table(f"MPICH: a bound of {USUAL_MEMORY}, the default, against {AMPLE_MEMORY}, where neither is passed; above 1.00x the default is better",
+                   bounds[USUAL_MEMORY], [bounds[AMPLE_MEMORY]], results)
     return lines
 
 
-def write_json(path: Path, results: dict[Candidate, dict[Key, float]], rounds: int, seconds: float) -> None:
+def write_json(path: Path, results: dict[Candidate, dict[Key, float]], floods: pressure.Results, rounds: int, seconds: float) -> None:
     """The medians for programs."""
     units = {"latency": "s", "bandwidth": "B/s", "rate": "1/s", "alltoall": "s"}
-    rows = [{"mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default", "metric": metric,
-             "length_bytes": length, "value": value, "unit": units[metric]}
+    rows = [{"mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default",
+             "rx_memory": candidate.memory or "default", "metric": metric, "length_bytes": length, "value": value, "unit": units[metric]}
             for candidate, found in results.items() for (metric, length), value in found.items()]
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"schema": "tidegate-bench/1", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds,
-                                "seconds_per_number": seconds, "results": rows}, indent=1) + "\n")
+                                "seconds_per_number": seconds, "results": rows,
+                                "floods": pressure.rows(floods)}, indent=1) + "\n")
 
 
 def main() -> None:
@@ -146,13 +159,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--rounds", type=int, help="how often the candidates take turns (default 5)")
     parser.add_argument("--seconds", type=float, help="measuring time of one number in one round (default 0.05)")
+    parser.add_argument("--only", choices=["messages", "floods"], help="only this half")
     parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where the numbers go (default build/bench.json)")
     options = parser.parse_args()
     rounds = options.rounds or (1 if options.quick else 5)
     seconds = options.seconds or (0.02 if options.quick else 0.05)
-    results = measure(rounds, seconds)
-    print("\n".join(report(results)))
-    write_json(options.json, results, rounds, seconds)
+    results, floods = {}, {}
+    if options.only != "floods":
+        results = measure(rounds, seconds)
+        print("\n".join(report(results)), flush=True)
+    if options.only != "messages":
+        floods = pressure.measure(min(rounds, FLOOD_ROUNDS), pressure.QUICK if options.quick else pressure.FLOODS)
+        print("\n".join(pressure.report(floods)))
+    write_json(options.json, results, floods, rounds, seconds)
 
 
 if __name__ == "__main__":
