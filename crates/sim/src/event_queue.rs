@@ -12,8 +12,8 @@
 //! Equal times: a list is sorted stably from oldest to newest, and what comes out of the heap (which numbers its events) comes
 //! into a bucket before anything can be scheduled there directly, because both happen as soon as the window covers it.
 //!
-//! The width adapts: if buckets hold many events when their turn comes, it is halved, if most are empty, doubled. That changes
-//! speed only, never the order.
+//! The width adapts: if buckets hold many events when their turn comes, it is halved; if most are empty, or much has to wait in the
+//! heap, doubled. That changes speed only, never the order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,16 +21,20 @@ use std::collections::BinaryHeap;
 use crate::Time;
 
 /// Buckets, a power of two. Their heads fit into the first-level cache.
-const BUCKETS: usize = 1024;
+const BUCKETS: usize = 4096;
 const WORDS: usize = BUCKETS / 64;
 /// No entry: the end of a list.
 const NONE: u32 = u32::MAX;
-/// log2 of the picoseconds per bucket to begin with: 4.096 ns, and so a window of 4.2 µs.
+/// log2 of the picoseconds per bucket to begin with: 4.096 ns, and so a window of 16.8 µs.
 const SHIFT_AT_START: u32 = 12;
-/// Widths may range from 16 ps to 1.1 s.
-const SHIFTS: std::ops::RangeInclusive<u32> = 4..=40;
-/// After so many buckets opened, the width is looked at.
-const REVIEW_BUCKETS: u32 = 4096;
+/// Widths may range from 16 ps to 17 µs: then the window is 69 ms, and the heap is quick enough for what is rarer.
+const SHIFTS: std::ops::RangeInclusive<u32> = 4..=24;
+/// After so many buckets, or so many events from them, the width is looked at.
+const REVIEW_BUCKETS: u64 = 4_096;
+const REVIEW_EVENTS: u64 = 32_768;
+/// An event that is put into `today` before so many others is one too many, and after so many of them the width is divided by four
+/// at once: nobody knows how long this bucket still lasts.
+const CROWD: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
@@ -88,9 +92,11 @@ pub struct EventQueue<E> {
     /// When the last event taken was due.
     now: u64,
     /// Since the last review of the width.
-    opened: u32,
+    opened: u64,
     opened_from: u64,
     opened_events: u64,
+    opened_far: u64,
+    crowded: usize,
 }
 
 impl<E: Copy> Default for EventQueue<E> {
@@ -118,6 +124,8 @@ impl<E: Copy> EventQueue<E> {
             opened: 0,
             opened_from: 0,
             opened_events: 0,
+            opened_far: 0,
+            crowded: 0,
         }
     }
 
@@ -186,7 +194,11 @@ impl<E: Copy> EventQueue<E> {
         while position > 0 && self.today[position - 1].0 <= time {
             position -= 1;
         }
+        let passed = self.today.len() - position;
         self.today.insert(position, (time, event));
+        if passed > CROWD && self.today[self.today.len() - 1].0 < time {
+            self.thin_out();
+        }
     }
 
     #[inline]
@@ -209,7 +221,7 @@ impl<E: Copy> EventQueue<E> {
 
     /// Moves on to the next bucket that has events. `false` if none are left at all.
     fn open_next(&mut self) -> bool {
-        if self.opened >= REVIEW_BUCKETS {
+        if self.opened >= REVIEW_BUCKETS || self.opened_events >= REVIEW_EVENTS {
             self.review_width();
             if !self.today.is_empty() {
                 return true;
@@ -255,6 +267,7 @@ impl<E: Copy> EventQueue<E> {
                 break;
             }
             self.far.pop();
+            self.opened_far += 1;
             self.put_into_bucket(number, far.time, far.event);
         }
     }
@@ -278,38 +291,125 @@ impl<E: Copy> EventQueue<E> {
         self.opened_events += self.today.len() as u64;
     }
 
-    /// Chooses the width anew if the buckets since the last review held too many events or too few.
+    /// Chooses the width anew if the buckets since the last review held too many events or too few, or if too many events had to
+    /// wait in the heap.
     #[cold]
     fn review_width(&mut self) {
         let passed = (self.today_number - self.opened_from).max(1);
-        let shift = match self.opened_events {
-            events if events > 6 * passed => self.shift - 1,
-            events if events < passed => self.shift + 1,
-            _ => self.shift,
+        let (events, far) = (self.opened_events, self.opened_far);
+        let shift = if events < passed || (far * 8 > events && events < 32 * passed) {
+            self.shift + 1
+        } else if events > 6 * passed && far * 64 < events {
+            self.shift - 1
+        } else {
+            self.shift
         };
-        if shift != self.shift && SHIFTS.contains(&shift) {
-            self.change_width(shift);
+        self.change_width(shift);
+    }
+
+    /// The open bucket is crowded.
+    #[cold]
+    fn thin_out(&mut self) {
+        self.crowded += 1;
+        if self.crowded == CROWD {
+            self.change_width(self.shift - 2);
+        }
+    }
+
+    /// Puts all events that are not far into buckets of another width, as far as widths go.
+    fn change_width(&mut self, shift: u32) {
+        let shift = shift.clamp(*SHIFTS.start(), *SHIFTS.end());
+        if shift != self.shift {
+            let mut events: Vec<_> = self.today.drain(..).rev().collect();
+            while let Some(number) = self.next_occupied() {
+                self.today_number = number;
+                self.take_bucket(number as usize % BUCKETS);
+                events.extend(self.today.drain(..).rev());
+            }
+            self.today_number = self.now >> shift;
+            self.shift = shift;
+            events.into_iter().for_each(|(time, event)| self.schedule(Time(time), event));
+            // What was far was later than all of them, and stays behind them.
+            self.pull_from_far();
         }
         self.opened = 0;
         self.opened_from = self.today_number;
         self.opened_events = 0;
+        self.opened_far = 0;
+        self.crowded = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// SplitMix64.
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 
-    /// Puts all events that are in buckets into buckets of another width. `today` is empty.
-    fn change_width(&mut self, shift: u32) {
-        let last = ((self.today_number + 1) << self.shift) - 1;
-        let mut events = Vec::with_capacity(self.in_buckets);
-        while let Some(number) = self.next_occupied() {
-            self.today_number = number;
-            self.take_bucket(number as usize % BUCKETS);
-            events.extend(self.today.drain(..).rev());
+    /// Runs `steps` random steps on the queue and on an ordered map, spans being drawn by `span`, and compares all that comes out.
+    /// Returns the widths that were used.
+    fn compare_with_ordered_map(seed: u64, steps: u32, mut span: impl FnMut(u64) -> u64) -> std::ops::Range<u32> {
+        let mut state = seed;
+        let mut queue = EventQueue::new();
+        let mut model = BTreeMap::new();
+        let (mut now, mut number) = (0, 0_u64);
+        let (mut narrowest, mut widest) = (queue.shift, queue.shift);
+        for step in 0..steps {
+            // Grow for a while, then shrink to nothing, and again.
+            let target = if step / 50_000 % 2 == 0 { 3_000 } else { 0 };
+            if model.len() < target || random(&mut state).is_multiple_of(3) {
+                let time = now + span(random(&mut state));
+                number += 1;
+                queue.schedule(Time(time), number);
+                model.insert((time, number), ());
+            } else {
+                let expected = model.pop_first().map(|(key, ())| key);
+                assert_eq!(queue.next_time(), expected.map(|(time, _)| Time(time)));
+                assert_eq!(queue.pop(), expected.map(|(time, number)| (Time(time), number)));
+                now = expected.map_or(now, |(time, _)| time);
+            }
+            assert_eq!(queue.len(), model.len());
+            (narrowest, widest) = (narrowest.min(queue.shift), widest.max(queue.shift));
         }
-        self.today_number = last >> shift;
-        self.shift = shift;
-        for (time, event) in events {
-            self.schedule(Time(time), event);
-        }
-        // What was far was later than all of them, and stays behind them.
-        self.pull_from_far();
+        narrowest..widest
+    }
+
+    #[test]
+    fn events_come_out_by_time_and_then_in_order_of_scheduling() {
+        compare_with_ordered_map(1, 300_000, |random| [0, 64_000, 86_900, 5_000_000, 200_000_000][random as usize % 5]);
+        compare_with_ordered_map(2, 300_000, |random| random % 100_000);
+        compare_with_ordered_map(3, 300_000, |random| 1 << (random % 45));
+    }
+
+    #[test]
+    fn the_order_survives_widths_that_shrink_and_grow() {
+        let mut calls = 0;
+        let widths = compare_with_ordered_map(4, 1_500_000, |random| {
+            calls += 1;
+            // Dense for a while, then sparse; many equal times in both.
+            if calls / 200_000 % 2 == 0 { random % 64 * 250 } else { random % 64 * 40_000_000 }
+        });
+        assert!(widths.start < SHIFT_AT_START && widths.end > SHIFT_AT_START, "widths were 2^{widths:?} ps");
+    }
+
+    #[test]
+    fn equal_times_keep_their_order_from_the_heap_to_the_bucket() {
+        let mut queue = EventQueue::new();
+        let far = Time::from_microseconds(1_000);
+        queue.schedule(far, 1);
+        queue.schedule(far, 2);
+        queue.schedule(far - Time(1), 0);
+        // The window has come near enough for `far` to have a bucket.
+        assert_eq!(queue.pop(), Some((far - Time(1), 0)));
+        queue.schedule(far, 3);
+        assert_eq!(std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect::<Vec<_>>(), [1, 2, 3]);
     }
 }

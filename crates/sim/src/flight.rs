@@ -64,6 +64,8 @@ pub(crate) struct Place {
     pub held: u32,
     /// The router it is in, or comes to next.
     pub router: u32,
+    /// By which of that router's inputs.
+    pub input: u32,
     /// The node it goes to.
     pub to: u32,
     /// Its size on the wire.

@@ -1,11 +1,9 @@
 //! The state of links and of their virtual channels: queues of packets that wait for an output, and link-level credits.
 //!
-//! **Virtual output queues, held per output.** A router's input keeps a queue for each output, so that a packet waits for
-//! nothing but its own output. Of the heads of all queues for one output and virtual channel this arbiter takes the one
-//! that came to the router first. All of them need the same thing, a credit of that channel; so the heads in order of arrival
-//! are just *all* waiting packets in order of arrival, and one list per output channel does the work of inputs × channels
-//! queues. It is fair by construction: a packet is passed by none that came later for the same channel. The channels of a
-//! link take turns.
+//! **Virtual output queues.** A packet waits for nothing but its own output: each router keeps a queue for every input and output
+//! channel. Those of one output channel that are not empty take turns, one packet each ([`Turns`]), and the channels of a link take
+//! turns too: no input starves, and inputs that all want one output get equal shares of it. What the queues of an input hold
+//! together is limited by the buffers of that input, so by the credits of the router before.
 //!
 //! **Credits without events.** An output may send when a buffer of the next input is free: it holds a credit. The moment at which
 //! a credit comes back is known as soon as the packet leaves that buffer, so it is written down at once in the ring of
@@ -129,11 +127,84 @@ impl Queue {
     }
 }
 
+/// Packets that came by one input and are to leave by one channel, in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VirtualOutputQueue {
+    packets: Queue,
+    /// The queue whose turn comes after this one.
+    next: u32,
+}
+
+impl VirtualOutputQueue {
+    pub const EMPTY: VirtualOutputQueue = VirtualOutputQueue { packets: Queue::EMPTY, next: NONE };
+}
+
+/// The queues of one output channel: those with packets stand in line, and who was served goes to the end of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    /// Where the queues of this channel start, one for each input.
+    base: u32,
+    first: u32,
+    last: u32,
+}
+
+impl Turns {
+    /// None in line; the queues start at `base`.
+    pub fn new(base: u32) -> Self {
+        Turns { base, first: NONE, last: NONE }
+    }
+
+    /// Whether no packet waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    /// Queues a packet that came by `input`.
+    #[inline]
+    pub fn push(&mut self, queues: &mut [VirtualOutputQueue], places: &mut [Place], input: u32, packet: u32) {
+        let index = self.base + input;
+        let packets = &mut queues[index as usize].packets;
+        let joins = packets.is_empty();
+        packets.push(places, packet);
+        if joins {
+            self.line_up(queues, index);
+        }
+    }
+
+    /// Takes the packet whose turn it is.
+    #[inline]
+    pub fn pop(&mut self, queues: &mut [VirtualOutputQueue], places: &[Place]) -> Option<u32> {
+        let index = self.first;
+        if index == NONE {
+            return None;
+        }
+        let queue = &mut queues[index as usize];
+        let packet = queue.packets.pop(places);
+        self.first = queue.next;
+        if !queue.packets.is_empty() {
+            self.line_up(queues, index);
+        }
+        packet
+    }
+
+    #[inline]
+    fn line_up(&mut self, queues: &mut [VirtualOutputQueue], index: u32) {
+        queues[index as usize].next = NONE;
+        if self.first == NONE {
+            self.first = index;
+        } else {
+            queues[self.last as usize].next = index;
+        }
+        self.last = index;
+    }
+}
+
 /// One virtual channel of a link, seen from the router that sends into it.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
-    /// Packets in this router that are to leave by it, in order of arrival.
-    pub queue: Queue,
+    /// Packets in this router that are to leave by it.
+    pub waiting: Turns,
     /// Buffers at the far end.
     pub credits: Credits,
     /// Whether the link is to be woken by the next credit given back: something waits and none is on its way.
@@ -166,6 +237,8 @@ pub(crate) struct Link {
     pub waiting: u32,
     /// The router, or the node, at the far end.
     pub far_end: u32,
+    /// Which of the far router's inputs it is.
+    pub input: u32,
     pub kind: LinkKind,
     /// The channel whose turn it is.
     pub turn: u8,

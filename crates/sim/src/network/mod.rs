@@ -28,16 +28,17 @@
 //! with what is to come back to [`handle`](Network::handle) at that time. An uncontended packet costs one event per router and
 //! one for its arrival; a packet that waits costs its link one more.
 
+mod build;
 mod inspect;
 
-use std::fmt;
-
+pub use build::NetworkError;
+use build::{Wiring, check};
 pub use inspect::{LinkReport, Totals};
 
 use crate::flight::{NONE, NodeId, Place, Pool};
 use crate::parameters::Rate;
-use crate::router::{Channel, CreditRings, Credits, Link, LinkKind, Queue};
-use crate::topology::{End, Port, RouterId, Topology};
+use crate::router::{Channel, CreditRings, Credits, Link, LinkKind, Queue, VirtualOutputQueue};
+use crate::topology::{RouterId, Topology};
 use crate::{Flight, NetworkParameters, Time};
 
 /// Something that is to happen in the network. Opaque: schedule it, and hand it to [`Network::handle`] when its time comes.
@@ -69,40 +70,6 @@ pub enum Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
-/// A network that cannot be built. `Display` names the parameter and what to change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NetworkError {
-    /// The topology needs virtual channels in multiples of a number.
-    VirtualChannels {
-        /// What was given.
-        given: u8,
-        /// The number.
-        multiple_of: u32,
-    },
-    /// This parameter, by its name, is zero.
-    Zero(&'static str),
-    /// More links and channels than can be numbered.
-    TooLarge,
-}
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NetworkError::VirtualChannels { given, multiple_of } => write!(
-                f,
-                "virtual_channels = {given}: this topology avoids deadlock with {multiple_of} virtual channels per lane, so \
-                 give a multiple of {multiple_of}"
-            ),
-            NetworkError::Zero(name) => write!(f, "{name} = 0: nothing could ever move, so give at least 1"),
-            NetworkError::TooLarge => {
-                f.write_str("more virtual channels than 2^31: take a smaller topology or fewer channels")
-            }
-        }
-    }
-}
-
-impl std::error::Error for NetworkError {}
-
 /// A node's side of its injection buffer.
 #[derive(Clone, Debug)]
 struct Injector {
@@ -110,6 +77,8 @@ struct Injector {
     free_at: Time,
     /// Places in the buffer.
     room: Credits,
+    /// Which of its router's inputs it is.
+    input: u32,
     /// A refused node is to be told of the next place that becomes free.
     starved: bool,
     /// That notice is on its way.
@@ -139,6 +108,7 @@ pub struct Network {
     virtual_channels: u32,
     links: Vec<Link>,
     channels: Vec<Channel>,
+    queues: Vec<VirtualOutputQueue>,
     rings: CreditRings,
     injectors: Vec<Injector>,
     extractors: Vec<Extractor>,
@@ -156,48 +126,25 @@ impl Network {
     /// If a parameter is out of range for this topology.
     pub fn new(topology: Topology, parameters: NetworkParameters) -> Result<Self, NetworkError> {
         check(&topology, &parameters)?;
-        let (ports, virtual_channels) = (topology.ports(), u32::from(parameters.virtual_channels));
-        let (mut links, mut channels, mut rings) = (Vec::new(), Vec::new(), CreditRings::default());
-        for router in 0..topology.routers() {
-            for port in 0..ports {
-                let link = new_link(topology.end_of(RouterId(router), Port(port)));
-                for channel in 0..virtual_channels {
-                    let buffers = match link.kind {
-                        LinkKind::Hop => parameters.channel_buffer_packets,
-                        LinkKind::Extraction if channel == 0 => parameters.extraction_buffer_packets,
-                        LinkKind::Extraction | LinkKind::Edge => 0,
-                    };
-                    channels.push(Channel { queue: Queue::EMPTY, credits: rings.add(buffers), starved: false });
-                }
-                links.push(link);
-            }
-        }
-        let injectors = (0..topology.nodes())
-            .map(|_| Injector {
-                free_at: Time::ZERO,
-                room: rings.add(parameters.injection_buffer_packets),
-                starved: false,
-                notice_due: false,
-            })
-            .collect();
-        let extractors =
-            vec![Extractor { arrived: Queue::EMPTY, count: 0, free_at: Time::ZERO }; topology.nodes() as usize];
+        let Wiring { links, channels, queues, rings, injectors } = Wiring::new(&topology, &parameters);
+        let extractor = Extractor { arrived: Queue::EMPTY, count: 0, free_at: Time::ZERO };
         Ok(Network {
             link_rate: Rate::new(parameters.link_bandwidth),
             injection_rate: Rate::new(parameters.injection_bandwidth),
             extraction_rate: Rate::new(parameters.extraction_bandwidth),
             ideal: matches!(topology, Topology::Ideal(_)),
-            topology,
-            parameters,
-            ports,
-            virtual_channels,
+            ports: topology.ports(),
+            virtual_channels: parameters.virtual_channels.into(),
             links,
             channels,
+            queues,
             rings,
             injectors,
-            extractors,
+            extractors: vec![extractor; topology.nodes() as usize],
             pool: Pool::new(),
             totals: Totals::default(),
+            topology,
+            parameters,
         })
     }
 
@@ -223,7 +170,14 @@ impl Network {
         let handed_over = injector.free_at.max(now) + self.injection_rate.time_of(wire_bytes);
         injector.free_at = handed_over;
         let router = self.topology.router_of(flight.from).0;
-        let place = Place { next: NONE, held: CHANNELS_MAX as u32 + node, router, to: flight.to.0, wire_bytes };
+        let place = Place {
+            next: NONE,
+            held: CHANNELS_MAX as u32 + node,
+            router,
+            input: injector.input,
+            to: flight.to.0,
+            wire_bytes,
+        };
         let packet = self.pool.insert(*flight, place);
         self.totals.injected += 1;
         let ready = handed_over + self.parameters.injection_latency + self.parameters.router_latency;
@@ -301,19 +255,19 @@ impl Network {
         if self.ideal {
             return self.receive_ideal(now, packet, schedule);
         }
-        let place = &self.pool.places[packet as usize];
+        let place = self.pool.places[packet as usize];
         let hop = self.topology.route(RouterId(place.router), NodeId(place.to), self.virtual_channels);
         let link_index = place.router * self.ports + hop.port.0;
         let channel_index = link_index * self.virtual_channels + hop.channel;
         let link = &mut self.links[link_index as usize];
         let channel = &mut self.channels[channel_index as usize];
         // What waits without a wake-up due lacks credits of its own channel, so nobody is overtaken who could go.
-        let nobody_first = link.waiting == 0 || (channel.queue.is_empty() && link.wake_at > now);
+        let nobody_first = link.waiting == 0 || (channel.waiting.is_empty() && link.wake_at > now);
         if nobody_first && link.free_at <= now && channel.credits.ready(&self.rings, now) {
             self.depart(now, packet, link_index, channel_index, schedule);
             return;
         }
-        channel.queue.push(&mut self.pool.places, packet);
+        channel.waiting.push(&mut self.queues, &mut self.pool.places, place.input, packet);
         link.waiting += 1;
         self.arrange_wake(now, link_index, schedule);
     }
@@ -330,10 +284,10 @@ impl Network {
                 let turn = u32::from(link.turn) + step;
                 let turn = if turn >= self.virtual_channels { turn - self.virtual_channels } else { turn };
                 let channel = &mut self.channels[(base + turn) as usize];
-                if channel.queue.is_empty() || !channel.credits.ready(&self.rings, now) {
+                if channel.waiting.is_empty() || !channel.credits.ready(&self.rings, now) {
                     continue;
                 }
-                if let Some(packet) = channel.queue.pop(&self.pool.places) {
+                if let Some(packet) = channel.waiting.pop(&mut self.queues, &self.pool.places) {
                     link.waiting -= 1;
                     link.turn = if turn + 1 == self.virtual_channels { 0 } else { turn as u8 + 1 };
                     self.depart(now, packet, link_index, base + turn, schedule);
@@ -354,7 +308,7 @@ impl Network {
         let base = (link_index * self.virtual_channels) as usize;
         let mut soonest = Time::NEVER;
         for channel in &mut self.channels[base..base + self.virtual_channels as usize] {
-            if channel.queue.is_empty() {
+            if channel.waiting.is_empty() {
                 continue;
             }
             match channel.credits.next_at(&self.rings) {
@@ -389,6 +343,7 @@ impl Network {
         let took = if link.kind == LinkKind::Hop {
             let took = self.link_rate.time_of(place.wire_bytes);
             place.router = link.far_end;
+            place.input = link.input;
             self.totals.hops += 1;
             let mut ready = now + self.parameters.link_latency + self.parameters.router_latency;
             if self.topology.router_of(NodeId(place.to)).0 == link.far_end {
@@ -458,38 +413,4 @@ impl Network {
         extractor.free_at = received;
         schedule(received + self.parameters.extraction_latency, NetworkEvent(Event::Arrive(packet)));
     }
-}
-
-fn new_link(end: End) -> Link {
-    let (kind, far_end) = match end {
-        End::Router(router) => (LinkKind::Hop, router.0),
-        End::Node(node) => (LinkKind::Extraction, node.0),
-        End::Nothing => (LinkKind::Edge, NONE),
-    };
-    Link { free_at: Time::ZERO, wake_at: Time::NEVER, busy: Time::ZERO, carried: 0, waiting: 0, far_end, kind, turn: 0 }
-}
-
-fn check(topology: &Topology, parameters: &NetworkParameters) -> Result<(), NetworkError> {
-    let numbers = [
-        ("link_bandwidth", parameters.link_bandwidth.0),
-        ("injection_bandwidth", parameters.injection_bandwidth.0),
-        ("extraction_bandwidth", parameters.extraction_bandwidth.0),
-        ("packet_granule_bytes", parameters.packet_granule_bytes.into()),
-        ("virtual_channels", parameters.virtual_channels.into()),
-        ("channel_buffer_packets", parameters.channel_buffer_packets.into()),
-        ("injection_buffer_packets", parameters.injection_buffer_packets.into()),
-        ("extraction_buffer_packets", parameters.extraction_buffer_packets.into()),
-    ];
-    if let Some((name, _)) = numbers.iter().find(|(_, number)| *number == 0) {
-        return Err(NetworkError::Zero(name));
-    }
-    let multiple_of = topology.channels_per_lane();
-    if u32::from(parameters.virtual_channels) % multiple_of != 0 {
-        return Err(NetworkError::VirtualChannels { given: parameters.virtual_channels, multiple_of });
-    }
-    let links = u64::from(topology.routers()) * u64::from(topology.ports());
-    if links * u64::from(parameters.virtual_channels) >= CHANNELS_MAX {
-        return Err(NetworkError::TooLarge);
-    }
-    Ok(())
 }

@@ -1,0 +1,50 @@
+use tidegate_sim::{NetworkParameters, Time, Topology};
+
+use crate::traffic::{all_to_one, grids, random_pairs, random_permutation, tornado, transpose};
+use crate::world::{Random, Receiver, World, round_numbers, tight_buffers};
+
+fn wide_tight() -> NetworkParameters {
+    NetworkParameters { virtual_channels: 4, ..tight_buffers() }
+}
+
+#[test]
+fn meshes_and_tori_never_deadlock_under_saturation() {
+    for topology in grids() {
+        for parameters in [tight_buffers(), wide_tight(), round_numbers()] {
+            let mut random = Random(21);
+            for round in 0..6 {
+                let mut world = World::new(topology.clone(), parameters.clone());
+                match round {
+                    0 => transpose(&mut world, 120),
+                    1 => tornado(&mut world, 120),
+                    2 => all_to_one(&mut world, 60),
+                    3 => random_pairs(&mut world, &mut random, 60 * topology.nodes()),
+                    _ => random_permutation(&mut world, &mut random, 120),
+                }
+                world.run_dry();
+            }
+        }
+    }
+}
+
+#[test]
+fn mixed_patterns_with_receivers_that_stop_and_go_never_deadlock_in_a_long_run() {
+    for topology in [Topology::mesh(&[4, 4, 4]), Topology::torus(&[4, 4, 4]), Topology::torus(&[5, 5])] {
+        let mut random = Random(22);
+        let mut world = World::new(topology.expect("legal"), tight_buffers());
+        let nodes = world.nodes();
+        for _ in 0..40 {
+            match random.below(4) {
+                0 => transpose(&mut world, 10),
+                1 => tornado(&mut world, 10),
+                2 => random_permutation(&mut world, &mut random, 10),
+                _ => random_pairs(&mut world, &mut random, 10 * nodes),
+            }
+            let stopped = random.below(nodes);
+            world.set_receiver(stopped, Receiver::Stopped);
+            world.run_until(world.now + Time::from_nanoseconds(u64::from(random.below(5_000))));
+            world.set_receiver(stopped, Receiver::Prompt);
+        }
+        world.run_dry();
+    }
+}
