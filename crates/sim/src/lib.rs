@@ -9,21 +9,48 @@
 //! * `parameters.rs`: every number of the network model;
 //! * `flight.rs`: a packet under way, and the pool of them;
 //! * `router.rs`: queues and link-level credits;
-//! * `network.rs`: the network model itself, from injection to extraction.
+//! * `network.rs`: the network model itself, from injection to extraction;
+//! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: what an endpoint has to do with: memory, mailbox, remote memory, and the
+//!   path between processes of one node;
+//! * `cost.rs`, `node.rs`, `process.rs`: what work costs, network interfaces, and processes: a real endpoint and a program;
+//! * `task.rs`, `workload/`: what programs are written in, and programs;
+//! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
+//! * `checker/`: what must hold in every run.
 
 #![forbid(unsafe_code)]
 
+mod buffer;
+mod bulk;
+pub mod checker;
+mod config;
+mod cost;
 mod event_queue;
 mod flight;
+mod link;
+mod local;
 pub mod network;
+mod node;
+mod outcome;
 mod parameters;
+mod process;
+mod random;
 mod router;
+mod simulation;
+mod task;
 mod time;
 pub mod topology;
+pub mod workload;
 
+pub use buffer::{Contents, Memory, Part};
+pub use config::{BlockedSender, FlowChoice, SimulationConfig, SimulationError};
+pub use cost::{Activity, Cost, SlowReceivers, Spent};
 pub use event_queue::EventQueue;
 pub use flight::{Flight, NodeId, Rank};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
+pub use outcome::{Outcome, ProcessOutcome};
 pub use parameters::{Bandwidth, NetworkParameters};
+pub use random::Random;
+pub use simulation::Simulation;
+pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
 pub use time::Time;
 pub use topology::{Topology, TopologyError};

@@ -17,9 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId, SchemeName};
-use tidegate_message::{
-    Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError,
-};
+use tidegate_message::{Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
 
 use crate::Time;
 use crate::buffer::MemoryBuffer;
@@ -77,18 +75,15 @@ pub(crate) struct Outbound {
     pub packet: Packet,
 }
 
-/// A bulk transfer that the endpoint asked for.
+/// A piece of a peer's memory that the endpoint asked for.
 #[derive(Debug)]
 pub(crate) struct TransferRequest {
     pub id: TransferId,
-    pub ready: Time,
     pub peer: Rank,
     pub remote: Vec<Span>,
-    /// Where the bytes go, or come from.
+    /// Where the bytes go.
     pub local: MemoryBuffer,
     pub offset: usize,
-    /// Whether the peer's memory is read; it is written otherwise.
-    pub is_read: bool,
 }
 
 /// No payload but zeros.
@@ -217,6 +212,14 @@ impl SimLink {
         self.peers.rank(peer)
     }
 
+    /// The rank behind a place, if the place is taken.
+    pub(crate) fn known_rank(&self, peer: PeerId) -> Option<Rank> {
+        match &self.peers {
+            PeerTable::Everybody { .. } => Some(self.peers.rank(peer)),
+            PeerTable::Contacts { ranks, .. } => ranks.get(peer.0 as usize).copied(),
+        }
+    }
+
     /// The place of `rank` in the endpoint's table, if it has one.
     pub fn find_peer(&self, rank: Rank) -> Option<PeerId> {
         self.peers.find(rank)
@@ -239,6 +242,11 @@ impl SimLink {
     pub(crate) fn spend(&mut self, activity: Activity, span: Time) {
         self.clock += span;
         self.spent.add(activity, span);
+    }
+
+    /// A packet found the mailbox full.
+    pub(crate) fn note_refused(&self) {
+        self.counters.add(Counter::MailboxFull, 1);
     }
 
     /// A bulk transfer of ours has ended.
@@ -331,25 +339,15 @@ impl Link for SimLink {
         offset: usize,
     ) -> TransferStatus {
         self.spend(Activity::Receive, self.costs.cost.bulk_call);
-        let (peer, ready) = (self.peers.rank(peer), self.clock);
+        let peer = self.peers.rank(peer);
         let (remote, local) = (from.to_vec(), into.clone());
-        self.requests.push(TransferRequest { id, ready, peer, remote, local, offset, is_read: true });
+        self.requests.push(TransferRequest { id, peer, remote, local, offset });
         TransferStatus::Pending
     }
 
-    fn write_peer(
-        &mut self,
-        id: TransferId,
-        peer: PeerId,
-        to: &[Span],
-        from: &MemoryBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        self.spend(Activity::Send, self.costs.cost.bulk_call);
-        let (peer, ready) = (self.peers.rank(peer), self.clock);
-        let (remote, local) = (to.to_vec(), from.clone());
-        self.requests.push(TransferRequest { id, ready, peer, remote, local, offset, is_read: false });
-        TransferStatus::Pending
+    /// Programs here write no remote memory: a false peer alone could ask for it.
+    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &MemoryBuffer, _: usize) -> TransferStatus {
+        TransferStatus::Failed
     }
 
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {

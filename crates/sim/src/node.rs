@@ -35,6 +35,8 @@ pub(crate) struct Node {
     pub full: Option<Rank>,
     /// When the node is served next.
     pub wake_at: Time,
+    /// Packets passed on, by direction.
+    passed: [u64; 2],
 }
 
 impl Node {
@@ -51,6 +53,7 @@ impl Node {
             refused: false,
             full: None,
             wake_at: Time::NEVER,
+            passed: [0; 2],
         }
     }
 
@@ -93,10 +96,16 @@ impl Node {
     #[inline]
     pub fn occupy(&mut self, direction: Direction, until: Time) {
         self.last = direction;
+        self.passed[direction as usize] += 1;
         self.free_at[direction as usize] = until;
         if self.is_shared {
             self.free_at = [until; 2];
         }
+    }
+
+    /// Packets passed on this way.
+    pub fn passed(&self, direction: Direction) -> u64 {
+        self.passed[direction as usize]
     }
 
     /// When there will be something to do, as far as the node knows. `arrived`: whether a packet waits that has room.

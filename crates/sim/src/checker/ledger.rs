@@ -83,7 +83,8 @@ impl Ledger {
             pair.credit_packets += 1;
             if pair.credit_packets > self.credit_slots {
                 let (count, slots) = (pair.credit_packets, self.credit_slots);
-                self.violations.push(format!("{count} credit packets from {from} to {to}, which has {slots} slots for them"));
+                self.violations
+                    .push(format!("{count} credit packets from {from} to {to}, which has {slots} slots for them"));
             }
         }
     }
@@ -92,7 +93,8 @@ impl Ledger {
         self.counts.1 += 1;
         let pair = self.pairs.entry((from, to)).or_default();
         if pair.packets.pop_front() != Some(fingerprint(packet)) {
-            self.violations.push(format!("{to} retrieved a packet of {from} that is not the next one written: {packet:?}"));
+            self.violations
+                .push(format!("{to} retrieved a packet of {from} that is not the next one written: {packet:?}"));
             return;
         }
         let (spent, granted) = credits_of(packet);

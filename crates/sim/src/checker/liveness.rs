@@ -72,9 +72,9 @@ impl Deadlock {
         let next = |rank: Rank| {
             let waiter = self.waiters.iter().find(|waiter| waiter.rank == rank)?;
             waiter.waits.iter().find_map(|wait| match wait {
-                Wait::MessageFrom { from: other, .. } | Wait::SendTo { to: other, .. } | Wait::RoomAt { to: other, .. } => {
-                    Some(*other)
-                }
+                Wait::MessageFrom { from: other, .. }
+                | Wait::SendTo { to: other, .. }
+                | Wait::RoomAt { to: other, .. } => Some(*other),
                 Wait::MessageFromAnybody { .. } | Wait::Nothing => None,
             })
         };

@@ -10,5 +10,6 @@ mod ledger;
 mod liveness;
 
 pub use bounds::{Bounds, round_trip_bound};
+pub(crate) use ledger::Holder;
 pub use ledger::Ledger;
 pub use liveness::{Deadlock, Wait, Waiter};

@@ -1,0 +1,149 @@
+//! Bulk data (P §2: the RMA engine): the receiver of a rendezvous message reads it out of its sender's memory.
+//!
+//! A request crosses the network to the owner of the memory, whose interface, without its processor, sends the bytes back in
+//! frames. They share the network and the interfaces with the packets of mailboxes, and need no slots.
+
+use std::collections::VecDeque;
+
+use tidegate_flow::{Packet, PacketKind};
+
+use crate::flight::{Flight, NodeId, Rank};
+use crate::link::TransferRequest;
+
+/// The label of packets that are no mailbox's: the message layer uses the low byte only.
+const BULK_LABEL: u16 = 0xffff;
+
+/// Names one read that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BulkId(u32);
+
+/// A read under way.
+#[derive(Debug)]
+pub(crate) struct BulkRead {
+    pub reader: Rank,
+    pub request: TransferRequest,
+    pub bytes: u64,
+    /// Frames that have not arrived.
+    pub left: u64,
+}
+
+/// What a node's interface still has to send.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    packet: BulkPacket,
+    from: NodeId,
+    to: NodeId,
+    /// Bytes that have not been sent.
+    bytes: u64,
+}
+
+/// A packet of bulk traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BulkPacket {
+    /// Asks for the bytes.
+    Request(BulkId),
+    /// Brings some of them.
+    Frame(BulkId),
+}
+
+impl BulkPacket {
+    /// What is in a packet of the network, if it is no mailbox's.
+    #[inline]
+    pub fn of(packet: &Packet) -> Option<BulkPacket> {
+        if packet.header.label() != BULK_LABEL {
+            return None;
+        }
+        let id = BulkId(packet.credits());
+        Some(if packet.payload[4] == 0 { BulkPacket::Request(id) } else { BulkPacket::Frame(id) })
+    }
+
+    fn packet(self) -> Packet {
+        let (BulkPacket::Request(id) | BulkPacket::Frame(id)) = self;
+        let mut packet = Packet::new(PacketKind::Data, 8, BULK_LABEL);
+        packet.payload[..4].copy_from_slice(&id.0.to_le_bytes());
+        packet.payload[4] = u8::from(matches!(self, BulkPacket::Frame(_)));
+        packet
+    }
+}
+
+/// All bulk traffic of a run.
+#[derive(Debug)]
+pub(crate) struct Bulk {
+    reads: Vec<Option<BulkRead>>,
+    free: Vec<u32>,
+    /// What each node's interface has to send.
+    jobs: Vec<VecDeque<Job>>,
+    frame_bytes: u64,
+}
+
+impl Bulk {
+    pub fn new(nodes: usize, frame_bytes: u32) -> Self {
+        let jobs = vec![VecDeque::new(); nodes];
+        Bulk { reads: Vec::new(), free: Vec::new(), jobs, frame_bytes: u64::from(frame_bytes.max(1)) }
+    }
+
+    /// A process of `from` wants to read memory that is on `to`.
+    pub fn start(&mut self, reader: Rank, from: NodeId, to: NodeId, request: TransferRequest) {
+        let bytes: u64 = request.remote.iter().map(|span| span.length).sum();
+        let left = bytes.div_ceil(self.frame_bytes).max(1);
+        let read = Some(BulkRead { reader, request, bytes, left });
+        let id = match self.free.pop() {
+            Some(index) => {
+                self.reads[index as usize] = read;
+                BulkId(index)
+            }
+            None => {
+                self.reads.push(read);
+                BulkId((self.reads.len() - 1) as u32)
+            }
+        };
+        self.jobs[from.0 as usize].push_back(Job { packet: BulkPacket::Request(id), from, to, bytes: 0 });
+    }
+
+    /// A request has come to the node that has the bytes: they go back to where it came from.
+    pub fn answer(&mut self, id: BulkId, request: &Flight) {
+        let Some(read) = &self.reads[id.0 as usize] else { return };
+        let job = Job { packet: BulkPacket::Frame(id), from: request.to, to: request.from, bytes: read.bytes };
+        self.jobs[request.to.0 as usize].push_back(job);
+    }
+
+    /// A frame has come. Returns the read if it was the last one.
+    pub fn receive_frame(&mut self, id: BulkId) -> Option<BulkRead> {
+        let place = &mut self.reads[id.0 as usize];
+        let read = place.as_mut()?;
+        read.left -= 1;
+        if read.left > 0 {
+            return None;
+        }
+        self.free.push(id.0);
+        place.take()
+    }
+
+    /// Whether the node's interface has bulk packets to send.
+    pub fn has_work(&self, node: NodeId) -> bool {
+        !self.jobs[node.0 as usize].is_empty()
+    }
+
+    /// The node's next bulk packet.
+    pub fn next(&self, node: NodeId) -> Option<Flight> {
+        let job = self.jobs[node.0 as usize].front()?;
+        Some(Flight {
+            packet: job.packet.packet(),
+            from: job.from,
+            to: job.to,
+            source: Rank(u32::MAX),
+            destination: Rank(u32::MAX),
+            bulk_bytes: job.bytes.min(self.frame_bytes) as u32,
+        })
+    }
+
+    /// The network has taken that packet. The next job has its turn, so that no reader waits for another's long message.
+    pub fn sent(&mut self, node: NodeId) {
+        let jobs = &mut self.jobs[node.0 as usize];
+        let Some(mut job) = jobs.pop_front() else { return };
+        job.bytes = job.bytes.saturating_sub(self.frame_bytes);
+        if job.bytes > 0 {
+            jobs.push_back(job);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! [`SimulationConfig`]: everything about a run but its program; and why a run may have no outcome.
+
+use std::fmt;
+
+use tidegate_flow::{Config, PEERS_MAX, SchemeName};
+use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
+
+use crate::buffer::Contents;
+use crate::checker::Deadlock;
+use crate::cost::{Cost, SlowReceivers};
+use crate::flight::NodeId;
+use crate::link::SimLink;
+use crate::topology::Topology;
+use crate::{NetworkError, NetworkParameters};
+
+/// Flow control between the processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowChoice {
+    /// None, and mailboxes without end: what P measures overhead against.
+    Unlimited,
+    /// A scheme and mailboxes as the library has them.
+    Mailbox {
+        /// The scheme.
+        scheme: SchemeName,
+        /// Slots of a mailbox per peer, credit slots included.
+        slots_per_peer: u32,
+        /// Of those, slots for credit packets.
+        credit_slots: u32,
+        /// Whether credits ride on data packets.
+        piggyback: bool,
+    },
+}
+
+/// What a sender does whose packets the network does not take, because a mailbox is full far away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockedSender {
+    /// It looks at its own mailbox meanwhile, as Tidegate's library does.
+    #[default]
+    Retrieves,
+    /// It does nothing: the processor waits for its write to the interface (P §2).
+    Blocks,
+}
+
+/// A run, program excepted.
+#[derive(Clone, Debug)]
+pub struct SimulationConfig {
+    /// How the nodes are wired.
+    pub topology: Topology,
+    /// The network's numbers.
+    pub network: NetworkParameters,
+    /// What work costs.
+    pub cost: Cost,
+    /// Processes of each node: ranks are dealt out node by node.
+    pub processes_per_node: u32,
+    /// The nodes that run processes, in the order of their ranks. `None`: all, in order.
+    pub nodes: Option<Vec<NodeId>>,
+    /// Flow control.
+    pub flow: FlowChoice,
+    /// Places in each endpoint's table of peers. `None`: one for every other process. Fewer make a large job with few
+    /// contacts small; a process that needs one more ends the run with an error.
+    pub peers: Option<u32>,
+    /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
+    pub eager_bytes: usize,
+    /// Most bytes that an endpoint holds on behalf of its senders. `None`: no bound, as in P.
+    pub receive_memory: Option<usize>,
+    /// Whether processes of one node reach each other without mailbox and credits (P §7.2).
+    pub intra_node_path: bool,
+    /// Receivers that are slower than the others.
+    pub slow_receivers: SlowReceivers,
+    /// What senders do that the network blocks.
+    pub blocked_sender: BlockedSender,
+    /// Whether memory has bytes.
+    pub contents: Contents,
+    /// Whether all checkers watch. Costs time and memory.
+    pub checks: bool,
+    /// Decides every random choice.
+    pub seed: u64,
+}
+
+impl SimulationConfig {
+    /// The machine of P with this topology and 16 processes per node, without flow control.
+    #[must_use]
+    pub fn extoll(topology: Topology) -> Self {
+        SimulationConfig {
+            topology,
+            network: NetworkParameters::extoll(),
+            cost: Cost::extoll(),
+            processes_per_node: 16,
+            nodes: None,
+            flow: FlowChoice::Unlimited,
+            peers: None,
+            eager_bytes: 2048,
+            receive_memory: None,
+            intra_node_path: false,
+            slow_receivers: SlowReceivers::default(),
+            blocked_sender: BlockedSender::default(),
+            contents: Contents::default(),
+            checks: false,
+            seed: 1,
+        }
+    }
+
+    /// Processes of the job.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        let nodes = self.nodes.as_ref().map_or(self.topology.nodes(), |nodes| nodes.len() as u32);
+        nodes * self.processes_per_node
+    }
+
+    pub(crate) fn check(&self) -> Result<(), SimulationError> {
+        let all = self.topology.nodes();
+        let refuse = |what: String| Err(SimulationError::Setup(what));
+        if self.size() == 0 {
+            return refuse("a job without processes: raise processes_per_node, or name at least one node".to_owned());
+        }
+        if let Some(bad) = self.nodes.iter().flatten().find(|node| node.0 >= all) {
+            return refuse(format!("{bad} does not exist: the {} has {all} nodes, from 0 on", self.topology));
+        }
+        let mut named: Vec<_> = self.nodes.iter().flatten().collect();
+        named.sort();
+        if let Some(twice) = named.windows(2).find(|pair| pair[0] == pair[1]) {
+            return refuse(format!("{} is named twice: raise processes_per_node instead", twice[0]));
+        }
+        if self.size() > PEERS_MAX {
+            return refuse(format!("{} processes are too many: at most {PEERS_MAX}", self.size()));
+        }
+        if self.eager_bytes > Endpoint::<SimLink>::LARGEST_EAGER_BYTES {
+            let most = Endpoint::<SimLink>::LARGEST_EAGER_BYTES;
+            return refuse(format!("eager_bytes = {} is too much: at most {most}", self.eager_bytes));
+        }
+        Ok(())
+    }
+
+    /// What every endpoint is made with, and the slots of its mailbox.
+    pub(crate) fn endpoint(&self) -> Result<(EndpointConfig, usize), EndpointError> {
+        let peers = self.peers.unwrap_or(u32::MAX).min(self.size() - 1);
+        let (flow, slots) = match self.flow {
+            FlowChoice::Unlimited => {
+                let (scheme, piggyback) = (SchemeName::None, false);
+                (Config { scheme, peers, slots_per_peer: 1, credit_slots: 1, piggyback }, usize::MAX)
+            }
+            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback } => {
+                let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback };
+                let slots = config.regions()?.mailbox as usize;
+                (config, slots)
+            }
+        };
+        let endpoint = EndpointConfig {
+            flow,
+            eager_bytes: self.eager_bytes,
+            operations: OPERATIONS,
+            receive_memory: self.receive_memory.unwrap_or(usize::MAX / 2),
+            packets_per_progress: PACKETS_PER_PROGRESS,
+            // A fetch is one transfer: the interface cuts it into frames.
+            bulk_bytes_per_progress: usize::MAX,
+        };
+        Ok((endpoint, slots))
+    }
+}
+
+/// Operations that a process may have outstanding: more than any program starts.
+const OPERATIONS: usize = 1 << 22;
+/// Packets that a process retrieves before it looks at anything else.
+const PACKETS_PER_PROGRESS: usize = 16;
+
+/// Why there is no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimulationError {
+    /// The configuration makes no sense.
+    Setup(String),
+    /// Flow control, or the endpoints, refuse their part of the configuration.
+    Endpoint(EndpointError),
+    /// The network does.
+    Network(NetworkError),
+    /// Nothing could move any more, and programs had not ended.
+    Deadlock(Deadlock),
+    /// A process could not go on.
+    Process(String),
+    /// A checker found something that must never happen; all that it found.
+    Violations(Vec<String>),
+}
+
+impl fmt::Display for SimulationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SimulationError::Setup(what) | SimulationError::Process(what) => f.write_str(what),
+            SimulationError::Endpoint(error) => error.fmt(f),
+            SimulationError::Network(error) => error.fmt(f),
+            SimulationError::Deadlock(deadlock) => deadlock.fmt(f),
+            SimulationError::Violations(violations) => {
+                write!(f, "{} violations of what must hold; the first: {}", violations.len(), violations[0])
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimulationError {}

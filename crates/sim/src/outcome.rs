@@ -1,0 +1,63 @@
+//! [`Outcome`]: what came of a run.
+
+use tidegate_message::{Aggregate, Counter};
+
+use crate::checker::Bounds;
+use crate::cost::Spent;
+use crate::task::Sample;
+use crate::{Time, Totals};
+
+/// What came of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessOutcome {
+    /// When its program ended.
+    pub finished: Time,
+    /// Its endpoint's counters, in the order of [`Counter::ALL`].
+    pub counters: [u64; Counter::COUNT],
+    /// What it spent its time on.
+    pub spent: Spent,
+}
+
+impl ProcessOutcome {
+    /// One counter.
+    #[must_use]
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// When the last program ended.
+    pub time: Time,
+    /// The processes, by rank.
+    pub processes: Vec<ProcessOutcome>,
+    /// What programs recorded, in order of rank, each rank's in order of time.
+    pub samples: Vec<Sample>,
+    /// The network's counts.
+    pub network: Totals,
+    /// Times that the run could not have beaten.
+    pub bounds: Bounds,
+    /// Events of the simulation.
+    pub events: u64,
+    /// Heap bytes of mailboxes at the end, their high-water mark.
+    pub mailbox_bytes: usize,
+}
+
+impl Outcome {
+    /// One counter of all processes, added up or the largest, as the counter is meant.
+    #[must_use]
+    pub fn counter(&self, counter: Counter) -> u64 {
+        let values = self.processes.iter().map(|process| process.counter(counter));
+        match counter.aggregate() {
+            Aggregate::Sum => values.sum(),
+            Aggregate::Max => values.max().unwrap_or(0),
+        }
+    }
+
+    /// The samples of one label.
+    pub fn samples_of(&self, label: &str) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(move |sample| sample.label == label)
+    }
+}

@@ -1,0 +1,552 @@
+//! [`Simulation`]: processes on nodes on a network, until nothing is left to happen.
+//!
+//! One queue holds all events. A process is run when its clock is reached or something arrives for it; a node's interface is
+//! served when it is free and has something to pass on; everything else belongs to the network. Nothing polls.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use tidegate_flow::SchemeName;
+use tidegate_message::{Endpoint, EndpointConfig};
+
+use crate::buffer::{Memory, Part};
+use crate::bulk::{Bulk, BulkPacket};
+use crate::checker::{Bounds, Deadlock, Ledger};
+use crate::config::{BlockedSender, FlowChoice, SimulationConfig, SimulationError};
+use crate::flight::{Flight, NodeId, Rank};
+use crate::link::{PacketCost, SimLink};
+use crate::local::LocalMessage;
+use crate::node::{Direction, Node};
+use crate::outcome::{Outcome, ProcessOutcome};
+use crate::process::{After, Neighbours, Process};
+use crate::random::Random;
+use crate::task::{Program, Task};
+use crate::{EventQueue, Network, NetworkEvent, Notice, Time};
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Network(NetworkEvent),
+    /// A node's interface has something to pass on.
+    Serve(u32),
+    /// A process's clock is reached.
+    Run(u32),
+    /// A message on the local path has come.
+    Local(u32),
+}
+
+/// Checked packets between two checks of all credits.
+const EVENTS_PER_CHECK: u64 = 2_000;
+
+/// A run that is about to happen. Deterministic: equal configurations and programs give equal outcomes, to the last byte.
+pub struct Simulation {
+    config: SimulationConfig,
+    queue: EventQueue<Event>,
+    network: Network,
+    /// The interfaces of all nodes of the topology.
+    nodes: Vec<Node>,
+    /// The nodes that run processes, in the order of their ranks.
+    homes: Vec<NodeId>,
+    bulk: Bulk,
+    processes: Vec<Process>,
+    local: Vec<Option<LocalMessage>>,
+    local_free: Vec<u32>,
+    mailbox_slots: usize,
+    ledger: Option<Rc<RefCell<Ledger>>>,
+    events: u64,
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "simulation of {} processes on a {}", self.processes.len(), self.config.topology)
+    }
+}
+
+impl Simulation {
+    /// Puts the job together.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense; the error says what to change.
+    pub fn new(config: SimulationConfig, program: &impl Program) -> Result<Self, SimulationError> {
+        config.check()?;
+        let (endpoint, mailbox_slots) = config.endpoint().map_err(SimulationError::Endpoint)?;
+        let network =
+            Network::new(config.topology.clone(), config.network.clone()).map_err(SimulationError::Network)?;
+        let ledger = config.checks.then(|| Rc::new(RefCell::new(Ledger::new(endpoint.flow.credit_slots))));
+        let mut simulation = Simulation {
+            queue: EventQueue::new(),
+            network,
+            nodes: Vec::new(),
+            homes: Vec::new(),
+            bulk: Bulk::new(config.topology.nodes() as usize, config.cost.bulk_frame_bytes),
+            processes: Vec::new(),
+            local: Vec::new(),
+            local_free: Vec::new(),
+            mailbox_slots,
+            ledger,
+            events: 0,
+            config,
+        };
+        simulation.add_nodes();
+        simulation.add_processes(&endpoint, program)?;
+        Ok(simulation)
+    }
+
+    fn add_processes(
+        &mut self,
+        endpoint_config: &EndpointConfig,
+        program: &impl Program,
+    ) -> Result<(), SimulationError> {
+        let (size, per_node) = (self.config.size(), self.config.processes_per_node);
+        let costs = Rc::new(PacketCost { cost: self.config.cost.clone(), scheme: endpoint_config.flow.scheme });
+        let mut random = Random::new(self.config.seed);
+        let slow = self.config.slow_receivers;
+        for rank in (0..size).map(Rank) {
+            let delay = if random.below(1000) < u64::from(slow.per_mille) { slow.delay } else { Time::ZERO };
+            let mut link = SimLink::new(rank, size, endpoint_config.flow.peers, costs.clone(), delay);
+            if let Some(ledger) = &self.ledger {
+                link.attach(ledger.clone());
+            }
+            let endpoint = Endpoint::new(endpoint_config.clone(), link);
+            let endpoint = endpoint.map_err(SimulationError::Endpoint)?;
+            let task = Task::new(rank, size, Memory::new(self.config.contents));
+            let run = program.start(task.clone());
+            let neighbours = Neighbours { first: rank.0 / per_node * per_node, count: per_node };
+            let neighbours = self.config.intra_node_path.then_some(neighbours);
+            let mut process = Process::new(endpoint, task, run, costs.clone(), neighbours);
+            process.scheduled = true;
+            self.processes.push(process);
+            self.queue.schedule(Time::ZERO, Event::Run(rank.0));
+        }
+        Ok(())
+    }
+
+    /// Lets everything happen.
+    ///
+    /// # Errors
+    /// If nothing can move before all programs have ended, if a process cannot go on, or if a checker found something.
+    pub fn run(mut self) -> Result<Outcome, SimulationError> {
+        while let Some((now, event)) = self.queue.pop() {
+            self.events += 1;
+            self.handle(now, event)?;
+            if self.ledger.is_some() && self.events % EVENTS_PER_CHECK == 0 {
+                self.check()?;
+            }
+        }
+        self.check()?;
+        let waiters: Vec<_> = self.processes.iter().filter_map(Process::waiter).collect();
+        if !waiters.is_empty() {
+            let at = self.processes.iter().map(Process::clock).max().unwrap_or_default();
+            return Err(SimulationError::Deadlock(Deadlock { at, waiters }));
+        }
+        if let Some(ledger) = &self.ledger {
+            ledger.borrow_mut().check_empty();
+        }
+        self.check_ledger()?;
+        Ok(self.outcome())
+    }
+
+    #[inline]
+    fn handle(&mut self, now: Time, event: Event) -> Result<(), SimulationError> {
+        match event {
+            Event::Network(event) => {
+                let queue = &mut self.queue;
+                let notice =
+                    self.network.handle(now, event, &mut |at, event| queue.schedule(at, Event::Network(event)));
+                match notice {
+                    Some(Notice::Injectable(node)) => {
+                        self.nodes[node.0 as usize].refused = false;
+                        self.serve(now, node.0 as usize)?;
+                    }
+                    Some(Notice::Arrived(node)) => self.serve(now, node.0 as usize)?,
+                    None => {}
+                }
+            }
+            Event::Serve(index) => {
+                let node = &mut self.nodes[index as usize];
+                if node.wake_at <= now {
+                    node.wake_at = Time::NEVER;
+                }
+                self.serve(now, index as usize)?;
+            }
+            Event::Run(rank) => {
+                self.processes[rank as usize].scheduled = false;
+                self.run_process(now, rank as usize)?;
+            }
+            Event::Local(index) => self.deliver_locally(now, index)?,
+        }
+        Ok(())
+    }
+
+    fn add_nodes(&mut self) {
+        let (all, per_node) = (self.config.topology.nodes(), self.config.processes_per_node);
+        let is_shared = self.config.cost.shared_host_interface;
+        self.nodes = (0..all).map(|node| Node::new(NodeId(node), 0, 0, is_shared)).collect();
+        self.homes = self.config.nodes.clone().unwrap_or_else(|| (0..all).map(NodeId).collect());
+        for (index, home) in self.homes.iter().enumerate() {
+            self.nodes[home.0 as usize] = Node::new(*home, index as u32 * per_node, per_node, is_shared);
+        }
+    }
+
+    #[inline]
+    fn home(&self, rank: Rank) -> NodeId {
+        self.homes[(rank.0 / self.config.processes_per_node) as usize]
+    }
+
+    /// Runs a process, and lets its surroundings know what it did.
+    #[inline]
+    fn run_process(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        if self.processes[index].draining {
+            return self.retrieve_while_blocked(now, index);
+        }
+        let after = self.processes[index].run(now);
+        self.settle(now, index)?;
+        match after {
+            After::Drain => self.processes[index].draining = true,
+            After::Again => self.schedule_run(index),
+            After::Idle => {}
+        }
+        Ok(())
+    }
+
+    /// A process whose packets do not leave looks at its mailbox.
+    fn retrieve_while_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        let node = &self.nodes[self.home(Rank(index as u32)).0 as usize];
+        if self.config.blocked_sender == BlockedSender::Blocks || !node.refused {
+            return Ok(());
+        }
+        self.processes[index].retrieve_while_blocked(now);
+        self.settle(now, index)
+    }
+
+    /// Takes what a process has left behind: packets, requests for bulk data, local messages, room in its mailbox.
+    #[inline]
+    fn settle(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        let rank = Rank(index as u32);
+        let home = self.home(rank).0 as usize;
+        let process = &mut self.processes[index];
+        let link = process.endpoint.link_mut();
+        if let Some(failure) = link.failure.take() {
+            return Err(SimulationError::Process(failure));
+        }
+        let mut serve_at = Time::NEVER;
+        let source = index - self.nodes[home].first as usize;
+        if let Some(first) = link.outbox.front() {
+            self.nodes[home].ready[source] = first.ready;
+            serve_at = first.ready;
+        }
+        if !link.requests.is_empty() {
+            serve_at = serve_at.min(link.clock);
+            self.start_bulk(rank);
+        }
+        if self.nodes[home].full == Some(rank) && self.has_room(index) {
+            self.nodes[home].full = None;
+            serve_at = serve_at.min(self.processes[index].clock());
+        }
+        if !self.processes[index].local_out.is_empty() {
+            self.send_locally(index);
+        }
+        if serve_at < Time::NEVER {
+            self.wake_node(now, home, serve_at);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a process runs when its clock is reached.
+    #[inline]
+    fn schedule_run(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        if !process.scheduled {
+            process.scheduled = true;
+            self.queue.schedule(process.clock(), Event::Run(index as u32));
+        }
+    }
+
+    /// Something has come for a process: runs it now, or when it is no longer busy.
+    #[inline]
+    fn rouse(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        let process = &self.processes[index];
+        if process.scheduled {
+            return Ok(());
+        }
+        if process.clock() > now {
+            if !process.draining {
+                self.schedule_run(index);
+            }
+            return Ok(());
+        }
+        self.run_process(now, index)
+    }
+
+    #[inline]
+    fn wake_node(&mut self, now: Time, index: usize, at: Time) {
+        let node = &mut self.nodes[index];
+        let at = at.max(now);
+        if at < node.wake_at {
+            node.wake_at = at;
+            self.queue.schedule(at, Event::Serve(index as u32));
+        }
+    }
+
+    /// Lets a node's interface pass on what it can, and arranges for the rest.
+    #[inline]
+    fn serve(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        loop {
+            let worked = match self.nodes[index].first_direction() {
+                Direction::In => self.pass_in(now, index)? || self.pass_out(now, index)?,
+                Direction::Out => self.pass_out(now, index)? || self.pass_in(now, index)?,
+            };
+            if !worked {
+                break;
+            }
+        }
+        let node = &self.nodes[index];
+        let arrived = node.full.is_none() && self.network.arrived(node.id) > 0;
+        let next = node.next_work(arrived);
+        if next < Time::NEVER {
+            self.wake_node(now, index, next);
+        }
+        Ok(())
+    }
+
+    /// Moves one packet from a process into the network. Returns whether there was one that could move.
+    fn pass_out(&mut self, now: Time, index: usize) -> Result<bool, SimulationError> {
+        let node = &self.nodes[index];
+        if node.refused || !node.is_free(Direction::Out, now) {
+            return Ok(false);
+        }
+        let Some(source) = node.next_source(now) else { return Ok(false) };
+        let is_bulk = source == node.bulk_source();
+        let (id, rank) = (node.id, Rank(node.first + source as u32));
+        let Some(flight) = (if is_bulk { self.bulk.next(id) } else { self.flight_of(id, rank) }) else {
+            self.nodes[index].ready[source] = Time::NEVER;
+            return Ok(true);
+        };
+        let queue = &mut self.queue;
+        if self.network.inject(now, &flight, &mut |at, event| queue.schedule(at, Event::Network(event))).is_err() {
+            self.nodes[index].refused = true;
+            self.rouse_blocked(now, index)?;
+            return Ok(false);
+        }
+        let node = &mut self.nodes[index];
+        node.occupy(Direction::Out, now + self.config.cost.injection);
+        node.pass_turn(source);
+        if is_bulk {
+            self.bulk.sent(id);
+            node.ready[source] = if self.bulk.has_work(id) { now } else { Time::NEVER };
+            return Ok(true);
+        }
+        self.written(now, index, source)?;
+        Ok(true)
+    }
+
+    /// The next packet of a process.
+    #[inline]
+    fn flight_of(&self, from: NodeId, source: Rank) -> Option<Flight> {
+        let outbound = self.processes[source.0 as usize].endpoint.link().outbox.front()?;
+        let (to, destination) = (self.home(outbound.to), outbound.to);
+        Some(Flight { packet: outbound.packet, from, to, source, destination, bulk_bytes: 0 })
+    }
+
+    /// The interface has taken a packet of a process. When it was the last, the process goes on.
+    #[inline]
+    fn written(&mut self, now: Time, index: usize, source: usize) -> Result<(), SimulationError> {
+        let rank = self.nodes[index].first as usize + source;
+        let process = &mut self.processes[rank];
+        let link = process.endpoint.link_mut();
+        link.outbox.pop_front();
+        if let Some(next) = link.outbox.front() {
+            self.nodes[index].ready[source] = next.ready;
+            return Ok(());
+        }
+        self.nodes[index].ready[source] = Time::NEVER;
+        process.draining = false;
+        link.clock = link.clock.max(now);
+        self.schedule_run(rank);
+        Ok(())
+    }
+
+    /// The network refuses packets of a node: its processes that wait for that may look at their mailboxes.
+    fn rouse_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        let node = &self.nodes[index];
+        let first = node.first as usize;
+        for rank in first..first + node.bulk_source() {
+            let process = &self.processes[rank];
+            if process.draining && process.clock() <= now && process.endpoint.link().mailbox.len() > 0 {
+                self.retrieve_while_blocked(now, rank)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves one packet out of the network into a mailbox. Returns whether there was one that could move.
+    fn pass_in(&mut self, now: Time, index: usize) -> Result<bool, SimulationError> {
+        let node = &self.nodes[index];
+        if node.full.is_some() || !node.is_free(Direction::In, now) {
+            return Ok(false);
+        }
+        let id = node.id;
+        let Some(flight) = self.network.arrival(id) else { return Ok(false) };
+        let bulk = BulkPacket::of(&flight.packet);
+        let destination = flight.destination;
+        if bulk.is_none() && !self.has_room(destination.0 as usize) {
+            self.nodes[index].full = Some(destination);
+            self.note_full(destination);
+            return Ok(false);
+        }
+        let queue = &mut self.queue;
+        let Some(flight) =
+            self.network.take_arrival(now, id, &mut |at, event| queue.schedule(at, Event::Network(event)))
+        else {
+            return Ok(false);
+        };
+        self.nodes[index].occupy(Direction::In, now + self.config.cost.extraction);
+        match bulk {
+            Some(packet) => self.receive_bulk(now, index, packet, &flight)?,
+            None => {
+                let rank = destination.0 as usize;
+                self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, &flight.packet);
+                self.rouse(now, rank)?;
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn has_room(&self, index: usize) -> bool {
+        self.processes[index].endpoint.link().mailbox.len() < self.mailbox_slots
+    }
+
+    /// Under credits no packet ever finds a mailbox full.
+    #[cold]
+    fn note_full(&mut self, rank: Rank) {
+        let has_credits = matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme != SchemeName::None);
+        if let (Some(ledger), true) = (&self.ledger, has_credits) {
+            ledger.borrow_mut().report(format!("the mailbox of {rank} overflows: {} slots", self.mailbox_slots));
+        }
+        self.processes[rank.0 as usize].endpoint.link().note_refused();
+    }
+
+    /// A process wants bulk data of others.
+    fn start_bulk(&mut self, rank: Rank) {
+        let home = self.home(rank);
+        let link = self.processes[rank.0 as usize].endpoint.link_mut();
+        let ready = link.clock;
+        for request in std::mem::take(&mut link.requests) {
+            let owner = self.home(request.peer);
+            self.bulk.start(rank, home, owner, request);
+        }
+        let node = &mut self.nodes[home.0 as usize];
+        let source = node.bulk_source();
+        node.ready[source] = node.ready[source].min(ready);
+    }
+
+    /// A packet of bulk traffic has come.
+    fn receive_bulk(
+        &mut self,
+        now: Time,
+        index: usize,
+        packet: BulkPacket,
+        flight: &Flight,
+    ) -> Result<(), SimulationError> {
+        match packet {
+            BulkPacket::Request(id) => {
+                self.bulk.answer(id, flight);
+                let node = &mut self.nodes[index];
+                let source = node.bulk_source();
+                node.ready[source] = node.ready[source].min(now);
+                Ok(())
+            }
+            BulkPacket::Frame(id) => {
+                let Some(read) = self.bulk.receive_frame(id) else { return Ok(()) };
+                let request = read.request;
+                let mut offset = request.offset as u64;
+                for span in &request.remote {
+                    let part = Part { offset: span.address, length: span.length };
+                    if let Some(bytes) = self.processes[request.peer.0 as usize].task.memory().read(part) {
+                        let into = request.local.part().slice(offset, span.length);
+                        request.local.memory().write(into, &bytes);
+                    }
+                    offset += span.length;
+                }
+                let reader = read.reader.0 as usize;
+                self.processes[reader].endpoint.link_mut().end_transfer(request.id);
+                self.rouse(now, reader)
+            }
+        }
+    }
+
+    /// Messages of a process to others of its node leave.
+    fn send_locally(&mut self, index: usize) {
+        for message in std::mem::take(&mut self.processes[index].local_out) {
+            let arrives = message.arrives;
+            let place = match self.local_free.pop() {
+                Some(place) => {
+                    self.local[place as usize] = Some(message);
+                    place
+                }
+                None => {
+                    self.local.push(Some(message));
+                    (self.local.len() - 1) as u32
+                }
+            };
+            self.queue.schedule(arrives, Event::Local(place));
+        }
+    }
+
+    /// A message on the local path has come.
+    fn deliver_locally(&mut self, now: Time, place: u32) -> Result<(), SimulationError> {
+        let Some(message) = self.local[place as usize].take() else { return Ok(()) };
+        self.local_free.push(place);
+        let to = message.to.0 as usize;
+        self.processes[to].accept_local(message);
+        self.rouse(now, to)
+    }
+
+    /// Compares the ledger with what every endpoint believes.
+    fn check(&self) -> Result<(), SimulationError> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let holders: Vec<_> = self.processes.iter().map(Process::holder).collect();
+        ledger.borrow_mut().check_credits(&holders);
+        self.check_ledger()
+    }
+
+    fn check_ledger(&self) -> Result<(), SimulationError> {
+        match &self.ledger {
+            Some(ledger) if !ledger.borrow().violations().is_empty() => {
+                Err(SimulationError::Violations(ledger.borrow().violations().to_vec()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        let bounds = self.bounds();
+        let samples = self.processes.iter().flat_map(|process| process.task.look().samples.clone()).collect();
+        let mailbox_bytes = self.processes.iter().map(|process| process.endpoint.link().mailbox.heap_bytes()).sum();
+        let processes: Vec<_> = self
+            .processes
+            .iter()
+            .map(|process| ProcessOutcome {
+                finished: process.finished.unwrap_or_default(),
+                counters: process.counters(),
+                spent: process.endpoint.link().spent,
+            })
+            .collect();
+        let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();
+        let (network, events) = (self.network.totals(), self.events);
+        Outcome { time, processes, samples, network, bounds, events, mailbox_bytes }
+    }
+
+    /// What each resource alone would have needed.
+    fn bounds(&self) -> Bounds {
+        let cost = &self.config.cost;
+        let most = |times: &mut dyn Iterator<Item = Time>| times.max().unwrap_or_default();
+        Bounds {
+            process: most(&mut self.processes.iter().map(|process| process.endpoint.link().spent.total())),
+            injection: most(&mut self.nodes.iter().map(|node| cost.injection * node.passed(Direction::Out))),
+            extraction: most(&mut self.nodes.iter().map(|node| cost.extraction * node.passed(Direction::In))),
+            link: most(&mut self.network.links().map(|link| link.busy)),
+        }
+    }
+}
