@@ -9,6 +9,9 @@
 //!   that falls into the span of `today` is put where it belongs;
 //! * what is due later than the last bucket waits in a heap, and moves into the buckets as their window moves on.
 //!
+//! What is scheduled for the very time of the last event taken stands in a line of its own: processes that act in step schedule many
+//! such events at once.
+//!
 //! Equal times: a list is sorted stably from oldest to newest, and what comes out of the heap (which numbers its events) comes
 //! into a bucket before anything can be scheduled there directly, because both happen as soon as the window covers it.
 //!
@@ -16,7 +19,7 @@
 //! heap, doubled. That changes speed only, never the order.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::Time;
 
@@ -74,6 +77,8 @@ impl<E> Ord for Far<E> {
 /// Events in order of time; equal times in the order of [`schedule`](Self::schedule). See the module for how.
 #[derive(Debug)]
 pub struct EventQueue<E> {
+    /// Events due at `now` that were scheduled at `now`, and so are behind those of `today` with the same time.
+    at_once: VecDeque<E>,
     /// Events of the bucket that is open, latest first.
     today: Vec<(u64, E)>,
     /// The number of the bucket that is open: times `today_number << shift ..`.
@@ -110,6 +115,7 @@ impl<E: Copy> EventQueue<E> {
     #[must_use]
     pub fn new() -> Self {
         EventQueue {
+            at_once: VecDeque::new(),
             today: Vec::new(),
             today_number: 0,
             shift: SHIFT_AT_START,
@@ -132,7 +138,7 @@ impl<E: Copy> EventQueue<E> {
     /// Events that wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.today.len() + self.in_buckets + self.far.len()
+        self.at_once.len() + self.today.len() + self.in_buckets + self.far.len()
     }
 
     /// Whether none waits.
@@ -144,7 +150,8 @@ impl<E: Copy> EventQueue<E> {
     /// Bytes of heap.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.today.capacity() * size_of::<(u64, E)>()
+        self.at_once.capacity() * size_of::<E>()
+            + self.today.capacity() * size_of::<(u64, E)>()
             + size_of_val(&*self.heads)
             + self.entries.capacity() * size_of::<Entry<E>>()
             + self.far.capacity() * size_of::<Far<E>>()
@@ -155,21 +162,19 @@ impl<E: Copy> EventQueue<E> {
     #[inline]
     pub fn schedule(&mut self, time: Time, event: E) {
         debug_assert!(time.0 >= self.now, "an event at {time} was scheduled at {}", Time(self.now));
-        let number = time.0 >> self.shift;
-        let ahead = number.wrapping_sub(self.today_number);
-        if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
-            self.put_into_bucket(number, time.0, event);
-        } else if number <= self.today_number {
-            self.put_into_today(time.0, event);
+        if time.0 == self.now {
+            self.at_once.push_back(event);
         } else {
-            self.far_number += 1;
-            self.far.push(Reverse(Far { time: time.0, number: self.far_number, event }));
+            self.put(time.0, event);
         }
     }
 
     /// Takes the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
+        if !self.at_once.is_empty() && self.today.last().is_none_or(|&(time, _)| time > self.now) {
+            return self.at_once.pop_front().map(|event| (Time(self.now), event));
+        }
         if self.today.is_empty() && !self.open_next() {
             return None;
         }
@@ -181,10 +186,27 @@ impl<E: Copy> EventQueue<E> {
     /// The time of the next event.
     #[inline]
     pub fn next_time(&mut self) -> Option<Time> {
+        if !self.at_once.is_empty() {
+            return Some(Time(self.now));
+        }
         if self.today.is_empty() && !self.open_next() {
             return None;
         }
         self.today.last().map(|&(time, _)| Time(time))
+    }
+
+    #[inline]
+    fn put(&mut self, time: u64, event: E) {
+        let number = time >> self.shift;
+        let ahead = number.wrapping_sub(self.today_number);
+        if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
+            self.put_into_bucket(number, time, event);
+        } else if number <= self.today_number {
+            self.put_into_today(time, event);
+        } else {
+            self.far_number += 1;
+            self.far.push(Reverse(Far { time, number: self.far_number, event }));
+        }
     }
 
     #[inline]
@@ -328,7 +350,9 @@ impl<E: Copy> EventQueue<E> {
             }
             self.today_number = self.now >> shift;
             self.shift = shift;
-            events.into_iter().for_each(|(time, event)| self.schedule(Time(time), event));
+            let open = events.partition_point(|&(time, _)| time >> shift <= self.today_number);
+            events.drain(open..).for_each(|(time, event)| self.put(time, event));
+            self.today.extend(events.drain(..).rev());
             // What was far was later than all of them, and stays behind them.
             self.pull_from_far();
         }
@@ -398,6 +422,24 @@ mod tests {
             if calls / 200_000 % 2 == 0 { random % 64 * 250 } else { random % 64 * 40_000_000 }
         });
         assert!(widths.start < SHIFT_AT_START && widths.end > SHIFT_AT_START, "widths were 2^{widths:?} ps");
+    }
+
+    #[test]
+    fn processes_in_step_keep_their_order() {
+        // Every event schedules another for the same time, three times over, then one for a little later.
+        let mut queue = EventQueue::new();
+        (0..1_000_u32).for_each(|process| queue.schedule(Time(500), process));
+        let mut seen = Vec::new();
+        while let Some((time, event)) = queue.pop() {
+            seen.push((time, event % 1_000));
+            let (round, next) = (event / 1_000, event + 1_000);
+            if round < 12 {
+                queue.schedule(if round % 4 == 3 { time + Time(3) } else { time }, next);
+            }
+        }
+        let expected =
+            (0..13_u64).flat_map(|round| (0..1_000).map(move |process| (Time(500 + round / 4 * 3), process)));
+        assert!(seen.iter().copied().eq(expected), "some process overtook another");
     }
 
     #[test]
