@@ -93,7 +93,7 @@ impl SimulationConfig {
             receive_memory: None,
             intra_node_path: false,
             slow_receivers: SlowReceivers::default(),
-            blocked_sender: BlockedSender::default(),
+            blocked_sender: BlockedSender::Blocks,
             contents: Contents::default(),
             checks: false,
             seed: 1,

@@ -4,6 +4,8 @@
 //! arrive into mailboxes. Each costs it some time; where both cross one host interface they take turns. A packet for a
 //! mailbox without room stays where it is, and everything behind it waits (P §2).
 
+use std::collections::VecDeque;
+
 use crate::Time;
 use crate::flight::{NodeId, Rank};
 
@@ -20,10 +22,10 @@ pub(crate) struct Node {
     pub id: NodeId,
     /// The rank of the node's first process.
     pub first: u32,
-    /// When each process's next packet is ready, [`Time::NEVER`] if it has none; bulk data of all of them comes last.
-    pub ready: Vec<Time>,
-    /// Whose turn it is.
-    turn: usize,
+    /// When each process's next packet is ready; bulk data of all of them comes last.
+    ready: Vec<Time>,
+    /// The sources that have packets, in the order of their turns.
+    waiting: VecDeque<u32>,
     /// When the interface can work again, by direction.
     free_at: [Time; 2],
     is_shared: bool,
@@ -46,7 +48,7 @@ impl Node {
             id,
             first,
             ready: vec![Time::NEVER; processes as usize + 1],
-            turn: 0,
+            waiting: VecDeque::new(),
             free_at: [Time::ZERO; 2],
             is_shared,
             last: Direction::In,
@@ -62,19 +64,31 @@ impl Node {
         self.ready.len() - 1
     }
 
-    /// The next source, in turn, whose packet is ready.
+    /// A source has packets, the first of them at `ready`. Of bulk data it may have been known.
     #[inline]
-    pub fn next_source(&self, now: Time) -> Option<usize> {
-        let sources = self.ready.len();
-        (0..sources)
-            .map(|step| if self.turn + step < sources { self.turn + step } else { self.turn + step - sources })
-            .find(|&source| self.ready[source] <= now)
+    pub fn add_source(&mut self, source: usize, ready: Time) {
+        let known = &mut self.ready[source];
+        if *known == Time::NEVER {
+            self.waiting.push_back(source as u32);
+        }
+        *known = ready.min(*known);
     }
 
-    /// The source had its turn.
+    /// The place among those who wait of the next source, in turn, whose packet is ready, and the source.
     #[inline]
-    pub fn pass_turn(&mut self, source: usize) {
-        self.turn = if source + 1 == self.ready.len() { 0 } else { source + 1 };
+    pub fn next_source(&self, now: Time) -> Option<(usize, usize)> {
+        let place = self.waiting.iter().position(|&source| self.ready[source as usize] <= now)?;
+        Some((place, self.waiting[place] as usize))
+    }
+
+    /// The source at this place had its turn; its next packet is ready then, never if it has none.
+    #[inline]
+    pub fn pass_turn(&mut self, place: usize, next: Time) {
+        let Some(source) = self.waiting.remove(place) else { return };
+        self.ready[source as usize] = next;
+        if next < Time::NEVER {
+            self.waiting.push_back(source);
+        }
     }
 
     /// Whether the interface can take a packet this way.
@@ -115,7 +129,15 @@ impl Node {
         if self.refused {
             return incoming;
         }
-        let ready = self.ready.iter().copied().min().unwrap_or(Time::NEVER);
-        incoming.min(ready.max(self.free_at[Direction::Out as usize]))
+        // What is ready before the interface is free has to wait for it: the first such source settles it.
+        let free_at = self.free_at[Direction::Out as usize];
+        let mut outgoing = Time::NEVER;
+        for &source in &self.waiting {
+            outgoing = outgoing.min(self.ready[source as usize].max(free_at));
+            if outgoing == free_at {
+                break;
+            }
+        }
+        incoming.min(outgoing)
     }
 }

@@ -90,24 +90,25 @@ impl Process {
         self.endpoint.link().clock
     }
 
-    /// Lets the process do what it can: look at its mailbox once, then run its program until that waits, or has written
-    /// packets.
+    /// Lets the process do what it can. As MPI libraries do, it looks at its mailbox only while its program waits: a program
+    /// that sends and does not have to wait goes on sending.
     #[inline]
     pub fn run(&mut self, now: Time) -> After {
         let link = self.endpoint.link_mut();
         link.clock = link.clock.max(now);
-        link.spend(Activity::Receive, self.costs.cost.poll);
         loop {
-            let mut worked = self.progress();
-            worked |= self.run_program();
+            self.run_program();
             let link = self.endpoint.link();
             if !link.outbox.is_empty() {
                 return After::Drain;
             }
             if link.clock > now {
+                // What arrives until then is to be seen too.
                 return if link.mailbox.len() > 0 { After::Again } else { After::Idle };
             }
-            if !worked {
+            self.endpoint.link_mut().spend(Activity::Receive, self.costs.cost.poll);
+            let worked = self.progress();
+            if !worked && !self.task.look().is_ready() {
                 return After::Idle;
             }
         }
@@ -133,11 +134,9 @@ impl Process {
     }
 
     /// Polls the program and carries out its calls until it waits, ends, or has written packets.
-    fn run_program(&mut self) -> bool {
-        let mut worked = false;
+    fn run_program(&mut self) {
         while self.endpoint.link().outbox.is_empty() && self.task.look().is_ready() {
             let Some(program) = &mut self.program else { break };
-            worked = true;
             self.task.state().borrow_mut().now = self.endpoint.link().clock;
             let poll = program.as_mut().poll(&mut PollContext::from_waker(Waker::noop()));
             if poll == Poll::Ready(()) {
@@ -151,7 +150,6 @@ impl Process {
                 self.collect();
             }
         }
-        worked
     }
 
     fn carry_out(&mut self, call: Call) {

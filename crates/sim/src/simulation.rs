@@ -232,7 +232,7 @@ impl Simulation {
         let mut serve_at = Time::NEVER;
         let source = index - self.nodes[home].first as usize;
         if let Some(first) = link.outbox.front() {
-            self.nodes[home].ready[source] = first.ready;
+            self.nodes[home].add_source(source, first.ready);
             serve_at = first.ready;
         }
         if !link.requests.is_empty() {
@@ -315,11 +315,11 @@ impl Simulation {
         if node.refused || !node.is_free(Direction::Out, now) {
             return Ok(false);
         }
-        let Some(source) = node.next_source(now) else { return Ok(false) };
+        let Some((place, source)) = node.next_source(now) else { return Ok(false) };
         let is_bulk = source == node.bulk_source();
         let (id, rank) = (node.id, Rank(node.first + source as u32));
         let Some(flight) = (if is_bulk { self.bulk.next(id) } else { self.flight_of(id, rank) }) else {
-            self.nodes[index].ready[source] = Time::NEVER;
+            self.nodes[index].pass_turn(place, Time::NEVER);
             return Ok(true);
         };
         let queue = &mut self.queue;
@@ -330,13 +330,13 @@ impl Simulation {
         }
         let node = &mut self.nodes[index];
         node.occupy(Direction::Out, now + self.config.cost.injection);
-        node.pass_turn(source);
         if is_bulk {
             self.bulk.sent(id);
-            node.ready[source] = if self.bulk.has_work(id) { now } else { Time::NEVER };
-            return Ok(true);
+            node.pass_turn(place, if self.bulk.has_work(id) { now } else { Time::NEVER });
+        } else {
+            let next = self.written(now, rank);
+            self.nodes[index].pass_turn(place, next);
         }
-        self.written(now, index, source)?;
         Ok(true)
     }
 
@@ -348,22 +348,20 @@ impl Simulation {
         Some(Flight { packet: outbound.packet, from, to, source, destination, bulk_bytes: 0 })
     }
 
-    /// The interface has taken a packet of a process. When it was the last, the process goes on.
+    /// The interface has taken a packet of a process. When it was the last, the process goes on. Returns when the next is
+    /// ready.
     #[inline]
-    fn written(&mut self, now: Time, index: usize, source: usize) -> Result<(), SimulationError> {
-        let rank = self.nodes[index].first as usize + source;
-        let process = &mut self.processes[rank];
+    fn written(&mut self, now: Time, rank: Rank) -> Time {
+        let process = &mut self.processes[rank.0 as usize];
         let link = process.endpoint.link_mut();
         link.outbox.pop_front();
         if let Some(next) = link.outbox.front() {
-            self.nodes[index].ready[source] = next.ready;
-            return Ok(());
+            return next.ready;
         }
-        self.nodes[index].ready[source] = Time::NEVER;
         process.draining = false;
         link.clock = link.clock.max(now);
-        self.schedule_run(rank);
-        Ok(())
+        self.schedule_run(rank.0 as usize);
+        Time::NEVER
     }
 
     /// The network refuses packets of a node: its processes that wait for that may look at their mailboxes.
@@ -437,8 +435,7 @@ impl Simulation {
             self.bulk.start(rank, home, owner, request);
         }
         let node = &mut self.nodes[home.0 as usize];
-        let source = node.bulk_source();
-        node.ready[source] = node.ready[source].min(ready);
+        node.add_source(node.bulk_source(), ready);
     }
 
     /// A packet of bulk traffic has come.
@@ -453,8 +450,7 @@ impl Simulation {
             BulkPacket::Request(id) => {
                 self.bulk.answer(id, flight);
                 let node = &mut self.nodes[index];
-                let source = node.bulk_source();
-                node.ready[source] = node.ready[source].min(now);
+                node.add_source(node.bulk_source(), now);
                 Ok(())
             }
             BulkPacket::Frame(id) => {
