@@ -7,13 +7,13 @@ use tidegate_flow::PeerId;
 /// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowInspection {
-    /// What either side sets aside for the other.
+    /// Of the peer's window for us: what is left. `None`: we have not sent it anything yet.
+    pub room: Option<u32>,
+    /// What we set aside for the peer.
     pub window: u32,
-    /// Of the peer's window for us: what is left.
-    pub room: u32,
-    /// Of our window for the peer: what unmatched messages take.
+    /// Of that: what unmatched messages take.
     pub stored: u32,
-    /// Of our window for the peer: what is free again and the peer has not been told.
+    /// Of that: what is free again and the peer has not been told.
     pub freed: u32,
     /// How many of our sends the peer has no room for.
     pub held: usize,
@@ -29,8 +29,8 @@ impl<L: Link> Endpoint<L> {
         let state = &self.peers[peer.0 as usize];
         let forgotten = state.forgotten.as_deref();
         WindowInspection {
+            room: (state.towards.window > 0).then_some(state.room),
             window: self.limits.window,
-            room: state.room,
             stored: state.stored,
             freed: state.freed,
             held: self.sends.keys_where(|send| send.peer == peer && send.held.is_some()).len(),

@@ -8,9 +8,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 use tidegate_message::flow::{PAYLOAD_BYTES, Packet};
 use tidegate_message::{
-    Access, Buffer, Completion, Context, Counter, Counters, Departure, Endpoint, Failure, Link,
-    MatchFlags, Operation, PeerId, Receive, Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection,
-    WriteError,
+    Access, Buffer, Completion, Context, Counter, Counters, Departure, Endpoint, Failure, Link, MatchFlags, Operation,
+    PeerId, Receive, Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection, WriteError,
 };
 
 /// What a buffer holds once its operation has completed; nobody may change it or send it any more.
@@ -47,7 +46,7 @@ pub struct Outcome {
 }
 
 /// What the rest of the world can see of an endpoint's state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The next operation of the program.
     pub place: usize,
@@ -248,7 +247,7 @@ impl Actor {
         &self.summary
     }
 
-    /// A digest of everything that the next steps may depend on.
+    /// A digest of everything that the next steps may depend on: but for the names of places in lists, which nobody else sees.
     pub fn fingerprint(&self) -> u64 {
         let mut digest = Digest::default();
         let own = &self.buffers[self.me];
@@ -272,7 +271,8 @@ impl Actor {
     fn operate(&mut self) {
         let Some(&op) = self.layout.programs[self.me].get(self.summary.place) else { return };
         let next = match op {
-            Op::Send { to, tag, size } => self.send(to, tag, size),
+            Op::Send { to, tag, .. } => self.send(to, tag, false),
+            Op::Inject { to, tag, .. } => self.send(to, tag, true),
             Op::Receive { from, tag } => self.receive(from, tag, MatchFlags::default()),
             Op::ReceiveProbed { of } => self.receive_probed(of),
             Op::ReceiveClaimed { of } => {
@@ -303,14 +303,16 @@ impl Actor {
         self.summary.place += usize::from(next);
     }
 
-    fn send(&mut self, to: usize, tag: u64, size: usize) -> bool {
+    fn send(&mut self, to: usize, tag: u64, inject: bool) -> bool {
         let place = self.summary.place;
-        let (name, buffer) = (MessageName { node: self.me, place }, self.buffers[self.me][place].clone());
-        assert_eq!(buffer.len(), size);
+        let (name, mut buffer) = (MessageName { node: self.me, place }, self.buffers[self.me][place].clone());
         let (to, space) = (Target::Peer(self.peer(to)), Space::Tagged { tag, ignore: 0 });
         let (data, context) = (Some(name.number() as u64), Context(place));
-        let send = Send { to, space, buffer, data, context, inject: false, delivery: false, report: true };
+        let send = Send { to, space, buffer: buffer.clone(), data, context, inject, delivery: false, report: true };
         self.endpoint.send(send).expect("room for a send");
+        if inject {
+            buffer.fill(SCRIBBLE);
+        }
         true
     }
 
@@ -379,12 +381,16 @@ impl Actor {
         assert!(counter(Counter::ReceiveFixedBytes) + stored <= counter(Counter::ReceiveBound), "beyond the bound");
         assert!(counter(Counter::ReceivePeak) <= counter(Counter::ReceiveBound), "beyond the bound for a while");
         for window in self.summary.windows.iter().flatten() {
-            let sound = window.stored + window.freed <= window.window && window.room <= window.window;
+            let room = window.room.unwrap_or_default();
+            let sound = window.stored + window.freed <= window.window && room <= window.window;
             assert!(sound, "a window is not kept: {window:?}");
         }
         for (place, outcome) in self.summary.outcomes.iter().enumerate() {
             let touched = || self.buffers[self.me][place].bytes().iter().any(|byte| *byte != SCRIBBLE);
-            assert!(outcome.is_none() || !touched(), "the buffer of operation {place} was written after its completion");
+            assert!(
+                outcome.is_none() || !touched(),
+                "the buffer of operation {place} was written after its completion"
+            );
         }
     }
 }
@@ -392,7 +398,7 @@ impl Actor {
 /// What an operation's buffer holds at first.
 fn contents(name: MessageName, op: &Op) -> Vec<u8> {
     match op {
-        Op::Send { size, .. } => pattern(name.number(), *size),
+        Op::Send { size, .. } | Op::Inject { size, .. } => pattern(name.number(), *size),
         Op::Receive { .. } | Op::ReceiveProbed { .. } | Op::ReceiveClaimed { .. } => vec![0; Layout::CAPACITY],
         _ => Vec::new(),
     }

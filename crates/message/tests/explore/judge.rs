@@ -59,11 +59,10 @@ struct Judge<'r> {
 /// Judges a run in which nothing moves any more.
 pub fn judge(layout: &Layout, run: &[&Summary]) -> Result<(), String> {
     let mut judge = Judge { layout, run, messages: Vec::new(), takers: Vec::new() };
-    for node in 0..run.len() {
-        for place in 0..run[node].place {
-            judge.note(node, place)?;
-        }
-    }
+    let operations =
+        || (0..run.len()).flat_map(|node| (0..run[node].place).map(move |place| MessageName { node, place }));
+    operations().try_for_each(|name| judge.note_send(name))?;
+    operations().try_for_each(|name| judge.note_taker(name.node, name.place))?;
     judge.check_order()?;
     judge.check_left_over()?;
     judge.check_windows()?;
@@ -83,22 +82,24 @@ impl Judge<'_> {
         self.run[node].presence != Presence::Alive
     }
 
-    /// Takes down an operation that was started, and checks by itself what came of it.
-    fn note(&mut self, node: usize, place: usize) -> Result<(), String> {
-        let op = self.layout.programs[node][place];
-        let (from, tag, takes) = match op {
-            Op::Send { to, tag, size } => {
-                let name = MessageName { node, place };
-                self.messages.push(Message { name, to, tag, size });
-                let failed = self.outcome(name).is_some_and(|outcome| outcome.completion.result.is_err());
-                return ensure(!failed || self.is_gone(to), || format!("{name:?} failed: {:?}", self.outcome(name)));
-            }
+    /// Takes down a send that was started.
+    fn note_send(&mut self, name: MessageName) -> Result<(), String> {
+        let op = self.layout.programs[name.node][name.place];
+        let (Op::Send { to, tag, size } | Op::Inject { to, tag, size }) = op else { return Ok(()) };
+        self.messages.push(Message { name, to, tag, size });
+        let failed = self.outcome(name).is_some_and(|outcome| outcome.completion.result.is_err());
+        ensure(!failed || self.is_gone(to), || format!("{name:?} failed: {:?}", self.outcome(name)))
+    }
+
+    /// Takes down a receive or probe that was started, and checks by itself what came of it.
+    fn note_taker(&mut self, node: usize, place: usize) -> Result<(), String> {
+        let (from, tag, takes) = match self.layout.programs[node][place] {
             Op::Receive { from, tag } => (from, tag, true),
             Op::Probe { from, tag } | Op::Look { from, tag } => (from, tag, false),
             // Its message counts as taken since the claim.
             Op::Claim { from, tag } => (from, tag, true),
             Op::ReceiveProbed { of } | Op::ReceiveClaimed { of } => return self.note_second(node, place, of),
-            Op::Cancel { .. } | Op::Wait { .. } | Op::Die | Op::Close => return Ok(()),
+            _ => return Ok(()),
         };
         let (found, waits) = self.found(node, place)?;
         self.takers.push(Taker { node, place, from, tag, takes, found, waits });
@@ -128,9 +129,7 @@ impl Judge<'_> {
             Err(_) => return Err(failed()),
         }
         let name = MessageName::from_number(completion.data.ok_or_else(failed)?);
-        let Some(Op::Send { to, tag, size }) = self.layout.programs.get(name.node).and_then(|p| p.get(name.place)) else {
-            return Err(failed());
-        };
+        let Message { to, tag, size, .. } = self.message(name).ok_or_else(failed)?;
         let source = match completion.source {
             Some(Target::Peer(peer)) => node_of(node, peer, self.layout.nodes()),
             _ => return Err(failed()),
@@ -153,15 +152,15 @@ impl Judge<'_> {
         ensure(same, || format!("place {of} of node {node} found {:?}, place {place} got {found:?}", earlier.found))?;
         if !earlier.takes {
             let name = earlier.found.expect("a probe ends when it has found something");
-            let message = *self.message(name);
+            let message = *self.message(name).ok_or("a probe found what was not sent")?;
             let (from, tag) = (Some(name.node), Some(message.tag));
             self.takers.push(Taker { node, place, from, tag, takes: true, found, waits });
         }
         Ok(())
     }
 
-    fn message(&self, name: MessageName) -> &Message {
-        self.messages.iter().find(|message| message.name == name).expect("a message that was found was sent")
+    fn message(&self, name: MessageName) -> Option<&Message> {
+        self.messages.iter().find(|message| message.name == name)
     }
 
     fn taker_of(&self, name: MessageName) -> Option<&Taker> {
@@ -172,8 +171,7 @@ impl Judge<'_> {
     fn check_order(&self) -> Result<(), String> {
         for taker in &self.takers {
             let Some(name) = taker.found else { continue };
-            let message = self.messages.iter().find(|message| message.name == name);
-            let message = message.ok_or_else(|| format!("{taker:?} found what was not sent"))?;
+            let message = self.message(name).ok_or("a receive got what was not sent")?;
             ensure(taker.accepts(message), || format!("{taker:?} took {message:?}"))?;
             let takers = self.takers.iter().filter(|taker| taker.takes && taker.found == Some(name));
             ensure(takers.count() <= 1, || format!("{message:?} was received twice"))?;
@@ -220,7 +218,7 @@ impl Judge<'_> {
             for (other, window) in summary.windows.iter().enumerate() {
                 let (Some(window), false) = (window, self.is_gone(node) || self.is_gone(other)) else { continue };
                 let Some(Some(back)) = self.run[other].windows.get(node) else { continue };
-                let sum = window.stored + window.freed + back.room;
+                let sum = window.stored + window.freed + back.room.unwrap_or(window.window);
                 let agreed = sum == window.window && window.forgotten == back.held as u64 && !window.asking;
                 ensure(agreed, || format!("{node} has {window:?} for {other}, which has {back:?}"))?;
             }

@@ -9,6 +9,8 @@ use tidegate_message::{Endpoint, EndpointConfig};
 pub enum Op {
     /// A non-blocking send of `size` bytes.
     Send { to: usize, tag: u64, size: usize },
+    /// The same of a buffer that changes as soon as the call has returned.
+    Inject { to: usize, tag: u64, size: usize },
     /// A non-blocking receive; `None`: from anybody, with any tag.
     Receive { from: Option<usize>, tag: Option<u64> },
     /// A non-blocking receive of exactly what the probe found.

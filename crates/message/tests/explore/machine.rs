@@ -32,7 +32,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    fn name(&mut self, packet: &Packet) -> PacketId {
+    pub fn name(&mut self, packet: &Packet) -> PacketId {
         let next = self.packets.len() as PacketId;
         let name = *self.names.entry((Header::bits(packet.header), packet.payload)).or_insert(next);
         if name == next {

@@ -2,7 +2,12 @@
 
 use crate::layout::{Layout, Op, Op::*, Window};
 use crate::search::explore;
-use tidegate_message::flow::SchemeName;
+use tidegate_message::flow::SchemeName::{self, Dynamic, None as Without, Static};
+
+/// Sizes: empty, of one packet, of several, and one that is announced however much room there is.
+const SIZES: [usize; 4] = [0, 20, 100, 200];
+const ANY: Option<u64> = None;
+const ANYBODY: Option<usize> = None;
 
 fn send(to: usize, tag: u64, size: usize) -> Op {
     Send { to, tag, size }
@@ -12,20 +17,193 @@ fn receive(from: usize, tag: u64) -> Op {
     Receive { from: Some(from), tag: Some(tag) }
 }
 
+fn receive_any(from: impl Into<Option<usize>>, tag: impl Into<Option<u64>>) -> Op {
+    Receive { from: from.into(), tag: tag.into() }
+}
+
+/// Windows of one envelope, of two, of some payload, and without end.
 const WINDOWS: [Window; 4] = [Window::Envelopes(1), Window::Envelopes(2), Window::Payload, Window::Plenty];
+const TIGHT: [Window; 2] = [Window::Envelopes(1), Window::Envelopes(2)];
+
+/// Schemes with the smallest mailboxes; the last with the smallest that has a dynamic region.
+const SCHEMES: [(SchemeName, u32); 4] = [(Without, 2), (Static, 2), (Dynamic, 2), (Dynamic, 3)];
+
+/// Explores the programs in each of these settings.
+fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, programs: &[&[Op]]) {
+    for &(scheme, slots) in schemes {
+        for &window in windows {
+            eprint!("{scheme:?} {slots} {window:?}: ");
+            explore(&Layout { scheme, slots, window, direct, ..Layout::new(programs) });
+        }
+    }
+}
 
 #[test]
-fn reverse_tag_order() {
-    for size in [0, 20, 100, 200] {
-        for scheme in [SchemeName::None, SchemeName::Static, SchemeName::Dynamic] {
-            for window in WINDOWS {
-            let programs: [&[Op]; 2] = [
-                &[send(1, 1, size), send(1, 2, size), send(1, 3, size)],
-                &[receive(0, 3), receive(0, 2), receive(0, 1)],
-            ];
-            eprint!("{scheme:?} {size} {window:?}: ");
-            explore(&Layout { scheme, window, direct: true, ..Layout::new(&programs) });
-            }
+fn receives_in_reverse_order_of_tags() {
+    for size in SIZES {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
+        everywhere(&SCHEMES, &WINDOWS, true, &[&sender, &[receive(0, 3), receive(0, 2), receive(0, 1)]]);
+    }
+}
+
+#[test]
+fn receives_of_any_tag_between_receives_of_one() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 1, size), send(1, 2, size)];
+        let receiver = [receive(0, 2), receive_any(0, ANY), receive(0, 1), receive_any(0, ANY)];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn receives_from_anybody_with_two_senders() {
+    for size in [0, 100] {
+        let sender = [send(0, 1, size), send(0, 2, size)];
+        let receiver =
+            [receive_any(ANYBODY, 2), receive_any(ANYBODY, 2), receive_any(ANYBODY, ANY), receive_any(ANYBODY, ANY)];
+        everywhere(&SCHEMES[1..2], &TIGHT, true, &[&receiver, &sender, &sender]);
+    }
+}
+
+#[test]
+fn receives_from_anybody_between_receives_from_one() {
+    let sender = [send(0, 1, 0), send(0, 2, 0)];
+    let receiver = [receive_any(ANYBODY, 2), receive_any(1, ANY), receive_any(2, ANY), receive_any(ANYBODY, ANY)];
+    everywhere(&SCHEMES[1..2], &TIGHT, true, &[&receiver, &sender, &sender]);
+}
+
+#[test]
+fn receives_one_by_one() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size), Wait { of: 2 }, send(1, 2, size)];
+        let receiver = [receive(0, 3), Wait { of: 0 }, receive(0, 2), Wait { of: 2 }, receive(0, 2), receive(0, 1)];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn receives_that_are_canceled() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
+        let one = [receive(0, 3), Cancel { of: 0 }, receive(0, 2), receive_any(0, ANY), receive_any(0, ANY)];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &one]);
+        let two = [receive(0, 3), receive_any(0, ANY), Cancel { of: 0 }, receive(0, 3), Cancel { of: 1 }];
+        everywhere(&SCHEMES[1..2], &TIGHT, true, &[&sender, &two]);
+    }
+}
+
+#[test]
+fn probes_before_receives() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
+        let probe = |tag: Option<u64>| Probe { from: Some(0), tag };
+        let receiver = [
+            probe(Some(3)),
+            ReceiveProbed { of: 0 },
+            probe(ANY),
+            ReceiveProbed { of: 2 },
+            Wait { of: 3 },
+            probe(Some(2)),
+            ReceiveProbed { of: 5 },
+        ];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn probes_for_messages_of_anybody() {
+    let sender = [send(0, 1, 0), send(0, 2, 0)];
+    let probe = |tag: Option<u64>| Probe { from: ANYBODY, tag };
+    let receiver =
+        [probe(Some(2)), ReceiveProbed { of: 0 }, probe(ANY), ReceiveProbed { of: 2 }, receive_any(ANYBODY, ANY)];
+    everywhere(&SCHEMES[1..2], &TIGHT, true, &[&receiver, &sender, &sender]);
+}
+
+#[test]
+fn looks_that_may_find_nothing() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
+        let look = |tag| Look { from: Some(0), tag };
+        let receiver = [look(Some(2)), receive(0, 3), look(ANY), receive(0, 1), look(Some(2)), receive_any(0, ANY)];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn claims_before_receives() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 2, size)];
+        let claim = |tag| Claim { from: Some(0), tag };
+        let receiver = [claim(Some(2)), receive(0, 2), ReceiveClaimed { of: 0 }, claim(ANY), ReceiveClaimed { of: 3 }];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn both_send_before_they_receive() {
+    for size in [0, 20] {
+        let node = |other: usize| [send(other, 1, size), send(other, 2, size), receive(other, 2), receive(other, 1)];
+        everywhere(&SCHEMES[..3], &TIGHT, true, &[&node(1), &node(0)]);
+    }
+}
+
+#[test]
+fn three_in_a_ring_send_before_they_receive() {
+    let node =
+        |next: usize, previous: usize| [send(next, 1, 0), send(next, 2, 0), receive(previous, 2), receive(previous, 1)];
+    everywhere(&SCHEMES[1..2], &TIGHT[..1], true, &[&node(1, 2), &node(2, 0), &node(0, 1)]);
+}
+
+#[test]
+fn messages_of_every_size() {
+    for sizes in [[0, 200, 100], [200, 0, 20], [100, 20, 200]] {
+        let sender = [send(1, 1, sizes[0]), send(1, 2, sizes[1]), send(1, 3, sizes[2])];
+        let receiver = [receive(0, 2), receive_any(0, ANY), receive_any(0, ANY)];
+        for direct in [true, false] {
+            everywhere(&SCHEMES[1..], &WINDOWS, direct, &[&sender, &receiver]);
         }
+    }
+}
+
+#[test]
+fn injected_messages() {
+    for size in [0, 20] {
+        let inject = |tag| Inject { to: 1, tag, size };
+        let sender = [inject(1), send(1, 2, size), inject(3)];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &[receive(0, 3), receive(0, 2), receive(0, 1)]]);
+    }
+}
+
+#[test]
+fn senders_that_die() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size), Die];
+        let receiver = [receive(0, 3), receive_any(0, ANY), receive_any(ANYBODY, ANY)];
+        everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn receivers_that_die() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
+        everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &[receive(0, 3), receive_any(0, ANY), Die]]);
+    }
+}
+
+#[test]
+fn one_sender_dies_and_the_other_is_served() {
+    let receiver = [receive_any(ANYBODY, 2), receive_any(ANYBODY, 1)];
+    let dying = [send(0, 1, 0), send(0, 2, 0), Die];
+    everywhere(&SCHEMES[1..2], &TIGHT[..1], true, &[&receiver, &dying, &[send(0, 1, 0), send(0, 2, 0)]]);
+}
+
+#[test]
+fn senders_that_close() {
+    for size in [0, 100] {
+        let inject = |tag| Inject { to: 1, tag, size: size.min(20) };
+        let sender = [inject(1), inject(2), inject(3), Close];
+        let receiver = [receive(0, 3), receive_any(0, ANY), receive_any(0, ANY)];
+        everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
     }
 }

@@ -3,12 +3,16 @@
 //! A state of the world is a state of each endpoint and the packets on their way, in order for each pair. A step is the next
 //! operation of a program, or a progress call that finds one packet (of any sender that has one on its way: a real mailbox
 //! allows fewer orders), none, or the news of a departure.
+//!
+//! Where nothing can happen any more, the run is judged. From everywhere such a place can be reached: no program goes round in
+//! circles for ever. And since a step of an endpoint is remembered by a digest of its state, some whole runs are done again
+//! without remembering anything, and must pass through the same states.
 
-use crate::actor::Presence;
+use crate::actor::{Actor, Presence};
 use crate::judge::judge;
 use crate::layout::Layout;
-use crate::machine::{Cause, Machine, PacketId, Packets, StateId, Step};
-use std::collections::{HashSet, VecDeque};
+use crate::machine::{Cause, Machine, PacketId, Packets, StateId, Step, input};
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::rc::Rc;
@@ -16,6 +20,8 @@ use tidegate_message::flow::{Packet, PacketKind, SchemeName};
 
 /// More states mean a layout too large for a test.
 const MOST_STATES: usize = 6_000_000;
+/// One end in so many is reached again by live endpoints alone.
+const RETRACED: usize = 50;
 /// Room in mailboxes that cannot fill up.
 const PLENTY: usize = 1 << 20;
 
@@ -60,9 +66,13 @@ struct Search {
     slots: usize,
     /// `plenty`, for every node: the room where it does not matter.
     plenty: Rc<[usize]>,
-    seen: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
+    /// The numbers of all states.
+    seen: HashMap<u64, u32, BuildHasherDefault<DefaultHasher>>,
     /// How each state was first reached.
     origins: Vec<(u32, Move)>,
+    /// From where to where steps lead.
+    steps: Vec<(u32, u32)>,
+    ends: Vec<u32>,
     sights: Sights,
 }
 
@@ -75,8 +85,10 @@ pub fn search(layout: &Layout) -> Result<Sights, Broken> {
         packets: Packets::default(),
         slots: layout.mailbox(),
         plenty: vec![PLENTY; nodes].into(),
-        seen: HashSet::default(),
+        seen: HashMap::default(),
         origins: vec![(0, Move { node: 0, cause: Cause::Idle })],
+        steps: Vec::new(),
+        ends: Vec::new(),
         sights: Sights::default(),
         layout,
     };
@@ -95,31 +107,91 @@ pub fn explore(layout: &Layout) -> Sights {
 
 impl Search {
     fn explore(&mut self) -> Result<(), Broken> {
-        let nodes = self.layout.nodes();
-        let start = State { endpoints: vec![0; nodes], ways: vec![VecDeque::new(); nodes * nodes] };
-        self.seen.insert(self.seen.hasher().hash_one(&start));
+        let start = self.start();
+        self.seen.insert(self.digest(&start), 0);
         let mut frontier = VecDeque::from([(start, 0)]);
         while let Some((state, number)) = frontier.pop_front() {
-            self.sights.states += 1;
             let mut is_end = true;
             for step in self.moves(&state) {
                 let outcome = self.go(&state, step).map_err(|what| self.broken(number, Some(step), what))?;
-                for next in outcome {
-                    is_end &= next == state;
-                    if self.seen.insert(self.seen.hasher().hash_one(&next)) {
-                        frontier.push_back((next, self.origins.len() as u32));
+                for next in outcome.into_iter().filter(|next| *next != state) {
+                    is_end = false;
+                    let found = self.origins.len() as u32;
+                    let name = *self.seen.entry(self.seen.hasher().hash_one(&next)).or_insert(found);
+                    self.steps.push((number, name));
+                    if name == found {
+                        frontier.push_back((next, found));
                         self.origins.push((number, step));
                     }
                 }
             }
             if is_end {
-                self.sights.ends += 1;
-                let summaries: Vec<_> = (0..nodes).map(|node| self.machines[node].summary(state.endpoints[node])).collect();
+                self.ends.push(number);
+                let endpoints = state.endpoints.iter().zip(&self.machines);
+                let summaries: Vec<_> = endpoints.map(|(state, machine)| machine.summary(*state)).collect();
                 judge(&self.layout, &summaries).map_err(|what| self.broken(number, None, what))?;
             }
             if self.seen.len() > MOST_STATES {
                 return Err(self.broken(number, None, "too many states".to_owned()));
             }
+        }
+        self.check_circles()?;
+        for end in self.ends.clone().into_iter().step_by(RETRACED) {
+            self.retrace(end).map_err(|what| self.broken(end, None, what))?;
+        }
+        self.sights = Sights { states: self.seen.len(), ends: self.ends.len(), ..self.sights };
+        Ok(())
+    }
+
+    fn start(&self) -> State {
+        let nodes = self.layout.nodes();
+        State { endpoints: vec![0; nodes], ways: vec![VecDeque::new(); nodes * nodes] }
+    }
+
+    fn digest(&self, state: &State) -> u64 {
+        self.seen.hasher().hash_one(state)
+    }
+
+    /// From every state some end can be reached.
+    fn check_circles(&mut self) -> Result<(), Broken> {
+        let mut steps = std::mem::take(&mut self.steps);
+        steps.sort_unstable_by_key(|(_, to)| *to);
+        let mut reaches_end = vec![false; self.origins.len()];
+        let mut frontier = self.ends.clone();
+        while let Some(number) = frontier.pop() {
+            if std::mem::replace(&mut reaches_end[number as usize], true) {
+                continue;
+            }
+            let first = steps.partition_point(|(_, to)| *to < number);
+            frontier.extend(steps[first..].iter().take_while(|(_, to)| *to == number).map(|(from, _)| *from));
+        }
+        match reaches_end.iter().position(|reaches| !reaches) {
+            Some(number) => Err(self.broken(number as u32, None, "from here on it never ends".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Does a run again with live endpoints that remember nothing, and compares.
+    fn retrace(&mut self, end: u32) -> Result<(), String> {
+        let mut numbers = vec![end];
+        while let Some(&number) = numbers.last().filter(|number| **number != 0) {
+            numbers.push(self.origins[number as usize].0);
+        }
+        let mut actors: Vec<_> = (0..self.layout.nodes()).map(|node| Actor::new(self.layout.clone(), node)).collect();
+        let mut state = self.start();
+        for number in numbers.into_iter().rev().skip(1) {
+            let step = self.origins[number as usize].1;
+            let (room, actor) = (self.room(&state), &mut actors[step.node]);
+            let written = actor.step(input(&self.packets, step.cause), &room).written;
+            let written: Vec<_> = written.iter().map(|(to, packet)| (*to, self.packets.name(packet))).collect();
+            let before = state.endpoints[step.node];
+            let known = self.machines[step.node].step(&mut self.packets, before, step.cause, &room)?;
+            if known.written != written || actor.summary() != self.machines[step.node].summary(known.next) {
+                return Err(format!("{step:?} has another effect now: the digest of a state hides what matters"));
+            }
+            let nexts = self.go(&state, step)?;
+            let of_path = |next: &State| self.seen.get(&self.digest(next)) == Some(&number);
+            state = nexts.into_iter().find(of_path).ok_or("a step has led elsewhere before")?;
         }
         Ok(())
     }
