@@ -20,7 +20,7 @@ pub enum NetworkError {
     },
     /// This parameter, by its name, is zero.
     Zero(&'static str),
-    /// More links and channels than can be numbered.
+    /// More virtual channels, queues or buffers than can be numbered.
     TooLarge,
 }
 
@@ -33,9 +33,9 @@ impl fmt::Display for NetworkError {
                  give a multiple of {multiple_of}"
             ),
             NetworkError::Zero(name) => write!(f, "{name} = 0: nothing could ever move, so give at least 1"),
-            NetworkError::TooLarge => {
-                f.write_str("more virtual channels than 2^31: take a smaller topology or fewer channels")
-            }
+            NetworkError::TooLarge => f.write_str(
+                "more queues or buffers than 2^32: take a smaller topology, fewer channels or smaller buffers",
+            ),
         }
     }
 }
@@ -142,8 +142,13 @@ pub(super) fn check(topology: &Topology, parameters: &NetworkParameters) -> Resu
     if u32::from(parameters.virtual_channels) % multiple_of != 0 {
         return Err(NetworkError::VirtualChannels { given: parameters.virtual_channels, multiple_of });
     }
-    let links = u64::from(topology.routers()) * u64::from(topology.ports());
-    if links * u64::from(parameters.virtual_channels) >= CHANNELS_MAX {
+    // All that is numbered in 32 bits. A router has as many inputs as outputs.
+    let channels = u64::from(topology.routers()) * u64::from(topology.ports()) * u64::from(parameters.virtual_channels);
+    let queues = channels * u64::from(topology.ports());
+    let deepest = parameters.channel_buffer_packets.max(parameters.extraction_buffer_packets);
+    let injection = u64::from(topology.nodes()) * u64::from(parameters.injection_buffer_packets);
+    let buffers = channels * u64::from(deepest) + injection;
+    if channels >= CHANNELS_MAX || queues.max(buffers) >= u32::MAX.into() {
         return Err(NetworkError::TooLarge);
     }
     Ok(())

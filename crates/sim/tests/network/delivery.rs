@@ -84,6 +84,7 @@ fn what_cannot_be_built_is_refused_with_the_remedy() {
     assert!(Network::new(Topology::mesh(&[4, 4]).expect("legal"), odd).is_ok(), "a mesh needs no second class");
     let bufferless = NetworkParameters { channel_buffer_packets: 0, ..round_numbers() };
     assert_eq!(Network::new(torus, bufferless).err(), Some(NetworkError::Zero("channel_buffer_packets")));
+    assert!(refused(Topology::switch(1 << 20).expect("legal"), round_numbers()).contains("take a smaller topology"));
     assert_eq!(Topology::mesh(&[2, 2, 2, 2]), Err(TopologyError::Dimensions(4)));
     assert_eq!(Topology::torus(&[4, 0]), Err(TopologyError::Nodes(0)));
     assert_eq!(Topology::mesh(&[4_096, 4_096]), Err(TopologyError::Nodes(1 << 24)));
