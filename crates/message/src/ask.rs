@@ -10,9 +10,9 @@ use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::held::{ENTRY_BYTES, ENTRY_HAS_DATA, ENTRY_TAGGED};
-use crate::inbound::Malformed;
+use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
-use crate::matching::{Announcement, Envelope, Pattern, Stored, Unexpected};
+use crate::matching::{Active, Announcement, Envelope, Pattern, Stored, Unexpected};
 use crate::operation::{Context, Source, Target};
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, MessageKind, u64_at};
@@ -81,8 +81,9 @@ impl<L: Link> Endpoint<L> {
             let data = has_data.then(|| u64_at(entry, 24)).flatten();
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
             let until = self.peers[from.0 as usize].forgotten.as_ref().filter(|it| it.count > 0).map(|it| it.asked);
-            if !self.fetch_held(from, id, &envelope, tagged, until) {
-                self.forget(from, tagged.then_some(tag));
+            match self.matching(tagged).accept_until(&envelope, until) {
+                Some(active) => self.fetch_held(from, id, active, envelope, tagged),
+                None => self.forget(from, tagged.then_some(tag)),
             }
         }
         self.dispatch(from, Outgoing::new(Head::new(MessageKind::Settled), Body::None, None), false);
@@ -90,12 +91,10 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Fetches a held send for the first receive that accepts it, if that one has a number up to `until`.
-    fn fetch_held(&mut self, from: PeerId, id: u32, envelope: &Envelope, tagged: bool, until: Option<Number>) -> bool {
-        let Some(active) = self.matching(tagged).accept_until(envelope, until) else { return false };
+    /// Fetches a held send for a receive.
+    fn fetch_held(&mut self, from: PeerId, id: u32, active: Active<L::Buffer>, envelope: Envelope, tagged: bool) {
         let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
-        self.start_fetch(active, *envelope, announcement, tagged);
-        true
+        self.start_fetch(active, envelope, announcement, tagged);
     }
 
     /// Nobody waits for a held send: it stays with its sender.
@@ -232,8 +231,9 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// A sender offers the send that we asked for: it goes to the first receive asked for so far that accepts it.
-    pub(crate) fn handle_offer(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+    /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive asked for so
+    /// far that accepts it.
+    pub(crate) fn handle_offer(&mut self, from: PeerId, head: &Head, payload: &[u8]) -> Result<(), Malformed> {
         let tagged = head.kind == MessageKind::OfferTagged;
         let length = usize::try_from(head.field(0)).map_err(|_| Malformed)?;
         let tag = if tagged { head.word } else { 0 };
@@ -241,11 +241,21 @@ impl<L: Link> Endpoint<L> {
         let forgotten = self.peers[from.0 as usize].forgotten.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
         let number = forgotten.open.take().ok_or(Malformed)?;
         let until = Some(number.max(forgotten.asked));
-        if self.fetch_held(from, head.aux, &envelope, tagged, until) {
-            self.remember(from)?;
-        } else {
-            self.close_question(from, number);
-            self.offer_to_inquiry(from, number, head.aux, envelope, tagged);
+        match self.matching(tagged).accept_until(&envelope, until) {
+            Some(mut active) if payload.len() == length => {
+                write_clipped(&mut active.buffer, 0, payload);
+                self.complete_receive(active, &envelope, tagged);
+                self.finish_announced(&Announcement { peer: from, id: head.aux, spans: Vec::new(), stage: None });
+                self.remember(from)?;
+            }
+            Some(active) => {
+                self.fetch_held(from, head.aux, active, envelope, tagged);
+                self.remember(from)?;
+            }
+            None => {
+                self.close_question(from, number);
+                self.offer_to_inquiry(from, number, head.aux, envelope, tagged);
+            }
         }
         self.review(from);
         Ok(())
@@ -269,7 +279,7 @@ impl<L: Link> Endpoint<L> {
         self.complete_peek(inquiry.context, &envelope, tagged);
         let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
         if inquiry.discard {
-            self.refuse_announced(&announcement);
+            self.finish_announced(&announcement);
         } else if inquiry.claim {
             // What its program has claimed is the program's, as a posted receive is: it counts for no window.
             self.dispatch(from, verdict(MessageKind::Take), false);

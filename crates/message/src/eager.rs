@@ -125,7 +125,7 @@ impl<L: Link> Endpoint<L> {
                     self.peers[from.0 as usize].inbound.sink = Sink::Discard;
                 }
             }
-            (Stored::Announced(announcement), _) => self.refuse_announced(&announcement),
+            (Stored::Announced(announcement), _) => self.finish_announced(&announcement),
             (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, tagged),
             (Stored::Lost(_), _) => {}
         }

@@ -240,14 +240,15 @@ impl<L: Link> Endpoint<L> {
             entry.stage = Stage::Offered;
             Some(entry.send)
         });
-        let head = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
+        let (head, body) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
             Some((key, send)) => {
                 let kind = if tagged { MessageKind::OfferTagged } else { MessageKind::OfferUntagged };
-                Head::new(kind).word(send.tag()).aux(key.0).data(send.data).with(send.length as u64)
+                let head = Head::new(kind).word(send.tag()).aux(key.0).data(send.data).with(send.length as u64);
+                (head, offered_payload(send))
             }
-            None => Head::new(MessageKind::Nothing),
+            None => (Head::new(MessageKind::Nothing), Body::None),
         };
-        self.dispatch(to, Outgoing::new(head, Body::None, None), false);
+        self.dispatch(to, Outgoing::new(head, body, None), true);
     }
 
     /// The receiver does not take what we offered.
@@ -277,6 +278,15 @@ impl<L: Link> Endpoint<L> {
         let (Some(at), to) = (send.held.take(), send.peer) else { return };
         self.peers[to.0 as usize].held.as_mut().map(|held| held.remove(at));
         self.release_held(to);
+    }
+}
+
+/// A short payload travels with its offer, which spares the receiver the fetch if it takes it.
+fn offered_payload<B: Buffer>(send: &PendingSend<B>) -> Body<B> {
+    match &send.payload {
+        _ if send.length == 0 || send.length > LARGEST_CONTROL_BYTES => Body::None,
+        Payload::Application(buffer) => Body::Borrowed(buffer.slice(0, send.length)),
+        Payload::Copied(bytes) => Body::Owned(bytes.clone()),
     }
 }
 

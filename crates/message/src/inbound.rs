@@ -186,7 +186,7 @@ impl<L: Link> Endpoint<L> {
             MessageKind::Settled => self.handle_settled(from),
             MessageKind::Room => self.handle_room(from, head),
             MessageKind::AskTagged | MessageKind::AskUntagged => self.handle_ask(from, head),
-            MessageKind::OfferTagged | MessageKind::OfferUntagged => self.handle_offer(from, head),
+            MessageKind::OfferTagged | MessageKind::OfferUntagged => self.handle_offer(from, head, body),
             MessageKind::Nothing => self.handle_nothing(from),
             MessageKind::Decline => self.handle_decline(from, head),
             MessageKind::Take => self.handle_take(from, head),

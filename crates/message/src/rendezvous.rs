@@ -267,13 +267,19 @@ impl<L: Link> Endpoint<L> {
         let (left, has_spans) = (fetch.wanted - position, !fetch.announcement.spans.is_empty());
         if left == 0 {
             self.end_fetch(key, Ok(()));
-        } else if has_spans && left >= self.link.direct_from() && self.link.reaches_memory(peer) {
+        } else if has_spans && self.reads_at_once(position, left) && self.link.reaches_memory(peer) {
             self.step_fetch(key);
         } else {
             let head =
                 Head::new(MessageKind::Fetch).aux(id).word(wanted as u64).with(u64::from(key.0)).with(position as u64);
             self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
         }
+    }
+
+    /// Whether to read what is left of a message out of its sender's memory, if that can be reached: a long one, and a short one
+    /// that came without a stage, for which it would have to ask and wait for its sender.
+    fn reads_at_once(&self, position: usize, left: usize) -> bool {
+        left >= self.link.direct_from() || (position == 0 && left <= self.stages.bytes)
     }
 
     /// Copies the piece that was staged with the announcement.
@@ -358,8 +364,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// An announced message is not wanted (`FI_DISCARD`).
-    pub(crate) fn refuse_announced(&mut self, announcement: &Announcement) {
+    /// Nothing (more) of an announced message is wanted: it was dropped (`FI_DISCARD`), or has come by another way.
+    pub(crate) fn finish_announced(&mut self, announcement: &Announcement) {
         self.tell_finished(announcement, Status::Success);
     }
 

@@ -70,7 +70,7 @@ pub(crate) enum MessageKind {
     AskTagged = 19,
     /// The same, untagged.
     AskUntagged = 20,
-    /// A held send for what was asked. aux: the sender's id, word: tag, prefix: length.
+    /// A held send for what was asked. aux: the sender's id, word: tag, prefix: length. body: the payload, if it is short.
     OfferTagged = 21,
     /// The same, untagged.
     OfferUntagged = 22,

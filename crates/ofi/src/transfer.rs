@@ -59,6 +59,15 @@ const SEND_FLAGS: u64 = FI_REMOTE_CQ_DATA
 /// Flags of `fi_recvmsg` and `fi_trecvmsg`.
 const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
+/// Whether a send completes only when its receiver has it. The destination has *taken delivery* of a message that lies whole in its
+/// mailbox, within the window that it keeps for it ("buffered by the provider", fi_cq(3)): that much every send here means, and is
+/// what MPIs get who make delivery complete an endpoint's default for the sake of their RMA. A call that asks for it by itself, or
+/// for `FI_MATCH_COMPLETE`, waits for the receiver's word.
+fn wants_receipt(asked: Flags, flags: u64) -> bool {
+    let by_itself = matches!(asked, Flags::Given(_));
+    flags & FI_MATCH_COMPLETE != 0 || (by_itself && flags & FI_DELIVERY_COMPLETE != 0)
+}
+
 fn kind_of(space: Space) -> u64 {
     match space {
         Space::Tagged { .. } => FI_TAGGED,
@@ -99,7 +108,7 @@ impl Endpoint {
                     data: call.data,
                     context: named.context,
                     inject,
-                    delivery: flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE) != 0,
+                    delivery: wants_receipt(call.flags, flags),
                     report: named.report,
                 })
             })
