@@ -24,8 +24,8 @@ const OPERATIONS_MOST: usize = 1 << 22;
 const PACKETS_PER_PROGRESS: usize = 64;
 /// Bytes of bulk data moved per progress call, about.
 const BULK_BYTES_PER_PROGRESS: usize = 1 << 20;
-/// How long closing waits for what has not left yet.
-const CLOSING_MOST: Duration = Duration::from_secs(5);
+/// How long closing waits for what has not left yet before it says so, each time.
+const CLOSING_PATIENCE: Duration = Duration::from_secs(10);
 /// `FI_OPT_MIN_MULTI_RECV` until the application sets it, in bytes.
 const MULTI_RECEIVE_LEAST: usize = 64;
 
@@ -204,18 +204,23 @@ impl Endpoint {
         Ok(0)
     }
 
-    /// Waits for what the application believes sent, then leaves all lists.
+    /// Waits for what the application believes sent, as long as those live whom it is for, then leaves all lists.
     fn shut(self: &Arc<Self>, entered: &mut Entered) {
-        let end = Instant::now() + CLOSING_MOST;
+        let mut patient_until = Instant::now() + CLOSING_PATIENCE;
         while let Some(active) = &mut self.state.get(entered).active {
             if !active.engine.has_unsent() {
                 break;
             }
-            if Instant::now() >= end {
-                log::warn(FI_LOG_EP_CTRL, || {
-                    format!("{} closes although peers have not taken all its messages", active.own)
-                });
-                break;
+            if Instant::now() >= patient_until {
+                patient_until += CLOSING_PATIENCE;
+                log::trouble(
+                    FI_LOG_EP_CTRL,
+                    &format!(
+                        "{} waits with closing: peers have not taken all its messages. They do when they receive, when they \
+                         close, or when they end",
+                        active.own
+                    ),
+                );
             }
             if !active.engine.progress() {
                 active.engine.link_mut().idle();

@@ -10,7 +10,7 @@ use crate::lock::Entered;
 use crate::log;
 use core::ffi::{c_int, c_void};
 use tidegate_link::{Address, IoBuffer, LinkError, ShmLink};
-use tidegate_message::{Completion, Context, Failure, Operation, PeerId, Source, Space, Target, TryAgain};
+use tidegate_message::{Completion, Context, Failure, Operation, PeerId, Pressure, Source, Space, Target, TryAgain};
 
 /// The message layer over shared memory.
 pub type Engine = tidegate_message::Endpoint<ShmLink>;
@@ -154,6 +154,30 @@ impl Active {
     /// Whether every operation so far has completed, as `FI_FENCE` wants it.
     fn is_drained(&self) -> bool {
         self.tickets.outgoing == 0 && !self.engine.has_unsent()
+    }
+
+    /// Tells people that receive memory is used up, and why.
+    #[cold]
+    fn warn_of(&self, pressure: &Pressure) {
+        let name = |peer: PeerId| {
+            let address = self.engine.link().address_of(peer);
+            address.map_or_else(|| format!("peer {}", peer.0), |address| address.to_string())
+        };
+        let (sender, tag) = pressure.sender;
+        let tag = tag.map_or_else(|| "untagged".to_owned(), |tag| format!("tag {tag:#x}"));
+        let stored: Vec<String> =
+            pressure.stored.iter().map(|&(peer, bytes)| format!("{bytes} bytes from {}", name(peer))).collect();
+        let Pressure { window, bytes, .. } = pressure;
+        log::warn(FI_LOG_EP_DATA, || {
+            format!(
+                "{} has no room for more unmatched messages of {} ({tag}), whose share is {window} bytes; unmatched in all: \
+                 {bytes} bytes ({}). They wait with their senders until they are received, which costs time but no memory; a \
+                 larger FI_TIDEGATE_RX_MEMORY gives more room",
+                self.own,
+                name(sender),
+                stored.join(", ")
+            )
+        });
     }
 
     /// The receive of this context, for canceling.
@@ -357,6 +381,9 @@ impl Endpoint {
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
         let mut moved = active.engine.progress();
+        if let Some(pressure) = active.engine.poll_pressure() {
+            active.warn_of(&pressure);
+        }
         if active.engine.epoch() != active.epoch {
             // Somebody's place in the table of peers has become free: numbers may mean others from now on.
             active.epoch = active.engine.epoch();
