@@ -19,6 +19,11 @@ pub struct Cost {
     pub poll: Time,
     /// One packet is taken out of the mailbox and its payload put where it belongs.
     pub retrieve_packet: Time,
+    /// The same, in addition, of a packet that lies in a mailbox with more than [`near_slots`](Self::near_slots) packets: it has
+    /// left the cache since it came. P §7.4.1 saw that the distance between the pointers of a mailbox costs time.
+    pub retrieve_far_packet: Time,
+    /// Packets of a mailbox that the cache holds.
+    pub near_slots: u32,
     /// A message that has arrived whole is handed to the program.
     pub complete_message: Time,
     /// Rate of copying within a process's memory.
@@ -60,6 +65,8 @@ impl Cost {
             receive_call: Time::from_nanoseconds(300),
             poll: Time::from_nanoseconds(50),
             retrieve_packet: Time::from_nanoseconds(200),
+            retrieve_far_packet: Time::ZERO,
+            near_slots: 1024,
             complete_message: Time::from_nanoseconds(400),
             copy_bandwidth: Bandwidth::from_megabytes(2_000),
             combine_bandwidth: Bandwidth::from_megabytes(1_000),
@@ -87,6 +94,8 @@ impl Cost {
             receive_call: Time::ZERO,
             poll: Time::ZERO,
             retrieve_packet: Time::ZERO,
+            retrieve_far_packet: Time::ZERO,
+            near_slots: u32::MAX,
             complete_message: Time::ZERO,
             copy_bandwidth: infinite,
             combine_bandwidth: infinite,

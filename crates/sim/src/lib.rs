@@ -21,6 +21,7 @@
 
 mod buffer;
 mod bulk;
+pub mod calibration;
 pub mod checker;
 mod config;
 mod cost;

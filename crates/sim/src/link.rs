@@ -311,12 +311,14 @@ impl Link for SimLink {
         if self.mailbox.len() == 0 {
             return None;
         }
-        let peak = self.mailbox.len() as u64;
-        self.counters.raise(Counter::MailboxPeak, peak);
+        let waiting = self.mailbox.len() as u64;
+        self.counters.raise(Counter::MailboxPeak, waiting);
         let (source, mut packet) = self.mailbox.pop()?;
         let kind = packet.header.kind();
         let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
-        self.spend(activity, self.costs.cost.retrieve_packet + self.sink_delay);
+        let cost = &self.costs.cost;
+        let far = if waiting > u64::from(cost.near_slots) { cost.retrieve_far_packet } else { Time::ZERO };
+        self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().retrieved(source, self.me, &packet);

@@ -10,28 +10,119 @@ pub enum Alltoall {
     Plain,
     /// n − 1 rounds; in round i everybody sends to the one i behind it and receives from the one i before it.
     Pairwise,
+    /// log₂ n rounds; in round i every block that still has to travel by 2^i does, all for one neighbour together: for short
+    /// blocks.
+    Bruck,
 }
 
 /// All-to-all of blocks of `block` bytes: from `out` to `into`, which have a block for every member.
 pub async fn alltoall(group: &Communicator, form: Alltoall, out: Part, into: Part, block: u64) {
     let tag = group.begin();
-    let (me, size) = (group.me(), group.size());
-    group.task().copy(out.block(me, block), into.block(me, block)).await;
-    match form {
-        Alltoall::Plain => {
-            for distance in 1..size {
-                let to = group.after(distance);
-                group.send(to, tag, out.block(to, block)).await;
-            }
-            for distance in 1..size {
-                let from = group.before(distance);
-                group.receive(from, tag, into.block(from, block)).await;
+    let (task, me, size) = (group.task(), group.me(), group.size());
+    if form == Alltoall::Bruck {
+        return bruck(group, out, into, block).await;
+    }
+    task.copy(out.block(me, block), into.block(me, block)).await;
+    if form == Alltoall::Pairwise {
+        for distance in 1..size {
+            let (to, from) = (group.after(distance), group.before(distance));
+            group.exchange(to, out.block(to, block), from, into.block(from, block), tag).await;
+        }
+        return;
+    }
+    for distance in 1..size {
+        let to = group.after(distance);
+        group.send(to, tag, out.block(to, block)).await;
+    }
+    for distance in 1..size {
+        let from = group.before(distance);
+        group.receive(from, tag, into.block(from, block)).await;
+    }
+}
+
+/// Blocks lie by the distance they have to travel, so that a round's blocks are those with a bit of their place set.
+async fn bruck(group: &Communicator, out: Part, into: Part, block: u64) {
+    let tag = group.begin();
+    let (task, me, size) = (group.task(), group.me(), group.size());
+    let staging = task.allocate(u64::from(size) * block);
+    let half = u64::from(size.div_ceil(2)) * block;
+    let (packed, arrived) = (task.allocate(half), task.allocate(half));
+    task.copy(out.blocks(me, size - me, block), staging.blocks(0, size - me, block)).await;
+    task.copy(out.blocks(0, me, block), staging.blocks(size - me, me, block)).await;
+    let mut distance = 1;
+    while distance < size {
+        let places: Vec<u32> = (0..size).filter(|place| place & distance != 0).collect();
+        for (index, &place) in places.iter().enumerate() {
+            task.copy(staging.block(place, block), packed.block(index as u32, block)).await;
+        }
+        let count = places.len() as u32;
+        let (leaving, coming) = (packed.blocks(0, count, block), arrived.blocks(0, count, block));
+        group.exchange(group.after(distance), leaving, group.before(distance), coming, tag).await;
+        for (index, &place) in places.iter().enumerate() {
+            task.copy(arrived.block(index as u32, block), staging.block(place, block)).await;
+        }
+        distance *= 2;
+    }
+    for place in 0..size {
+        task.copy(staging.block(place, block), into.block(group.before(place), block)).await;
+    }
+}
+
+/// Forms of [`alltoallv`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alltoallv {
+    /// n − 1 sends, then n − 1 receives.
+    Plain,
+    /// n − 1 rounds; in round i everybody sends to the one i behind it and receives from the one i before it.
+    Pairwise,
+}
+
+/// Memory with a block of its own length for every member, behind each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<'a> {
+    /// Where they lie.
+    pub part: Part,
+    /// Bytes of each member's.
+    pub counts: &'a [u64],
+}
+
+impl Blocks<'_> {
+    fn parts(&self) -> Vec<Part> {
+        let offsets = self.counts.iter().scan(0, |offset, &bytes| {
+            *offset += bytes;
+            Some(*offset - bytes)
+        });
+        offsets.zip(self.counts).map(|(offset, &bytes)| self.part.slice(offset, bytes)).collect()
+    }
+}
+
+/// All-to-all of blocks of different lengths: what member i means for member j is as long in `out` of i as in `into` of j.
+/// Empty blocks are not sent.
+pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, into: Blocks<'_>) {
+    let tag = group.begin();
+    let (task, me, size) = (group.task(), group.me(), group.size());
+    let (leaving, coming) = (out.parts(), into.parts());
+    task.copy(leaving[me as usize], coming[me as usize]).await;
+    let mut sends = Vec::new();
+    for distance in 1..size {
+        let (to, from) = (group.after(distance), group.before(distance));
+        let (part, place) = (leaving[to as usize], coming[from as usize]);
+        if part.length > 0 {
+            match form {
+                Alltoallv::Plain => group.send(to, tag, part).await,
+                Alltoallv::Pairwise => sends.push(group.start_send(to, tag, part).await),
             }
         }
-        Alltoall::Pairwise => {
-            for distance in 1..size {
-                let (to, from) = (group.after(distance), group.before(distance));
-                group.exchange(to, out.block(to, block), from, into.block(from, block), tag).await;
+        if form == Alltoallv::Pairwise && place.length > 0 {
+            group.receive(from, tag, place).await;
+        }
+        task.wait_all(sends.drain(..)).await;
+    }
+    if form == Alltoallv::Plain {
+        for distance in 1..size {
+            let from = group.before(distance);
+            if coming[from as usize].length > 0 {
+                group.receive(from, tag, coming[from as usize]).await;
             }
         }
     }

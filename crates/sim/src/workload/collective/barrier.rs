@@ -1,5 +1,6 @@
 //! Barrier: nobody goes on before everybody has come.
 
+use super::tree::place;
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -8,6 +9,11 @@ use crate::workload::Communicator;
 pub enum Barrier {
     /// The first member hears of all the others, then tells them.
     Plain,
+    /// The same along a k-nomial tree.
+    Tree {
+        /// k.
+        radix: u32,
+    },
     /// log₂ n rounds; in round i everybody tells the one 2^i behind it.
     Dissemination,
 }
@@ -16,25 +22,28 @@ pub enum Barrier {
 pub async fn barrier(group: &Communicator, form: Barrier) {
     let tag = group.begin();
     let (me, size) = (group.me(), group.size());
-    match form {
-        Barrier::Plain if me == 0 => {
-            for member in 1..size {
-                group.receive(member, tag, Part::EMPTY).await;
-            }
-            for member in 1..size {
-                group.send(member, tag, Part::EMPTY).await;
-            }
-        }
-        Barrier::Plain => {
-            group.send(0, tag, Part::EMPTY).await;
-            group.receive(0, tag, Part::EMPTY).await;
-        }
+    let radix = match form {
         Barrier::Dissemination => {
             let mut distance = 1;
             while distance < size {
                 group.exchange(group.after(distance), Part::EMPTY, group.before(distance), Part::EMPTY, tag).await;
                 distance *= 2;
             }
+            return;
         }
+        // A tree of which all are children of the first.
+        Barrier::Plain => size.max(2),
+        Barrier::Tree { radix } => radix,
+    };
+    let place = place(me, size, radix);
+    for child in place.children.iter().rev() {
+        group.receive(child.first, tag, Part::EMPTY).await;
+    }
+    if let Some(parent) = place.parent {
+        group.send(parent, tag, Part::EMPTY).await;
+        group.receive(parent, tag, Part::EMPTY).await;
+    }
+    for child in &place.children {
+        group.send(child.first, tag, Part::EMPTY).await;
     }
 }

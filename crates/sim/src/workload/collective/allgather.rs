@@ -1,0 +1,82 @@
+//! Allgather: the block of member i becomes the i-th block of everybody.
+
+use super::broadcast::{Broadcast, broadcast};
+use super::gather::gatherv;
+use crate::buffer::Part;
+use crate::workload::Communicator;
+
+/// Forms of [`allgather`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allgather {
+    /// A gather at the first member, and a plain broadcast.
+    Plain,
+    /// n − 1 rounds; each block goes round.
+    Ring,
+    /// log₂ n rounds, in each of which what everybody has doubles: with the one whose number differs in one bit. Only for
+    /// powers of two; [`Bruck`](Self::Bruck) takes its place elsewhere.
+    RecursiveDoubling,
+    /// log₂ n rounds for any n: in round i from the one 2^i behind; a rotation at the end puts blocks where they belong.
+    Bruck,
+}
+
+/// `out` of member i, of `block` bytes, becomes the i-th block of everybody's `into`.
+pub async fn allgather(group: &Communicator, form: Allgather, out: Part, into: Part, block: u64) {
+    let (task, me, size) = (group.task(), group.me(), group.size());
+    match form {
+        Allgather::Plain | Allgather::Ring => {
+            let counts = vec![block; size as usize];
+            allgatherv(group, form, out, into, &counts).await;
+        }
+        Allgather::RecursiveDoubling if size.is_power_of_two() => {
+            let tag = group.begin();
+            task.copy(out.slice(0, block), into.block(me, block)).await;
+            let mut have = 1;
+            while have < size {
+                let partner = me ^ have;
+                let (mine, theirs) = (me / have * have, partner / have * have);
+                let (leaving, coming) = (into.blocks(mine, have, block), into.blocks(theirs, have, block));
+                group.exchange(partner, leaving, partner, coming, tag).await;
+                have *= 2;
+            }
+        }
+        Allgather::Bruck | Allgather::RecursiveDoubling => {
+            let tag = group.begin();
+            let staging = task.allocate(u64::from(size) * block);
+            task.copy(out.slice(0, block), staging.block(0, block)).await;
+            let mut have = 1;
+            while have < size {
+                let count = have.min(size - have);
+                let (leaving, coming) = (staging.blocks(0, count, block), staging.blocks(have, count, block));
+                group.exchange(group.before(have), leaving, group.after(have), coming, tag).await;
+                have += count;
+            }
+            task.copy(staging.blocks(0, size - me, block), into.blocks(me, size - me, block)).await;
+            task.copy(staging.blocks(size - me, me, block), into.blocks(0, me, block)).await;
+        }
+    }
+}
+
+/// Member i gives `counts[i]` bytes, which lie behind each other in everybody's `into`. [`Allgather::Plain`] or, for all other
+/// forms, [`Allgather::Ring`].
+pub async fn allgatherv(group: &Communicator, form: Allgather, out: Part, into: Part, counts: &[u64]) {
+    let (me, size) = (group.me(), group.size());
+    let whole = into.slice(0, counts.iter().sum());
+    if form == Allgather::Plain {
+        gatherv(group, 0, out, into, counts).await;
+        broadcast(group, Broadcast::Plain, 0, whole).await;
+        return;
+    }
+    let tag = group.begin();
+    let mut parts = Vec::with_capacity(counts.len());
+    let mut offset = 0;
+    for &bytes in counts {
+        parts.push(into.slice(offset, bytes));
+        offset += bytes;
+    }
+    let own = parts[me as usize];
+    group.task().copy(out.slice(0, own.length), own).await;
+    for round in 0..size.saturating_sub(1) {
+        let (leaving, coming) = (parts[group.before(round) as usize], parts[group.before(round + 1) as usize]);
+        group.exchange(group.after(1), leaving, group.before(1), coming, tag).await;
+    }
+}

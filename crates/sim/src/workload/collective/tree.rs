@@ -1,0 +1,79 @@
+//! k-nomial trees: who is whose parent.
+//!
+//! Members are counted from the root on, in a circle. Written in base k, a member's parent is itself with its lowest digit that
+//! is not zero set to zero; its subtree are the members that share all digits from there up. With k = 2 the tree is binomial.
+
+/// The place of one member in a k-nomial tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Counted from the root; `None` for the root.
+    pub parent: Option<u32>,
+    /// Counted from the root, the largest subtree first: each with the members of its subtree, which follow each other.
+    pub children: Vec<Subtree>,
+    /// Members of this member's own subtree, itself included.
+    pub members: u32,
+}
+
+/// Consecutive members, counted from the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Subtree {
+    pub first: u32,
+    pub members: u32,
+}
+
+/// The place of `me`, counted from the root, among `size` members. Panics if `radix` is below 2.
+pub(super) fn place(me: u32, size: u32, radix: u32) -> Place {
+    assert!(radix >= 2, "a tree branches at least in two");
+    let (me, size, radix) = (u64::from(me), u64::from(size), u64::from(radix));
+    let mut span = 1;
+    while span < size && me / span % radix == 0 {
+        span *= radix;
+    }
+    let parent = (me > 0).then(|| (me - me / span % radix * span) as u32);
+    let mut children = Vec::new();
+    let mut step = span / radix;
+    while step > 0 {
+        for digit in 1..radix {
+            let first = me + digit * step;
+            if first < size {
+                children.push(Subtree { first: first as u32, members: step.min(size - first) as u32 });
+            }
+        }
+        step /= radix;
+    }
+    Place { parent, children, members: span.min(size - me) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_but_the_root_is_the_child_of_its_parent_once() {
+        for radix in [2, 3, 4, 7] {
+            for size in 1..70 {
+                let mut parents = vec![None; size as usize];
+                for me in 0..size {
+                    for child in place(me, size, radix).children {
+                        assert_eq!(parents[child.first as usize].replace(me), None, "{radix} {size} {me}");
+                    }
+                }
+                let found: Vec<_> = (0..size).map(|me| place(me, size, radix).parent).collect();
+                assert_eq!(found, parents, "radix {radix}, size {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn subtrees_are_what_parents_say() {
+        for (radix, size) in [(2, 1), (2, 13), (3, 27), (4, 50)] {
+            for me in 0..size {
+                let own = place(me, size, radix);
+                assert_eq!(own.members, 1 + own.children.iter().map(|child| child.members).sum::<u32>());
+                for child in own.children {
+                    assert_eq!(place(child.first, size, radix).members, child.members);
+                }
+            }
+        }
+    }
+}
