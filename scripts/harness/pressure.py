@@ -60,13 +60,12 @@ class Outcome:
     """By how many KiB each rank's resident memory had grown at its peak, seen from outside, also if the run did not end."""
 
 
-def run(mpi: Mpi, fabric: Fabric, flood: Flood, *, pause_ms: int, timeout: float, prefix: list[str] | None = None, **parameters: str | int) -> Outcome:
-    """Runs the program, each rank through the command `prefix` if there is one. `parameters` are Tidegate's, `timeout` in seconds."""
+def run(mpi: Mpi, fabric: Fabric, flood: Flood, *, pause_ms: int, timeout: float, room_mib: int = 0, **parameters: str | int) -> Outcome:
+    """Runs the program. `timeout` in seconds; `room_mib`: by how much a rank's address space may grow, if not 0; `parameters` are Tidegate's."""
     program = mpi.compile(SOURCE)
-    words = [flood.pressure, flood.receives, str(flood.count), str(flood.length), flood.sends, str(pause_ms)]
+    words = [flood.pressure, flood.receives, str(flood.count), str(flood.length), flood.sends, str(pause_ms), str(room_mib)]
     residents = Residents(program.name)
-    command = mpi.command(flood.ranks, [*(prefix or []), program, *words])
-    result = process.run(command, mpi.environment(fabric, **parameters), timeout=timeout, check_segments=True, observe=residents)
+    result = process.run(mpi.command(flood.ranks, [program, *words]), mpi.environment(fabric, **parameters), timeout=timeout, check_segments=True, observe=residents)
     lines = [line.split() for line in result.output.splitlines()]
     before = {int(words[1]): int(words[3]) for words in lines if len(words) == 4 and words[0] == "before"}
     ended = result.status == 0 and not result.timed_out and "all as sent" in result.output

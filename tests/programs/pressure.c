@@ -1,7 +1,7 @@
 // Ranks that flood others while these wait for something else, with every byte, every length and the order of all messages checked,
 // and the memory that it takes.
 //
-// usage: pressure PRESSURE RECEIVES COUNT BYTES SENDS PAUSE_MILLISECONDS
+// usage: pressure PRESSURE RECEIVES COUNT BYTES SENDS PAUSE_MILLISECONDS [ROOM_MIB]
 //
 //   PRESSURE  flood      rank 0 waits for a message of the last rank, while all between send it COUNT messages each. The last rank
 //                        sends its own PAUSE after the others have started all of theirs (blocking: PAUSE after the start)
@@ -13,6 +13,7 @@
 //             probe      any source, any tag, by MPI_Probe, MPI_Iprobe, MPI_Mprobe and MPI_Improbe in turn
 //   SENDS     blocking   MPI_Send; for `flood` without `reverse` only: the others would be wrong as MPI programs
 //             starting   MPI_Isend of all, then MPI_Waitall
+//   ROOM_MIB  by how much each rank's address space may grow in the end, as `ulimit -v` would say it; 0, the default: without a limit
 //
 // Message i of a source is BYTES bytes of that source's own stream of random words, from word i on: so all messages differ, both sides
 // know them beforehand, and no send needs a buffer of its own. Memory is read in /proc/self/status: `before`, when all buffers of the
@@ -25,12 +26,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { WORD = sizeof(uint64_t), WARM_ROUNDS = 4, REST_MILLISECONDS = 300 };
 
-static int rank, ranks, count, bytes, pause_ms, started_tag, last_tag;
+static int rank, ranks, count, bytes, pause_ms, room_mib, started_tag, last_tag;
 static int first_source, end_source, sources, targets;
 static const char *pressure, *receives, *sends;
 static uint64_t **streams;
@@ -76,6 +78,13 @@ static void reset_peak(void) {
         fputs("5", file);
         fclose(file);
     }
+}
+
+static void limit_growth(void) {
+    rlim_t most = ((rlim_t)status_kib("VmSize") << 10) + ((rlim_t)room_mib << 20);
+    struct rlimit limit = {most, most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        fail("the address space cannot be limited", rank, 0);
 }
 
 static const unsigned char *message(int source, int index) { return (unsigned char *)(streams[source] + index); }
@@ -279,14 +288,15 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    const char *wrong = "six arguments";
-    if (argc == 7) {
+    const char *wrong = "six arguments or seven";
+    if (argc == 7 || argc == 8) {
         pressure = argv[1], receives = argv[2], count = atoi(argv[3]), bytes = atoi(argv[4]), sends = argv[5], pause_ms = atoi(argv[6]);
+        room_mib = argc == 8 ? atoi(argv[7]) : 0;
         wrong = mistake();
     }
     if (wrong) {
         if (rank == 0)
-            fprintf(stderr, "pressure: %s\nusage: pressure PRESSURE RECEIVES COUNT BYTES SENDS PAUSE_MILLISECONDS\n", wrong);
+            fprintf(stderr, "pressure: %s\nusage: pressure PRESSURE RECEIVES COUNT BYTES SENDS PAUSE_MILLISECONDS [ROOM_MIB]\n", wrong);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     cast();
@@ -298,6 +308,8 @@ int main(int argc, char **argv) {
     print_from_all("before", status_kib("VmRSS"));
     MPI_Barrier(MPI_COMM_WORLD);
     reset_peak();
+    if (room_mib > 0)
+        limit_growth();
     double seconds[2];
     play(requests, seconds);
     report(seconds);
