@@ -1,8 +1,9 @@
 //! What the network model costs: the packets of a 1,024-process all-to-all of 2 KiB messages on the 4×4×4 mesh of P (38.8
-//! million, of which this runs a part), without processes: each node injects as its pace allows and takes what arrives.
+//! million, of which this runs a part), without processes: each node injects as its pace allows and takes what arrives. Then
+//! the same pattern on other networks, the last with 1,024 nodes.
 //!
-//! `cargo bench -p tidegate-sim --bench network [-- PART]`. Printed are packet-hops and events per second and nanoseconds per packet, where
-//! a hop is a link between routers; all of injection, extraction and the event queue is counted in.
+//! `cargo bench -p tidegate-sim --bench network [-- PART]`. Printed are packet-hops and events per second and nanoseconds per
+//! packet, where a hop is a link between routers; all of injection, extraction and the event queue is counted in.
 
 use std::time::Instant;
 
@@ -11,11 +12,11 @@ use tidegate_sim::{
     EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Rank, Time, Topology,
 };
 
-const NODES: u32 = 64;
 const PROCESSES_PER_NODE: u32 = 16;
-const PROCESSES: u32 = NODES * PROCESSES_PER_NODE;
 /// A 2 KiB message and its 16-byte header in packets of 56 bytes (P §3).
 const PACKETS_PER_MESSAGE: u32 = 37;
+/// Of 1,024 processes, each to each other.
+const ALL_PACKETS: u64 = 1_024 * 1_023 * PACKETS_PER_MESSAGE as u64;
 
 #[derive(Clone, Copy)]
 enum Event {
@@ -28,6 +29,8 @@ enum Event {
 struct Sender {
     sent: u64,
     goal: u64,
+    /// Processes of all nodes.
+    processes: u32,
 }
 
 impl Sender {
@@ -35,7 +38,7 @@ impl Sender {
         let process = (self.sent % u64::from(PROCESSES_PER_NODE)) as u32;
         let message = (self.sent / u64::from(PROCESSES_PER_NODE * PACKETS_PER_MESSAGE)) as u32;
         let source = node.0 * PROCESSES_PER_NODE + process;
-        let destination = (source + 1 + message % (PROCESSES - 1)) % PROCESSES;
+        let destination = (source + 1 + message % (self.processes - 1)) % self.processes;
         Flight {
             packet: Packet::new(PacketKind::Data, 56, 0),
             from: node,
@@ -61,8 +64,11 @@ impl Run {
     fn new(topology: Topology, pace: Time, packets_per_node: u64) -> Self {
         let network = Network::new(topology, NetworkParameters::extoll()).expect("a legal network");
         let mut queue = EventQueue::new();
-        (0..NODES).for_each(|node| queue.schedule(Time(u64::from(node)), Event::Due(NodeId(node))));
-        let senders = (0..NODES).map(|_| Sender { sent: 0, goal: packets_per_node }).collect();
+        let nodes = network.topology().nodes();
+        (0..nodes).for_each(|node| queue.schedule(Time(u64::from(node)), Event::Due(NodeId(node))));
+        let senders = (0..nodes)
+            .map(|_| Sender { sent: 0, goal: packets_per_node, processes: nodes * PROCESSES_PER_NODE })
+            .collect();
         Run { network, queue, senders, pace, events: 0, hash: 0 }
     }
 
@@ -121,7 +127,7 @@ fn seconds(start: Instant) -> f64 {
 fn main() {
     let start = Instant::now();
     let part = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(10);
-    let packets_per_node = u64::from(PROCESSES_PER_NODE * (PROCESSES - 1) * PACKETS_PER_MESSAGE) / part;
+    let packets = ALL_PACKETS / part;
     println!(
         "{:<30} {:>7} {:>10} {:>11} {:>9} {:>9} {:>9} {:>8}  hash",
         "topology, ns per packet", "CPU s", "packets", "hops", "M hops/s", "M evts/s", "ns/packet", "sim. ms"
@@ -131,17 +137,20 @@ fn main() {
         (Topology::mesh(&[4, 4, 4]), 120),
         (Topology::mesh(&[4, 4, 4]), 1),
         (Topology::torus(&[4, 4, 4]), 120),
-        (Topology::switch(NODES), 120),
-        (Topology::ideal(NODES), 120),
+        (Topology::switch(64), 120),
+        (Topology::ideal(64), 120),
+        (Topology::mesh(&[16, 8, 8]), 1_000),
     ] {
         let topology = topology.expect("legal sizes");
+        let nodes = u64::from(topology.nodes());
+        let packets_per_node = packets / nodes;
         let name = format!("{topology}, {pace}");
         let mut run = Run::new(topology, Time::from_nanoseconds(pace), packets_per_node);
         let before = seconds(start);
         let end = run.run();
         let took = seconds(start) - before;
         let totals = run.network.totals();
-        assert_eq!(totals.delivered, packets_per_node * u64::from(NODES));
+        assert_eq!(totals.delivered, packets_per_node * nodes);
         let hops = totals.hops as f64;
         println!(
             "{name:<30} {took:>7.2} {:>10} {:>11} {:>9.1} {:>9.1} {:>9.1} {:>8.2}  {:016x}",

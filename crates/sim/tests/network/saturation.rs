@@ -28,6 +28,16 @@ fn meshes_and_tori_never_deadlock_under_saturation() {
 }
 
 #[test]
+fn a_mesh_needs_one_channel_only() {
+    let single = NetworkParameters { virtual_channels: 1, ..tight_buffers() };
+    let mut world = World::new(Topology::mesh(&[4, 4, 4]).expect("legal"), single);
+    let mut random = Random(23);
+    (0..4).for_each(|_| random_permutation(&mut world, &mut random, 60));
+    transpose(&mut world, 60);
+    world.run_dry();
+}
+
+#[test]
 fn mixed_patterns_with_receivers_that_stop_and_go_never_deadlock_in_a_long_run() {
     for topology in [Topology::mesh(&[4, 4, 4]), Topology::torus(&[4, 4, 4]), Topology::torus(&[5, 5])] {
         let mut random = Random(22);
