@@ -1,7 +1,7 @@
 //! The public `Endpoint` over an in-memory network: tests that read as sentences.
 
 #[path = "../support/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 mod support;
 
 mod atomics;

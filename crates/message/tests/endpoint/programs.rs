@@ -1,10 +1,10 @@
 //! Random programs under random delays, judged by the reference of `reference.rs`. A failing program is shrunk and printed.
 
-use crate::reference::{Posted, Reference, Sent};
-use crate::support::{Memory, Setup, World, pattern};
+use crate::reference::{Posted, Purpose, Reference, Sent};
+use crate::support::{Handle, Memory, ReceiveBuilder, Setup, World, pattern};
 use proptest::prelude::*;
-use tidegate_message::Counter;
 use tidegate_message::flow::SchemeName;
+use tidegate_message::{Counter, Space};
 
 /// Sizes around every boundary: packets, the eager limit, stages, pieces.
 const SIZES: [usize; 10] = [0, 1, 40, 41, 300, 2048, 2049, 3600, 4100, 9000];
@@ -26,6 +26,15 @@ enum Action {
         tag: Option<(u64, u64)>,
         capacity: usize,
     },
+    /// Looks for a message and waits for the answer.
+    Look {
+        node: usize,
+        from: Option<usize>,
+        tag: Option<(u64, u64)>,
+        then: Then,
+    },
+    /// Receives a claimed message.
+    CallFor(usize),
     /// Cancels one of the receives posted so far.
     Cancel(usize),
     /// Lets the network and the endpoints run for a while.
@@ -34,22 +43,38 @@ enum Action {
     Resume(usize),
 }
 
+/// What becomes of a message that a look has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Leave,
+    Receive,
+    Claim,
+    Discard,
+}
+
 fn action() -> impl Strategy<Value = Action> {
     let tag = || prop::option::weighted(0.8, 0..3u64);
     let size = || prop::sample::select(&SIZES[..]);
     let filter = prop::option::weighted(0.8, (0..3u64, prop::sample::select(&[0, 1, u64::MAX][..])));
     let send = (0..8usize, 0..8usize, tag(), size(), prop::bool::weighted(0.2), prop::bool::weighted(0.2));
-    let receive = (0..8usize, prop::option::weighted(0.6, 0..8usize), filter, size());
+    let receive = (0..8usize, prop::option::weighted(0.6, 0..8usize), filter.clone(), size());
+    let look = (0..8usize, prop::option::weighted(0.6, 0..8usize), filter.clone(), then());
     prop_oneof![
         8 => send.prop_map(|(from, to, tag, size, inject, delivery)| {
             Action::Send { from, to, tag, size, inject: inject && size <= 300, delivery }
         }),
         8 => receive.prop_map(|(node, from, tag, capacity)| Action::Receive { node, from, tag, capacity }),
+        2 => look.prop_map(|(node, from, tag, then)| Action::Look { node, from, tag, then }),
+        1 => (0..100usize).prop_map(Action::CallFor),
         1 => (0..100usize).prop_map(Action::Cancel),
         4 => (1..60usize).prop_map(Action::Run),
         1 => (0..8usize).prop_map(Action::Pause),
         1 => (0..8usize).prop_map(Action::Resume),
     ]
+}
+
+fn then() -> impl Strategy<Value = Then> {
+    prop::sample::select(&[Then::Leave, Then::Receive, Then::Claim, Then::Discard][..])
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
@@ -88,13 +113,17 @@ fn perform(world: &mut World, reference: &mut Reference, action: Action) {
             reference.sent.push(Sent { handle, from, to, tag, size, id });
         }
         Action::Receive { node, from, tag, capacity } => {
-            let (node, from) = (node % nodes, from.map(|from| from % nodes));
-            let receive = world.receive(node).capacity(capacity);
-            let receive = if let Some(from) = from { receive.from(from) } else { receive };
-            let receive = if let Some((tag, ignore)) = tag { receive.matching(tag, ignore) } else { receive };
-            let handle = receive.post();
-            reference.posted.push(Posted { handle, node, from, tag, capacity });
+            let wish = Wish { node: node % nodes, from: from.map(|from| from % nodes), tag };
+            receive(world, reference, wish, capacity, Purpose::Any);
         }
+        Action::Look { node, from, tag, then } => {
+            look(world, reference, Wish { node: node % nodes, from: from.map(|from| from % nodes), tag }, then);
+        }
+        Action::CallFor(which) if which < reference.claimed.len() => {
+            let (claim, id) = reference.claimed.swap_remove(which);
+            call_for(world, reference, claim, id);
+        }
+        Action::CallFor(_) => {}
         Action::Cancel(which) => {
             if let Some(receive) = reference.posted.get(which) {
                 world.cancel(receive.handle);
@@ -106,8 +135,81 @@ fn perform(world: &mut World, reference: &mut Reference, action: Action) {
     }
 }
 
+/// Which messages a receive or a look accepts.
+#[derive(Clone, Copy)]
+struct Wish {
+    node: usize,
+    from: Option<usize>,
+    tag: Option<(u64, u64)>,
+}
+
+impl Wish {
+    fn builder(self, world: &mut World) -> ReceiveBuilder<'_> {
+        let receive = world.receive(self.node);
+        let receive = if let Some(from) = self.from { receive.from(from) } else { receive };
+        if let Some((tag, ignore)) = self.tag { receive.matching(tag, ignore) } else { receive }
+    }
+
+    fn posted(self, handle: Handle, capacity: usize, purpose: Purpose) -> Posted {
+        let Wish { node, from, tag } = self;
+        Posted { handle, node, from, tag, capacity, purpose }
+    }
+}
+
+fn receive(world: &mut World, reference: &mut Reference, wish: Wish, capacity: usize, purpose: Purpose) {
+    let handle = wish.builder(world).capacity(capacity).post();
+    reference.posted.push(wish.posted(handle, capacity, purpose));
+}
+
+/// Looks for a message. Nobody may be paused: the answer may have to come from any sender.
+fn look(world: &mut World, reference: &mut Reference, wish: Wish, then: Then) {
+    (0..world.setup.nodes).for_each(|node| {
+        if world.is_alive(node) {
+            world.resume(node)
+        }
+    });
+    let peek = wish.builder(world).peek();
+    let handle = match then {
+        Then::Leave | Then::Receive => peek,
+        Then::Claim => peek.claim(),
+        Then::Discard => peek.discard(),
+    }
+    .post();
+    world.run_until("the look has its answer", |world| world.is_done(handle));
+    let completion = world.outcome(handle).completion.clone();
+    let found = completion.data.map(|id| id as usize);
+    let takes = matches!(then, Then::Claim | Then::Discard);
+    reference.posted.push(wish.posted(handle, 0, Purpose::Look { found, takes }));
+    match (then, found, completion.space) {
+        (Then::Claim, Some(id), _) => reference.claimed.push((handle, id)),
+        (Then::Receive, Some(id), space) => {
+            let from = completion.source.map(|source| world.node_of(wish.node, source));
+            let tag = if let Space::Tagged { tag, .. } = space { Some((tag, 0)) } else { None };
+            receive(world, reference, Wish { from, tag, ..wish }, 9000, Purpose::This(id));
+        }
+        _ => {}
+    }
+}
+
+/// Receives a claimed message.
+fn call_for(world: &mut World, reference: &mut Reference, claim: Handle, id: usize) {
+    let Sent { tag, .. } = reference.sent[id];
+    let wish = Wish { node: claim.node, from: None, tag: tag.map(|tag| (tag, 0)) };
+    let handle = wish.builder(world).claim().context_of(claim).capacity(9000).post();
+    reference.called_for.push((wish.posted(handle, 9000, Purpose::This(id)), id));
+}
+
+fn call_for_all(world: &mut World, reference: &mut Reference) {
+    for (claim, id) in std::mem::take(&mut reference.claimed) {
+        if world.is_alive(claim.node) {
+            call_for(world, reference, claim, id);
+        }
+    }
+}
+
 /// Receives whatever nobody has received, with receives that accept everything.
 fn drain(world: &mut World, reference: &mut Reference) {
+    call_for_all(world, reference);
     for node in 0..world.setup.nodes {
         for tag in [None, Some((0, u64::MAX))] {
             for _ in 0..reference.sent.len() {
@@ -154,12 +256,14 @@ proptest! {
         let survivors = |action: &&Action| match action {
             Action::Send { from, .. } => from % setup.nodes != 0,
             Action::Receive { node, .. } | Action::Pause(node) | Action::Resume(node) => node % setup.nodes != 0,
-            Action::Cancel(_) => false,
+            Action::Look { node, .. } => node % setup.nodes != 0,
+            Action::CallFor(_) | Action::Cancel(_) => false,
             Action::Run(_) => true,
         };
         after.iter().filter(survivors).for_each(|action| perform(&mut world, &mut reference, *action));
         (1..setup.nodes).for_each(|node| world.resume(node));
         world.settle();
+        call_for_all(&mut world, &mut reference);
         // With everything that survivors sent each other received, none of their operations is left, bar receives.
         for node in 1..setup.nodes {
             for tag in [None, Some((0, u64::MAX))] {

@@ -7,6 +7,9 @@
 //! 2. No overtaking: if a receive took a message although an earlier message of the same sender would have done, then that
 //!    earlier one had been taken by a receive posted before.
 //! 3. No message and no receive are left over that accept each other.
+//!
+//! A look (probe) that was waited for is held to the same rules as a receive at its place in the order: it names the message
+//! that a receive would have got. One that claims or discards what it finds has taken it.
 
 use crate::support::{Handle, World, pattern};
 
@@ -33,6 +36,23 @@ pub struct Posted {
     /// Tag and bits to ignore; `None`: untagged.
     pub tag: Option<(u64, u64)>,
     pub capacity: usize,
+    pub purpose: Purpose,
+}
+
+/// What a receive is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To get whatever message comes.
+    Any,
+    /// To get the message with this id: a probe has just named it.
+    This(usize),
+    /// To look for a message without receiving it. It has completed.
+    Look {
+        /// The message that it found, if any.
+        found: Option<usize>,
+        /// Whether that is out of reach of others from now on.
+        takes: bool,
+    },
 }
 
 impl Posted {
@@ -51,6 +71,10 @@ impl Posted {
 pub struct Reference {
     pub sent: Vec<Sent>,
     pub posted: Vec<Posted>,
+    /// Claims whose message nobody has called for, and the message.
+    pub claimed: Vec<(Handle, usize)>,
+    /// Receives of claimed messages.
+    pub called_for: Vec<(Posted, usize)>,
 }
 
 impl Reference {
@@ -58,14 +82,27 @@ impl Reference {
     pub fn judge(&self, world: &World) {
         let mut taken_by = vec![None; self.sent.len()];
         for (place, receive) in self.posted.iter().enumerate() {
-            if !world.is_done(receive.handle) || is_canceled(world, receive.handle) {
-                continue;
+            let (message, takes) = match receive.purpose {
+                Purpose::Look { found: Some(id), takes } => (self.sent[id], takes),
+                Purpose::Look { found: None, .. } => continue,
+                _ if !world.is_done(receive.handle) || is_canceled(world, receive.handle) => continue,
+                purpose => {
+                    let message = self.check_received(world, receive);
+                    let expected = !matches!(purpose, Purpose::This(id) if id != message.id);
+                    assert!(expected, "{receive:?} got {message:?}\n{world}");
+                    (message, true)
+                }
+            };
+            assert!(receive.accepts(&message), "{receive:?} took {message:?}\n{world}");
+            self.check_order(world, place, &message, &taken_by);
+            if takes {
+                assert_eq!(taken_by[message.id].replace(place), None, "{message:?} was received twice\n{world}");
             }
-            let message = self.check_received(world, receive);
-            assert_eq!(taken_by[message.id].replace(place), None, "{message:?} was received twice\n{world}");
+        }
+        for (receive, id) in &self.called_for {
+            assert_eq!(self.check_received(world, receive).id, *id, "{receive:?} called for another\n{world}");
         }
         for message in &self.sent {
-            self.check_order(world, message, &taken_by);
             self.check_left_over(world, message, taken_by[message.id]);
         }
     }
@@ -89,24 +126,28 @@ impl Reference {
         message
     }
 
-    /// Rule 2.
-    fn check_order(&self, world: &World, later: &Sent, taken_by: &[Option<usize>]) {
-        let Some(receive) = taken_by[later.id] else { return };
+    /// Rule 2, for what the receive at `place` got, when `taken_by` holds what those before it took.
+    fn check_order(&self, world: &World, place: usize, later: &Sent, taken_by: &[Option<usize>]) {
+        let receive = &self.posted[place];
         let rivals =
             self.sent[..later.id].iter().filter(|earlier| (earlier.from, earlier.to) == (later.from, later.to));
-        for earlier in rivals.filter(|earlier| self.posted[receive].accepts(earlier)) {
-            let taken_before = taken_by[earlier.id].is_some_and(|other| other < receive);
-            assert!(taken_before, "{later:?} overtook {earlier:?} into {:?}\n{world}", self.posted[receive]);
+        for earlier in rivals.filter(|earlier| receive.accepts(earlier)) {
+            assert!(taken_by[earlier.id].is_some(), "{later:?} overtook {earlier:?} into {receive:?}\n{world}");
         }
     }
 
     /// Rule 3.
     fn check_left_over(&self, world: &World, message: &Sent, taken_by: Option<usize>) {
-        if taken_by.is_some() {
+        let is_claimed = self.claimed.iter().any(|(_, id)| *id == message.id);
+        if taken_by.is_some() && !is_claimed {
             assert!(world.is_done(message.handle), "{message:?} was received, its send hangs\n{world}");
+        }
+        if taken_by.is_some() {
             return;
         }
-        let waiting = self.posted.iter().find(|receive| receive.accepts(message) && !world.is_done(receive.handle));
+        let waits =
+            |receive: &&Posted| !matches!(receive.purpose, Purpose::Look { .. }) && !world.is_done(receive.handle);
+        let waiting = self.posted.iter().filter(waits).find(|receive| receive.accepts(message));
         assert!(waiting.is_none(), "{message:?} and {waiting:?} never met\n{world}");
     }
 }

