@@ -26,7 +26,7 @@ STARTING = [
     Flood("flood", "order", 6, 8000, 1024),
     Flood("flood", "probe", 2, 20000, 1024),
     Flood("before", "order", 1, 40000, 1024),
-    Flood("before", "reverse", 1, 20000, 1024),
+    Flood("before", "reverse", 1, 10000, 2048),
     Flood("everybody", "order", 4, 8000, 2048),
 ]
 LENGTHS = [Flood("flood", "wildcard", 2, count, length)
