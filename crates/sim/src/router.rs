@@ -21,6 +21,8 @@ pub(crate) struct Credits {
     first: u16,
     free: u16,
     capacity: u16,
+    /// When the credit given back last is there: none may overtake it.
+    last: Time,
 }
 
 /// The memory of all rings, in one piece.
@@ -32,7 +34,7 @@ impl CreditRings {
     pub fn add(&mut self, capacity: u16) -> Credits {
         let base = self.0.len() as u32;
         self.0.resize(self.0.len() + usize::from(capacity), Time::ZERO);
-        Credits { base, first: 0, free: capacity, capacity }
+        Credits { base, first: 0, free: capacity, capacity, last: Time::ZERO }
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -65,9 +67,9 @@ impl Credits {
     #[inline]
     pub fn give_back(&mut self, rings: &mut CreditRings, at: Time) {
         debug_assert!(self.free < self.capacity);
-        let at = if self.free == 0 { at } else { at.max(rings.0[self.slot(self.free - 1)]) };
+        self.last = self.last.max(at);
         let slot = self.slot(self.free);
-        rings.0[slot] = at;
+        rings.0[slot] = self.last;
         self.free += 1;
     }
 
