@@ -14,7 +14,7 @@ pub struct ProcessOutcome {
     pub finished: Time,
     /// Its endpoint's counters, in the order of [`Counter::ALL`].
     pub counters: [u64; Counter::COUNT],
-    /// What it spent its time on.
+    /// What it spent its time on until then.
     pub spent: Spent,
 }
 

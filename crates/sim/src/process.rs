@@ -11,7 +11,7 @@ use tidegate_message::{
 use crate::Time;
 use crate::buffer::Part;
 use crate::checker::{Holder, Wait, Waiter};
-use crate::cost::{Activity, time_of};
+use crate::cost::{Activity, Spent, time_of};
 use crate::flight::Rank;
 use crate::link::{PacketCost, SimLink};
 use crate::local::{LocalMessage, LocalPath, PostedLocally};
@@ -48,7 +48,8 @@ pub(crate) struct Process {
     pub task: Task,
     /// `None` when the program has ended. The endpoint goes on serving its peers.
     program: Option<Run>,
-    pub finished: Option<Time>,
+    /// When it ended, and what the process had spent its time on until then.
+    pub finished: Option<(Time, Spent)>,
     costs: Rc<PacketCost>,
     local: LocalPath,
     /// Those it reaches without its mailbox.
@@ -141,7 +142,8 @@ impl Process {
             let poll = program.as_mut().poll(&mut PollContext::from_waker(Waker::noop()));
             if poll == Poll::Ready(()) {
                 self.program = None;
-                self.finished = Some(self.clock());
+                let link = self.endpoint.link();
+                self.finished = Some((link.clock, link.spent));
                 break;
             }
             let call = self.task.state().borrow_mut().take_call();

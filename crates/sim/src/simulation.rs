@@ -14,6 +14,7 @@ use crate::buffer::{Memory, Part};
 use crate::bulk::{Bulk, BulkPacket};
 use crate::checker::{Bounds, Deadlock, Ledger};
 use crate::config::{BlockedSender, FlowChoice, SimulationConfig, SimulationError};
+use crate::cost::Spent;
 use crate::flight::{Flight, NodeId, Rank};
 use crate::link::{PacketCost, SimLink};
 use crate::local::LocalMessage;
@@ -52,6 +53,10 @@ pub struct Simulation {
     local: Vec<Option<LocalMessage>>,
     local_free: Vec<u32>,
     mailbox_slots: usize,
+    /// Programs that have not ended.
+    running: u32,
+    /// What bounds the run's time, once the last program has ended.
+    bounds: Bounds,
     ledger: Option<Rc<RefCell<Ledger>>>,
     events: u64,
 }
@@ -83,6 +88,8 @@ impl Simulation {
             local: Vec::new(),
             local_free: Vec::new(),
             mailbox_slots,
+            running: config.size(),
+            bounds: Bounds::default(),
             ledger,
             events: 0,
             config,
@@ -109,7 +116,7 @@ impl Simulation {
             }
             let endpoint = Endpoint::new(endpoint_config.clone(), link);
             let endpoint = endpoint.map_err(SimulationError::Endpoint)?;
-            let task = Task::new(rank, size, Memory::new(self.config.contents));
+            let task = Task::new(rank, size, self.config.eager_bytes as u64, Memory::new(self.config.contents));
             let run = program.start(task.clone());
             let neighbours = Neighbours { first: rank.0 / per_node * per_node, count: per_node };
             let neighbours = self.config.intra_node_path.then_some(neighbours);
@@ -199,7 +206,11 @@ impl Simulation {
         if self.processes[index].draining {
             return self.retrieve_while_blocked(now, index);
         }
+        let had_ended = self.processes[index].finished.is_some();
         let after = self.processes[index].run(now);
+        if self.processes[index].finished.is_some() && !had_ended {
+            self.end_program();
+        }
         self.settle(now, index)?;
         match after {
             After::Drain => self.processes[index].draining = true,
@@ -209,13 +220,25 @@ impl Simulation {
         Ok(())
     }
 
+    /// A program has ended. After the last one only loose ends are left, which the run's time does not contain.
+    fn end_program(&mut self) {
+        self.running -= 1;
+        if self.running == 0 {
+            self.bounds = self.bounds();
+        }
+    }
+
     /// A process whose packets do not leave looks at its mailbox.
     fn retrieve_while_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
         let node = &self.nodes[self.home(Rank(index as u32)).0 as usize];
         if self.config.blocked_sender == BlockedSender::Blocks || !node.refused {
             return Ok(());
         }
-        self.processes[index].retrieve_while_blocked(now);
+        let process = &mut self.processes[index];
+        process.retrieve_while_blocked(now);
+        if process.endpoint.link().mailbox.len() > 0 {
+            self.schedule_run(index);
+        }
         self.settle(now, index)
     }
 
@@ -270,9 +293,7 @@ impl Simulation {
             return Ok(());
         }
         if process.clock() > now {
-            if !process.draining {
-                self.schedule_run(index);
-            }
+            self.schedule_run(index);
             return Ok(());
         }
         self.run_process(now, index)
@@ -366,12 +387,15 @@ impl Simulation {
 
     /// The network refuses packets of a node: its processes that wait for that may look at their mailboxes.
     fn rouse_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+        if self.config.blocked_sender == BlockedSender::Blocks {
+            return Ok(());
+        }
         let node = &self.nodes[index];
         let first = node.first as usize;
         for rank in first..first + node.bulk_source() {
             let process = &self.processes[rank];
-            if process.draining && process.clock() <= now && process.endpoint.link().mailbox.len() > 0 {
-                self.retrieve_while_blocked(now, rank)?;
+            if process.draining && process.endpoint.link().mailbox.len() > 0 {
+                self.rouse(now, rank)?;
             }
         }
         Ok(())
@@ -517,20 +541,19 @@ impl Simulation {
     }
 
     fn outcome(self) -> Outcome {
-        let bounds = self.bounds();
         let samples = self.processes.iter().flat_map(|process| process.task.look().samples.clone()).collect();
         let mailbox_bytes = self.processes.iter().map(|process| process.endpoint.link().mailbox.heap_bytes()).sum();
         let processes: Vec<_> = self
             .processes
             .iter()
             .map(|process| ProcessOutcome {
-                finished: process.finished.unwrap_or_default(),
+                finished: process.finished.map_or(Time::ZERO, |(at, _)| at),
                 counters: process.counters(),
-                spent: process.endpoint.link().spent,
+                spent: process.finished.map_or_else(Spent::default, |(_, spent)| spent),
             })
             .collect();
         let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();
-        let (network, events) = (self.network.totals(), self.events);
+        let (network, events, bounds) = (self.network.totals(), self.events, self.bounds);
         Outcome { time, processes, samples, network, bounds, events, mailbox_bytes }
     }
 
@@ -539,7 +562,7 @@ impl Simulation {
         let cost = &self.config.cost;
         let most = |times: &mut dyn Iterator<Item = Time>| times.max().unwrap_or_default();
         Bounds {
-            process: most(&mut self.processes.iter().map(|process| process.endpoint.link().spent.total())),
+            process: most(&mut self.processes.iter().filter_map(|process| Some(process.finished?.1.total()))),
             injection: most(&mut self.nodes.iter().map(|node| cost.injection * node.passed(Direction::Out))),
             extraction: most(&mut self.nodes.iter().map(|node| cost.extraction * node.passed(Direction::In))),
             link: most(&mut self.network.links().map(|link| link.busy)),

@@ -200,12 +200,13 @@ impl State {
 pub struct Task {
     rank: Rank,
     size: u32,
+    eager_bytes: u64,
     memory: Memory,
     state: Rc<RefCell<State>>,
 }
 
 impl Task {
-    pub(crate) fn new(rank: Rank, size: u32, memory: Memory) -> Self {
+    pub(crate) fn new(rank: Rank, size: u32, eager_bytes: u64, memory: Memory) -> Self {
         let state = State {
             now: Time::ZERO,
             call: None,
@@ -217,7 +218,7 @@ impl Task {
             samples: Vec::new(),
             allocated: 0,
         };
-        Task { rank, size, memory, state: Rc::new(RefCell::new(state)) }
+        Task { rank, size, eager_bytes, memory, state: Rc::new(RefCell::new(state)) }
     }
 
     pub(crate) fn state(&self) -> &RefCell<State> {
@@ -238,6 +239,13 @@ impl Task {
     #[must_use]
     pub fn size(&self) -> u32 {
         self.size
+    }
+
+    /// Whether a message of so many bytes leaves without its receiver's doing. A longer one waits for its receive, so two
+    /// processes that send long messages to each other before they receive wait for ever, as in MPI.
+    #[must_use]
+    pub fn is_eager(&self, bytes: u64) -> bool {
+        bytes <= self.eager_bytes
     }
 
     /// The process's clock.

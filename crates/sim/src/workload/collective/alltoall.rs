@@ -1,12 +1,14 @@
 //! All-to-all: the j-th block of member i becomes the i-th block of member j.
 
 use crate::buffer::Part;
+use crate::task::{Request, Tag};
 use crate::workload::Communicator;
 
 /// Forms of [`alltoall`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alltoall {
-    /// n − 1 sends, then n − 1 receives (P §5.3, optimisation off).
+    /// n − 1 sends, then n − 1 receives (P §5.3, optimisation off). A send of an eager message that has to wait for credits
+    /// holds up those behind it; long messages do not wait for each other.
     Plain,
     /// n − 1 rounds; in round i everybody sends to the one i behind it and receives from the one i before it.
     Pairwise,
@@ -30,13 +32,24 @@ pub async fn alltoall(group: &Communicator, form: Alltoall, out: Part, into: Par
         }
         return;
     }
+    let mut sends = Vec::new();
     for distance in 1..size {
         let to = group.after(distance);
-        group.send(to, tag, out.block(to, block)).await;
+        send_first(group, to, tag, out.block(to, block), &mut sends).await;
     }
     for distance in 1..size {
         let from = group.before(distance);
         group.receive(from, tag, into.block(from, block)).await;
+    }
+    task.wait_all(sends).await;
+}
+
+/// Sends before anything is received: what is long is only started.
+async fn send_first(group: &Communicator, to: u32, tag: Tag, part: Part, sends: &mut Vec<Request>) {
+    if group.task().is_eager(part.length) {
+        group.send(to, tag, part).await;
+    } else {
+        sends.push(group.start_send(to, tag, part).await);
     }
 }
 
@@ -109,14 +122,16 @@ pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, i
         let (part, place) = (leaving[to as usize], coming[from as usize]);
         if part.length > 0 {
             match form {
-                Alltoallv::Plain => group.send(to, tag, part).await,
+                Alltoallv::Plain => send_first(group, to, tag, part, &mut sends).await,
                 Alltoallv::Pairwise => sends.push(group.start_send(to, tag, part).await),
             }
         }
-        if form == Alltoallv::Pairwise && place.length > 0 {
-            group.receive(from, tag, place).await;
+        if form == Alltoallv::Pairwise {
+            if place.length > 0 {
+                group.receive(from, tag, place).await;
+            }
+            task.wait_all(sends.drain(..)).await;
         }
-        task.wait_all(sends.drain(..)).await;
     }
     if form == Alltoallv::Plain {
         for distance in 1..size {
@@ -125,5 +140,6 @@ pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, i
                 group.receive(from, tag, coming[from as usize]).await;
             }
         }
+        task.wait_all(sends).await;
     }
 }
