@@ -1,7 +1,8 @@
-//! What one event costs: [`EventQueue`] beside the binary heap that it replaces, on a queue of constant length where each event
-//! taken schedules another ("hold").
+//! What one event costs: [`EventQueue`] beside the binary heap that it replaces, on a queue of constant length where
+//! each event taken schedules another ("hold").
 //!
-//! `cargo bench -p tidegate-sim --bench event_queue`. Printed are nanoseconds per event, taking and scheduling together.
+//! `cargo bench -p tidegate-sim --bench event_queue`. Printed are nanoseconds per event, taking and scheduling
+//! together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

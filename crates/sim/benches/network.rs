@@ -1,9 +1,10 @@
-//! What the network model costs: the packets of a 1,024-process all-to-all of 2 KiB messages on the 4×4×4 mesh of P (38.8
-//! million, of which this runs a part), without processes: each node injects as its pace allows and takes what arrives. Then
-//! the same pattern on other networks, the last with 1,024 nodes.
+//! What the network model costs: the packets of a 1,024-process all-to-all of 2 KiB messages on the 4×4×4 mesh of P
+//! (38.8 million, of which this runs a part), without processes: each node injects as its pace allows and takes what
+//! arrives. Then the same pattern on other networks, the last with 1,024 nodes.
 //!
-//! `cargo bench -p tidegate-sim --bench network [-- PART]`. Printed are packet-hops and events per second and nanoseconds per
-//! packet, where a hop is a link between routers; all of injection, extraction and the event queue is counted in.
+//! `cargo bench -p tidegate-sim --bench network [-- PART]`. Printed are packet-hops and events per second and
+//! nanoseconds per packet, where a hop is a link between routers; all of injection, extraction and the event queue is
+//! counted in.
 
 use std::time::Instant;
 
@@ -25,7 +26,8 @@ enum Event {
     Due(NodeId),
 }
 
-/// The all-to-all as one node sees it: its processes take turns, one packet each; each sends a message to every other process.
+/// The all-to-all as one node sees it: its processes take turns, one packet each; each sends a message to every other
+/// process.
 struct Sender {
     sent: u64,
     goal: u64,
@@ -116,8 +118,8 @@ impl Run {
     }
 }
 
-/// Seconds of processor time that this thread has had, so that other load on the machine counts less; of wall-clock time where the
-/// system does not tell.
+/// Seconds of processor time that this thread has had, so that other load on the machine counts less; of wall-clock
+/// time where the system does not tell.
 fn seconds(start: Instant) -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = told.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());

@@ -1,22 +1,23 @@
 //! [`EventQueue`]: what is to happen, in order of time, and for equal times in order of scheduling.
 //!
-//! A binary heap does that too, and costs some fifteen comparisons and as many scattered writes per event. But nearly all events of
-//! a network are due within a microsecond, so this is a calendar:
+//! A binary heap does that too, and costs some fifteen comparisons and as many scattered writes per event. But nearly
+//! all events of a network are due within a microsecond, so this is a calendar:
 //!
-//! * the next `BUCKETS` spans of time, each `width` long, are *buckets*: unsorted lists. An event that falls into one is put
-//!   at its head, whatever its time: constant work;
-//! * when a bucket's turn comes, its list is sorted once into `today`, from which events are taken. An event scheduled for a time
-//!   that falls into the span of `today` is put where it belongs;
+//! * the next `BUCKETS` spans of time, each `width` long, are *buckets*: unsorted lists. An event that falls into one
+//!   is put at its head, whatever its time: constant work;
+//! * when a bucket's turn comes, its list is sorted once into `today`, from which events are taken. An event
+//!   scheduled for a time that falls into the span of `today` is put where it belongs;
 //! * what is due later than the last bucket waits in a heap, and moves into the buckets as their window moves on.
 //!
-//! What is scheduled for the very time of the last event taken stands in a line of its own: processes that act in step schedule many
-//! such events at once.
+//! What is scheduled for the very time of the last event taken stands in a line of its own: processes that act in
+//! step schedule many such events at once.
 //!
-//! Equal times: a list is sorted stably from oldest to newest, and what comes out of the heap (which numbers its events) comes
-//! into a bucket before anything can be scheduled there directly, because both happen as soon as the window covers it.
+//! Equal times: a list is sorted stably from oldest to newest, and what comes out of the heap (which numbers its
+//! events) comes into a bucket before anything can be scheduled there directly, because both happen as soon as the
+//! window covers it.
 //!
-//! The width adapts: if buckets hold many events when their turn comes, it is halved; if most are empty, or much has to wait in the
-//! heap, doubled. That changes speed only, never the order.
+//! The width adapts: if buckets hold many events when their turn comes, it is halved; if most are empty, or much has
+//! to wait in the heap, doubled. That changes speed only, never the order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -35,8 +36,8 @@ const SHIFTS: std::ops::RangeInclusive<u32> = 4..=24;
 /// After so many buckets, or so many events from them, the width is looked at.
 const REVIEW_BUCKETS: u64 = 4_096;
 const REVIEW_EVENTS: u64 = 32_768;
-/// An event that is put into `today` before so many others is one too many, and after so many of them the width is divided by four
-/// at once: nobody knows how long this bucket still lasts.
+/// An event that is put into `today` before so many others is one too many, and after so many of them the width is
+/// divided by four at once: nobody knows how long this bucket still lasts.
 const CROWD: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -157,8 +158,8 @@ impl<E: Copy> EventQueue<E> {
             + self.far.capacity() * size_of::<Far<E>>()
     }
 
-    /// Puts `event` at `time`, behind all that are already there at that time. The time must not be before that of the last
-    /// event taken: nothing happens in the past.
+    /// Puts `event` at `time`, behind all that are already there at that time. The time must not be before that of
+    /// the last event taken: nothing happens in the past.
     #[inline]
     pub fn schedule(&mut self, time: Time, event: E) {
         debug_assert!(time.0 >= self.now, "an event at {time} was scheduled at {}", Time(self.now));
@@ -299,7 +300,8 @@ impl<E: Copy> EventQueue<E> {
     fn take_bucket(&mut self, bucket: usize) {
         let mut index = std::mem::replace(&mut self.heads[bucket], NONE);
         self.occupied[bucket / 64] &= !(1 << (bucket % 64));
-        // The list runs from the newest to the oldest, and the sort is stable: among equals the oldest is last, so taken first.
+        // The list runs from the newest to the oldest, and the sort is stable: among equals the oldest is last, so
+        // taken first.
         while index != NONE {
             let entry = &mut self.entries[index as usize];
             self.today.push((entry.time, entry.event));
@@ -313,8 +315,8 @@ impl<E: Copy> EventQueue<E> {
         self.opened_events += self.today.len() as u64;
     }
 
-    /// Chooses the width anew if the buckets since the last review held too many events or too few, or if too many events had to
-    /// wait in the heap.
+    /// Chooses the width anew if the buckets since the last review held too many events or too few, or if too many
+    /// events had to wait in the heap.
     #[cold]
     fn review_width(&mut self) {
         let passed = (self.today_number - self.opened_from).max(1);
@@ -378,8 +380,8 @@ mod tests {
         z ^ (z >> 31)
     }
 
-    /// Runs `steps` random steps on the queue and on an ordered map, spans being drawn by `span`, and compares all that comes out.
-    /// Returns the widths that were used.
+    /// Runs `steps` random steps on the queue and on an ordered map, spans being drawn by `span`, and compares all
+    /// that comes out. Returns the widths that were used.
     fn compare_with_ordered_map(seed: u64, steps: u32, mut span: impl FnMut(u64) -> u64) -> std::ops::Range<u32> {
         let mut state = seed;
         let mut queue = EventQueue::new();

@@ -1,4 +1,5 @@
-//! What travels: [`Flight`], one packet on its way between two processes, and the pool that holds all that are under way.
+//! What travels: [`Flight`], one packet on its way between two processes, and the pool that holds all that are under
+//! way.
 
 use std::fmt;
 
@@ -39,8 +40,9 @@ pub struct Flight {
     pub source: Rank,
     /// The process whose mailbox it is for.
     pub destination: Rank,
-    /// Bytes of bulk data (P §2: RMA) that the packet stands for on the wire, in addition to its own; 0 for a packet of a
-    /// mailbox. One buffer slot holds it whatever its size, so keep it to the size of a frame of the network simulated.
+    /// Bytes of bulk data (P §2: RMA) that the packet stands for on the wire, in addition to its own; 0 for a packet
+    /// of a mailbox. One buffer slot holds it whatever its size, so keep it to the size of a frame of the network
+    /// simulated.
     pub bulk_bytes: u32,
 }
 

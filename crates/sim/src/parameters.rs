@@ -27,7 +27,8 @@ impl Bandwidth {
 pub struct NetworkParameters {
     /// Rate of each direction of a link between two routers.
     pub link_bandwidth: Bandwidth,
-    /// From a router's output to the next one's input, for the first byte of a packet, and for a link-level credit back.
+    /// From a router's output to the next one's input, for the first byte of a packet, and for a link-level credit
+    /// back.
     pub link_latency: Time,
     /// From the first byte at a router's input to the moment it can leave by a free output.
     pub router_latency: Time,
@@ -43,8 +44,8 @@ pub struct NetworkParameters {
     pub packet_overhead_bytes: u32,
     /// What a packet's size on the wire is rounded up to a multiple of: the network's flit or cell.
     pub packet_granule_bytes: u32,
-    /// Virtual channels of each link. On a mesh all are lanes among which destinations are divided; on a torus half of them
-    /// are, and the other half is for packets that crossed a dateline, so the number must be even.
+    /// Virtual channels of each link. On a mesh all are lanes among which destinations are divided; on a torus half
+    /// of them are, and the other half is for packets that crossed a dateline, so the number must be even.
     pub virtual_channels: u8,
     /// Packets that a router's input can hold, for each virtual channel.
     pub channel_buffer_packets: u16,

@@ -1,19 +1,21 @@
 //! The state of links and of their virtual channels: queues of packets that wait for an output, and link-level credits.
 //!
-//! **Virtual output queues.** A packet waits for nothing but its own output: each router keeps a queue for every input and output
-//! channel. Those of one output channel that are not empty take turns, one packet each ([`Turns`]), and the channels of a link take
-//! turns too: no input starves, and inputs that all want one output get equal shares of it. What the queues of an input hold
-//! together is limited by the buffers of that input, so by the credits of the router before.
+//! **Virtual output queues.** A packet waits for nothing but its own output: each router keeps a queue for every
+//! input and output channel. Those of one output channel that are not empty take turns, one packet each ([`Turns`]),
+//! and the channels of a link take turns too: no input starves, and inputs that all want one output get equal shares
+//! of it. What the queues of an input hold together is limited by the buffers of that input, so by the credits of the
+//! router before.
 //!
-//! **Credits without events.** An output may send when a buffer of the next input is free: it holds a credit. The moment at which
-//! a credit comes back is known as soon as the packet leaves that buffer, so it is written down at once in the ring of
-//! [`Credits`], and the output looks at it when it next has something to send. Only an output that waits for a
-//! credit needs an event. That saves one event in two.
+//! **Credits without events.** An output may send when a buffer of the next input is free: it holds a credit. The
+//! moment at which a credit comes back is known as soon as the packet leaves that buffer, so it is written down at
+//! once in the ring of [`Credits`], and the output looks at it when it next has something to send. Only an output
+//! that waits for a credit needs an event. That saves one event in two.
 
 use crate::Time;
 use crate::flight::{NONE, Place};
 
-/// The free buffers of one virtual channel at a link's far end: for each, since when its credit is back at the near end.
+/// The free buffers of one virtual channel at a link's far end: for each, since when its credit is back at the near
+/// end.
 #[derive(Clone, Debug)]
 pub(crate) struct Credits {
     /// Where this ring starts in [`CreditRings`].

@@ -29,8 +29,8 @@ impl fmt::Display for NetworkError {
         match self {
             NetworkError::VirtualChannels { given, multiple_of } => write!(
                 f,
-                "virtual_channels = {given}: this topology avoids deadlock with {multiple_of} virtual channels per lane, so \
-                 give a multiple of {multiple_of}"
+                "virtual_channels = {given}: this topology avoids deadlock with {multiple_of} channels per lane, so give a \
+                 multiple of {multiple_of}"
             ),
             NetworkError::Zero(name) => write!(f, "{name} = 0: nothing could ever move, so give at least 1"),
             NetworkError::TooLarge => f.write_str(
@@ -74,8 +74,8 @@ impl Wiring {
         Wiring { links, ..wiring }
     }
 
-    /// The channels of one link of a router with so many inputs. Packets are handed to nodes by the first channel only: there is
-    /// one extraction buffer.
+    /// The channels of one link of a router with so many inputs. Packets are handed to nodes by the first channel
+    /// only: there is one extraction buffer.
     fn add_channels(&mut self, kind: LinkKind, inputs: u32, parameters: &NetworkParameters) {
         for channel in 0..parameters.virtual_channels {
             let buffers = match kind {

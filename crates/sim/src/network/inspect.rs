@@ -1,4 +1,5 @@
-//! What checkers, displays and tables may know of a network: counts, occupancies, and the time of a packet that meets no other.
+//! What checkers, displays and tables may know of a network: counts, occupancies, and the time of a packet that meets
+//! no other.
 
 use super::Network;
 use crate::router::LinkKind;

@@ -2,31 +2,36 @@
 //!
 //! # The model
 //!
-//! 1. **Injection.** [`inject`](Network::inject) puts a packet into its node's injection buffer. The interface hands one packet
-//!    after the other to the router, each whole: it is at the router's input `injection_latency` after its last byte left.
-//!    Its place in the injection buffer, which is the router's input buffer of that node, is free when it has left the router.
-//! 2. **Router.** `router_latency` after its first byte came in, a packet may leave by the output that the topology chooses,
-//!    if the link is free and the next router has a buffer for the whole packet. It is forwarded while its end still comes in.
-//! 3. **Link.** It occupies the link for its bytes at `link_bandwidth`; its first byte is at the next router `link_latency`
-//!    after it left. When its last byte has left, its buffer is free, and the router before learns it `link_latency` later.
-//! 4. **Extraction.** The last router waits for the whole packet, then hands it over at `extraction_bandwidth` if the node's
-//!    extraction buffer has room: it is there `extraction_latency` after its last byte left, and [`Notice::Arrived`] says so.
-//! 5. It stays there until it is [taken](Network::take_arrival), first come first served. A node whose first packet finds no
-//!    room in its mailbox leaves it: the buffer fills, then the routers before it, back to the senders (P §2).
+//! 1. **Injection.** [`inject`](Network::inject) puts a packet into its node's injection buffer. The interface hands
+//!    one packet after the other to the router, each whole: it is at the router's input `injection_latency` after its
+//!    last byte left. Its place in the injection buffer, which is the router's input buffer of that node, is free
+//!    when it has left the router.
+//! 2. **Router.** `router_latency` after its first byte came in, a packet may leave by the output that the topology
+//!    chooses, if the link is free and the next router has a buffer for the whole packet. It is forwarded while its
+//!    end still comes in.
+//! 3. **Link.** It occupies the link for its bytes at `link_bandwidth`; its first byte is at the next router
+//!    `link_latency` after it left. When its last byte has left, its buffer is free, and the router before learns it
+//!    `link_latency` later.
+//! 4. **Extraction.** The last router waits for the whole packet, then hands it over at `extraction_bandwidth` if the
+//!    node's extraction buffer has room: it is there `extraction_latency` after its last byte left, and
+//!    [`Notice::Arrived`] says so.
+//! 5. It stays there until it is [taken](Network::take_arrival), first come first served. A node whose first packet
+//!    finds no room in its mailbox leaves it: the buffer fills, then the routers before it, back to the senders (P
+//!    §2).
 //!
 //! So a packet that meets no other is in the extraction buffer after
 //! `t_inject + injection_latency + router_latency + hops × (link_latency + router_latency) + [t_link] + t_extract +
 //! extraction_latency`, each t the time of its bytes at that rate, `t_link` only if there are hops.
 //! ([`Network::uncontended_latency`].)
 //!
-//! What is left out: flits (a packet moves as a whole, so buffers count packets), limits of the crossbar (an input can feed
-//! several outputs at once), errors and retransmission on links.
+//! What is left out: flits (a packet moves as a whole, so buffers count packets), limits of the crossbar (an input
+//! can feed several outputs at once), errors and retransmission on links.
 //!
 //! # How it is used
 //!
-//! The owner keeps one [`EventQueue`](crate::EventQueue) for everything that happens. Each method gets `schedule`, to be called
-//! with what is to come back to [`handle`](Network::handle) at that time. An uncontended packet costs one event per router and
-//! one for its arrival; a packet that waits costs its link one more.
+//! The owner keeps one [`EventQueue`](crate::EventQueue) for everything that happens. Each method gets `schedule`, to
+//! be called with what is to come back to [`handle`](Network::handle) at that time. An uncontended packet costs one
+//! event per router and one for its arrival; a packet that waits costs its link one more.
 
 mod build;
 mod inspect;
@@ -41,7 +46,8 @@ use crate::router::{Channel, CreditRings, Credits, Link, LinkKind, Queue, Virtua
 use crate::topology::{RouterId, Topology};
 use crate::{Flight, NetworkParameters, Time};
 
-/// Something that is to happen in the network. Opaque: schedule it, and hand it to [`Network::handle`] when its time comes.
+/// Something that is to happen in the network. Opaque: schedule it, and hand it to [`Network::handle`] when its time
+/// comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NetworkEvent(Event);
 
@@ -298,7 +304,8 @@ impl Network {
         self.arrange_wake(now, link_index, schedule);
     }
 
-    /// Sees to it that a link on which something waits is woken when it can next send: when it is free and a credit is there.
+    /// Sees to it that a link on which something waits is woken when it can next send: when it is free and a credit
+    /// is there.
     #[inline]
     fn arrange_wake(&mut self, now: Time, link_index: u32, schedule: &mut impl FnMut(Time, NetworkEvent)) {
         let link = &mut self.links[link_index as usize];
@@ -390,7 +397,8 @@ impl Network {
         }
     }
 
-    /// Schedules the notice that a refused node is owed, or remembers that it is owed until a place is about to become free.
+    /// Schedules the notice that a refused node is owed, or remembers that it is owed until a place is about to
+    /// become free.
     #[cold]
     fn promise_notice(&mut self, node: u32, schedule: &mut impl FnMut(Time, NetworkEvent)) {
         let injector = &mut self.injectors[node as usize];

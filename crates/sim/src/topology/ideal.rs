@@ -1,8 +1,8 @@
 //! [`Ideal`]: a network that is never in the way, to tell what a real one costs.
 //!
-//! A packet takes the time of its injection, one link's latency and the time of its extraction, whatever else is under way.
-//! There is room for every packet: one that finds no place in its mailbox waits behind its predecessors at the same node, and
-//! nothing is pushed back to senders.
+//! A packet takes the time of its injection, one link's latency and the time of its extraction, whatever else is
+//! under way. There is room for every packet: one that finds no place in its mailbox waits behind its predecessors at
+//! the same node, and nothing is pushed back to senders.
 
 use super::{TopologyError, checked_nodes};
 

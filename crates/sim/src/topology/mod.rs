@@ -1,13 +1,13 @@
 //! Who is wired to whom, and which way a packet goes: [`Topology`], one file per kind.
 //!
-//! A topology is routers with numbered output ports. Each port leads to another router or to a node. The network asks two
-//! questions: what is at the end of a port ([`Topology::end_of`], once, when it is built) and by which port and virtual
-//! channel a packet leaves a router (`Topology::route`, once per hop). Whatever answers these two is a topology; a fat tree or a
-//! dragonfly is another file here and another variant, and adaptive routing is another argument of `route` (how full the
-//! outputs are). The rest of the network stays as it is.
+//! A topology is routers with numbered output ports. Each port leads to another router or to a node. The network asks
+//! two questions: what is at the end of a port ([`Topology::end_of`], once, when it is built) and by which port and
+//! virtual channel a packet leaves a router (`Topology::route`, once per hop). Whatever answers these two is a
+//! topology; a fat tree or a dragonfly is another file here and another variant, and adaptive routing is another
+//! argument of `route` (how full the outputs are). The rest of the network stays as it is.
 //!
-//! Deadlock freedom is the topology's business: the channels that `route` chooses must not wait for each other in a circle.
-//! Order per pair of processes is too: all packets between two nodes take one path and one lane.
+//! Deadlock freedom is the topology's business: the channels that `route` chooses must not wait for each other in a
+//! circle. Order per pair of processes is too: all packets between two nodes take one path and one lane.
 
 mod grid;
 mod ideal;
@@ -67,7 +67,8 @@ impl Topology {
         Grid::mesh(sizes).map(Topology::Grid)
     }
 
-    /// A torus with these sizes, one to three of them. A dimension of size 2 or 1 has no way round: it is that of a mesh.
+    /// A torus with these sizes, one to three of them. A dimension of size 2 or 1 has no way round: it is that of a
+    /// mesh.
     ///
     /// # Errors
     /// As for [`mesh`](Self::mesh).
@@ -149,9 +150,9 @@ impl Topology {
         }
     }
 
-    /// Fewest links between routers, in one direction, that are cut when the nodes are halved across a dimension; `None` where
-    /// no link between routers limits what one half can send to the other, or where no such cut halves the nodes (all sizes
-    /// odd).
+    /// Fewest links between routers, in one direction, that are cut when the nodes are halved across a dimension;
+    /// `None` where no link between routers limits what one half can send to the other, or where no such cut halves
+    /// the nodes (all sizes odd).
     ///
     /// Traffic between the halves can never be faster than these links together: a bound for any measured table.
     #[must_use]

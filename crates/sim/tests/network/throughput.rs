@@ -45,7 +45,8 @@ fn buffers_smaller_than_the_round_trip_of_a_credit_limit_a_stream_to_buffer_per_
         let mut world = World::new(Topology::mesh(&[5]).expect("legal"), parameters);
         (0..PACKETS).for_each(|_| world.send(0, 4));
         world.run_dry();
-        // The last link's is the longest: over it, the whole packet into the router, out to the node, and the credit back.
+        // The last link's is the longest: over it, the whole packet into the router, out to the node, and the credit
+        // back.
         let round_trip = Time::from_nanoseconds(30 + 20 + 64 + 32 + 30);
         let period = Time((round_trip.0 / u64::from(buffer)).max(PACKET_TIME.0));
         let took = world.now.since(world.delivered[0].0);

@@ -1,5 +1,6 @@
-//! Nodes that inject what they have to send as fast as they are let and take what arrives, with the checks that hold in every
-//! run: packets arrive where they should, once, in order per pair, and none is lost between injection and delivery.
+//! Nodes that inject what they have to send as fast as they are let and take what arrives, with the checks that hold
+//! in every run: packets arrive where they should, once, in order per pair, and none is lost between injection and
+//! delivery.
 
 use std::collections::{HashMap, VecDeque};
 
