@@ -29,8 +29,8 @@ impl fmt::Display for NetworkError {
         match self {
             NetworkError::VirtualChannels { given, multiple_of } => write!(
                 f,
-                "virtual_channels = {given}: this topology avoids deadlock with {multiple_of} channels per lane, so give a \
-                 multiple of {multiple_of}"
+                "virtual_channels = {given}: this topology avoids deadlock with {multiple_of} channels per lane, so \
+                 give a multiple of {multiple_of}"
             ),
             NetworkError::Zero(name) => write!(f, "{name} = 0: nothing could ever move, so give at least 1"),
             NetworkError::TooLarge => f.write_str(
