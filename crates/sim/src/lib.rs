@@ -1,18 +1,19 @@
-//! The simulator: the same flow control and message code that runs under MPI, in simulated processes on simulated nodes of a
-//! simulated network.
+//! The simulator: the same flow control and message code that runs under MPI, in simulated processes on simulated
+//! nodes of a simulated network.
 //!
-//! Deterministic: time is a whole number of picoseconds ([`Time`]), events that are due at the same time happen in the order in
-//! which they were scheduled ([`EventQueue`]), and nothing else decides.
+//! Deterministic: time is a whole number of picoseconds ([`Time`]), events that are due at the same time happen in
+//! the order in which they were scheduled ([`EventQueue`]), and nothing else decides.
 //!
 //! * `time.rs`, `event_queue.rs`: the engine;
 //! * `topology/`: who is wired to whom and which way a packet goes: mesh, torus, switch, ideal;
 //! * `parameters.rs`: every number of the network model;
 //! * `flight.rs`: a packet under way, and the pool of them;
 //! * `router.rs`: queues and link-level credits;
-//! * `network.rs`: the network model itself, from injection to extraction;
-//! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: what an endpoint has to do with: memory, mailbox, remote memory, and the
-//!   path between processes of one node;
-//! * `cost.rs`, `node.rs`, `process.rs`: what work costs, network interfaces, and processes: a real endpoint and a program;
+//! * `network/`: the network model itself, from injection to extraction;
+//! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: what an endpoint has to do with: memory, mailbox, remote memory,
+//!   and the path between processes of one node;
+//! * `cost.rs`, `node.rs`, `process.rs`: what work costs, network interfaces, and processes: a real endpoint and a
+//!   program;
 //! * `task.rs`, `workload/`: what programs are written in, and programs;
 //! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
 //! * `checker/`: what must hold in every run.
