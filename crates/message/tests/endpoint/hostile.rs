@@ -63,6 +63,31 @@ fn announced_lengths_that_never_come_take_no_memory_in_proportion() {
 }
 
 #[test]
+fn a_sender_that_ignores_its_window_is_dropped_beyond_it() {
+    for setup in Setup::all(3, 114) {
+        for window in [0, 200, 3000] {
+            let mut world = Setup { window: Some(window), ..setup }.build();
+            let bound = world.counter(0, Counter::ReceiveBound);
+            for kind in [1, 2, 3, 4] {
+                for tag in 0..50 {
+                    // Eager messages of 16 bytes; announcements of as many, which name no memory.
+                    let mut packet = Packet::new(PacketKind::Data, if kind < 3 { 32 } else { 48 }, kind | 1 << 5);
+                    packet.payload[0] = tag;
+                    packet.payload[8] = if kind < 3 { 16 } else { 0 };
+                    packet.payload[24] = 16;
+                    world.inject_packet(1, 0, packet);
+                }
+            }
+            world.settle();
+            assert!(world.counter(0, Counter::UnmatchedBytes) > 0 || window == 0, "some are within it\n{world}");
+            assert!(world.counter(0, Counter::Violations) > 100, "most are not\n{world}");
+            assert!(world.counter(0, Counter::ReceivePeak) <= bound, "{world}");
+            assert_others_work(&mut world);
+        }
+    }
+}
+
+#[test]
 fn a_hostile_peer_reads_nothing_that_is_not_its_to_read() {
     // Forged reads, writes and atomics against a region that grants nothing, and keys that do not exist.
     for setup in Setup::all(3, 113).filter(|setup| setup.memory == Memory::Mailbox) {

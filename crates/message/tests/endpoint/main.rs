@@ -13,6 +13,7 @@ mod liveness;
 mod matching;
 mod multi_receive;
 mod myself;
+mod pressure;
 mod programs;
 mod reference;
 mod remote_programs;

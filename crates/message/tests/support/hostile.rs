@@ -4,8 +4,8 @@
 use super::link::peer_of;
 use super::world::{Setup, World};
 use super::{Memory, pattern};
-use tidegate_message::Access;
 use tidegate_message::flow::{Header, PAYLOAD_BYTES, Packet, SchemeName};
+use tidegate_message::{Access, Counter};
 
 /// Bytes of an input that count: longer ones only take longer.
 const LONGEST_INPUT: usize = 8192;
@@ -16,7 +16,8 @@ fn setup_from(bytes: &[u8]) -> Setup {
     let scheme = [SchemeName::None, SchemeName::Static, SchemeName::Dynamic][at(0) % 3];
     let (slots, credit_slots) = [(2, 1), (3, 1), (8, 2)][at(0) / 3 % 3];
     let memory = Memory::ALL[at(0) / 9 % 6];
-    let base = Setup { scheme, slots, credit_slots, memory, piggyback: at(0) >= 128, ..Setup::new(3) };
+    let window = [None, Some(0), Some(200), Some(3000)][at(1) / 2 % 4];
+    let base = Setup { scheme, slots, credit_slots, memory, window, piggyback: at(0) >= 128, ..Setup::new(3) };
     Setup { scheduled: at(1) % 2 == 1, seed: at(1) as u64, operations: 1 << 20, ..base }
 }
 
@@ -65,6 +66,8 @@ pub fn hostile_run(setup: Setup, bytes: &[u8]) -> World {
     }
     world.pause(1);
     world.settle();
+    let bound = world.counter(0, Counter::ReceiveBound);
+    assert!(world.counter(0, Counter::ReceivePeak) <= bound, "receive memory beyond its bound\n{world}");
     world
 }
 
@@ -90,7 +93,7 @@ fn inject<'b>(world: &mut World, action: u8, rest: &'b [u8]) -> &'b [u8] {
     let length = u64::from(kind_length & 0x3f);
     let ride = u64::from(flags >> 2 & 1);
     let label =
-        if action & 0x40 != 0 { u16::from_le_bytes([label_low, label_high]) } else { u16::from(label_low % 17) | 0x20 };
+        if action & 0x40 != 0 { u16::from_le_bytes([label_low, label_high]) } else { u16::from(label_low % 27) | 0x20 };
     let word = flow_kind << 36 | length << 38 | ride << 44 | u64::from(label) << 48;
     let mut payload = [0; PAYLOAD_BYTES];
     let (bytes, rest) = rest.split_at(rest.len().min(usize::from(kind_length) % (PAYLOAD_BYTES + 1)));

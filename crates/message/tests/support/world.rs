@@ -200,6 +200,20 @@ impl World {
         self.endpoint(node).link().counters().get(counter)
     }
 
+    /// Checks that both sides of every pair of `node` agree on what is left of its windows and that nothing is held or asked for.
+    /// Nothing may move.
+    pub fn assert_windows(&mut self, node: usize) {
+        let nodes = self.setup.nodes;
+        let others: Vec<usize> = (0..nodes).filter(|other| *other != node && self.is_alive(*other)).collect();
+        for other in others {
+            let here = self.endpoint(node).inspect_window(super::link::peer_of(node, other, nodes));
+            let there = self.endpoint(other).inspect_window(super::link::peer_of(other, node, nodes));
+            let sum = here.stored + here.freed + there.room.unwrap_or(here.window);
+            assert_eq!(sum, here.window, "the window of {node} for {other}: {here:?} {there:?}\n{self}");
+            assert_eq!((there.held, here.forgotten, here.asking), (0, 0, false), "of {other} at {node}\n{self}");
+        }
+    }
+
     /// The network, to look at or to break.
     pub fn network(&mut self) -> std::cell::RefMut<'_, Network> {
         self.network.borrow_mut()

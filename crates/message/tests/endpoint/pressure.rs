@@ -1,0 +1,137 @@
+//! Floods against small windows: everybody sends before anybody receives, and receives come late, in any order, with and
+//! without wildcards, between looks, claims and cancels. Every message arrives, and the bound holds all the time.
+
+use crate::programs::{Action, Then, assert_over, drain, perform};
+use crate::reference::Reference;
+use crate::support::{Memory, Random, Setup};
+use proptest::prelude::*;
+use tidegate_message::Counter;
+use tidegate_message::flow::SchemeName;
+
+/// Sizes around packets, what a small window has room for, the eager limit and stages.
+const SIZES: [usize; 9] = [0, 1, 40, 41, 300, 1000, 2048, 2049, 5000];
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
+    let slots = prop::sample::select(&[(2, 1), (3, 1), (6, 2), (64, 2)][..]);
+    let memory = prop::sample::select(&Memory::ALL[..]);
+    let window = prop::sample::select(&[0, 130, 400, 1000, 4000, 12_000][..]);
+    (2..=16usize, scheme, slots, memory, any::<bool>(), window, any::<u64>()).prop_map(
+        |(nodes, scheme, (slots, credit_slots), memory, piggyback, window, seed)| {
+            let base = Setup { scheme, slots, credit_slots, memory, piggyback, ..Setup::new(nodes) };
+            Setup { window: Some(window), scheduled: true, seed, ..base }
+        },
+    )
+}
+
+/// What a flood is made of.
+#[derive(Clone, Copy, Debug)]
+struct Flood {
+    seed: u64,
+    messages: usize,
+    /// All of one size, or of any.
+    size: Option<usize>,
+    /// Everybody to this node, or everybody to everybody.
+    to: Option<usize>,
+    tags: u64,
+}
+
+fn flood() -> impl Strategy<Value = Flood> {
+    let size = prop::option::of(prop::sample::select(&SIZES[..]));
+    (any::<u64>(), 1..300usize, size, prop::option::of(0..2usize), 1..6u64)
+        .prop_map(|(seed, messages, size, to, tags)| Flood { seed, messages, size, to, tags })
+}
+
+impl Flood {
+    fn sends(self, random: &mut Random, nodes: usize) -> Vec<Action> {
+        let send = |_| {
+            let to = self.to.unwrap_or_else(|| random.below(nodes));
+            let size = self.size.unwrap_or_else(|| SIZES[random.below(SIZES.len())]);
+            let tag = (!random.one_in(10)).then(|| random.bits() % self.tags);
+            let inject = size <= 40 && random.one_in(4);
+            Action::Send { from: random.below(nodes), to, tag, size, inject, delivery: random.one_in(12) }
+        };
+        (0..self.messages).map(send).collect()
+    }
+
+    /// Receives in any order: most of what was sent, some of what was not; and what programs do besides.
+    fn receives(self, random: &mut Random, nodes: usize) -> Vec<Action> {
+        let action = |_| {
+            let node = self.to.filter(|_| !random.one_in(10)).unwrap_or_else(|| random.below(nodes));
+            let from = random.one_in(2).then(|| random.below(nodes));
+            let ignore = [0, 1, u64::MAX][random.below(3)];
+            let tag = (!random.one_in(10)).then(|| (random.bits() % (self.tags + 1), ignore));
+            match random.below(24) {
+                0 => Action::Look { node, from, tag, then: Then::Leave },
+                1 => Action::Look { node, from, tag, then: Then::Receive },
+                2 => Action::Look { node, from, tag, then: Then::Claim },
+                3 => Action::Look { node, from, tag, then: Then::Discard },
+                4 => Action::CallFor(random.below(4)),
+                5 => Action::Cancel(random.below(self.messages)),
+                6..10 => Action::Run(random.below(100)),
+                _ => Action::Receive { node, from, tag, capacity: 5000 },
+            }
+        };
+        (0..self.messages * 3 / 2).map(action).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn floods_are_received_late_and_within_the_bound(setup in setup(), flood in flood()) {
+        let (mut world, mut reference) = (setup.build(), Reference::default());
+        let mut random = Random::new(flood.seed);
+        flood.sends(&mut random, setup.nodes).into_iter().for_each(|send| perform(&mut world, &mut reference, send));
+        world.settle();
+        for receive in flood.receives(&mut random, setup.nodes) {
+            perform(&mut world, &mut reference, receive);
+        }
+        world.settle();
+        reference.judge(&world);
+        drain(&mut world, &mut reference);
+        reference.judge(&world);
+        assert_over(&mut world, &reference);
+    }
+
+    #[test]
+    fn floods_while_everybody_receives_stay_within_the_bound(setup in setup(), flood in flood()) {
+        let (mut world, mut reference) = (setup.build(), Reference::default());
+        let mut random = Random::new(flood.seed);
+        let (sends, receives) = (flood.sends(&mut random, setup.nodes), flood.receives(&mut random, setup.nodes));
+        let (mut sends, mut receives) = (sends.into_iter(), receives.into_iter());
+        while sends.len() + receives.len() > 0 {
+            let action = if random.one_in(2) { sends.next() } else { receives.next() };
+            action.into_iter().for_each(|action| perform(&mut world, &mut reference, action));
+        }
+        world.settle();
+        reference.judge(&world);
+        drain(&mut world, &mut reference);
+        reference.judge(&world);
+        assert_over(&mut world, &reference);
+    }
+}
+
+#[test]
+fn a_flood_beyond_the_window_is_held_and_drains_when_it_is_received() {
+    for setup in Setup::all(2, 121) {
+        let mut world = Setup { window: Some(1000), ..setup }.build();
+        let mut reference = Reference::default();
+        let send = Action::Send { from: 0, to: 1, tag: Some(7), size: 40, inject: false, delivery: false };
+        (0..300).for_each(|_| perform(&mut world, &mut reference, send));
+        world.settle();
+        assert!(world.counter(0, Counter::SendsHeld) > 250, "{world}");
+        assert!(world.counter(1, Counter::EnvelopesForgotten) > 250, "{world}");
+        let peak = world.counter(1, Counter::ReceivePeak);
+        assert!(peak <= world.counter(1, Counter::ReceiveBound), "{peak}");
+        drain(&mut world, &mut reference);
+        reference.judge(&world);
+        assert_over(&mut world, &reference);
+        let questions = world.counter(1, Counter::Questions);
+        assert!(
+            questions < 20,
+            "{questions} questions: a draining receiver asks now and then, not for each message\n{world}"
+        );
+    }
+}
