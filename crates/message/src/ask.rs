@@ -87,6 +87,9 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.dispatch(from, Outgoing::new(Head::new(MessageKind::Settled), Body::None, None), false);
+        if self.peers[from.0 as usize].forgotten.is_some() {
+            self.grow_window(from);
+        }
         self.review(from);
         Ok(())
     }
@@ -131,7 +134,7 @@ impl<L: Link> Endpoint<L> {
             stored.sort_by_key(|&(peer, bytes)| (std::cmp::Reverse(bytes), peer.0));
             let bytes = stored.iter().map(|(_, bytes)| bytes).sum();
             stored.truncate(4);
-            let window = u64::from(self.limits.window);
+            let window = u64::from(self.peers[from.0 as usize].window);
             self.pressure = Some(Pressure { sender: (from, tag), window, stored, bytes });
         }
     }
@@ -169,7 +172,10 @@ impl<L: Link> Endpoint<L> {
     /// What is to be done about a sender now: give room back, ask for the next receive (W5).
     pub(crate) fn review(&mut self, from: PeerId) {
         let peer = &self.peers[from.0 as usize];
-        if peer.freed >= self.limits.window / 4 {
+        if peer.window > self.limits.window && peer.forgotten.is_none() {
+            self.shrink_window(from);
+        }
+        if self.peers[from.0 as usize].freed >= self.limits.window / 4 {
             self.return_room(from);
         }
         let peer = &self.peers[from.0 as usize];
@@ -194,7 +200,7 @@ impl<L: Link> Endpoint<L> {
     /// Whether a sender has room for its first held send, whatever that is (W2): it will send it unasked.
     fn goes_on(&self, from: PeerId) -> bool {
         let peer = &self.peers[from.0 as usize];
-        self.limits.window - peer.stored - peer.freed >= self.limits.largest
+        peer.window - peer.stored - peer.freed >= self.limits.largest
     }
 
     /// The first receive or peek after `asked` that a message of `from` could satisfy.

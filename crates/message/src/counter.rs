@@ -75,7 +75,7 @@ counters! {
     ReceiveBound, "receive_memory_bytes", Bytes, Max, "The bound on receive memory (FI_TIDEGATE_RX_MEMORY).";
     ReceiveFixedBytes, "receive_fixed_bytes", Bytes, Max, "Its part that configuration fixes: mailbox, book-keeping, table of peers.";
     ReceivePeak, "receive_peak_bytes", Bytes, Max, "Most receive memory ever taken, the fixed part included.";
-    WindowBytes, "window_bytes", Bytes, Max, "Receive memory that is set aside for the unmatched messages of one sender.";
+    WindowBytes, "window_bytes", Bytes, Max, "Receive memory that is set aside for the unmatched messages of each sender, at least.";
     SendsHeld, "sends_held", Count, Sum, "Sends that stayed with their sender because the receiver had no room for them unmatched.";
     Knocks, "knocks", Count, Sum, "Messages by which held sends were shown to their receivers, in batches.";
     EnvelopesForgotten, "envelopes_forgotten", Count, Sum, "Sends of peers that no receive waited for and that found no room: they stayed with the peer.";

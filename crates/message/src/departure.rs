@@ -101,8 +101,9 @@ impl<L: Link> Endpoint<L> {
         self.departed.swap_remove(index);
         self.tagged.forget_peer(source);
         self.untagged.forget_peer(source);
+        self.spare += (self.peers[peer.0 as usize].window - self.limits.window) as usize;
         self.flow.reset(peer);
-        self.peers[peer.0 as usize] = Peer::new();
+        self.peers[peer.0 as usize] = Peer::new(self.limits.window);
         self.full.retain(|&full| full != peer);
         self.link.release(peer);
         self.epoch = self.epoch.wrapping_add(1);

@@ -17,7 +17,7 @@ use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
 use crate::transmit::Outgoing;
-use crate::window::{EndpointError, Limits};
+use crate::window::{Division, EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
 use tidegate_flow::{Control, FlowControl, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
@@ -40,7 +40,9 @@ pub(crate) struct Peer<B> {
     pub(crate) towards: Limits,
     /// Bytes of its window for us that are left.
     pub(crate) room: u32,
-    /// Bytes of our window for it that unmatched messages take.
+    /// Bytes of our window for it.
+    pub(crate) window: u32,
+    /// Of these, bytes that its unmatched messages take.
     pub(crate) stored: u32,
     /// Bytes of our window for it that are free again, which it has not been told.
     pub(crate) freed: u32,
@@ -51,7 +53,7 @@ pub(crate) struct Peer<B> {
 }
 
 impl<B> Peer<B> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(window: u32) -> Self {
         Peer {
             queue: VecDeque::new(),
             inbound: Inbound::new(),
@@ -61,6 +63,7 @@ impl<B> Peer<B> {
             lost: None,
             towards: Limits::default(),
             room: 0,
+            window,
             stored: 0,
             freed: 0,
             held: None,
@@ -105,8 +108,10 @@ pub struct Endpoint<L: Link> {
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
-    /// What our windows allow.
+    /// What our windows allow at least.
     pub(crate) limits: Limits,
+    /// Bytes of receive memory that belong to no window.
+    pub(crate) spare: usize,
     /// The last number given to a receive or peek.
     pub(crate) numbered: Number,
     /// Peers with sends that we have forgotten.
@@ -137,9 +142,9 @@ impl<L: Link> Endpoint<L> {
     pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let (fixed, limits) = Self::divide_memory(&config, &flow)?;
+        let Division { fixed, limits, spare } = Self::divide_memory(&config, &flow)?;
         link.tell_window(limits.window);
-        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
+        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
         let bookkeeping = flow.bookkeeping_bytes() + std::mem::size_of_val(peers.as_slice());
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
@@ -170,6 +175,7 @@ impl<L: Link> Endpoint<L> {
             departed: Vec::new(),
             epoch: 0,
             limits,
+            spare,
             numbered: Number::default(),
             forgetful: Vec::new(),
             inquiries: Vec::new(),

@@ -30,7 +30,7 @@ impl<L: Link> Endpoint<L> {
         let forgotten = state.forgotten.as_deref();
         WindowInspection {
             room: (state.towards.window > 0).then_some(state.room),
-            window: self.limits.window,
+            window: state.window,
             stored: state.stored,
             freed: state.freed,
             held: self.sends.keys_where(|send| send.peer == peer && send.held.is_some()).len(),

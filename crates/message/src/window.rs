@@ -5,8 +5,10 @@
 //! reading when memory runs out ends with a hang, because the message that the program waits for may be behind them. So what
 //! memory has no room for stays with its sender, who has it anyway, and the receiver asks when it needs it.
 //!
-//! Every receiver sets aside a *window* for each of its senders: `(receive memory − fixed part) / peers` bytes, which it tells
-//! through the link. A message that finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
+//! Every receiver sets aside a *window* for each of its senders. Half of what the fixed part leaves is divided equally, and that
+//! base it tells them through the link; the other half is *spare*, and goes to those who need it: the window of a sender whose
+//! knocks are forgotten doubles, as far as half of the spare memory reaches, and shrinks back as its messages are matched, once
+//! nothing of it is forgotten any more. A message that finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
 //! receiver gives back (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window
 //! is dropped as a violation, so the bound holds whatever peers do, under every scheme.
 //!
@@ -15,8 +17,8 @@
 //!
 //! | | rule | why |
 //! |---|---|---|
-//! | W1 | stored + freed + room + under way = window | the bound |
-//! | W2 | no message may cost more than a quarter of a window (or one envelope): a larger one is announced, spans that do not fit are left out | the first held send can go as soon as that much is free |
+//! | W1 | stored + freed + room + under way = window; all windows + spare = receive memory − fixed part | the bound |
+//! | W2 | no message may cost more than a quarter of a base window (or one envelope): a larger one is announced, spans that do not fit are left out | the first held send can go as soon as that much is free |
 //! | W3 | held sends leave in order, and none past one that is in doubt (knocked, not settled) or offered | what is stored is older than what is held: non-overtaking |
 //! | W4 | each held send *knocks*: it is matched with a receive that is posted, or *forgotten*: the receiver keeps a count only | a receive posted before it gets it though there is no room |
 //! | W5 | a receive that could be met by a forgotten send, and finds the sender's window nearly used up, *asks* ([`ask`](crate::ask)), one question per pair at a time, in order of posting; with room left, the sender goes on by itself | a receive posted after it gets it; draining is a stream, not a question per message |
@@ -91,6 +93,16 @@ pub(crate) const fn block(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
 }
 
+/// How the receive memory is divided.
+pub(crate) struct Division {
+    /// The fixed part, in bytes.
+    pub(crate) fixed: usize,
+    /// What a base window allows.
+    pub(crate) limits: Limits,
+    /// Bytes that belong to no window yet.
+    pub(crate) spare: usize,
+}
+
 /// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
 const WINDOW_MOST: usize = 1 << 30;
 
@@ -143,24 +155,46 @@ impl<L: Link> Endpoint<L> {
         Ok(Self::fixed_memory(config, &flow)? + config.flow.peers as usize * Self::ENVELOPE_BYTES)
     }
 
-    /// Divides the receive memory: its fixed part in bytes, and what each window allows.
-    pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<(usize, Limits), EndpointError> {
+    /// Divides the receive memory.
+    pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<Division, EndpointError> {
         let fixed = Self::fixed_memory(config, flow)?;
-        let peers = (config.flow.peers as usize).max(1);
-        let least = fixed + config.flow.peers as usize * Self::ENVELOPE_BYTES;
+        let peers = config.flow.peers as usize;
+        let least = fixed + peers * Self::ENVELOPE_BYTES;
         if config.receive_memory < least {
             let (bytes, peers) = (config.receive_memory, config.flow.peers);
             return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
         }
-        let window = ((config.receive_memory - fixed) / peers).min(WINDOW_MOST);
-        Ok((fixed, Self::limits_of(window as u32, config.eager_bytes)))
+        let left = config.receive_memory - fixed;
+        let base = (left / 2 / peers.max(1)).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
+        Ok(Division { fixed, limits: Self::limits_of(base as u32, config.eager_bytes), spare: left - base * peers })
+    }
+
+    /// Gives a sender whose sends were forgotten more of the spare memory.
+    pub(crate) fn grow_window(&mut self, from: PeerId) {
+        let peer = &mut self.peers[from.0 as usize];
+        let most = (self.spare / 2).min(WINDOW_MOST - (peer.window as usize).min(WINDOW_MOST));
+        let more = (peer.window as usize).min(most);
+        if more >= Self::ENVELOPE_BYTES {
+            self.spare -= more;
+            peer.window += more as u32;
+            peer.freed += more as u32;
+        }
+    }
+
+    /// Takes back what a sender was given beyond the base, as it becomes free.
+    pub(crate) fn shrink_window(&mut self, from: PeerId) {
+        let peer = &mut self.peers[from.0 as usize];
+        let back = peer.freed.min(peer.window - self.limits.window);
+        peer.window -= back;
+        peer.freed -= back;
+        self.spare += back as usize;
     }
 
     /// Whether a message that has come from `from` and costs so much is within its window.
     #[inline]
     pub(crate) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         let peer = &self.peers[from.0 as usize];
-        if u64::from(peer.stored) + u64::from(peer.freed) + u64::from(cost) > u64::from(self.limits.window) {
+        if u64::from(peer.stored) + u64::from(peer.freed) + u64::from(cost) > u64::from(peer.window) {
             return Err(Malformed);
         }
         Ok(())
@@ -232,8 +266,7 @@ impl<L: Link> Endpoint<L> {
     /// A receiver gives back what has become free of our window.
     pub(crate) fn handle_room(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
         let peer = &mut self.peers[from.0 as usize];
-        let left = u64::from(peer.towards.window - peer.room);
-        if head.word > left {
+        if head.word > WINDOW_MOST as u64 || peer.room as usize > WINDOW_MOST {
             return Err(Malformed);
         }
         peer.room += head.word as u32;
