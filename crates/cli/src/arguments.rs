@@ -144,8 +144,13 @@ pub struct Tuning {
     pub piggyback: Option<Switch>,
 
     /// Largest message sent through the mailbox, in bytes; k and M mean 1024 and 1024² [default: 2k]
-    #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Flow control")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_eager_size, help_heading = "Flow control")]
     pub eager_size: Option<Size>,
+
+    /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of 1024
+    /// [default: 64M]
+    #[arg(long, value_name = "BYTES", value_parser = parse_rx_memory, help_heading = "Flow control")]
+    pub rx_memory: Option<Size>,
 
     /// Peers that may connect to one process [default: job size + 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
@@ -228,24 +233,40 @@ pub enum Ranks {
     None,
 }
 
-/// A size as the provider accepts it: digits and perhaps k or M.
+/// A size as the provider accepts it: digits and perhaps a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size(pub String);
 
-/// The longest eager message that the provider takes.
+/// The longest eager message that the provider takes, in bytes.
 const EAGER_BYTES_MOST: u64 = 1 << 20;
+/// The largest bound on receive memory that the provider takes, in bytes.
+const RX_MEMORY_MOST: u64 = 1 << 40;
 
-fn parse_size(text: &str) -> Result<Size, String> {
-    let (digits, unit) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+/// The bytes that `text` means: digits, and a letter for a power of 1024 if wanted. `None` if it means none.
+pub fn bytes_of(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.char_indices().next_back()? {
+        (at, 'k' | 'K') => (&text[..at], 1 << 10),
+        (at, 'm' | 'M') => (&text[..at], 1 << 20),
+        (at, 'g' | 'G') => (&text[..at], 1 << 30),
+        (at, 't' | 'T') => (&text[..at], 1 << 40),
         _ => (text, 1),
     };
-    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
-    match bytes {
-        Some(bytes) if bytes <= EAGER_BYTES_MOST => Ok(Size(text.to_owned())),
+    digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit))
+}
+
+fn parse_eager_size(text: &str) -> Result<Size, String> {
+    match bytes_of(text) {
+        Some(0..=EAGER_BYTES_MOST) => Ok(Size(text.to_owned())),
         Some(_) => Err("at most 1M is allowed".to_owned()),
         None => Err("a whole number of bytes is needed, with k or M after it if wanted, such as 2k".to_owned()),
+    }
+}
+
+fn parse_rx_memory(text: &str) -> Result<Size, String> {
+    match bytes_of(text) {
+        Some(0..=RX_MEMORY_MOST) => Ok(Size(text.to_owned())),
+        Some(_) => Err("at most 1T is allowed".to_owned()),
+        None => Err("a whole number of bytes is needed, with k, M, G or T after it if wanted, such as 64M".to_owned()),
     }
 }
 
@@ -260,6 +281,7 @@ impl Tuning {
         set("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.map(|v| v.to_string()));
         set("FI_TIDEGATE_PIGGYBACK", self.piggyback.and_then(|v| v.to_possible_value()).map(word));
         set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.as_ref().map(|v| v.0.clone()));
+        set("FI_TIDEGATE_RX_MEMORY", self.rx_memory.as_ref().map(|v| v.0.clone()));
         set("FI_TIDEGATE_PEERS", self.peers.map(|v| v.to_string()));
         set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
         set("FI_TIDEGATE_STAGES", self.stages.map(|v| v.to_string()));
@@ -286,15 +308,27 @@ mod tests {
 
     #[test]
     fn every_option_becomes_its_parameter() {
-        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --peers 9 --bulk mailbox --stages 5 x";
+        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M --peers 9 \
+                     --bulk mailbox --stages 5 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             lines.join("\n"),
             "FI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\nFI_TIDEGATE_CREDIT_SLOTS=1\nFI_TIDEGATE_PIGGYBACK=off\n\
-             FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\nFI_TIDEGATE_STAGES=5"
+             FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_RX_MEMORY=16M\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\n\
+             FI_TIDEGATE_STAGES=5"
         );
+    }
+
+    #[test]
+    fn letters_are_powers_of_1024() {
+        for (text, bytes) in [("0", 0), ("7", 7), ("2k", 2048), ("64M", 64 << 20), ("3G", 3 << 30), ("1t", 1 << 40)] {
+            assert_eq!(bytes_of(text), Some(bytes), "{text}");
+        }
+        for text in ["", "k", "1x", "-1", "1.5M", "64 M", "99999999999999999999", "999999999999T"] {
+            assert_eq!(bytes_of(text), None, "{text}");
+        }
     }
 
     #[test]
@@ -318,6 +352,10 @@ mod tests {
             (&["--slots", "0", "x"], "--slots"),
             (&["--eager-size", "2q", "x"], "such as 2k"),
             (&["--eager-size", "2M", "x"], "at most 1M"),
+            (&["--eager-size", "1T", "x"], "at most 1M"),
+            (&["--rx-memory", "lots", "x"], "such as 64M"),
+            (&["--rx-memory", "", "x"], "such as 64M"),
+            (&["--rx-memory", "2T", "x"], "at most 1T"),
             (&["--piggyback", "maybe", "x"], "--piggyback"),
             (&[], "<COMMAND>"),
         ] {

@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use tidegate_flow::{Config, SchemeName};
+use tidegate_link::ShmLink;
+use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
+use crate::arguments::bytes_of;
 use crate::failure::Failure;
 
 /// The provider's defaults.
@@ -38,7 +41,32 @@ pub fn check(
     let peers = number("FI_TIDEGATE_PEERS", 1);
     let (Some(slots_per_peer), Some(credit_slots), Some(peers)) = (slots, credit_slots, peers) else { return Ok(()) };
     let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback: true };
-    config.regions().map(|_| ()).map_err(|error| Failure::usage(error.to_string()))
+    config.regions().map_err(|error| Failure::usage(error.to_string()))?;
+    let receive_memory = text("FI_TIDEGATE_RX_MEMORY").and_then(|bytes| bytes_of(bytes.trim()));
+    match (receive_memory, text("FI_TIDEGATE_PEERS")) {
+        (Some(bytes), Some(_)) => check_receive_memory(config, bytes),
+        // How many peers there will be, and so what is too small for them, only the provider knows.
+        _ => Ok(()),
+    }
+}
+
+/// Whether a bound on receive memory has room for what configuration fixes.
+fn check_receive_memory(flow: Config, bytes: u64) -> Result<(), Failure> {
+    let (peers, bytes) = (flow.peers, usize::try_from(bytes).unwrap_or(usize::MAX));
+    let config = EndpointConfig {
+        flow,
+        eager_bytes: 0,
+        operations: 0,
+        receive_memory: bytes,
+        packets_per_progress: 0,
+        bulk_bytes_per_progress: 0,
+    };
+    let least =
+        Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.to_string()))?;
+    if bytes < least {
+        return Err(Failure::usage(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers }.to_string()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -52,7 +80,13 @@ mod tests {
                 .map(|(n, v)| (n.into(), v.into()))
                 .collect()
         };
-        let known = ["FI_TIDEGATE_SCHEME", "FI_TIDEGATE_SLOTS", "FI_TIDEGATE_CREDIT_SLOTS", "FI_TIDEGATE_PEERS"];
+        let known = [
+            "FI_TIDEGATE_SCHEME",
+            "FI_TIDEGATE_SLOTS",
+            "FI_TIDEGATE_CREDIT_SLOTS",
+            "FI_TIDEGATE_PEERS",
+            "FI_TIDEGATE_RX_MEMORY",
+        ];
         let parameters = pairs(parameters).into_iter();
         let parameters: Vec<_> = parameters.map(|(n, v)| (*known.iter().find(|k| **k == n).unwrap(), v)).collect();
         let environment = pairs(environment);
@@ -78,10 +112,25 @@ mod tests {
             ("FI_TIDEGATE_SLOTS=8", "FI_TIDEGATE_CREDIT_SLOTS=5", "FI_TIDEGATE_SLOTS=8"),
             ("FI_TIDEGATE_SLOTS=4000000000 FI_TIDEGATE_PEERS=1000", "", "FI_TIDEGATE_SLOTS=4000000000"),
             ("", "FI_TIDEGATE_SCHEME=fast", "FI_TIDEGATE_SCHEME=fast"),
+            ("FI_TIDEGATE_RX_MEMORY=64k", "FI_TIDEGATE_PEERS=100", "FI_TIDEGATE_RX_MEMORY=65536 is too small"),
         ] {
             let message = check_text(parameters, environment).unwrap_err();
             assert!(message.contains(named), "{message}");
         }
+    }
+
+    #[test]
+    fn the_smallest_receive_memory_that_is_named_passes() {
+        let too_small = check_text("FI_TIDEGATE_PEERS=40 FI_TIDEGATE_RX_MEMORY=1", "").unwrap_err();
+        let (_, least) = too_small.split_once(" at least ").expect("the smallest legal value is named");
+        let least: u64 = least.split(' ').next().unwrap().parse().unwrap();
+        let with = |bytes: u64| check_text(&format!("FI_TIDEGATE_PEERS=40 FI_TIDEGATE_RX_MEMORY={bytes}"), "");
+        assert!(with(least).is_ok() && with(least - 1).is_err(), "{too_small}");
+    }
+
+    #[test]
+    fn receive_memory_for_a_number_of_peers_unknown_is_left_to_the_provider() {
+        assert_eq!(check_text("FI_TIDEGATE_RX_MEMORY=1", ""), Ok(()));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Counter pages into a report.
 //!
 //! * [`table`]: for people;
+//! * [`memory`]: of it, what concerns receive memory;
 //! * [`json`]: for programs;
 //! * [`absence`]: what to say when no endpoint left a page;
 //! * [`units`]: numbers as people read them.
 
 pub mod absence;
 pub mod json;
+pub mod memory;
 pub mod table;
 pub mod units;
 
@@ -140,6 +142,17 @@ impl Job {
         let median = low + (high - low) / 2;
         Some(Spread { job: combine(counter, values.iter().copied()), min: values[0], median, max, max_at })
     }
+}
+
+/// What `of` says of the processes, each answer once.
+fn distinct(job: &Job, of: &dyn Fn(&Process) -> String) -> String {
+    let mut values: Vec<String> = Vec::new();
+    for value in job.processes().iter().map(of) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values.join("|")
 }
 
 /// Several endpoints' or processes' values of one counter as one.

@@ -8,10 +8,10 @@ use tidegate_message::{Aggregate, Counter, Unit};
 
 use crate::arguments::Ranks;
 use crate::report::units::human;
-use crate::report::{Job, Process, Spread};
+use crate::report::{Job, Process, Spread, distinct, memory};
 
 /// Above this many processes, `--ranks auto` shows only those that hold a maximum.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 /// Counters that every report shows. The rest shows up when it is not 0.
 const MAIN: [Counter; 13] = [
@@ -30,9 +30,12 @@ const MAIN: [Counter; 13] = [
     Counter::StageBytes,
 ];
 
+/// What is held at the moment says nothing at the end.
+const NOW: [Counter; 2] = [Counter::UnexpectedBytes, Counter::UnmatchedBytes];
+
 /// The whole report, lines ended by line feeds. `mpi` is the MPI's name, if known.
 pub fn render(job: &Job, mpi: Option<&str>, wall_time: Duration, ranks: Ranks) -> String {
-    let mut text = heading(job, mpi, wall_time);
+    let mut text = heading(job, mpi, wall_time) + &memory::line(job);
     text += "\n";
     push_table(&mut text, job_table(job));
     let shown = shown(job, ranks);
@@ -44,20 +47,12 @@ pub fn render(job: &Job, mpi: Option<&str>, wall_time: Duration, ranks: Ranks) -
     if rest > 0 && ranks != Ranks::None {
         let _ = writeln!(text, "  and {rest} more: --ranks all");
     }
-    text
+    text + &memory::pressure(job, ranks)
 }
 
 fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
     let processes = job.processes();
-    let distinct = |of: &dyn Fn(&Process) -> String| {
-        let mut values: Vec<String> = Vec::new();
-        for value in processes.iter().map(of) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values.join("|")
-    };
+    let of = |what: &dyn Fn(&Process) -> String| distinct(job, what);
     let mpi = mpi.map(|mpi| format!(", {mpi}")).unwrap_or_default();
     let noun = if processes.len() == 1 { "process" } else { "processes" };
     let time = human(wall_time.as_nanos().try_into().unwrap_or(u64::MAX), Unit::Nanoseconds);
@@ -65,13 +60,13 @@ fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
         "tidegate: {} {noun} of {}{mpi}, {time}\n\
          tidegate: scheme {}, {} slots per peer, {} of them for credit packets, piggyback {}, {} peers, bulk {}\n",
         processes.len(),
-        distinct(&|p| p.program.clone()),
-        distinct(&|p| p.setup.scheme.to_string()),
-        distinct(&|p| p.setup.slots_per_peer.to_string()),
-        distinct(&|p| p.setup.credit_slots.to_string()),
-        distinct(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
-        distinct(&|p| p.setup.peers.to_string()),
-        distinct(&|p| p.setup.bulk.clone()),
+        of(&|p| p.program.clone()),
+        of(&|p| p.setup.scheme.to_string()),
+        of(&|p| p.setup.slots_per_peer.to_string()),
+        of(&|p| p.setup.credit_slots.to_string()),
+        of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
+        of(&|p| p.setup.peers.to_string()),
+        of(&|p| p.setup.bulk.clone()),
     )
 }
 
@@ -81,8 +76,8 @@ fn job_table(job: &Job) -> Table {
     table.set_header(["", "job", "min", "median", "max", "max at"]);
     for counter in Counter::ALL {
         let Some(spread) = job.spread(*counter) else { continue };
-        // What is held now is nothing at the end.
-        if *counter == Counter::UnexpectedBytes || (spread.max == 0 && !MAIN.contains(counter)) {
+        let told = NOW.contains(counter) || memory::IN_THE_LINE.contains(counter);
+        if told || (spread.max == 0 && !MAIN.contains(counter)) {
             continue;
         }
         let value = |value| human(value, counter.unit());
@@ -125,28 +120,28 @@ fn shown(job: &Job, ranks: Ranks) -> Vec<&Process> {
     }
 }
 
-fn label(process: &Process) -> String {
+pub(super) fn label(process: &Process) -> String {
     match process.rank {
         Some(rank) => format!("rank {rank}"),
         None => format!("pid {}", process.pid),
     }
 }
 
-fn plain_table() -> Table {
+pub(super) fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_preset(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table
 }
 
 /// The first column to the left, numbers to the right, headers above their numbers.
-fn align(table: &mut Table) {
+pub(super) fn align(table: &mut Table) {
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_cell_alignment(if index == 0 { CellAlignment::Left } else { CellAlignment::Right });
         column.set_padding((if index == 0 { 2 } else { 1 }, 1));
     }
 }
 
-fn push_table(text: &mut String, table: Table) {
+pub(super) fn push_table(text: &mut String, table: Table) {
     for line in table.lines() {
         *text += line.trim_end();
         text.push('\n');
@@ -190,6 +185,10 @@ mod tests {
                     (Counter::DelayNanoseconds, if rank == 2 { 3_456_789 } else { 0 }),
                     (Counter::MailboxPeak, 30 - rank),
                     (Counter::MailboxBytes, 81_920),
+                    (Counter::ReceiveBound, 64 << 20),
+                    (Counter::ReceiveFixedBytes, 163_840),
+                    (Counter::WindowBytes, 3_350_000),
+                    (Counter::ReceivePeak, 163_840 + 1000 * rank),
                 ],
             )
         });

@@ -1,0 +1,237 @@
+//! What the report says of receive memory: one line always, and where sends found no room, a table of the ranks concerned and
+//! advice.
+
+use std::fmt::Write;
+
+use comfy_table::Table;
+use tidegate_message::{Counter, Unit};
+
+use crate::arguments::Ranks;
+use crate::report::table::{FEW, align, label, plain_table, push_table};
+use crate::report::units::human;
+use crate::report::{Job, Process, distinct};
+
+/// Counters that the line shows for the job, so that its table need not: the same number for all ranks, most often.
+pub const IN_THE_LINE: [Counter; 3] = [Counter::ReceiveBound, Counter::ReceiveFixedBytes, Counter::WindowBytes];
+
+/// Columns of the table: a header of a few lines, and the counter.
+const COLUMNS: [(&str, Counter); 9] = [
+    ("bound", Counter::ReceiveBound),
+    ("fixed\npart", Counter::ReceiveFixedBytes),
+    ("least\nwindow", Counter::WindowBytes),
+    ("peak", Counter::ReceivePeak),
+    ("time under\npressure", Counter::PressureNanoseconds),
+    ("envelopes\nforgotten", Counter::EnvelopesForgotten),
+    ("questions", Counter::Questions),
+    ("sends\nheld", Counter::SendsHeld),
+    ("knocks", Counter::Knocks),
+];
+
+/// Receivers that the advice names one by one.
+const NAMED: usize = 4;
+
+/// The bound, what of it is fixed, what is set aside for each sender, and how much was used; empty if no endpoint told its bound.
+pub fn line(job: &Job) -> String {
+    let of = |counter| distinct(job, &|process| human(process.get(counter), Unit::Bytes));
+    let Some(peak) = job.spread(Counter::ReceivePeak).filter(|_| has_bound(job)) else { return String::new() };
+    let at = if peak.min == peak.max { String::new() } else { format!(" ({})", label(&job.processes()[peak.max_at])) };
+    format!(
+        "tidegate: receive memory at most {}, fixed part {}, window of each sender at least {}; peak {}{at}\n",
+        of(Counter::ReceiveBound),
+        of(Counter::ReceiveFixedBytes),
+        of(Counter::WindowBytes),
+        human(peak.max, Unit::Bytes),
+    )
+}
+
+fn has_bound(job: &Job) -> bool {
+    job.spread(Counter::ReceiveBound).is_some_and(|bound| bound.max > 0)
+}
+
+/// The ranks that held sends or had sends held for them, with advice; empty if there is none.
+pub fn pressure(job: &Job, ranks: Ranks) -> String {
+    let concerned: Vec<&Process> = job.processes().iter().filter(|process| is_concerned(process)).collect();
+    let mut text = String::new();
+    if concerned.is_empty() {
+        return text;
+    }
+    let shown = match ranks {
+        Ranks::None => Vec::new(),
+        Ranks::All => concerned.clone(),
+        Ranks::Auto | Ranks::Top => most_concerned(&concerned),
+    };
+    text += "\n";
+    if !shown.is_empty() {
+        push_table(&mut text, table(&shown));
+        let rest = concerned.len() - shown.len();
+        if rest > 0 {
+            let _ = writeln!(text, "  and {rest} more: --ranks all");
+        }
+    }
+    text += &advice(job);
+    text
+}
+
+fn is_concerned(process: &Process) -> bool {
+    process.get(Counter::SendsHeld) > 0 || process.get(Counter::EnvelopesForgotten) > 0
+}
+
+/// The few with most forgotten and held sends, in the order given.
+fn most_concerned<'a>(concerned: &[&'a Process]) -> Vec<&'a Process> {
+    let weight = |process: &Process| {
+        let of = |counter| process.get(counter);
+        (of(Counter::EnvelopesForgotten).saturating_add(of(Counter::SendsHeld)), of(Counter::PressureNanoseconds))
+    };
+    let mut order: Vec<usize> = (0..concerned.len()).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(weight(concerned[index])));
+    order.truncate(FEW);
+    order.sort_unstable();
+    order.into_iter().map(|index| concerned[index]).collect()
+}
+
+fn table(processes: &[&Process]) -> Table {
+    let mut table = plain_table();
+    table.set_header(["receive\nmemory"].into_iter().chain(COLUMNS.iter().map(|(header, _)| *header)));
+    for process in processes {
+        let values = COLUMNS.iter().map(|(_, counter)| human(process.get(*counter), counter.unit()));
+        table.add_row([label(process)].into_iter().chain(values));
+    }
+    align(&mut table);
+    table
+}
+
+/// Who had no room, what that cost, and what helps.
+fn advice(job: &Job) -> String {
+    let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
+    let held = human(sum(Counter::SendsHeld), Unit::Count);
+    let sends = if held == "1" { "send" } else { "sends" };
+    let mut receivers: Vec<&Process> =
+        job.processes().iter().filter(|process| process.get(Counter::EnvelopesForgotten) > 0).collect();
+    receivers.sort_by_key(|process| std::cmp::Reverse(process.get(Counter::EnvelopesForgotten)));
+    if receivers.is_empty() {
+        return format!(
+            "tidegate: {held} {sends} waited a moment for room in receivers' memory; a larger FI_TIDEGATE_RX_MEMORY \
+             (--rx-memory) avoids that.\n"
+        );
+    }
+    let longest = receivers.iter().map(|process| process.get(Counter::PressureNanoseconds)).max().unwrap_or(0);
+    let time = match longest {
+        // A process that was killed has not told for how long.
+        0 => String::new(),
+        time => format!(", for up to {}", human(time, Unit::Nanoseconds)),
+    };
+    format!(
+        "tidegate: {held} {sends} waited with their senders, because {} had no room for what was not received yet{time}.\n\
+         tidegate: That costs time, but no memory of receivers; receiving earlier or a larger FI_TIDEGATE_RX_MEMORY (--rx-memory) \
+         avoids it.\n",
+        names(&receivers),
+    )
+}
+
+/// A few by name, the others by number.
+fn names(processes: &[&Process]) -> String {
+    let named: Vec<String> = processes.iter().take(NAMED).map(|process| label(process)).collect();
+    match (named.split_last(), processes.len() - named.len()) {
+        (Some((last, [])), 0) => last.clone(),
+        (Some((last, others)), 0) => format!("{} and {last}", others.join(", ")),
+        (_, more) => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::{job, process};
+
+    const MIB: u64 = 1 << 20;
+
+    fn with_bound(rank: u32, values: &[(Counter, u64)]) -> Process {
+        let fixed = [
+            (Counter::ReceiveBound, 16 * MIB),
+            (Counter::ReceiveFixedBytes, 160 << 10),
+            (Counter::WindowBytes, 800 << 10),
+            (Counter::ReceivePeak, MIB),
+        ];
+        process(rank, &[&fixed, values].concat())
+    }
+
+    fn flooded() -> Job {
+        let receiver = [
+            (Counter::ReceivePeak, 15 * MIB),
+            (Counter::EnvelopesForgotten, 39_000),
+            (Counter::Questions, 3),
+            (Counter::PressureNanoseconds, 1_250_000_000),
+        ];
+        let sender = [(Counter::SendsHeld, 39_400), (Counter::Knocks, 310)];
+        job(vec![with_bound(0, &receiver), with_bound(1, &sender), with_bound(2, &[])])
+    }
+
+    #[test]
+    fn the_line_says_what_is_bounded_and_how_much_was_used() {
+        assert_eq!(
+            line(&flooded()),
+            "tidegate: receive memory at most 16.0 MiB, fixed part 160 KiB, window of each sender at least 800 KiB; \
+             peak 15.0 MiB (rank 0)\n"
+        );
+    }
+
+    #[test]
+    fn equal_peaks_are_nobodys() {
+        let text = line(&job(vec![with_bound(0, &[]), with_bound(1, &[])]));
+        assert!(text.ends_with("; peak 1.00 MiB\n"), "{text}");
+    }
+
+    #[test]
+    fn endpoints_that_told_no_bound_have_no_line() {
+        assert_eq!(line(&job(vec![process(0, &[])])), "");
+    }
+
+    #[test]
+    fn nothing_is_said_of_pressure_where_there_was_none() {
+        assert_eq!(pressure(&job(vec![with_bound(0, &[]), with_bound(1, &[])]), Ranks::All), "");
+    }
+
+    #[test]
+    fn a_flood_is_shown_with_advice() {
+        let text = pressure(&flooded(), Ranks::Auto);
+        let expected = include_str!("../../tests/data/receive_memory.txt");
+        assert_eq!(text, expected, "got:\n{text}");
+    }
+
+    #[test]
+    fn without_ranks_the_advice_remains() {
+        let text = pressure(&flooded(), Ranks::None);
+        assert!(text.starts_with("\ntidegate: 39,400 sends waited") && text.lines().count() == 3, "{text}");
+    }
+
+    #[test]
+    fn sends_that_nobody_forgot_waited_a_moment() {
+        let text = advice(&job(vec![with_bound(0, &[(Counter::SendsHeld, 1)])]));
+        assert!(text.starts_with("tidegate: 1 send waited a moment"), "{text}");
+    }
+
+    #[test]
+    fn of_many_receivers_the_worst_are_named() {
+        let ranks = |count: u32| {
+            let forgotten = |rank| (Counter::EnvelopesForgotten, 1 + u64::from(rank));
+            job((0..count).map(|rank| with_bound(rank, &[forgotten(rank)])).collect())
+        };
+        for (count, said) in [
+            (1, "because rank 0 had"),
+            (2, "because rank 1 and rank 0 had"),
+            (4, "because rank 3, rank 2, rank 1 and rank 0 had"),
+            (40, "because rank 39, rank 38, rank 37, rank 36 and 36 more had"),
+        ] {
+            let text = advice(&ranks(count));
+            assert!(text.contains(said), "{text}");
+        }
+        let text = pressure(&ranks(40), Ranks::Auto);
+        assert!(
+            text.contains("  rank 24 ")
+                && !text.contains("  rank 23 ")
+                && text.contains("  and 24 more: --ranks all\n"),
+            "{text}"
+        );
+        assert!(pressure(&ranks(40), Ranks::All).contains("  rank 0 "));
+    }
+}
