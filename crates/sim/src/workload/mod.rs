@@ -1,10 +1,19 @@
 //! Programs, as functions over a [`Task`](crate::Task) or over a [`Communicator`], a group of tasks.
 //!
 //! * `point_to_point.rs`: two processes at a time: pingpong, multi-pingpong, pingping, sendrecv, exchange;
-//! * `collective/`: one file per collective operation, each with its plain form and the usual optimised ones.
+//! * `collective/`: one file per collective operation, each with its plain form and the usual optimised ones;
+//! * `phases.rs`: part of the job works, the rest waits, then another part;
+//! * `traffic.rs`: random, permutation, incast, cyclic shift, transpose;
+//! * `goal.rs`: replay of traces in the GOAL text format.
 
 pub mod collective;
 mod communicator;
+mod goal;
+mod phases;
 pub mod point_to_point;
+mod traffic;
 
 pub use communicator::Communicator;
+pub use goal::{HALO, Trace, TraceError};
+pub use phases::{Phase, Phases};
+pub use traffic::{Pattern, Traffic};

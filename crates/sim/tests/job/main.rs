@@ -8,3 +8,4 @@ mod failures;
 mod machine;
 mod point_to_point;
 mod support;
+mod workloads;
