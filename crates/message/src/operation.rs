@@ -92,7 +92,8 @@ pub struct MultiReceive {
 /// `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchFlags {
-    /// Look for an unexpected message, do not receive it; completes at once, with `Failure::NoMessage` if there is none.
+    /// Look for an unexpected message, do not receive it; completes with `Failure::NoMessage` if there is none. It does so at once,
+    /// unless peers hold messages that found no room here: then when they have answered.
     pub peek: bool,
     /// With `peek`: set the message found aside for this context. Without: receive the message set aside for it.
     pub claim: bool,

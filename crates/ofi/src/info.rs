@@ -21,7 +21,7 @@ pub const INJECT_BYTES_MOST: usize = 64;
 pub const PIECES_MOST: usize = 16;
 /// Places in remote memory in one operation.
 pub const REMOTE_PIECES_MOST: usize = 16;
-/// Operations that may be outstanding at an endpoint, as told to applications; see `endpoint::OPERATIONS_MOST`.
+/// Operations outstanding at an endpoint that applications are told of and may ask for. More are taken: `endpoint::OPERATIONS_MOST`.
 pub const QUEUE_SIZE: usize = 65536;
 /// Bytes of remote completion data.
 pub const CQ_DATA_BYTES: usize = 8;

@@ -28,8 +28,8 @@ const SLOTS: Parameter = Parameter {
     name: "slots",
     default: "64",
     allowed: "a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS",
-    help: "Slots of 64 bytes in the mailbox per peer, credit slots included: receive memory is slots * peers * 64 bytes. The \
-           same in all processes of a job",
+    help: "Slots of 64 bytes in the mailbox per peer, credit slots included: it takes slots * peers * 64 bytes. The same in \
+           all processes of a job",
 };
 const CREDIT_SLOTS: Parameter = Parameter {
     name: "credit_slots",
@@ -54,7 +54,7 @@ const RX_MEMORY: Parameter = Parameter {
     default: "64M, or the smallest that is legal if that is more",
     allowed: "bytes from 0 to 1T, with suffix k, M, G or T if wanted; at least what mailbox and book-keeping need",
     help: "Most memory that an endpoint takes on behalf of its senders: mailbox, book-keeping, and messages that no receive waits \
-           for; what finds no room there waits with its sender. The same in all processes of a job",
+           for; what finds no room there waits with its sender",
 };
 const PEERS: Parameter = Parameter {
     name: "peers",
