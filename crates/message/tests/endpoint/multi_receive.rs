@@ -173,3 +173,25 @@ fn a_multi_receive_that_is_canceled_while_a_message_arrives_goes_back_with_that_
         }
     }
 }
+
+#[test]
+fn one_buffer_takes_a_flood_that_found_no_room_before() {
+    for setup in Setup::all(2, 47) {
+        for (window, size) in [(0, 0), (0, 40), (600, 40), (3000, 300)] {
+            let mut world = Setup { window: Some(window), ..setup }.build();
+            let sends: Vec<_> = (0..60).map(|n| world.send(0).to(1).bytes(&pattern(n, size)).post()).collect();
+            world.settle();
+            let multi = world.receive(1).from(0).capacity(60 * size + 100).multi(10).post();
+            world.settle();
+            let mut done = world.all(multi).to_vec();
+            assert_eq!(done.len(), 60, "{world}");
+            // Where the messages are is in order; when they are complete need not be.
+            done.sort_by_key(|done| done.completion.offset);
+            for (n, done) in done.iter().enumerate() {
+                assert_eq!(done.completion.offset, n * size, "{world}");
+                assert!(done.bytes == pattern(n, size), "message {n}\n{world}");
+            }
+            sends.iter().for_each(|send| assert_eq!(world.success(*send).length, size));
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! One endpoint with its program, run step by step. What it does depends on nothing but the steps it has taken, so a step
 //! from a state that was seen before need not be run again (`machine.rs`).
 
-use crate::layout::{Layout, MessageName, Op};
+use crate::layout::{Layout, MessageName, Op, UNTAGGED};
 use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
@@ -306,7 +306,7 @@ impl Actor {
     fn send(&mut self, to: usize, tag: u64, inject: bool) -> bool {
         let place = self.summary.place;
         let (name, mut buffer) = (MessageName { node: self.me, place }, self.buffers[self.me][place].clone());
-        let (to, space) = (Target::Peer(self.peer(to)), Space::Tagged { tag, ignore: 0 });
+        let (to, space) = (Target::Peer(self.peer(to)), space_of(tag));
         let (data, context) = (Some(name.number() as u64), Context(place));
         let send = Send { to, space, buffer: buffer.clone(), data, context, inject, delivery: false, report: true };
         self.endpoint.send(send).expect("room for a send");
@@ -322,7 +322,7 @@ impl Actor {
 
     fn receive_as(&mut self, context: usize, from: Option<usize>, tag: Option<u64>, flags: MatchFlags) -> bool {
         let from = from.map_or(Source::Any, |from| Source::From(Target::Peer(self.peer(from))));
-        let space = tag.map_or(Space::Tagged { tag: 0, ignore: u64::MAX }, |tag| Space::Tagged { tag, ignore: 0 });
+        let space = tag.map_or(Space::Tagged { tag: 0, ignore: u64::MAX }, space_of);
         let (buffer, context) = (self.buffers[self.me][self.summary.place].clone(), Context(context));
         let receive = Receive { from, space, buffer, context, multi: None, flags, report: true };
         self.endpoint.receive(receive).expect("room for a receive");
@@ -331,9 +331,8 @@ impl Actor {
 
     fn receive_probed(&mut self, of: usize) -> bool {
         let found = &self.summary.outcomes[of].as_ref().expect("the probe comes first").completion;
-        let (Some(Target::Peer(peer)), Space::Tagged { tag, .. }) = (found.source, found.space) else {
-            panic!("a probe found a message without a sender or tag: {found:?}");
-        };
+        let Some(Target::Peer(peer)) = found.source else { panic!("a probe found a message without a sender") };
+        let Space::Tagged { tag, .. } = found.space else { panic!("no program looks for messages without tags") };
         let from = node_of(self.me, peer, self.layout.nodes());
         self.receive(Some(from), Some(tag), MatchFlags::default())
     }
@@ -392,6 +391,11 @@ impl Actor {
             );
         }
     }
+}
+
+/// The matching space and tag of a message.
+pub fn space_of(tag: u64) -> Space {
+    if tag == UNTAGGED { Space::Untagged } else { Space::Tagged { tag, ignore: 0 } }
 }
 
 /// What an operation's buffer holds at first.

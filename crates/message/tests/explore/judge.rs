@@ -11,8 +11,8 @@
 //! 7. Both sides of every pair agree on what is left of their windows, on what is held and forgotten, and no question is open.
 //! 8. Only what involves a node that was killed may fail, or, canceled by its program, say so.
 
-use crate::actor::{Outcome, Presence, Summary};
-use crate::layout::{Layout, MessageName, Op};
+use crate::actor::{Outcome, Presence, Summary, space_of};
+use crate::layout::{Layout, MessageName, Op, UNTAGGED};
 use crate::support::{node_of, pattern};
 use tidegate_message::{Failure, Target};
 
@@ -45,7 +45,7 @@ impl Taker {
     fn accepts(&self, message: &Message) -> bool {
         self.node == message.to
             && self.from.is_none_or(|from| from == message.name.node)
-            && self.tag.is_none_or(|tag| tag == message.tag)
+            && self.tag.map_or(message.tag != UNTAGGED, |tag| tag == message.tag)
     }
 }
 
@@ -134,7 +134,7 @@ impl Judge<'_> {
             Some(Target::Peer(peer)) => node_of(node, peer, self.layout.nodes()),
             _ => return Err(failed()),
         };
-        let has_tag = completion.space == tidegate_message::Space::Tagged { tag: *tag, ignore: 0 };
+        let has_tag = completion.space == space_of(*tag);
         let same = (source, *to, completion.length) == (name.node, node, *size) && has_tag;
         ensure(same, || format!("{name:?} came as something else: {completion:?}"))?;
         let brings = matches!(op, Op::Receive { .. } | Op::ReceiveProbed { .. } | Op::ReceiveClaimed { .. });

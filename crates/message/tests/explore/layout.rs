@@ -33,6 +33,9 @@ pub enum Op {
     Close,
 }
 
+/// The tag of messages that have none: they are apart from those with tags, and receives of any tag don't accept them.
+pub const UNTAGGED: u64 = u64::MAX;
+
 /// A message's name: its sender, and the place of the send in the sender's program. Travels as completion data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageName {
