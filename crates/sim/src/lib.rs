@@ -16,7 +16,8 @@
 //!   program;
 //! * `task.rs`, `workload/`: what programs are written in, and programs;
 //! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
-//! * `checker/`: what must hold in every run.
+//! * `checker/`: what must hold in every run;
+//! * `experiment/`: the figures and tables of the papers.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ pub mod checker;
 mod config;
 mod cost;
 mod event_queue;
+pub mod experiment;
 mod flight;
 mod link;
 mod local;

@@ -1,0 +1,149 @@
+//! [`Case`]: one run of a figure, and [`Measurement`], what figures want to know of it.
+
+use std::fmt;
+
+use tidegate_flow::SchemeName;
+use tidegate_message::Counter;
+
+use super::operation::Benchmark;
+use super::p_fig19::Phases;
+use crate::config::{FlowChoice, SimulationConfig, SimulationError};
+use crate::cost::Activity;
+use crate::flight::NodeId;
+use crate::outcome::Outcome;
+use crate::simulation::Simulation;
+use crate::task::Sample;
+use crate::topology::Topology;
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Workload {
+    Benchmark(Benchmark),
+    Phases(Phases),
+}
+
+/// One run on the machine of P.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Case {
+    /// Sizes of the mesh.
+    pub mesh: Vec<u16>,
+    /// The nodes that run processes, if not all do.
+    pub nodes: Option<Vec<u32>>,
+    pub flow: FlowChoice,
+    pub workload: Workload,
+    pub intra_node_path: bool,
+}
+
+impl Case {
+    /// A benchmark on all nodes of a mesh.
+    pub fn new(mesh: &[u16], flow: FlowChoice, benchmark: Benchmark) -> Self {
+        let workload = Workload::Benchmark(benchmark);
+        Case { mesh: mesh.to_vec(), nodes: None, flow, workload, intra_node_path: false }
+    }
+
+    /// The same without flow control, in mailboxes without end: what overhead is measured against.
+    pub fn reference(&self) -> Self {
+        Case { flow: FlowChoice::Unlimited, ..self.clone() }
+    }
+
+    /// What tells two cases apart.
+    pub fn key(&self) -> String {
+        format!("{self:?}")
+    }
+
+    pub fn measure(&self, seed: u64) -> Result<Measurement, SimulationError> {
+        let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
+        let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
+        let config = SimulationConfig {
+            nodes,
+            flow: self.flow,
+            intra_node_path: self.intra_node_path,
+            seed,
+            ..SimulationConfig::extoll(topology)
+        };
+        let outcome = match &self.workload {
+            Workload::Benchmark(benchmark) => Simulation::new(config, benchmark)?.run()?,
+            Workload::Phases(phases) => Simulation::new(config, phases)?.run()?,
+        };
+        Ok(Measurement::of(outcome, self.repetitions()))
+    }
+
+    /// Repetitions in all, warm-up included.
+    fn repetitions(&self) -> u32 {
+        match &self.workload {
+            Workload::Benchmark(benchmark) => benchmark.warm_up + benchmark.repetitions,
+            Workload::Phases(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.workload {
+            Workload::Benchmark(benchmark) => write!(f, "{}", benchmark.operation)?,
+            Workload::Phases(_) => f.write_str("phases")?,
+        }
+        match self.flow {
+            FlowChoice::Unlimited => f.write_str(", reference"),
+            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, .. } => {
+                write!(f, ", {scheme}, {slots_per_peer} slots, {credit_slots} for credits")
+            }
+        }
+    }
+}
+
+/// `static` with so many slots per peer, of which `credit_slots` for credits.
+pub(super) fn static_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
+    FlowChoice::Mailbox { scheme: SchemeName::Static, slots_per_peer, credit_slots, piggyback: false }
+}
+
+/// `dynamic` with so many slots per peer, of which `credit_slots` for credits.
+pub(super) fn dynamic_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
+    FlowChoice::Mailbox { scheme: SchemeName::Dynamic, slots_per_peer, credit_slots, piggyback: false }
+}
+
+/// The same with credits on data packets.
+pub(super) fn piggybacked(flow: FlowChoice) -> FlowChoice {
+    match flow {
+        FlowChoice::Unlimited => FlowChoice::Unlimited,
+        FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, .. } => {
+            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback: true }
+        }
+    }
+}
+
+/// What figures want to know of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Measurement {
+    /// Mean over processes of the time per repetition, in microseconds.
+    pub time: f64,
+    /// Mean over the processes that took part of the time spent on credits, per repetition, in microseconds.
+    pub credits_time: f64,
+    /// Share of the messages that waited for credits, 0 to 1.
+    pub delayed: f64,
+    /// Explicit credit packets of the whole run.
+    pub credit_packets: u64,
+    /// Everything that programs recorded.
+    pub samples: Vec<Sample>,
+}
+
+impl Measurement {
+    fn of(outcome: Outcome, repetitions: u32) -> Self {
+        let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
+        let took_part = times.len().max(1) as f64;
+        let credits: f64 = outcome.processes.iter().map(|each| each.spent.on(Activity::Credits).microseconds()).sum();
+        let messages = outcome.counter(Counter::MessagesEager).max(1);
+        Measurement {
+            time: times.iter().sum::<f64>() / took_part,
+            credits_time: credits / took_part / f64::from(repetitions.max(1)),
+            delayed: outcome.counter(Counter::SendsDelayed) as f64 / messages as f64,
+            credit_packets: outcome.counter(Counter::CreditPackets),
+            samples: outcome.samples,
+        }
+    }
+
+    /// Overhead in percent: the time beyond the reference's.
+    pub fn overhead(&self, reference: &Measurement) -> f64 {
+        100.0 * (self.time / reference.time - 1.0)
+    }
+}

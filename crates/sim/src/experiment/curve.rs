@@ -1,0 +1,91 @@
+//! [`Curve`]: one pattern of traffic with one kind of flow control, over the size of the mailbox: what most figures consist of.
+
+use std::sync::Arc;
+
+use super::case::{Case, Measurement};
+use super::report::{Figure, Series};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::config::FlowChoice;
+
+/// A curve to be measured.
+pub(super) struct Line {
+    pub name: String,
+    /// What is run; its own flow control does not matter.
+    pub case: Case,
+    /// Flow control with so many slots per peer.
+    pub flow: Box<dyn Fn(u32) -> FlowChoice>,
+    /// The sizes, ascending.
+    pub slots: Vec<u32>,
+}
+
+/// A measured curve.
+pub(super) struct Curve {
+    pub name: String,
+    pub slots: Vec<u32>,
+    /// The same without flow control.
+    pub reference: Arc<Measurement>,
+    /// By slots.
+    pub measured: Vec<Arc<Measurement>>,
+}
+
+/// Measures all lines, their runs side by side.
+pub(super) fn measure(workshop: &Workshop<'_>, lines: Vec<Line>) -> Result<Vec<Curve>, SimulationError> {
+    let mut cases = Vec::new();
+    for line in &lines {
+        cases.push(line.case.reference());
+        cases.extend(line.slots.iter().map(|&slots| Case { flow: (line.flow)(slots), ..line.case.clone() }));
+    }
+    let mut results = workshop.run(&cases)?.into_iter();
+    let curve = |line: Line| {
+        let reference = results.next().expect("a result for every case");
+        let measured = results.by_ref().take(line.slots.len()).collect();
+        Curve { name: line.name, slots: line.slots, reference, measured }
+    };
+    Ok(lines.into_iter().map(curve).collect())
+}
+
+impl Curve {
+    /// A value at every point, from the run and the reference.
+    pub fn values(&self, value: impl Fn(&Measurement, &Measurement) -> f64) -> Vec<(u32, f64)> {
+        let each = self.measured.iter().map(|each| value(each, &self.reference));
+        self.slots.iter().copied().zip(each).collect()
+    }
+
+    /// For a picture.
+    pub fn series(&self, value: impl Fn(&Measurement, &Measurement) -> f64) -> Series {
+        Series::new(&self.name, self.values(value).into_iter().map(|(slots, value)| (f64::from(slots), value)))
+    }
+
+    /// Overhead in percent, by slots.
+    pub fn overheads(&self) -> Vec<(u32, f64)> {
+        self.values(|each, reference| each.overhead(reference))
+    }
+
+    /// Delayed sends in percent, by slots.
+    pub fn delays(&self) -> Vec<(u32, f64)> {
+        self.values(|each, _| 100.0 * each.delayed)
+    }
+}
+
+/// Mean of the values whose slots are as wanted; 0 if there are none.
+pub(super) fn mean(values: &[(u32, f64)], wanted: impl Fn(u32) -> bool) -> f64 {
+    let wanted: Vec<f64> = values.iter().filter(|(slots, _)| wanted(*slots)).map(|(_, value)| *value).collect();
+    wanted.iter().sum::<f64>() / wanted.len().max(1) as f64
+}
+
+/// The value at exactly so many slots.
+pub(super) fn at(values: &[(u32, f64)], slots: u32) -> Option<f64> {
+    values.iter().find(|(at, _)| *at == slots).map(|(_, value)| *value)
+}
+
+/// A figure over the size of the mailbox.
+pub(super) fn figure(name: &str, title: &str, y_axis: &str, series: Vec<Series>) -> Figure {
+    Figure {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x_axis: "receive buffer (slots per process)".to_owned(),
+        y_axis: y_axis.to_owned(),
+        series,
+    }
+}

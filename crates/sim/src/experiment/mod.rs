@@ -1,0 +1,121 @@
+//! The figures and tables of the papers, each one named experiment.
+//!
+//! An experiment is a function from a [`Workshop`] (how large, with which seed) to a [`Report`]: curves, tables, and the paper's
+//! statements, each with what came of it. Nothing is tuned to make a statement come out; one that does not says so.
+//!
+//! * `workshop.rs`: runs cases in parallel, each once; `case.rs`: one run and what figures want to know of it;
+//! * `operation.rs`: every workload by name, repeated and timed;
+//! * `report.rs`: what an experiment found;
+//! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
+
+mod case;
+mod curve;
+mod operation;
+mod p_fig14;
+mod p_fig19;
+mod p_fig4_5;
+mod p_fig6_7;
+mod p_table1;
+mod p_table2;
+mod p_table3;
+mod report;
+mod workshop;
+
+pub use operation::{Benchmark, Operation};
+pub use report::{Fact, Figure, Point, Report, Series, Table, Verdict};
+pub use workshop::{Progress, Scale, Silent, Workshop, parallel};
+
+use crate::SimulationError;
+use report::Findings;
+
+/// A figure or table of a paper.
+#[derive(Clone, Copy)]
+pub struct Experiment {
+    /// Its name, such as `P-fig4`.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Where the paper has it.
+    pub section: &'static str,
+    findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
+}
+
+impl std::fmt::Debug for Experiment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+impl Experiment {
+    /// All experiments, in the order of the paper.
+    pub const ALL: &'static [Experiment] = &[
+        experiment(
+            "P-table1",
+            "Thresholds of eq. 1 and of two formulas that do not work",
+            "§5.2, table 1",
+            p_table1::run,
+        ),
+        experiment(
+            "P-fig4",
+            "Overhead of static in multi-pingpong, 1 and 14 hops",
+            "§5.3, figure 4",
+            p_fig4_5::overhead,
+        ),
+        experiment(
+            "P-fig5",
+            "Delayed sends of static in multi-pingpong, 1 and 14 hops",
+            "§5.3, figure 5",
+            p_fig4_5::delayed,
+        ),
+        experiment("P-fig6", "Overhead of static in the all-to-all, two sizes", "§5.3, figure 6", p_fig6_7::overhead),
+        experiment(
+            "P-fig7",
+            "Delayed sends of static in the all-to-all, two sizes",
+            "§5.3, figure 7",
+            p_fig6_7::delayed,
+        ),
+        experiment("P-table2", "Slots from which senders no longer stall (eq. 5)", "§5.3, table 2", p_table2::run),
+        experiment(
+            "P-fig14",
+            "Trace of dynamic with two credit slots and a quota of 10",
+            "§6.7, figure 14",
+            p_fig14::run,
+        ),
+        experiment("P-fig19", "Credits follow the phases of a program", "§7.3, figure 19", p_fig19::run),
+        experiment("P-table3", "Memory per receiver", "§7.5, table 3", p_table3::run),
+    ];
+
+    /// The experiment of that name, whatever the case of its letters.
+    #[must_use]
+    pub fn find(id: &str) -> Option<&'static Experiment> {
+        Experiment::ALL.iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If a simulation fails: the error says which way.
+    pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
+        let Findings { setup, figures, tables, facts } = (self.findings)(workshop)?;
+        Ok(Report {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            section: self.section.to_owned(),
+            scale: workshop.scale.name().to_owned(),
+            seed: workshop.seed,
+            setup,
+            figures,
+            tables,
+            facts,
+        })
+    }
+}
+
+const fn experiment(
+    id: &'static str,
+    title: &'static str,
+    section: &'static str,
+    findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
+) -> Experiment {
+    Experiment { id, title, section, findings }
+}

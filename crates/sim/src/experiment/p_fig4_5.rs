@@ -1,0 +1,190 @@
+//! P fig. 4 and 5: `static` in multi-pingpong over 1 and 14 hops.
+
+use super::case::{Case, Measurement, static_credits};
+use super::curve::{Curve, Line, figure, mean, measure};
+use super::operation::{Benchmark, Operation};
+use super::p_table2::MESSAGE_PACKETS;
+use super::report::{Fact, Figure, Findings};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::config::FlowChoice;
+
+/// The machine: an 8×8 mesh, of which two nodes run 16 processes each.
+const MESH: [u16; 2] = [8, 8];
+/// Distances in hops, and the node that far from node 0.
+const FAR_NODES: [(u32, u32); 2] = [(1, 1), (14, 63)];
+
+/// Multi-pingpong between node 0 and another.
+pub(super) fn case(far_node: u32, repetitions: u32) -> Case {
+    let benchmark = Benchmark { repetitions, warm_up: 2, ..Benchmark::new(Operation::MultiPingpong) };
+    Case { nodes: Some(vec![0, far_node]), ..Case::new(&MESH, FlowChoice::Unlimited, benchmark) }
+}
+
+/// The curves of both figures: by distance, then by credit slots.
+struct Sweep {
+    credit_slots: Vec<u32>,
+    curves: [Vec<Curve>; 2],
+    setup: String,
+}
+
+impl Sweep {
+    fn run(workshop: &Workshop<'_>) -> Result<Self, SimulationError> {
+        let mut slots: Vec<u32> = workshop.scale.pick(
+            (10..=64).step_by(2).chain([39, 49, 57]).collect(),
+            vec![10, 16, 20, 24, 28, 32, 36, 40, 44, 48, 49, 50, 52, 56, 57, 60, 64],
+            vec![10, 16, 24, 36, 48, 49, 56, 57, 64],
+        );
+        slots.sort_unstable();
+        let credit_slots = workshop.scale.pick(vec![1, 2, 3, 4, 5], vec![1, 2, 3, 4, 5], vec![1, 2, 5]);
+        let repetitions = workshop.scale.pick(200, 40, 10);
+        let line = |node: u32, credits: u32| Line {
+            name: format!("{credits} credit slot{}", if credits == 1 { "" } else { "s" }),
+            case: case(node, repetitions),
+            flow: Box::new(move |slots| static_credits(slots, credits)),
+            slots: slots.clone(),
+        };
+        let lines = FAR_NODES.iter().flat_map(|&(_, node)| credit_slots.iter().map(move |&credits| (node, credits)));
+        let mut near = measure(workshop, lines.map(|(node, credits)| line(node, credits)).collect())?;
+        let far = near.split_off(credit_slots.len());
+        let setup = format!(
+            "8×8 mesh; the 16 processes of one node and the 16 of another, 1 or 14 hops away, send 2 KiB there and back, all \
+             pairs at once, {repetitions} times (the paper: 20,480 times)."
+        );
+        Ok(Sweep { credit_slots, curves: [near, far], setup })
+    }
+
+    fn figures(&self, name: &str, y_axis: &str, value: fn(&Measurement, &Measurement) -> f64) -> Vec<Figure> {
+        let parts = FAR_NODES.iter().zip(&self.curves).zip(["a", "b"]);
+        let figure = |(((hops, _), curves), part): ((&(u32, u32), &Vec<Curve>), &str)| {
+            let title = format!("Multi-pingpong under static, {hops} hop{}", if *hops == 1 { "" } else { "s" });
+            figure(&format!("{name}{part}"), &title, y_axis, curves.iter().map(|curve| curve.series(value)).collect())
+        };
+        parts.map(figure).collect()
+    }
+
+    /// Mean over all curves of a distance.
+    fn mean(&self, distance: usize, wanted: fn(u32) -> bool, value: fn(&Measurement, &Measurement) -> f64) -> f64 {
+        let all: Vec<_> = self.curves[distance].iter().flat_map(|curve| curve.values(value)).collect();
+        mean(&all, wanted)
+    }
+
+    /// By credit slots: the mean over slots and distances.
+    fn by_credit_slots(&self, value: fn(&Measurement, &Measurement) -> f64) -> Vec<(u32, f64)> {
+        let of = |index: usize| self.curves.iter().flat_map(move |curves| curves[index].values(value));
+        let mean = |index: usize| mean(&of(index).collect::<Vec<_>>(), |_| true);
+        self.credit_slots.iter().enumerate().map(|(index, &credits)| (credits, mean(index))).collect()
+    }
+
+    /// By credit slots: the fewest slots from which on nothing is delayed.
+    fn break_even(&self, distance: usize) -> Vec<Option<u32>> {
+        let point = |curve: &Curve| {
+            let delays = curve.delays();
+            let last = delays.iter().rposition(|(_, delayed)| *delayed > 0.0);
+            curve.slots.get(last.map_or(0, |index| index + 1)).copied()
+        };
+        self.curves[distance].iter().map(point).collect()
+    }
+}
+
+fn percent_of_reference(each: &Measurement, reference: &Measurement) -> f64 {
+    each.overhead(reference)
+}
+
+fn percent_delayed(each: &Measurement, _: &Measurement) -> f64 {
+    100.0 * each.delayed
+}
+
+fn list(values: &[(u32, f64)]) -> String {
+    values.iter().map(|(credits, value)| format!("{credits}: {value:.1} %")).collect::<Vec<_>>().join(", ")
+}
+
+/// Fig. 4.
+pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let sweep = Sweep::run(workshop)?;
+    let mean = |wanted| [0, 1].map(|distance| sweep.mean(distance, wanted, percent_of_reference));
+    let (few, many) = (mean(|slots| slots < 30), mean(|slots| slots > 30));
+    let times = [0, 1].map(|distance| sweep.curves[distance][0].reference.time);
+    let by_credits = sweep.by_credit_slots(percent_of_reference);
+    let least = by_credits.iter().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |best| best.0);
+    let near = |here: f64, paper: f64| (here / paper - 1.0).abs() < 0.05;
+    let facts = vec![
+        Fact::tested(
+            "Without flow control a message takes 50.04 µs over 1 hop and 51.17 µs over 14 (calibrated; within 5 %).",
+            near(times[0], 50.04) && near(times[1], 51.17),
+            "50.04, 51.17 µs",
+            format!("{:.2}, {:.2} µs", times[0], times[1]),
+        )
+        .because("All four times that the paper gives determine the machine's parameters, and not all can be met at once."),
+        Fact::tested(
+            "Under 30 slots the longer distance costs more.",
+            few[1] > few[0],
+            "14 hops above 1",
+            format!("{:.1} % at 14 hops, {:.1} % at 1 (means)", few[1], few[0]),
+        )
+        .because("The round trip of a credit over 13 more hops is small beside the time that a process needs for a message."),
+        Fact::tested(
+            "Beyond 30 slots distance does not matter (means within 2 percentage points).",
+            (many[1] - many[0]).abs() < 2.0,
+            "very similar",
+            format!("{:.1} % at 14 hops, {:.1} % at 1 (means)", many[1], many[0]),
+        ),
+        Fact::tested(
+            "1 credit slot has the least overhead.",
+            least == 1,
+            "1",
+            format!("{least} (means: {})", list(&by_credits)),
+        )
+        .because(
+            "With few credit slots a sender stands still for longer, with many it handles more credit packets. Which of the two \
+             weighs more depends on what a credit packet costs a process beside what a stall does; the paper gives neither.",
+        ),
+    ];
+    let figures = sweep.figures("fig4", "overhead (%)", percent_of_reference);
+    Ok(Findings { setup: sweep.setup, figures, tables: Vec::new(), facts })
+}
+
+/// Fig. 5.
+pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let sweep = Sweep::run(workshop)?;
+    let by_distance = [0, 1].map(|distance| sweep.mean(distance, |_| true, percent_delayed));
+    let by_credits = sweep.by_credit_slots(percent_delayed);
+    let shrinks = by_credits.windows(2).all(|pair| pair[1].1 <= pair[0].1);
+    let (near, far) = (sweep.break_even(0), sweep.break_even(1));
+    let words = |points: &[Option<u32>]| {
+        let each = points.iter().map(|point| point.map_or("> 64".to_owned(), |slots| slots.to_string()));
+        each.collect::<Vec<_>>().join(" ")
+    };
+    let bounds =
+        sweep.credit_slots.iter().filter_map(|&credits| tidegate_flow::slots_without_stall(MESSAGE_PACKETS, credits));
+    let bounded = near.iter().zip(bounds).all(|(found, bound)| found.map_or(bound > 64, |found| found <= bound));
+    let facts = vec![
+        Fact::tested(
+            "The share of delayed sends grows with distance.",
+            by_distance[1] > by_distance[0],
+            "grows",
+            format!("{:.2} % at 14 hops, {:.2} % at 1 (means)", by_distance[1], by_distance[0]),
+        )
+        .because(
+            "A send counts as delayed or not, however long it waits. In a pingpong all credits of the message before are back or \
+             not back by then at either distance.",
+        ),
+        Fact::tested("It shrinks with the number of credit slots.", shrinks, "shrinks", list(&by_credits)).because(
+            "Credit slots are taken from the data region: of few slots a sender then owns fewer credits, and more of its \
+             messages wait.",
+        ),
+        Fact::tested(
+            "The point from which nothing is delayed does not depend on distance.",
+            near == far,
+            "identical",
+            format!("1 hop: {}; 14 hops: {}", words(&near), words(&far)),
+        ),
+        Fact::tested(
+            "It is at most that of eq. 5 (table 2).",
+            bounded,
+            "57 52 50 49 for 2–5 credit slots",
+            format!("{} for {:?} credit slots", words(&near), sweep.credit_slots),
+        ),
+    ];
+    let figures = sweep.figures("fig5", "delayed sends (%)", percent_delayed);
+    Ok(Findings { setup: sweep.setup, figures, tables: Vec::new(), facts })
+}

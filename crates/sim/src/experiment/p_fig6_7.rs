@@ -1,0 +1,219 @@
+//! P fig. 6 and 7: `static` in the all-to-all of two sizes.
+
+use super::case::{Case, Measurement, static_credits};
+use super::curve::{Curve, Line, at, figure, mean, measure};
+use super::operation::{Benchmark, Operation};
+use super::p_table2::MESSAGE_PACKETS;
+use super::report::{Fact, Figure, Findings, Table};
+use super::workshop::{Scale, Workshop};
+use crate::SimulationError;
+use crate::config::FlowChoice;
+use crate::workload::collective::Alltoall;
+
+/// The paper's slots from which overhead is stable, for 2 to 5 credit slots.
+const STABLE: [(u32, u32); 4] = [(2, 57), (3, 52), (4, 50), (5, 49)];
+
+/// The meshes of a scale: the smaller and the larger job.
+pub(super) fn meshes(scale: Scale) -> [Vec<u16>; 2] {
+    scale.pick([vec![4, 4], vec![4, 4, 4]], [vec![2, 2], vec![2, 2, 2]], [vec![2], vec![2, 2]])
+}
+
+/// How many processes a mesh runs.
+pub(super) fn processes(mesh: &[u16]) -> u32 {
+    16 * mesh.iter().map(|&size| u32::from(size)).product::<u32>()
+}
+
+/// The all-to-all of this section: optimisation off, 2 KiB.
+pub(super) fn alltoall(mesh: &[u16]) -> Case {
+    Case::new(mesh, FlowChoice::Unlimited, Benchmark::new(Operation::Alltoall(Alltoall::Plain)))
+}
+
+struct Sweep {
+    credit_slots: Vec<u32>,
+    sizes: [u32; 2],
+    /// By size, then by credit slots.
+    curves: [Vec<Curve>; 2],
+    setup: String,
+}
+
+impl Sweep {
+    fn run(workshop: &Workshop<'_>) -> Result<Self, SimulationError> {
+        let meshes = meshes(workshop.scale);
+        let sizes = [processes(&meshes[0]), processes(&meshes[1])];
+        let credit_slots = workshop.scale.pick(vec![1, 2, 3, 4, 5], vec![1, 2, 3, 4, 5], vec![2, 5]);
+        let pairs = meshes.iter().flat_map(|mesh| credit_slots.iter().map(move |&credits| (mesh, credits)));
+        let line = |(mesh, credits): (&Vec<u16>, u32)| Line {
+            name: format!("{credits} credit slot{}", if credits == 1 { "" } else { "s" }),
+            case: alltoall(mesh),
+            flow: Box::new(move |slots| static_credits(slots, credits)),
+            slots: slots(workshop.scale, credits),
+        };
+        let mut small = measure(workshop, pairs.map(line).collect())?;
+        let large = small.split_off(credit_slots.len());
+        let setup = format!(
+            "All-to-all of 2 KiB among {} processes on a {} mesh and {} on a {} mesh (the paper: 256 on 4×4, 1024 on 4×4×4), 16 on a \
+             node; n − 1 sends, then n − 1 receives; once to warm up, once measured.",
+            sizes[0],
+            times(&meshes[0]),
+            sizes[1],
+            times(&meshes[1]),
+        );
+        Ok(Sweep { credit_slots, sizes, curves: [small, large], setup })
+    }
+
+    fn figures(&self, name: &str, y_axis: &str, value: fn(&Measurement, &Measurement) -> f64) -> Vec<Figure> {
+        let figure = |(index, part): (usize, &str)| {
+            let title = format!("All-to-all under static, {} processes", self.sizes[index]);
+            let series = self.curves[index].iter().map(|curve| curve.series(value)).collect();
+            figure(&format!("{name}{part}"), &title, y_axis, series)
+        };
+        [(0, "a"), (1, "b")].into_iter().map(figure).collect()
+    }
+}
+
+/// Sizes as people write them: `4×4×4`.
+pub(super) fn times(mesh: &[u16]) -> String {
+    mesh.iter().map(u16::to_string).collect::<Vec<_>>().join("×")
+}
+
+/// The points: everywhere, and every slot around the paper's two borders.
+fn slots(scale: Scale, credits: u32) -> Vec<u32> {
+    let start = MESSAGE_PACKETS + credits;
+    let border = tidegate_flow::slots_without_stall(MESSAGE_PACKETS, credits).unwrap_or(64);
+    let everywhere: Vec<u32> = match scale {
+        Scale::Full => (12..=64).step_by(4).collect(),
+        Scale::Quick => vec![10, 16, 24, 32, 40, 48, 56, 64],
+        Scale::Smallest => vec![16, 64],
+    };
+    let mut all: Vec<u32> =
+        everywhere.into_iter().chain(start - 2..=start + 1).chain(border - 2..=border + 1).collect();
+    all.retain(|&slots| slots <= 64.max(2 * credits));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The first point that is lower than all before it by a tenth of what is gained in all.
+fn falls_at(overheads: &[(u32, f64)], before: u32) -> Option<u32> {
+    let high = mean(overheads, |slots| slots < before);
+    let low = overheads.last()?.1;
+    let limit = high - 0.1 * (high - low);
+    let falls = overheads.iter().position(|&(slots, value)| slots >= 30 && value < limit)?;
+    Some(overheads[falls].0)
+}
+
+/// The first point from which on all are within a tenth of what is gained in all.
+fn stable_from(overheads: &[(u32, f64)], before: u32) -> Option<u32> {
+    let (high, low) = (mean(overheads, |slots| slots < before), overheads.last()?.1);
+    let limit = low + 0.1 * (high - low).abs();
+    let last = overheads.iter().rposition(|&(_, value)| value > limit).map_or(0, |index| index + 1);
+    overheads.get(last).map(|(slots, _)| *slots)
+}
+
+/// What is said of a fact that our machine does not show.
+const NO_OVERHEAD: &str = "Here the network and the shared interfaces limit the all-to-all: while one receiver's credits are awaited, \
+                           other processes of the node keep the interface busy, so stalls cost little. The paper's FPGA machine loses \
+                           time in the search for returned credits in a full mailbox, for which it gives no numbers.";
+
+/// Fig. 6.
+pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let sweep = Sweep::run(workshop)?;
+    let percent = |each: &Measurement, reference: &Measurement| each.overhead(reference);
+    let overheads: [Vec<Vec<(u32, f64)>>; 2] =
+        [0, 1].map(|size| sweep.curves[size].iter().map(Curve::overheads).collect());
+    let starts: Vec<u32> = sweep.credit_slots.iter().map(|credits| MESSAGE_PACKETS + credits).collect();
+    let falls: Vec<Option<u32>> =
+        overheads[1].iter().zip(&starts).map(|(curve, &start)| falls_at(curve, start)).collect();
+    let stable: Vec<Option<u32>> =
+        overheads[1].iter().zip(&starts).map(|(curve, &start)| stable_from(curve, start)).collect();
+    let gain: Vec<f64> = overheads[1]
+        .iter()
+        .zip(&starts)
+        .map(|(curve, &start)| mean(curve, |slots| slots < start) - at(curve, 64).unwrap_or(0.0))
+        .collect();
+    let real = gain.iter().all(|gain| *gain > 1.0);
+    let words = |points: &[Option<u32>]| {
+        let each = points.iter().map(|point| point.map_or("none".to_owned(), |slots| slots.to_string()));
+        each.collect::<Vec<_>>().join(" ")
+    };
+    let gains = gain.iter().map(|gain| format!("{gain:.1}")).collect::<Vec<_>>().join(" ");
+    let stable_as_published = STABLE.iter().all(|(credits, slots)| {
+        let index = sweep.credit_slots.iter().position(|have| have == credits);
+        index.is_none_or(|index| stable[index] == Some(*slots))
+    });
+    let larger = {
+        let few = |size: usize| mean(&overheads[size].concat(), |slots| slots < 38);
+        (few(0), few(1))
+    };
+    let facts = vec![
+        Fact::tested(
+            "The overhead of the larger job starts to fall at 37 data slots: 38–42 slots for 1–5 credit slots.",
+            real && falls.iter().zip(&starts).all(|(found, start)| *found == Some(*start)),
+            starts.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+            format!("{} (it falls by {gains} percentage points in all)", words(&falls)),
+        )
+        .because(NO_OVERHEAD),
+        Fact::tested(
+            "It is stable from 57, 52, 50, 49 slots for 2–5 credit slots (eq. 5).",
+            real && stable_as_published,
+            "57 52 50 49",
+            format!("{} for {:?} credit slots", words(&stable), sweep.credit_slots),
+        )
+        .because(NO_OVERHEAD),
+        Fact::tested(
+            "Overhead grows with the number of processes (mean under 38 slots).",
+            larger.1 > larger.0,
+            "grows",
+            format!("{:.1} % with {}, {:.1} % with {}", larger.0, sweep.sizes[0], larger.1, sweep.sizes[1]),
+        )
+        .because(NO_OVERHEAD),
+    ];
+    let mut table = Table::new("fig6", "Times without flow control", &["processes", "µs"]);
+    for (size, curves) in sweep.sizes.iter().zip(&sweep.curves) {
+        table.row([size.to_string(), format!("{:.2}", curves[0].reference.time)]);
+    }
+    let figures = sweep.figures("fig6", "overhead (%)", percent);
+    Ok(Findings { setup: sweep.setup, figures, tables: vec![table], facts })
+}
+
+/// Fig. 7.
+pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let sweep = Sweep::run(workshop)?;
+    let delays: [Vec<Vec<(u32, f64)>>; 2] = [0, 1].map(|size| sweep.curves[size].iter().map(Curve::delays).collect());
+    let differences: Vec<f64> = delays[0]
+        .concat()
+        .iter()
+        .zip(delays[1].concat())
+        .map(|((_, small), (_, large))| (small - large).abs())
+        .collect();
+    let most = differences.iter().copied().fold(0.0, f64::max);
+    let mean_difference = differences.iter().sum::<f64>() / differences.len() as f64;
+    let none_from = |curve: &Curve| {
+        let values = curve.delays();
+        let last = values.iter().rposition(|(_, delayed)| *delayed > 1.0);
+        curve.slots.get(last.map_or(0, |index| index + 1)).copied()
+    };
+    let found: Vec<Option<u32>> = sweep.curves[1].iter().map(none_from).collect();
+    let as_published = STABLE.iter().all(|(credits, slots)| {
+        let index = sweep.credit_slots.iter().position(|have| have == credits);
+        index.is_none_or(|index| found[index].is_some_and(|found| found <= *slots))
+    });
+    let words: Vec<String> =
+        found.iter().map(|point| point.map_or("> 64".to_owned(), |slots| slots.to_string())).collect();
+    let facts = vec![
+        Fact::tested(
+            "The share of delayed sends is alike for both sizes (mean difference under 5 percentage points).",
+            mean_difference < 5.0,
+            "very similar",
+            format!("{mean_difference:.2} points on average, at most {most:.1}"),
+        ),
+        Fact::tested(
+            "From the slots of table 2 on nothing is delayed (under 1 %), as in multi-pingpong.",
+            as_published,
+            "57 52 50 49 for 2–5 credit slots",
+            format!("at most {} for {:?} credit slots", words.join(" "), sweep.credit_slots),
+        ),
+    ];
+    let figures = sweep.figures("fig7", "delayed sends (%)", |each, _| 100.0 * each.delayed);
+    Ok(Findings { setup: sweep.setup, figures, tables: Vec::new(), facts })
+}
