@@ -15,23 +15,23 @@ impl Random {
     #[must_use]
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut random = Random(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        random.next();
-        Random(random.next())
+        random.draw();
+        Random(random.draw())
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
     }
 
     /// A number below `limit`, each equally likely (as nearly as 64 bits can tell). Panics if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         assert!(limit > 0, "there is no number below 0");
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(limit)) >> 64) as u64
     }
 
     /// The numbers `0..count` in a random order.

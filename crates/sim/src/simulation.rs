@@ -136,7 +136,7 @@ impl Simulation {
         while let Some((now, event)) = self.queue.pop() {
             self.events += 1;
             self.handle(now, event)?;
-            if self.ledger.is_some() && self.events % EVENTS_PER_CHECK == 0 {
+            if self.ledger.is_some() && self.events.is_multiple_of(EVENTS_PER_CHECK) {
                 self.check()?;
             }
         }

@@ -116,7 +116,7 @@ impl fmt::Display for Deadlock {
         }
         if let Some(circle) = self.circle() {
             let circle: Vec<_> = circle.iter().map(Rank::to_string).collect();
-            write!(f, "\n  a circle: {}, {}", circle.join(" waits for "), "and so on")?;
+            write!(f, "\n  a circle: {}, and so on", circle.join(" waits for "))?;
         }
         Ok(())
     }

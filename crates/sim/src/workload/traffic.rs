@@ -59,7 +59,7 @@ impl Traffic {
             }
             Pattern::Transpose => {
                 let columns =
-                    (1..=size).filter(|divisor| size % divisor == 0).find(|&divisor| divisor * divisor >= size);
+                    (1..=size).filter(|divisor| size.is_multiple_of(*divisor)).find(|&divisor| divisor * divisor >= size);
                 let columns = columns.unwrap_or(size);
                 let rows = size / columns;
                 let mirror = |me: u32| me % columns * rows + me / columns;
