@@ -18,6 +18,9 @@ GROWTH_KIB = BOUND_MIB * 1024 * 11 // 10
 """How much a receiver may grow, and a sender whose sends have all been completed."""
 SEND_KIB = 1
 """What an MPI and the provider may keep for a send that its program has not completed."""
+INJECTED_BYTES = 64
+"""Sends of up to so many bytes are complete for their program at once, also those for which the receiver has no room: programs that
+start any number of them before they receive, which MPIs do not tell apart from blocking ones, must get on."""
 PAUSE_MILLISECONDS = 200
 """How long blocking senders have to do their worst."""
 
@@ -38,9 +41,10 @@ def withstands(jobs, mpi, flood: Flood, **parameters) -> None:
     done = pressure.run(mpi, jobs.fabric, flood, pause_ms=PAUSE_MILLISECONDS, timeout=120, RX_MEMORY=f"{BOUND_MIB}M", **parameters)
     assert done.result.clean and done.seconds is not None, done.result.explain()
     assert sorted(done.grown) == list(range(flood.ranks)), done.result.explain()
+    kept_by_sender = max(flood.starts, flood.count if flood.length <= INJECTED_BYTES else 0)
     too_much = []
     for rank, grown in done.grown.items():
-        allowed = GROWTH_KIB + (flood.starts * SEND_KIB if flood.sends_at(rank) else 0)
+        allowed = GROWTH_KIB + (kept_by_sender * SEND_KIB if flood.sends_at(rank) else 0)
         if grown > allowed:
             too_much.append(f"rank {rank} has grown by {grown} KiB, which is more than {allowed}")
     assert not too_much, "\n".join([*too_much, done.result.explain()])
@@ -69,7 +73,8 @@ def test_the_bound_holds_under_every_scheme(jobs, scheme):
 ], ids=lambda value: value)
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_every_flood_ends_within_the_bound(jobs, name, kind, receives, sends, senders, length):
-    # As many as make 64 MiB, at least 20,000 together, so that envelopes count too, and at most 120,000.
+    # As many as make 64 MiB, at least 20,000 together, so that envelopes count too, and at most 120,000; in reverse each is asked for.
     together = 2000 if length > 10000 else max(20000, min(120000, (64 << 20) // max(length, 1)))
+    together = min(together, 20000) if receives == "reverse" else together
     ranks = max(senders, 2) if kind == "everybody" else senders
     withstands(jobs, mpis.WHEELS[name](), Flood(kind, receives, ranks, together // ranks, length, sends))

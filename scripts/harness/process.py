@@ -24,8 +24,8 @@ OWNER_FIELD = 4
 """Which part of a segment's name is the process id of its owner."""
 WATCH_SECONDS = 0.1
 """How often to look who belongs to a run."""
-MPI_FILES = ("mpich_shm_", "sm_segment.", "vader_segment.", "Intel_MPI_")
-"""How the MPIs name their own files there; they leave them when a rank is killed."""
+MPI_FILES = re.compile(r"mpich_shm_|sm_segment\.|vader_segment\.|Intel_MPI_|\d+:\d+:\d+$")
+"""How the MPIs, and at last libfabric's own `shm`, name their files there; they leave them when a rank is killed."""
 SETTLING_SECONDS = 5.0
 """How long the last processes of a job may take to end after its launcher has."""
 
@@ -78,7 +78,7 @@ def _own_files() -> set[str]:
 
 def _mpi_files() -> set[str]:
     """Names of the MPIs' own files in shared memory."""
-    return {name for name in _own_files() if name.startswith(MPI_FILES)}
+    return {name for name in _own_files() if MPI_FILES.match(name)}
 
 
 def marked(run: str) -> dict[int, str]:
