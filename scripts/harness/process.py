@@ -163,6 +163,10 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: s
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+    # A large process takes a while to end, and holds its files in shared memory until then.
+    ended = time.monotonic() + SETTLING_SECONDS
+    while alive and marked(run_id) and time.monotonic() < ended:
+        time.sleep(0.02)
     leftovers = [] if kill_now else [f"process {pid}: {line}" for pid, line in alive.items()]
     left = orphans(before, processes)
     # The last process may just be ending. A job that failed may leave segments to the next one.
