@@ -12,18 +12,39 @@ fn run(program: &str, settings: &[(&str, &str)]) {
     if !have_libfabric() {
         return;
     }
-    let folder = Folder::new(program);
-    let binary = compile(&folder, program);
-    let output = Command::new(&binary)
-        .env("FI_PROVIDER_PATH", provider_folder(&folder))
-        .env("FI_PROVIDER", "tidegate")
-        .env("TEST_SECONDS", "120")
-        .envs(settings.iter().copied())
-        .output()
-        .unwrap();
+    let output = output_of(program, settings);
     assert!(output.status.success(), "{program} with {settings:?}: {}", text(&output));
     let left = segments_of(&output);
     assert!(left.is_empty(), "{program} left segments behind: {left:?}");
+}
+
+fn output_of(program: &str, settings: &[(&str, &str)]) -> Output {
+    let folder = Folder::new(program);
+    let binary = compile(&folder, program);
+    Command::new(&binary)
+        .env("FI_PROVIDER_PATH", provider_folder(&folder))
+        .env("FI_PROVIDER", "tidegate")
+        .env("TEST_SECONDS", "300")
+        .envs(settings.iter().copied())
+        .output()
+        .unwrap()
+}
+
+/// Runs a program with the smallest receive memory that is legal for two peers, which the refusal of less names.
+fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
+    if !have_libfabric() {
+        return;
+    }
+    let with = |bytes| [&[("FI_TIDEGATE_PEERS", "2"), ("FI_TIDEGATE_RX_MEMORY", bytes)], settings].concat();
+    let refusal = output_of(program, &with("1k"));
+    assert!(!refusal.status.success(), "1k is enough: {}", text(&refusal));
+    let refusal = text(&refusal);
+    let least = refusal
+        .split_once("FI_TIDEGATE_RX_MEMORY=1024 is too small")
+        .and_then(|(_, rest)| rest.split_once(" at least "));
+    let least =
+        least.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_else(|| panic!("no least value: {refusal}"));
+    run(program, &with(least));
 }
 
 fn text(output: &Output) -> String {
@@ -71,6 +92,27 @@ fn receives_get_the_messages_they_ask_for() {
 #[test]
 fn rendezvous_for_everything_matches_alike() {
     run("matching", &[("FI_TIDEGATE_EAGER_SIZE", "0")]);
+}
+
+#[test]
+fn messages_that_find_no_room_are_held_and_received_all_the_same() {
+    for scheme in ["none", "static", "dynamic"] {
+        for bulk in ["auto", "mailbox"] {
+            run_with_least_receive_memory("holding", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", bulk)]);
+        }
+    }
+    run("holding", &[]);
+}
+
+#[test]
+fn the_least_receive_memory_changes_no_match_and_no_message() {
+    run_with_least_receive_memory("matching", &[]);
+    run_with_least_receive_memory("exchange", &[]);
+}
+
+#[test]
+fn delivery_complete_as_a_default_asks_for_no_receipt() {
+    run("delivery", &[]);
 }
 
 #[test]

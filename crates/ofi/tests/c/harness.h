@@ -88,6 +88,7 @@ struct wishes {
 	enum fi_av_type av_type;
 	uint64_t counter_flags;
 	uint64_t cq_flags; /* beside FI_TRANSMIT and FI_RECV */
+	uint64_t op_flags; /* of sends, by default */
 };
 
 static int pipes[RANKS_MOST][RANKS_MOST][2]; /* [from][to] */
@@ -133,6 +134,7 @@ static struct fi_info *hints_for(const struct wishes *wishes)
 	hints->fabric_attr->prov_name = strdup("tidegate");
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = wishes->caps ? wishes->caps : FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE;
+	hints->tx_attr->op_flags = wishes->op_flags;
 	hints->domain_attr->mr_mode = wishes->mr_mode;
 	hints->domain_attr->threading = wishes->threading;
 	hints->domain_attr->av_type = wishes->av_type;
