@@ -379,6 +379,8 @@ impl Actor {
         assert_eq!(counter(Counter::UnmatchedBytes), stored, "what is counted is what is stored");
         assert!(counter(Counter::ReceiveFixedBytes) + stored <= counter(Counter::ReceiveBound), "beyond the bound");
         assert!(counter(Counter::ReceivePeak) <= counter(Counter::ReceiveBound), "beyond the bound for a while");
+        let windows: u64 = self.summary.windows.iter().flatten().map(|window| u64::from(window.window)).sum();
+        assert!(counter(Counter::ReceiveFixedBytes) + windows <= counter(Counter::ReceiveBound), "windows beyond it");
         for window in self.summary.windows.iter().flatten() {
             let sound = window.stored + window.freed <= window.window;
             assert!(sound, "a window is not kept: {window:?}");

@@ -68,14 +68,14 @@ pub struct Layout {
     pub window: Window,
 }
 
-/// What a receiver sets aside for unmatched messages of each sender.
+/// Receive memory for unmatched messages, beyond what configuration fixes. The windows of senders begin with half of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// More than any program needs.
     Plenty,
-    /// Just this many envelopes: only empty messages are eager.
+    /// Just this many envelopes for each sender: only empty messages are eager.
     Envelopes(usize),
-    /// Four eager messages of the largest size.
+    /// Windows begin with four eager messages of the largest size.
     Payload,
 }
 
@@ -125,12 +125,12 @@ impl Layout {
         let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
         // The least memory leaves an envelope for each peer.
         let envelope = Endpoint::<ActorLink>::ENVELOPE_BYTES;
-        let window = match self.window {
+        let each = match self.window {
             Window::Plenty => return plenty,
             Window::Envelopes(count) => count * envelope,
-            Window::Payload => 4 * (envelope + Self::EAGER_BYTES + 40),
+            Window::Payload => 2 * 4 * (envelope + Self::EAGER_BYTES + 40),
         };
-        let receive_memory = least + (window - envelope) * plenty.flow.peers as usize;
+        let receive_memory = least + (each - envelope) * plenty.flow.peers as usize;
         EndpointConfig { receive_memory, ..plenty }
     }
 

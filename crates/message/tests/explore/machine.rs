@@ -85,6 +85,11 @@ impl Machine {
         &self.states[state as usize].summary
     }
 
+    /// All states.
+    pub fn summaries(&self) -> impl Iterator<Item = &Summary> {
+        self.states.iter().map(|state| &state.summary)
+    }
+
     /// How many states there are.
     pub fn len(&self) -> usize {
         self.states.len()

@@ -1,7 +1,7 @@
 //! The programs.
 
 use crate::layout::{Layout, Op, Op::*, UNTAGGED, Window};
-use crate::search::explore;
+use crate::search::{Sights, explore};
 use tidegate_message::flow::SchemeName::{self, Dynamic, None as Without, Static};
 
 /// Sizes: empty, of one packet, of several, and one that is announced however much room there is.
@@ -21,9 +21,10 @@ fn receive_any(from: impl Into<Option<usize>>, tag: impl Into<Option<u64>>) -> O
     Receive { from: from.into(), tag: tag.into() }
 }
 
-/// Windows of one envelope, of two, of some payload, and without end.
-const WINDOWS: [Window; 4] = [Window::Envelopes(1), Window::Envelopes(2), Window::Payload, Window::Plenty];
-const TIGHT: [Window; 2] = [Window::Envelopes(1), Window::Envelopes(2)];
+/// Windows of one envelope, of one or of two with as much to grow, of some payload, and without end.
+const WINDOWS: [Window; 5] =
+    [Window::Envelopes(1), Window::Envelopes(2), Window::Envelopes(4), Window::Payload, Window::Plenty];
+const TIGHT: [Window; 2] = [Window::Envelopes(1), Window::Envelopes(4)];
 
 /// Schemes with the smallest mailboxes; the last with the smallest that has a dynamic region.
 const SCHEMES: [(SchemeName, u32); 4] = [(Without, 2), (Static, 2), (Dynamic, 2), (Dynamic, 3)];
@@ -33,21 +34,32 @@ fn everything() -> bool {
     std::env::var("TIDEGATE_EXPLORE").is_ok_and(|value| value == "all")
 }
 
-/// Explores the programs in each of these settings.
-fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, programs: &[&[Op]]) {
+/// Explores the programs in each of these settings. What windows are there for must have happened.
+fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, programs: &[&[Op]]) -> Sights {
+    let mut all = Sights::default();
     for &(scheme, slots) in schemes {
         for &window in windows {
-            eprint!("{scheme:?} {slots} {window:?}: ");
-            explore(&Layout { scheme, slots, window, direct, ..Layout::new(programs) });
+            let sights = explore(&Layout { scheme, slots, window, direct, ..Layout::new(programs) });
+            println!("{scheme:?}, {slots} slots, {window:?}: {sights:?}");
+            match window {
+                Window::Envelopes(1) => assert!(sights.held, "{sights:?}"),
+                Window::Plenty => assert!(!sights.held && !sights.asked && !sights.grown, "{sights:?}"),
+                Window::Envelopes(_) | Window::Payload => {}
+            }
+            (all.held, all.asked, all.grown) =
+                (all.held || sights.held, all.asked || sights.asked, all.grown || sights.grown);
         }
     }
+    all
 }
 
 #[test]
 fn receives_in_reverse_order_of_tags() {
     for size in if everything() { SIZES.to_vec() } else { vec![0, 100] } {
         let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
-        everywhere(&SCHEMES, &WINDOWS, true, &[&sender, &[receive(0, 3), receive(0, 2), receive(0, 1)]]);
+        let receiver = [receive(0, 3), receive(0, 2), receive(0, 1)];
+        let sights = everywhere(&SCHEMES, &WINDOWS, true, &[&sender, &receiver]);
+        assert!(sights.asked, "{sights:?}");
     }
 }
 
@@ -82,7 +94,8 @@ fn receives_from_anybody_between_receives_from_one() {
 fn the_last_of_many_is_received_first() {
     let sender = [1, 2, 3, 4].map(|tag| send(1, tag, 0));
     let receiver = [receive(0, 4), receive_any(0, ANY), receive(0, 3), receive_any(0, ANY)];
-    everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
+    let sights = everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
+    assert!(sights.asked && sights.grown, "{sights:?}");
 }
 
 #[test]

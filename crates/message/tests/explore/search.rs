@@ -34,6 +34,25 @@ pub struct Sights {
     pub ends: usize,
     /// Different states of all endpoints together.
     pub endpoint_states: usize,
+    /// Sends were held, and forgotten by their receiver.
+    pub held: bool,
+    /// A receiver asked for a held send.
+    pub asked: bool,
+    /// A window grew.
+    pub grown: bool,
+}
+
+impl Sights {
+    fn watch(&mut self, machine: &Machine) {
+        self.endpoint_states += machine.len();
+        let windows = || machine.summaries().flat_map(|summary| summary.windows.iter().flatten());
+        let smallest = windows().map(|window| window.window).min();
+        for window in windows() {
+            self.held |= window.held > 0 || window.forgotten > 0;
+            self.asked |= window.asking;
+            self.grown |= Some(window.window) > smallest;
+        }
+    }
 }
 
 /// One step of the world: what happens to which node.
@@ -93,16 +112,13 @@ pub fn search(layout: &Layout) -> Result<Sights, Broken> {
         layout,
     };
     search.explore()?;
-    search.sights.endpoint_states = search.machines.iter().map(Machine::len).sum();
+    search.machines.iter().for_each(|machine| search.sights.watch(machine));
     Ok(search.sights)
 }
 
 /// Explores all states; the first that must not be fails the test and prints the way to it.
 pub fn explore(layout: &Layout) -> Sights {
-    let started = std::time::Instant::now();
-    let sights = search(layout).unwrap_or_else(|broken| panic!("{layout:?}\n{}{}", broken.story, broken.what));
-    eprintln!("{sights:?} {:?}", started.elapsed());
-    sights
+    search(layout).unwrap_or_else(|broken| panic!("{layout:?}\n{}{}", broken.story, broken.what))
 }
 
 impl Search {
