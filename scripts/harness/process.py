@@ -147,6 +147,7 @@ def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[
 
 def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: set[int], *, kill_now: bool) -> list[str]:
     """Ends what is left of a run; returns what should have ended by itself."""
+    killed = set(marked(run_id)) if kill_now else set()
     if kill_now:
         try:
             os.killpg(child.pid, signal.SIGKILL)
@@ -164,8 +165,8 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: s
         except ProcessLookupError:
             pass
     # A large process takes a while to end, and holds its files in shared memory until then.
-    ended = time.monotonic() + SETTLING_SECONDS
-    while alive and marked(run_id) and time.monotonic() < ended:
+    patience = time.monotonic() + SETTLING_SECONDS
+    while any(_is_running(pid) for pid in killed | set(alive)) and time.monotonic() < patience:
         time.sleep(0.02)
     leftovers = [] if kill_now else [f"process {pid}: {line}" for pid, line in alive.items()]
     left = orphans(before, processes)
@@ -175,6 +176,14 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: s
         left = orphans(before, processes)
     leftovers += [f"{SHARED_MEMORY}/{name}" for name in sorted(left)]
     return leftovers
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie; one that is ending still is there, though its memory is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def orphans(before: set[str], processes: set[int]) -> set[str]:
