@@ -10,14 +10,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 #[command(
     name = "tidegate",
     version,
-    about = "Run MPI programs over Tidegate, and see what flow control did",
+    about = "Run MPI programs over Tidegate, see what flow control did, and simulate it on machines that are not there",
     long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command runs an \
                   unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says per job and \
-                  per rank what flow control did.",
+                  per rank what flow control did. It also runs the same flow control in a simulator, at any size.",
     after_help = "Examples:\n  \
                   tidegate run mpiexec -n 8 ./program\n  \
                   tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
-                  eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n\n\
+                  eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
+                  tidegate paper P-fig14\n\n\
                   See also: tidegate(1), fi_tidegate(7)."
 )]
 pub struct Cli {
@@ -41,6 +42,11 @@ pub enum Command {
     /// other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
     #[command(after_help = ENV_HELP)]
     Env(EnvArguments),
+    /// Reproduce figures and tables of the paper, and say which of its statements come out
+    ///
+    /// Without ids all of them are run, which at full size takes a night.
+    #[command(after_help = PAPER_HELP)]
+    Paper(PaperArguments),
     /// List the counters of the report with unit and meaning
     Counters(CountersArguments),
     /// Print a completion script for a shell
@@ -63,6 +69,52 @@ const ENV_HELP: &str = "\
 Examples:
   eval \"$(tidegate env)\"
   eval \"$(tidegate env --scheme dynamic --slots 32 -- /opt/mpich/bin/mpiexec)\"";
+
+const PAPER_HELP: &str = "\
+Exit code: 0 whatever came out; 2 wrong usage; 125 a run failed.
+
+Examples:
+  tidegate paper --list
+  tidegate paper P-table1 P-fig14
+  tidegate paper --quick --out results     (all, reduced: minutes)
+
+docs/paper/README.md holds the results with pictures.";
+
+/// Arguments of `tidegate paper`.
+#[derive(Debug, Args)]
+pub struct PaperArguments {
+    /// Names of experiments, such as P-fig4
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+
+    /// List the experiments instead of running them
+    #[arg(long)]
+    pub list: bool,
+
+    /// Fewer processes and points; every output says so
+    #[arg(long)]
+    pub quick: bool,
+
+    /// The least with which the statements can be told, as tests run them; every output says so
+    #[arg(long, conflicts_with = "quick")]
+    pub smallest: bool,
+
+    /// Write JSON, CSV, pictures (SVG and PNG) and a README.md of all results there into DIR
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+
+    /// Decides every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Runs at the same time; one with 1024 processes takes up to 4 GiB [default: as many as processors]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+}
 
 /// Arguments of `tidegate run`.
 #[derive(Debug, Args)]

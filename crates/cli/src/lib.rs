@@ -1,4 +1,4 @@
-//! The `tidegate` command: runs MPI programs over Tidegate and shows what flow control did.
+//! The `tidegate` command: runs MPI programs over Tidegate and shows what flow control did, and simulates both.
 //!
 //! * [`arguments`]: the command line, from which help, completions and `tidegate(1)` are made;
 //! * [`launcher`], [`mpi`]: which word of a command is the launcher, and to which MPI it belongs;
@@ -6,12 +6,14 @@
 //! * [`check`]: whether flow control can work with the parameters, before anything starts;
 //! * [`folder`], [`child`]: the private folder of counter pages, and the child with its signals and exit code;
 //! * [`report`]: counter pages into a table or JSON;
+//! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
 
 pub mod arguments;
 pub mod check;
 pub mod child;
 pub mod command;
+pub mod experiment;
 pub mod failure;
 pub mod folder;
 pub mod launcher;
@@ -33,6 +35,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(arguments) => command::run::run(arguments),
         Command::Env(arguments) => command::env::env(arguments),
+        Command::Paper(arguments) => command::paper::paper(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments),
     };

@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod counters;
 pub mod env;
+pub mod paper;
 pub mod run;
 
 use std::io::{self, Write};

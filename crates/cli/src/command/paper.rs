@@ -1,0 +1,98 @@
+//! `tidegate paper`.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use tidegate_sim::experiment::{Experiment, Report, Scale, Verdict, Workshop};
+
+use crate::arguments::PaperArguments;
+use crate::experiment::progress::Bar;
+use crate::experiment::{files, page, text};
+use crate::failure::Failure;
+
+/// Version of the JSON of `tidegate paper --json`.
+pub const PAPER_SCHEMA: &str = "tidegate-paper/1";
+
+/// Runs experiments, or lists them.
+pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
+    let experiments = chosen(&arguments.ids)?;
+    if arguments.list {
+        return list(&experiments, arguments.json).map(|()| 0);
+    }
+    let scale = match (arguments.quick, arguments.smallest) {
+        (_, true) => Scale::Smallest,
+        (true, _) => Scale::Quick,
+        _ => Scale::Full,
+    };
+    let bar = Bar::new("paper");
+    let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
+    let mut reports = Vec::new();
+    for experiment in experiments {
+        let run = experiment.run(&workshop);
+        bar.clear();
+        let report = run.map_err(|error| Failure::own(format!("{} failed: {error}", experiment.id)))?;
+        if let Some(folder) = &arguments.out {
+            let failed = |error| Failure::own(format!("cannot write to {}: {error}", folder.display()));
+            files::write(&report, folder).map_err(failed)?;
+            page::write(folder).map_err(failed)?;
+        }
+        if !arguments.json {
+            super::print(format!("{}\n", text::report(&report)).as_bytes())?;
+        }
+        reports.push(report);
+    }
+    if arguments.json {
+        super::print_json(&json!({ "schema": PAPER_SCHEMA, "experiments": reports }))?;
+    } else {
+        super::print(summary(&reports, scale).as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// The experiments of these names, in the order of the paper; all if there are none.
+fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
+    for id in ids {
+        if Experiment::find(id).is_none() {
+            let near = Experiment::ALL.iter().map(|experiment| experiment.id);
+            let near = near.max_by(|one, other| likeness(id, one).total_cmp(&likeness(id, other))).unwrap_or_default();
+            let hint =
+                format!("there is no experiment {id}; did you mean {near}? `tidegate paper --list` lists them all");
+            return Err(Failure::usage(hint));
+        }
+    }
+    let wanted =
+        |experiment: &&Experiment| ids.is_empty() || ids.iter().any(|id| id.eq_ignore_ascii_case(experiment.id));
+    Ok(Experiment::ALL.iter().filter(wanted).collect())
+}
+
+fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())
+}
+
+fn list(experiments: &[&Experiment], as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        let each = |experiment: &&Experiment| json!({ "id": experiment.id, "title": experiment.title, "section": experiment.section });
+        return super::print_json(&json!({
+            "schema": PAPER_SCHEMA, "experiments": experiments.iter().map(each).collect::<Vec<_>>(),
+        }));
+    }
+    let mut text = String::new();
+    for experiment in experiments {
+        let _ =
+            writeln!(text, "{:<11} {:<28} {}", experiment.id, format!("P {}", experiment.section), experiment.title);
+    }
+    super::print(text.as_bytes())
+}
+
+fn summary(reports: &[Report], scale: Scale) -> String {
+    let facts = || reports.iter().flat_map(|report| &report.facts);
+    let count = |verdict| facts().filter(|fact| fact.verdict == verdict).count();
+    let size = if scale == Scale::Full { "full size" } else { "reduced size" };
+    format!(
+        "{} statements at {size}: {} reproduced, {} differ, {} not run\n",
+        facts().count(),
+        count(Verdict::Reproduced),
+        count(Verdict::Differs),
+        count(Verdict::NotRun),
+    )
+}

@@ -1,0 +1,82 @@
+//! The files of a report: JSON, a CSV for each table and figure, an SVG and a PNG for each figure.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use tidegate_sim::experiment::{Figure, Report};
+
+use super::picture;
+use super::text;
+
+/// What the name of every file of a report begins with.
+#[must_use]
+pub fn stem(report: &Report) -> String {
+    report.id.clone()
+}
+
+/// The name of a figure's picture.
+#[must_use]
+pub fn picture_name(report: &Report, figure: &Figure, ending: &str) -> String {
+    format!("{}-{}.{ending}", stem(report), figure.name)
+}
+
+/// Writes all files of a report into a folder.
+///
+/// # Errors
+/// If one cannot be written.
+pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let json = serde_json::to_string_pretty(report).map_err(io::Error::other)?;
+    fs::write(folder.join(format!("{}.json", stem(report))), json + "\n")?;
+    for table in &report.tables {
+        let rows = std::iter::once(&table.columns).chain(&table.rows);
+        fs::write(folder.join(format!("{}-table-{}.csv", stem(report), table.name)), csv(rows))?;
+    }
+    // Only a reduced run needs a note: the paper's size is what everybody expects.
+    let note = if report.scale == "full" { String::new() } else { text::scale(report) };
+    for figure in &report.figures {
+        fs::write(folder.join(picture_name(report, figure, "csv")), figure_csv(figure))?;
+        for ending in ["svg", "png"] {
+            let path = folder.join(picture_name(report, figure, ending));
+            picture::draw(figure, note.split(':').next().unwrap_or_default(), &path)
+                .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(())
+}
+
+/// Comma-separated values, quoted where they have to be (RFC 4180).
+#[must_use]
+pub fn csv<'a>(rows: impl IntoIterator<Item = &'a Vec<String>>) -> String {
+    let cell = |cell: &String| match cell.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.clone(),
+    };
+    let line = |row: &Vec<String>| row.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+    rows.into_iter().map(line).collect()
+}
+
+/// One line per point, with all digits.
+fn figure_csv(figure: &Figure) -> String {
+    let mut rows = vec![["series", &figure.x_axis, &figure.y_axis, "least", "most"].map(str::to_owned).to_vec()];
+    for series in &figure.series {
+        for point in &series.points {
+            let (least, most) =
+                point.range.map_or_else(Default::default, |(least, most)| (least.to_string(), most.to_string()));
+            rows.push(vec![series.name.clone(), point.x.to_string(), point.y.to_string(), least, most]);
+        }
+    }
+    csv(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_with_commas_and_quotes_are_quoted() {
+        let rows = [vec!["a,b".to_owned(), "say \"x\"".to_owned(), "plain".to_owned()]];
+        assert_eq!(csv(&rows), "\"a,b\",\"say \"\"x\"\"\",plain\n");
+    }
+}

@@ -1,0 +1,7 @@
+//! What becomes of the simulator's reports: text for the terminal, pictures, files, a page.
+
+pub mod files;
+pub mod page;
+pub mod picture;
+pub mod progress;
+pub mod text;

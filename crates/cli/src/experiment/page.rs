@@ -1,0 +1,116 @@
+//! `README.md` of a folder of reports: every fact with what came out, pictures, command and seed.
+
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use tidegate_sim::experiment::{Experiment, Report, Verdict};
+
+use super::{files, text};
+
+/// Writes the page from the reports that the folder holds, whenever they were made.
+///
+/// # Errors
+/// If a report cannot be read or the page not written.
+pub fn write(folder: &Path) -> io::Result<()> {
+    let mut reports = Vec::new();
+    for experiment in Experiment::ALL {
+        let path = folder.join(format!("{}.json", experiment.id));
+        match fs::read(&path) {
+            Ok(bytes) => {
+                let report: Report = serde_json::from_slice(&bytes).map_err(|error| {
+                    io::Error::other(format!("{} is no report: {error}; remove it", path.display()))
+                })?;
+                reports.push(report);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    fs::write(folder.join("README.md"), page(&reports))
+}
+
+fn counts(report: &Report) -> [usize; 3] {
+    let count = |verdict| report.facts.iter().filter(|fact| fact.verdict == verdict).count();
+    [Verdict::Reproduced, Verdict::Differs, Verdict::NotRun].map(count)
+}
+
+fn command(report: &Report) -> String {
+    let scale = match report.scale.as_str() {
+        "full" => "",
+        "quick" => " --quick",
+        _ => " --smallest",
+    };
+    format!("tidegate paper {}{scale} --seed {} --out docs/paper", report.id, report.seed)
+}
+
+fn page(reports: &[Report]) -> String {
+    let mut text = String::from(
+        "# The main paper, figure by figure\n\n\
+         Written by `tidegate paper --out docs/paper`; the JSON and CSV files beside this page hold every number. P is Prades, Silla, \
+         Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. How the simulated machine works and what \
+         it leaves out: [docs/simulator.md](../simulator.md). A statement of the paper that does not come out here is listed as \
+         `differs`, with the best explanation; nothing is tuned to hide it. Runs are deterministic: the command gives the same bytes \
+         on every machine.\n\n\
+         | experiment | P | size | reproduced | differs | not run |\n|---|---|---|---|---|---|\n",
+    );
+    let mut total = [0; 3];
+    for report in reports {
+        let [reproduced, differs, not_run] = counts(report);
+        total.iter_mut().zip(counts(report)).for_each(|(sum, count)| *sum += count);
+        let (id, title, section) = (&report.id, &report.title, &report.section);
+        let anchor = anchor(report);
+        let _ = writeln!(
+            text,
+            "| [{id}](#{anchor}): {title} | {section} | {} | {reproduced} | {differs} | {not_run} |",
+            report.scale
+        );
+    }
+    let _ = writeln!(text, "| all | | | {} | {} | {} |", total[0], total[1], total[2]);
+    let missing = Experiment::ALL.iter().filter(|experiment| reports.iter().all(|report| report.id != experiment.id));
+    for experiment in missing {
+        let _ = writeln!(text, "\n{} ({}) was not run.", experiment.id, experiment.title);
+    }
+    for report in reports {
+        section(&mut text, report);
+    }
+    text
+}
+
+/// As a page on the web names a heading.
+fn anchor(report: &Report) -> String {
+    report.id.to_lowercase()
+}
+
+fn section(text: &mut String, report: &Report) {
+    let _ =
+        write!(text, "\n## {}\n\n**{}** (P {}), {}.\n\n", report.id, report.title, report.section, text::scale(report));
+    let _ = write!(text, "{}\n\n```sh\n{}\n```\n\n", report.setup, command(report));
+    let _ = writeln!(text, "| | statement | paper | here | why |\n|---|---|---|---|---|");
+    let cell = |text: &str| text.replace('|', "\\|");
+    for fact in &report.facts {
+        let verdict = match fact.verdict {
+            Verdict::Reproduced => "reproduced",
+            Verdict::Differs => "**differs**",
+            Verdict::NotRun => "*not run*",
+        };
+        let cells = [&fact.statement, &fact.paper, &fact.here, &fact.explanation].map(|text| cell(text));
+        let _ = writeln!(text, "| {verdict} | {} |", cells.join(" | "));
+    }
+    for table in &report.tables {
+        let _ = write!(
+            text,
+            "\n{}:\n\n| {} |\n|{}\n",
+            table.title,
+            table.columns.join(" | "),
+            "---|".repeat(table.columns.len())
+        );
+        for row in &table.rows {
+            let _ = writeln!(text, "| {} |", row.join(" | "));
+        }
+    }
+    for figure in &report.figures {
+        let _ = write!(text, "\n![{}]({})\n", figure.title, files::picture_name(report, figure, "svg"));
+    }
+}

@@ -1,0 +1,156 @@
+//! Pictures of figures, as SVG and PNG, with plotters. The font is part of the program, so pictures are the same everywhere.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+use tidegate_sim::experiment::{Figure, Point};
+
+/// Width and height in pixels.
+const SIZE: (u32, u32) = (900, 540);
+const FONT: &str = "sans-serif";
+/// Colours that people who do not tell red from green can tell apart (Okabe and Ito).
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(60, 60, 60),
+    RGBColor(150, 110, 60),
+];
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn load_font() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let bytes = include_bytes!("../../assets/DejaVuSans-subset.ttf");
+        for style in [FontStyle::Normal, FontStyle::Bold] {
+            // The bytes are a font: a test draws with them.
+            let _ = register_font(FONT, style, bytes);
+        }
+    });
+}
+
+/// Writes `figure` to `path`, whose ending says which kind: `svg` or `png`.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn draw(figure: &Figure, note: &str, path: &Path) -> Result<()> {
+    load_font();
+    if path.extension().is_some_and(|ending| ending == "svg") {
+        let area = SVGBackend::new(path, SIZE).into_drawing_area();
+        draw_on(figure, note, &area)?;
+        area.present()?;
+    } else {
+        let area = BitMapBackend::new(path, SIZE).into_drawing_area();
+        draw_on(figure, note, &area)?;
+        area.present()?;
+    }
+    Ok(())
+}
+
+/// The least and the most of some numbers, with room around them.
+fn span(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
+    let (low, high) = values
+        .filter(|value| value.is_finite())
+        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        return (0.0, 1.0);
+    }
+    let margin = ((high - low) * room).max(high.abs() * 1e-3).max(1e-9);
+    (low - margin, high + margin)
+}
+
+fn borders(figure: &Figure) -> ((f64, f64), (f64, f64)) {
+    let points = || figure.series.iter().flat_map(|series| &series.points);
+    let ends = |point: &Point| {
+        [point.y, point.range.map_or(point.y, |range| range.0), point.range.map_or(point.y, |range| range.1)]
+    };
+    let (low, high) = span(points().flat_map(ends), 0.06);
+    // Overheads and shares are read from zero on.
+    let low = if low > -0.2 * high { low.min(0.0) } else { low };
+    (span(points().map(|point| point.x), 0.02), (low, high))
+}
+
+/// Borders for logarithmic axes, where the abscissas span more than two decades and nothing is zero.
+fn logarithmic_borders(figure: &Figure) -> Option<((f64, f64), (f64, f64))> {
+    let points = || figure.series.iter().flat_map(|series| &series.points);
+    let (x, y) = (span(points().map(|point| point.x), 0.0), span(points().map(|point| point.y), 0.0));
+    let suits = x.0 > 0.0 && y.0 > 0.0 && x.1 > 100.0 * x.0;
+    suits.then_some(((x.0 * 0.8, x.1 * 1.25), (y.0 * 0.8, y.1 * 1.25)))
+}
+
+fn draw_on<B: DrawingBackend>(figure: &Figure, note: &str, area: &DrawingArea<B, Shift>) -> Result<()>
+where
+    B::ErrorType: 'static,
+{
+    area.fill(&WHITE)?;
+    let (x, y) = borders(figure);
+    let logarithmic = logarithmic_borders(figure);
+    let caption = if note.is_empty() { figure.title.clone() } else { format!("{} ({note})", figure.title) };
+    let mut builder = ChartBuilder::on(area);
+    builder.caption(caption, (FONT, 20)).margin(14).x_label_area_size(46).y_label_area_size(72);
+    if let Some((x, y)) = logarithmic {
+        let mut chart = builder.build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
+        mesh(&mut chart.configure_mesh(), figure)?;
+        lines(&mut chart, figure)?;
+    } else {
+        let mut chart = builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?;
+        mesh(&mut chart.configure_mesh(), figure)?;
+        lines(&mut chart, figure)?;
+    }
+    Ok(())
+}
+
+fn label(value: &f64) -> String {
+    super::text::number(*value)
+}
+
+fn mesh<B, X, Y>(style: &mut plotters::chart::MeshStyle<'_, '_, X, Y, B>, figure: &Figure) -> Result<()>
+where
+    B: DrawingBackend,
+    B::ErrorType: 'static,
+    X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+{
+    style.x_desc(&figure.x_axis).y_desc(&figure.y_axis).axis_desc_style((FONT, 15)).label_style((FONT, 13));
+    style.x_label_formatter(&label).y_label_formatter(&label).light_line_style(WHITE).draw()?;
+    Ok(())
+}
+
+fn lines<'a, B, X, Y>(chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>, figure: &Figure) -> Result<()>
+where
+    B: DrawingBackend + 'a,
+    B::ErrorType: 'static,
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    for (index, series) in figure.series.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        let line = series.points.iter().map(|point| (point.x, point.y));
+        chart
+            .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
+            .label(&series.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(2)));
+        let bars = series.points.iter().filter_map(|point| {
+            let (least, most) = point.range?;
+            Some(PathElement::new([(point.x, least), (point.x, most)], colour.mix(0.45).stroke_width(1)))
+        });
+        chart.draw_series(bars)?;
+        chart.draw_series(series.points.iter().map(|point| Circle::new((point.x, point.y), 3, colour.filled())))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(RGBColor(200, 200, 200))
+        .label_font((FONT, 13))
+        .draw()?;
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! A report as text for a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use tidegate_sim::experiment::{Fact, Figure, Report};
+
+/// Columns of a terminal whose width is not known.
+const WIDTH: u16 = 120;
+
+fn table(columns: &[String]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(columns);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table
+}
+
+/// A number as short as it can be told from its neighbours.
+#[must_use]
+pub fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0..10.0 => 2,
+        10.0..1000.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// The curves of a figure, side by side: one row for each abscissa.
+#[must_use]
+pub fn figure_rows(figure: &Figure) -> (Vec<String>, Vec<Vec<String>>) {
+    let columns = std::iter::once(figure.x_axis.clone()).chain(figure.series.iter().map(|series| series.name.clone()));
+    let mut all: Vec<f64> = figure.series.iter().flat_map(|series| &series.points).map(|point| point.x).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    let row = |&x: &f64| {
+        let values = figure.series.iter().map(|series| {
+            let point = series.points.iter().find(|point| point.x == x);
+            point.map_or(String::new(), |point| match point.range {
+                None => number(point.y),
+                Some((least, most)) => format!("{} ({}–{})", number(point.y), number(least), number(most)),
+            })
+        });
+        std::iter::once(number(x)).chain(values).collect()
+    };
+    (columns.collect(), all.iter().map(row).collect())
+}
+
+/// Which scale, in words that nobody overlooks.
+#[must_use]
+pub fn scale(report: &Report) -> String {
+    match report.scale.as_str() {
+        "full" => "full size".to_owned(),
+        "quick" => "QUICK: fewer processes and points than the paper".to_owned(),
+        other => format!("{}: the least that shows anything", other.to_uppercase()),
+    }
+}
+
+fn facts(facts: &[Fact]) -> String {
+    let mut text = String::new();
+    for fact in facts {
+        let _ = writeln!(text, "  {:<10}  {}", fact.verdict.name(), fact.statement);
+        let _ = writeln!(text, "              paper: {}", fact.paper);
+        if !fact.here.is_empty() {
+            let _ = writeln!(text, "              here:  {}", fact.here);
+        }
+        if !fact.explanation.is_empty() {
+            let _ = writeln!(text, "              why:   {}", fact.explanation);
+        }
+    }
+    text
+}
+
+/// The whole report.
+#[must_use]
+pub fn report(report: &Report) -> String {
+    let mut text =
+        format!("{}  {} (P {})\n{}; seed {}\n", report.id, report.title, report.section, scale(report), report.seed);
+    let _ = writeln!(text, "{}\n", report.setup);
+    for each in &report.tables {
+        let mut shown = table(&each.columns);
+        shown.add_rows(&each.rows);
+        let _ = writeln!(text, "{}\n{shown}\n", each.title);
+    }
+    for figure in &report.figures {
+        let (columns, rows) = figure_rows(figure);
+        let mut shown = table(&columns);
+        shown.add_rows(rows);
+        for column in shown.column_iter_mut() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let _ = writeln!(text, "{}: {}\n{shown}\n", figure.title, figure.y_axis);
+    }
+    text.push_str(&facts(&report.facts));
+    text
+}
