@@ -290,10 +290,11 @@ mod tests {
         assert_eq!(list.find(|_| true), None);
         list.push_back(9);
         assert_eq!(list.remove_where(|_| true), [9]);
-        (0..3 * BLOCK).for_each(|n| drop(list.push_back(n)));
+        let fill = |list: &mut Ordered<usize>, count| (0..count).map(|n| list.push_back(n)).count();
+        fill(&mut list, 3 * BLOCK);
         assert_eq!(list.remove_where(|n| n % 2 == 0).len(), 3 * BLOCK / 2);
         let blocks = list.blocks.len();
-        (0..BLOCK).for_each(|n| drop(list.push_back(n)));
+        fill(&mut list, BLOCK);
         assert_eq!(list.blocks.len(), blocks, "room that became free is used again");
         assert_eq!(list.remove_where(|_| true).len(), 5 * BLOCK / 2);
     }

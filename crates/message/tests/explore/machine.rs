@@ -69,7 +69,7 @@ pub struct Machine {
     node: usize,
     states: Vec<State>,
     names: HashMap<u64, StateId>,
-    steps: HashMap<(StateId, Cause, Rc<[usize]>), Rc<Step>>,
+    steps: HashMap<(StateId, Meeting), Rc<Step>>,
     parked: HashMap<StateId, Actor>,
 }
 
@@ -103,11 +103,11 @@ impl Machine {
         cause: Cause,
         room: &Rc<[usize]>,
     ) -> Result<Rc<Step>, String> {
-        let key = (state, cause, room.clone());
+        let key = (state, (cause, room.clone()));
         if let Some(known) = self.steps.get(&key) {
             return Ok(known.clone());
         }
-        let run = catch_unwind(AssertUnwindSafe(|| self.run(packets, state, &(cause, room.clone()))));
+        let run = catch_unwind(AssertUnwindSafe(|| self.run(packets, state, &key.1)));
         let step = Rc::new(run.map_err(|panic| message_of(&*panic))?);
         self.steps.insert(key, step.clone());
         Ok(step)
