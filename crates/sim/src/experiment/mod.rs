@@ -11,10 +11,16 @@
 mod case;
 mod curve;
 mod operation;
+mod p_fig10_15;
 mod p_fig14;
+mod p_fig16_17;
+mod p_fig18;
 mod p_fig19;
+mod p_fig20_27;
+mod p_fig24_26;
 mod p_fig4_5;
 mod p_fig6_7;
+mod p_fig9;
 mod p_table1;
 mod p_table2;
 mod p_table3;
@@ -55,33 +61,22 @@ impl Experiment {
             "§5.2, table 1",
             p_table1::run,
         ),
-        experiment(
-            "P-fig4",
-            "Overhead of static in multi-pingpong, 1 and 14 hops",
-            "§5.3, figure 4",
-            p_fig4_5::overhead,
-        ),
-        experiment(
-            "P-fig5",
-            "Delayed sends of static in multi-pingpong, 1 and 14 hops",
-            "§5.3, figure 5",
-            p_fig4_5::delayed,
-        ),
-        experiment("P-fig6", "Overhead of static in the all-to-all, two sizes", "§5.3, figure 6", p_fig6_7::overhead),
-        experiment(
-            "P-fig7",
-            "Delayed sends of static in the all-to-all, two sizes",
-            "§5.3, figure 7",
-            p_fig6_7::delayed,
-        ),
+        experiment("P-fig4", "Overhead of static in multi-pingpong", "§5.3, figure 4", p_fig4_5::overhead),
+        experiment("P-fig5", "Delayed sends of static in multi-pingpong", "§5.3, figure 5", p_fig4_5::delayed),
+        experiment("P-fig6", "Overhead of static in the all-to-all", "§5.3, figure 6", p_fig6_7::overhead),
+        experiment("P-fig7", "Delayed sends of static in the all-to-all", "§5.3, figure 7", p_fig6_7::delayed),
         experiment("P-table2", "Slots from which senders no longer stall (eq. 5)", "§5.3, table 2", p_table2::run),
-        experiment(
-            "P-fig14",
-            "Trace of dynamic with two credit slots and a quota of 10",
-            "§6.7, figure 14",
-            p_fig14::run,
-        ),
+        experiment("P-fig9", "Static with and without piggybacking", "§5.4, figure 9", p_fig9::run),
+        experiment("P-fig10", "Four patterns under static", "§5.5, figure 10", p_fig10_15::static_credits),
+        experiment("P-fig14", "Trace of dynamic", "§6.7, figure 14", p_fig14::run),
+        experiment("P-fig15", "Four patterns under dynamic", "§6.8, figure 15", p_fig10_15::dynamic_credits),
+        experiment("P-fig16", "What static's overhead consists of", "§7.1, figure 16", p_fig16_17::static_credits),
+        experiment("P-fig17", "What dynamic's overhead consists of", "§7.1, figure 17", p_fig16_17::dynamic_credits),
+        experiment("P-fig18", "All-to-all with a path within nodes", "§7.2, figure 18", p_fig18::run),
         experiment("P-fig19", "Credits follow the phases of a program", "§7.3, figure 19", p_fig19::run),
+        experiment("P-fig20-23", "Intel MPI Benchmarks, 64 to 8 slots", "§7.4, figures 20–23", p_fig20_27::times),
+        experiment("P-fig24-26", "Scatterv, Reduce_scatter, Gatherv", "§7.4.1, figures 24–26", p_fig24_26::run),
+        experiment("P-fig27", "Mean overhead, Intel MPI Benchmarks", "§7.5, figure 27", p_fig20_27::mean_overhead),
         experiment("P-table3", "Memory per receiver", "§7.5, table 3", p_table3::run),
     ];
 

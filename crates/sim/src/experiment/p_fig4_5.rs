@@ -75,11 +75,11 @@ impl Sweep {
         self.credit_slots.iter().enumerate().map(|(index, &credits)| (credits, mean(index))).collect()
     }
 
-    /// By credit slots: the fewest slots from which on nothing is delayed.
+    /// By credit slots: the fewest slots from which on nothing is delayed, but for what a barrier leaves behind (1 %).
     fn break_even(&self, distance: usize) -> Vec<Option<u32>> {
         let point = |curve: &Curve| {
             let delays = curve.delays();
-            let last = delays.iter().rposition(|(_, delayed)| *delayed > 0.0);
+            let last = delays.iter().rposition(|(_, delayed)| *delayed > 1.0);
             curve.slots.get(last.map_or(0, |index| index + 1)).copied()
         };
         self.curves[distance].iter().map(point).collect()

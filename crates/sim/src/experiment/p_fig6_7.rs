@@ -111,7 +111,7 @@ fn stable_from(overheads: &[(u32, f64)], before: u32) -> Option<u32> {
 }
 
 /// What is said of a fact that our machine does not show.
-const NO_OVERHEAD: &str = "Here the network and the shared interfaces limit the all-to-all: while one receiver's credits are awaited, \
+pub(super) const NO_OVERHEAD: &str = "Here the network and the shared interfaces limit the all-to-all: while one receiver's credits are awaited, \
                            other processes of the node keep the interface busy, so stalls cost little. The paper's FPGA machine loses \
                            time in the search for returned credits in a full mailbox, for which it gives no numbers.";
 

@@ -1,0 +1,134 @@
+//! P fig. 10 and 15: an all-to-all among all, half, a quarter and an eighth of the processes, while the others wait in a barrier.
+
+use super::case::{Case, Workload, dynamic_credits as dynamic_flow, static_credits as static_flow};
+use super::curve::{Curve, Line, at, figure, mean, measure};
+use super::operation::Benchmark;
+use super::p_fig6_7::{alltoall, meshes, processes, times};
+use super::report::{Fact, Findings};
+use super::workshop::{Scale, Workshop};
+use crate::SimulationError;
+use crate::config::FlowChoice;
+
+/// Slots that the paper calls few.
+const FEW: u32 = 30;
+
+/// The points.
+fn slots(scale: Scale) -> Vec<u32> {
+    scale.pick(
+        (8..=64).step_by(8).chain([58]).collect(),
+        vec![8, 12, 16, 24, 32, 40, 48, 56, 60, 64],
+        vec![8, 16, 32, 64],
+    )
+}
+
+/// One curve per pattern.
+fn curves(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<(Vec<Curve>, String), SimulationError> {
+    let [_, mesh] = meshes(workshop.scale);
+    let size = processes(&mesh);
+    let mut points = slots(workshop.scale);
+    points.sort_unstable();
+    let repetitions = workshop.scale.pick(1, 3, 3);
+    let line = |active: u32| {
+        let case = alltoall(&mesh);
+        let Workload::Benchmark(benchmark) = case.workload else { unreachable!("an all-to-all is a benchmark") };
+        let benchmark = Benchmark { active: Some(active), repetitions, ..benchmark };
+        Line {
+            name: format!("{active} of {size}"),
+            case: Case { workload: Workload::Benchmark(benchmark), ..case },
+            flow: Box::new(move |slots| flow(slots, 2)),
+            slots: points.clone(),
+        }
+    };
+    let curves = measure(workshop, [1, 2, 4, 8].iter().map(|part| line(size / part)).collect())?;
+    let setup = format!(
+        "{size} processes on a {} mesh (the paper: 1024 on 4×4×4), of which all, half, a quarter, an eighth do an all-to-all of 2 KiB \
+         ({repetitions} times after one to warm up) and the others wait in a barrier; 2 credit slots.",
+        times(&mesh)
+    );
+    Ok((curves, setup))
+}
+
+fn findings(name: &str, title: &str, curves: &[Curve], setup: String, facts: Vec<Fact>) -> Findings {
+    let overheads = curves.iter().map(|curve| curve.series(|each, reference| each.overhead(reference))).collect();
+    let delays = curves.iter().map(|curve| curve.series(|each, _| 100.0 * each.delayed)).collect();
+    let figures = vec![
+        figure(name, title, "overhead (%)", overheads),
+        figure(&format!("{name}-delayed"), &format!("{title}: delayed sends"), "delayed sends (%)", delays),
+    ];
+    Findings { setup, figures, tables: Vec::new(), facts }
+}
+
+fn shown(values: &[f64]) -> String {
+    values.iter().map(|value| format!("{value:.1} %")).collect::<Vec<_>>().join(", ")
+}
+
+/// Fig. 10.
+pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let (curves, setup) = curves(workshop, static_flow)?;
+    let few: Vec<f64> = curves.iter().map(|curve| mean(&curve.overheads(), |slots| slots < 40)).collect();
+    let many: Vec<f64> = curves.iter().filter_map(|curve| at(&curve.overheads(), 64)).collect();
+    let delayed: Vec<f64> = curves.iter().map(|curve| mean(&curve.delays(), |slots| slots < 40)).collect();
+    let alike = delayed.iter().all(|share| (share - delayed[0]).abs() < 15.0);
+    let facts = vec![
+        Fact::tested(
+            "All four patterns are bad with few slots (mean overhead under 40 slots above 5 %).",
+            few.iter().all(|overhead| *overhead > 5.0),
+            "not acceptable until about 55 slots",
+            shown(&few),
+        )
+        .because(super::p_fig6_7::NO_OVERHEAD),
+        Fact::tested(
+            "With 64 slots all four are good (under 3 %).",
+            many.iter().all(|overhead| *overhead < 3.0),
+            "acceptable",
+            shown(&many),
+        ),
+        Fact::tested(
+            "Fewer active processes do not help: their sends wait as often (mean share under 40 slots within 15 points).",
+            alike && delayed[0] > 50.0,
+            "quota of idle processes is unused",
+            shown(&delayed),
+        ),
+    ];
+    Ok(findings("fig10", "Four patterns under static", &curves, setup, facts))
+}
+
+/// Fig. 15.
+pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let (moving, setup) = curves(workshop, dynamic_flow)?;
+    let (fixed, _) = curves(workshop, static_flow)?;
+    let few = |curves: &[Curve]| -> Vec<f64> {
+        curves.iter().map(|curve| mean(&curve.overheads(), |slots| (16..=FEW).contains(&slots))).collect()
+    };
+    let delays = |curves: &[Curve]| -> Vec<f64> {
+        curves.iter().map(|curve| mean(&curve.delays(), |slots| (16..40).contains(&slots))).collect()
+    };
+    let (ours, theirs) = (few(&moving), few(&fixed));
+    let (waits, waits_static) = (delays(&moving), delays(&fixed));
+    let facts = vec![
+        Fact::tested(
+            "Half, a quarter and an eighth are near zero with 16 to 30 slots (under 5 %).",
+            ours[1..].iter().all(|overhead| *overhead < 5.0),
+            "very low even for few slots",
+            shown(&ours[1..]),
+        )
+        .because(
+            "Half of the processes share twice the slots: that is enough for whole messages only from about 30 slots on. And what a \
+             control packet costs here weighs on all points alike.",
+        ),
+        Fact::tested(
+            "There a quarter and an eighth have less overhead than under static.",
+            ours[2..].iter().zip(&theirs[2..]).all(|(ours, theirs)| ours < theirs),
+            "far less",
+            format!("{} against {}", shown(&ours[2..]), shown(&theirs[2..])),
+        )
+        .because(super::p_fig6_7::NO_OVERHEAD),
+        Fact::tested(
+            "A quarter and an eighth have sends wait less than half as often as under static (16 to 40 slots).",
+            waits[2..].iter().zip(&waits_static[2..]).all(|(ours, theirs)| ours * 2.0 < *theirs),
+            "slots of idle senders are used",
+            format!("{} against {}", shown(&waits[2..]), shown(&waits_static[2..])),
+        ),
+    ];
+    Ok(findings("fig15", "Four patterns under dynamic", &moving, setup, facts))
+}

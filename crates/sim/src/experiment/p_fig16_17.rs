@@ -1,0 +1,123 @@
+//! P fig. 16 and 17: how much of the overhead is stalling and how much is work, in the all-to-all and in multi-pingpong.
+
+use super::case::{Measurement, dynamic_credits as dynamic_flow, static_credits as static_flow};
+use super::curve::{Curve, Line, figure, mean, measure};
+use super::p_fig4_5;
+use super::p_fig6_7::{alltoall, meshes, processes, times};
+use super::report::{Fact, Figure, Findings, Series};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::config::FlowChoice;
+
+/// A scheme's two curves.
+struct Pair {
+    alltoall: Curve,
+    pingpong: Curve,
+    setup: String,
+}
+
+fn pair(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<Pair, SimulationError> {
+    let [_, mesh] = meshes(workshop.scale);
+    let slots: Vec<u32> = workshop.scale.pick(
+        (8..=64).step_by(8).collect(),
+        vec![6, 8, 12, 16, 24, 32, 40, 48, 56, 64],
+        vec![6, 12, 32, 64],
+    );
+    let repetitions = workshop.scale.pick(200, 40, 10);
+    let line = |name: &str, case| Line {
+        name: name.to_owned(),
+        case,
+        flow: Box::new(move |slots| flow(slots, 2)),
+        slots: slots.clone(),
+    };
+    let lines = vec![line("all-to-all", alltoall(&mesh)), line("multi-pingpong", p_fig4_5::case(1, repetitions))];
+    let mut curves = measure(workshop, lines)?;
+    let setup = format!(
+        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after one to warm up; \
+         multi-pingpong of 16 + 16 processes over 1 hop, {repetitions} times (the paper: 20,480); 2 credit slots. Work is the time \
+         that processes spend on credits: taking and counting them, making, writing, retrieving and understanding control packets. \
+         Stalls are the rest of the overhead, traffic of control packets included.",
+        processes(&mesh),
+        times(&mesh)
+    );
+    let pingpong = curves.pop().expect("two curves");
+    let alltoall = curves.pop().expect("two curves");
+    Ok(Pair { alltoall, pingpong, setup })
+}
+
+fn work(each: &Measurement, reference: &Measurement) -> f64 {
+    100.0 * each.credits_time / reference.time
+}
+
+fn stalls(each: &Measurement, reference: &Measurement) -> f64 {
+    each.overhead(reference) - work(each, reference)
+}
+
+fn figures(name: &str, scheme: &str, pair: &Pair) -> Vec<Figure> {
+    let part = |part: &str, title: &str, curve: &Curve| {
+        let named = |name: &str, value: fn(&Measurement, &Measurement) -> f64| Series {
+            name: name.to_owned(),
+            ..curve.series(value)
+        };
+        let series = vec![
+            named("total", |each, reference| each.overhead(reference)),
+            named("stalls and traffic", stalls),
+            named("work", work),
+        ];
+        figure(&format!("{name}{part}"), &format!("{title} under {scheme}"), "overhead (%)", series)
+    };
+    vec![part("a", "All-to-all", &pair.alltoall), part("b", "Multi-pingpong", &pair.pingpong)]
+}
+
+/// Fig. 16.
+pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let pair = pair(workshop, static_flow)?;
+    let works = mean(&pair.pingpong.values(work), |_| true);
+    let facts = vec![Fact::tested(
+        "static's overhead in multi-pingpong has a part that is work.",
+        works > 0.5,
+        "a visible part",
+        format!("{works:.1} % of the reference's time (mean)"),
+    )];
+    Ok(Findings { figures: figures("fig16", "static", &pair), setup: pair.setup, tables: Vec::new(), facts })
+}
+
+/// Fig. 17.
+pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let (fixed, moving) = (pair(workshop, static_flow)?, pair(workshop, dynamic_flow)?);
+    let overhead = |curve: &Curve, wanted: fn(u32) -> bool| mean(&curve.overheads(), wanted);
+    let balanced = [&fixed, &moving].map(|pair| overhead(&pair.alltoall, |slots| slots >= 16));
+    let small = [&fixed, &moving].map(|pair| overhead(&pair.alltoall, |slots| slots < 16));
+    let localised = [&fixed, &moving].map(|pair| overhead(&pair.pingpong, |slots| slots < 57));
+    let working = [&fixed, &moving].map(|pair| mean(&pair.pingpong.values(work), |slots| slots < 57));
+    let shown = |values: [f64; 2]| format!("dynamic {:.1} %, static {:.1} %", values[1], values[0]);
+    let facts = vec![
+        Fact::tested(
+            "In the all-to-all both have the same overhead from 16 slots on (means within 5 points).",
+            (balanced[0] - balanced[1]).abs() < 5.0,
+            "very similar",
+            shown(balanced),
+        )
+        .because("dynamic sends more control packets than static where no share can move: everybody is as active."),
+        Fact::tested(
+            "Below 16 slots dynamic is slightly worse (by up to 15 points).",
+            small[1] > small[0] && small[1] - small[0] < 15.0,
+            "slightly larger",
+            shown(small),
+        )
+        .because("With that few slots quotas change hands all the time: return requests, responses and small grants cost more here."),
+        Fact::tested(
+            "In multi-pingpong dynamic's overhead is far lower (at most half, under 57 slots).",
+            localised[1] < localised[0] / 2.0,
+            "much lower",
+            shown(localised),
+        ),
+        Fact::tested(
+            "There its work is less too: larger grants mean fewer credit packets.",
+            working[1] < working[0],
+            "lower",
+            shown(working),
+        ),
+    ];
+    Ok(Findings { figures: figures("fig17", "dynamic", &moving), setup: moving.setup, tables: Vec::new(), facts })
+}

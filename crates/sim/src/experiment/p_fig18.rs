@@ -1,0 +1,69 @@
+//! P fig. 18: the all-to-all with a path within nodes that consumes no credits.
+
+use super::case::{Case, dynamic_credits, static_credits};
+use super::curve::{Curve, Line, figure, mean, measure};
+use super::p_fig6_7::{alltoall, processes};
+use super::report::{Fact, Findings};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::config::FlowChoice;
+
+/// 2, 4, 8, 16 nodes: half, a quarter, an eighth, a sixteenth of the destinations are on the own node.
+const MESHES: [&[u16]; 4] = [&[2], &[2, 2], &[2, 2, 2], &[4, 4]];
+
+pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let meshes = &MESHES[..workshop.scale.pick(4, 3, 3)];
+    let slots: Vec<u32> =
+        workshop.scale.pick((8..=64).step_by(4).collect(), vec![8, 12, 16, 24, 32, 40, 48, 56, 64], vec![16, 32]);
+    let line = |mesh: &[u16], scheme: &str, flow: fn(u32, u32) -> FlowChoice| Line {
+        name: format!("{scheme}, {} processes", processes(mesh)),
+        case: Case { intra_node_path: true, ..alltoall(mesh) },
+        flow: Box::new(move |slots| flow(slots, 2)),
+        slots: slots.clone(),
+    };
+    let lines =
+        meshes.iter().flat_map(|mesh| [line(mesh, "static", static_credits), line(mesh, "dynamic", dynamic_credits)]);
+    let curves = measure(workshop, lines.collect())?;
+    // Where both have room for whole messages there is nothing to gain.
+    let overhead = |curve: &Curve| mean(&curve.overheads(), |slots| (12..=40).contains(&slots));
+    let pairs: Vec<(f64, f64)> = curves.chunks(2).map(|pair| (overhead(&pair[0]), overhead(&pair[1]))).collect();
+    let delays = |curve: &Curve| mean(&curve.delays(), |slots| (12..=40).contains(&slots));
+    let waits: Vec<(f64, f64)> = curves.chunks(2).map(|pair| (delays(&pair[0]), delays(&pair[1]))).collect();
+    let shown = |pairs: &[(f64, f64)]| {
+        let each = pairs.iter().map(|(fixed, moving)| format!("dynamic {moving:.1} %, static {fixed:.1} %"));
+        each.collect::<Vec<_>>().join("; ")
+    };
+    let explanation = "The path within a node frees the slots of 15 of the other processes, however many there are: half of the \
+                       slots with 32 processes, an eighth with 128. Where that is not enough for a whole message senders still stall, \
+                       and dynamic pays for its control packets.";
+    let sizes = meshes.iter().map(|mesh| processes(mesh).to_string()).collect::<Vec<_>>().join(", ");
+    let facts = vec![
+        Fact::tested(
+            "dynamic has less overhead where at least 25 % of the destinations are local (32 and 64 processes; 12 to 40 slots).",
+            pairs[..2].iter().all(|(fixed, moving)| moving < fixed),
+            "lower",
+            shown(&pairs[..2]),
+        )
+        .because(explanation),
+        Fact::tested(
+            "Where at most 12.5 % are, both are alike (within 5 points).",
+            pairs[2..].iter().all(|(fixed, moving)| (moving - fixed).abs() < 5.0),
+            "similar",
+            shown(&pairs[2..]),
+        )
+        .because(explanation),
+        Fact::tested(
+            "With half of the destinations local, sends wait less often under dynamic.",
+            waits[0].1 < waits[0].0,
+            "unused slots are diverted to active flows",
+            shown(&waits[..1]),
+        ),
+    ];
+    let setup = format!(
+        "All-to-all of 2 KiB among {sizes} processes, 16 on a node (the paper: 32, 64, 128, 256); messages within a node go through \
+         memory; 2 credit slots; once measured after one to warm up."
+    );
+    let series = curves.iter().map(|curve| curve.series(|each, reference| each.overhead(reference))).collect();
+    let figures = vec![figure("fig18", "All-to-all with a path within nodes", "overhead (%)", series)];
+    Ok(Findings { setup, figures, tables: Vec::new(), facts })
+}

@@ -1,0 +1,191 @@
+//! P fig. 20 to 23 and 27: the Intel MPI Benchmarks under both schemes with 8, 16, 32 and 64 slots.
+
+use super::case::{Case, dynamic_credits, piggybacked, static_credits};
+use super::curve::{Curve, Line, at, figure, measure};
+use super::operation::{Benchmark, Operation};
+use super::p_fig6_7::{meshes, processes, times as shape};
+use super::report::{Fact, Findings, Series, Table};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::config::FlowChoice;
+use crate::workload::collective::{
+    Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, Scatter,
+};
+
+/// Mailboxes of the four figures, in slots per process.
+const SLOTS: [u32; 4] = [8, 16, 32, 64];
+
+const BINOMIAL: u32 = 2;
+
+/// The paper's three kinds of communication, and what belongs to them. Collectives as MPI libraries do them with 2 KiB.
+const GROUPS: [(&str, &[(&str, Operation)]); 3] = [
+    (
+        "localized",
+        &[
+            ("PingPong", Operation::Pingpong),
+            ("PingPing", Operation::Pingping),
+            ("Sendrecv", Operation::Sendrecv),
+            ("Exchange", Operation::Exchange),
+            ("Allreduce", Operation::Allreduce(Allreduce::RecursiveDoubling)),
+            ("Reduce", Operation::Reduce(Reduce::Tree { radix: BINOMIAL })),
+            ("Bcast", Operation::Broadcast(Broadcast::Tree { radix: BINOMIAL })),
+            ("Barrier", Operation::Barrier(Barrier::Dissemination)),
+        ],
+    ),
+    (
+        "balanced",
+        &[
+            ("Alltoall", Operation::Alltoall(Alltoall::Pairwise)),
+            ("Alltoallv", Operation::Alltoallv(Alltoallv::Pairwise)),
+        ],
+    ),
+    (
+        "by RMA",
+        &[
+            ("Allgather", Operation::Allgather(Allgather::RecursiveDoubling)),
+            ("Allgatherv", Operation::Allgatherv(Allgather::Ring)),
+            ("Gather", Operation::Gather(Gather::Tree { radix: BINOMIAL })),
+            ("Scatter", Operation::Scatter(Scatter::Tree { radix: BINOMIAL })),
+        ],
+    ),
+];
+
+/// A benchmark under both schemes.
+struct Row {
+    group: &'static str,
+    name: &'static str,
+    fixed: Curve,
+    moving: Curve,
+}
+
+fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> {
+    let [_, mesh] = meshes(workshop.scale);
+    let repetitions = workshop.scale.pick(20, 20, 6);
+    // Operations with n − 1 messages per process cost as much as hundreds of the others.
+    let few = workshop.scale.pick(1, 2, 2);
+    let all = GROUPS
+        .iter()
+        .flat_map(|(group, members)| members.iter().map(move |&(name, operation)| (*group, name, operation)));
+    let line = |scheme: &str, flow: fn(u32, u32) -> FlowChoice, operation: Operation| {
+        let heavy = matches!(operation, Operation::Alltoall(_) | Operation::Alltoallv(_) | Operation::Allgatherv(_));
+        let (warm_up, repetitions) = if heavy { (1, few) } else { (repetitions / 4, repetitions) };
+        let benchmark = Benchmark { warm_up, repetitions, ..Benchmark::new(operation) };
+        Line {
+            name: scheme.to_owned(),
+            case: Case::new(&mesh, FlowChoice::Unlimited, benchmark),
+            flow: Box::new(move |slots| piggybacked(flow(slots, 2))),
+            slots: SLOTS.to_vec(),
+        }
+    };
+    let lines = all.clone().flat_map(|(_, _, operation)| {
+        [line("static", static_credits, operation), line("dynamic", dynamic_credits, operation)]
+    });
+    let mut curves = measure(workshop, lines.collect())?.into_iter();
+    let mut rows = Vec::new();
+    for (group, name, _) in all {
+        if let (Some(fixed), Some(moving)) = (curves.next(), curves.next()) {
+            rows.push(Row { group, name, fixed, moving });
+        }
+    }
+    let setup = format!(
+        "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking, {repetitions} repetitions \
+         ({few} of Alltoall, Alltoallv and Allgatherv; the Intel benchmarks do 1000), the root moving on after each. Collectives as \
+         MPI libraries do them at this size: recursive doubling, binomial trees, pairwise exchange, ring. Barrier has no data.",
+        processes(&mesh),
+        shape(&mesh)
+    );
+    Ok((rows, setup))
+}
+
+fn overheads(rows: &[Row], group: Option<&str>, slots: u32) -> [f64; 2] {
+    let wanted: Vec<&Row> = rows.iter().filter(|row| group.is_none_or(|group| row.group == group)).collect();
+    let mean = |curve: fn(&Row) -> &Curve| {
+        let all: Vec<f64> = wanted.iter().filter_map(|row| at(&curve(row).overheads(), slots)).collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
+    };
+    [mean(|row| &row.fixed), mean(|row| &row.moving)]
+}
+
+/// Fig. 20 to 23.
+pub(super) fn times(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let (rows, setup) = rows(workshop)?;
+    let mut tables = Vec::new();
+    for (number, slots) in (20..).zip(SLOTS.iter().rev()) {
+        let title = format!("{slots} slots per process: time per operation");
+        let columns = [
+            "kind",
+            "benchmark",
+            "reference, µs",
+            "static, µs",
+            "dynamic, µs",
+            "static, overhead %",
+            "dynamic, overhead %",
+        ];
+        let mut table = Table::new(&format!("fig{number}"), &title, &columns);
+        for row in &rows {
+            let index = row.fixed.slots.iter().position(|at| at == slots).unwrap_or(0);
+            let (reference, fixed, moving) =
+                (&row.fixed.reference, &row.fixed.measured[index], &row.moving.measured[index]);
+            let times = [reference.time, fixed.time, moving.time].map(|time| format!("{time:.1}"));
+            let overheads = [fixed, moving].map(|each| format!("{:.1}", each.overhead(reference)));
+            table.row([row.group.to_owned(), row.name.to_owned()].into_iter().chain(times).chain(overheads));
+        }
+        tables.push(table);
+    }
+    let localized = overheads(&rows, Some("localized"), 16);
+    let largest = overheads(&rows, None, 64);
+    let rma = overheads(&rows, Some("by RMA"), 8);
+    let shown = |values: [f64; 2]| format!("static {:.1} %, dynamic {:.1} %", values[0], values[1]);
+    let facts = vec![
+        Fact::tested(
+            "With 16 slots the localized benchmarks have less overhead under dynamic.",
+            localized[1] < localized[0],
+            "lower",
+            shown(localized),
+        ),
+        Fact::tested(
+            "With 64 slots both are within 3 % of the reference (mean of all).",
+            largest.iter().all(|overhead| *overhead <= 3.0),
+            "within 3 %",
+            shown(largest),
+        ),
+        Fact::tested(
+            "What travels by RMA hardly needs credits: under 10 % even with 8 slots.",
+            rma.iter().all(|overhead| *overhead < 10.0),
+            "at most some percent",
+            shown(rma),
+        ),
+    ];
+    Ok(Findings { setup, figures: Vec::new(), tables, facts })
+}
+
+/// Fig. 27.
+pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let (rows, setup) = rows(workshop)?;
+    let means: Vec<(u32, [f64; 2])> = SLOTS.iter().map(|&slots| (slots, overheads(&rows, None, slots))).collect();
+    let enough = |scheme: usize| means.iter().find(|(_, mean)| mean[scheme] <= 3.0).map(|(slots, _)| *slots);
+    let (fixed, moving) = (enough(0), enough(1));
+    let words = |slots: Option<u32>| slots.map_or("more than 64 slots".to_owned(), |slots| format!("{slots} slots"));
+    let curve = |scheme: usize| means.iter().map(move |(slots, mean)| (f64::from(*slots), mean[scheme]));
+    let series = vec![Series::new("static", curve(0)), Series::new("dynamic", curve(1))];
+    let quarter = match (fixed, moving) {
+        (Some(fixed), Some(moving)) => moving * 4 <= fixed,
+        (None, Some(moving)) => moving <= 16,
+        _ => false,
+    };
+    let facts = vec![
+        Fact::tested("static needs 64 slots for a mean overhead of at most 3 %.", fixed == Some(64), "64 slots", words(fixed))
+            .because("See the tables of P-fig20-23 for which benchmarks decide it."),
+        Fact::tested("dynamic needs 16.", moving == Some(16), "16 slots", words(moving))
+            .because("See the tables of P-fig20-23 for which benchmarks decide it."),
+        Fact::tested(
+            "dynamic needs at most a quarter of static's slots.",
+            quarter,
+            "a quarter",
+            format!("dynamic {}, static {}", words(moving), words(fixed)),
+        )
+        .because("The balanced benchmarks have no idle senders whose slots could move: there dynamic needs what static needs."),
+    ];
+    let figures = vec![figure("fig27", "Mean overhead over the Intel MPI Benchmarks", "overhead (%)", series)];
+    Ok(Findings { setup, figures, tables: Vec::new(), facts })
+}
