@@ -213,11 +213,22 @@ impl Simulation {
         }
         self.settle(now, index)?;
         match after {
-            After::Drain => self.processes[index].draining = true,
+            After::Drain => self.start_draining(index),
             After::Again => self.schedule_run(index),
             After::Idle => {}
         }
         Ok(())
+    }
+
+    /// A process waits until its node's interface has taken what it wrote. If the interface is blocked already, nobody else will
+    /// tell the process to look at its mailbox.
+    #[inline]
+    fn start_draining(&mut self, index: usize) {
+        self.processes[index].draining = true;
+        let node = &self.nodes[self.home(Rank(index as u32)).0 as usize];
+        if node.refused && self.processes[index].endpoint.link().mailbox.len() > 0 {
+            self.schedule_run(index);
+        }
     }
 
     /// A program has ended. After the last one only loose ends are left, which the run's time does not contain.

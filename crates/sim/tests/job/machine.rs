@@ -2,11 +2,13 @@
 
 use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
+use tidegate_sim::calibration::Anchor;
 use tidegate_sim::checker::round_trip_bound;
 use tidegate_sim::workload::Communicator;
 use tidegate_sim::workload::collective::{Alltoall, Barrier, alltoall, barrier};
 use tidegate_sim::{
-    Activity, Contents, FlowChoice, NodeId, Part, Rank, SimulationConfig, SlowReceivers, Tag, Task, Time, Topology,
+    Activity, Contents, FlowChoice, NetworkParameters, NodeId, Part, Rank, SimulationConfig, SlowReceivers, Tag, Task,
+    Time, Topology,
 };
 
 use crate::support::{job, mailbox, run};
@@ -99,7 +101,7 @@ fn long_messages_are_fetched_and_use_few_slots() {
     assert_eq!(outcome.counter(Counter::MessagesRendezvous), 1);
     // Announcement and receipt, one request and 512 frames of 2 KiB.
     assert_eq!(outcome.network.delivered, 2 + 1 + 512);
-    let least = Time(1_000_000 * 1_048 /* µs at 1 GB/s */);
+    let least = NetworkParameters::extoll().link_bandwidth.time_of(1 << 20);
     assert!(outcome.time >= least && outcome.time.0 < 2 * least.0, "{}", outcome.time);
 }
 
@@ -165,4 +167,13 @@ fn a_part_is_where_it_says() {
     assert_eq!(part.block(2, 10), Part { offset: 120, length: 10 });
     assert_eq!(part.blocks(1, 3, 10), Part { offset: 110, length: 30 });
     assert_eq!(part.slice(50, 0), Part { offset: 150, length: 0 });
+}
+
+/// The all-to-alls are too large for a test: `--example calibrate` prints all four.
+#[test]
+fn the_machine_of_p_takes_its_time_for_pingpongs() {
+    for anchor in [Anchor::PingpongNear, Anchor::PingpongFar] {
+        let (here, paper) = (anchor.measure().expect("it runs"), anchor.paper_microseconds());
+        assert!((here / paper - 1.0).abs() < 0.05, "{}: {here} µs, not {paper}", anchor.name());
+    }
 }
