@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from conftest import PROGRAMS
 from harness import mpi as mpis
@@ -9,7 +11,7 @@ from harness import process
 from harness.mpi import Fabric
 
 STORM = PROGRAMS / "storm.c"
-PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
+PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +45,8 @@ def test_fi_info_lists_every_parameter(name):
     ({"SLOTS": "4", "CREDIT_SLOTS": "3"}, ["FI_TIDEGATE_SLOTS", "FI_TIDEGATE_CREDIT_SLOTS"]),
     ({"CREDIT_SLOTS": "0"}, ["FI_TIDEGATE_CREDIT_SLOTS"]),
     ({"EAGER_SIZE": "2x"}, ["FI_TIDEGATE_EAGER_SIZE", "2x"]),
+    ({"RX_MEMORY": "64 buckets"}, ["FI_TIDEGATE_RX_MEMORY", "64 buckets"]),
+    ({"RX_MEMORY": "2T"}, ["FI_TIDEGATE_RX_MEMORY", "2T", "1T"]),
     ({"BULK": "pigeon"}, ["FI_TIDEGATE_BULK", "pigeon", "mailbox"]),
     ({"PIGGYBACK": "maybe"}, ["FI_TIDEGATE_PIGGYBACK", "maybe"]),
 ], ids=lambda value: "+".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "")
@@ -56,3 +60,15 @@ def test_a_wrong_value_is_refused_by_name(jobs, parameters, named):
 def test_too_few_peers_is_an_error_that_names_the_parameter(jobs):
     result = jobs.run(mpis.mpich(), 4, [STORM, "1", "1"], timeout=30, PEERS=2)
     assert not result.timed_out and result.status != 0 and "FI_TIDEGATE_PEERS" in result.output, result.explain()
+
+
+def test_receive_memory_that_is_too_small_is_refused_with_the_smallest_legal_value(jobs):
+    def job(memory: str | int) -> process.Result:
+        return jobs.run(mpis.mpich(), 2, [STORM, "1", "1"], timeout=30, RX_MEMORY=memory)
+
+    refused = job("1k")
+    assert not refused.timed_out and refused.status != 0 and "FI_TIDEGATE_RX_MEMORY=1024 is too small" in refused.output, refused.explain()
+    least = re.search(r"at least (\d+) bytes", refused.output)
+    assert least, refused.explain()
+    assert job(int(least[1])).clean, "the smallest legal value is not enough"
+    assert job(int(least[1]) - 1).status != 0, "less than the smallest legal value is enough"

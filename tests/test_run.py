@@ -12,7 +12,7 @@ from harness import process
 from harness.mpi import Fabric
 from harness.paths import TIDEGATE
 
-STORM, TRAFFIC, FLOOD = PROGRAMS / "storm.c", PROGRAMS / "traffic.c", PROGRAMS / "flood.c"
+STORM, TRAFFIC, FLOOD, PRESSURE = (PROGRAMS / name for name in ("storm.c", "traffic.c", "flood.c", "pressure.c"))
 RANKS = 4
 
 
@@ -44,6 +44,7 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     done = run(mpi, ["run", "--scheme", "static", "--slots", "16", "--json", report, "--", *job(mpi, RANKS, [TRAFFIC, "3", "30", "70000", "7"])])
     assert done.clean, done.explain()
     assert "all as sent" in done.output and "scheme static, 16 slots per peer" in done.output, done.explain()
+    assert "receive memory at most 64.0 MiB" in done.output, done.explain()
     found = json.loads(report.read_text())
     assert found["mpi"]["name"] == name and found["exit_code"] == 0
     assert sorted(entry["rank"] for entry in found["processes"]) == list(range(RANKS))
@@ -53,6 +54,21 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     assert values["sends_delayed"] > 0 and values["delay_ns"] > 0 and values["credit_packets"] > 0
     # Under credits no packet finds the mailbox full.
     assert values["mailbox_full"] == 0 and values["violations"] == 0
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_receiver_without_room_is_named_with_advice(name, tmp_path):
+    # Rank 0 waits for a message of rank 2 that is sent when rank 1 has started five times as many bytes as fit.
+    mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
+    flood = job(mpi, 3, [PRESSURE, "flood", "order", "5000", "1024", "starting", "0"])
+    done = run(mpi, ["run", "--rx-memory", "1M", "--json", report, "--", *flood])
+    assert done.clean and "all as sent" in done.output, done.explain()
+    assert "waited with their senders, because rank 0 had no room" in done.output and "FI_TIDEGATE_RX_MEMORY" in done.output, done.explain()
+    found = json.loads(report.read_text())["job"]
+    assert found["envelopes_forgotten"]["max_rank"] == 0 and found["sends_held"]["max_rank"] == 1
+    assert found["envelopes_forgotten"]["job"] <= found["sends_held"]["job"] <= 5000 + 100, "held by rank 1 alone, but for the MPI's own"
+    assert found["pressure_ns"]["max_rank"] == 0 and found["pressure_ns"]["job"] > 0
+    assert found["receive_memory_bytes"]["max"] == 1 << 20 >= found["receive_peak_bytes"]["max"] > found["receive_fixed_bytes"]["max"]
 
 
 def test_counters_of_a_killed_job_are_reported(tmp_path):
