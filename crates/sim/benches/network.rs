@@ -8,9 +8,9 @@
 
 use std::time::Instant;
 
-use tidegate_flow::{Packet, PacketKind};
+use tidegate_flow::{Header, PacketKind};
 use tidegate_sim::{
-    EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Rank, Time, Topology,
+    Body, EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Parcel, Rank, Time, Topology,
 };
 
 const PROCESSES_PER_NODE: u32 = 16;
@@ -42,7 +42,7 @@ impl Sender {
         let source = node.0 * PROCESSES_PER_NODE + process;
         let destination = (source + 1 + message % (self.processes - 1)) % self.processes;
         Flight {
-            packet: Packet::new(PacketKind::Data, 56, 0),
+            parcel: Parcel { header: Header::new(PacketKind::Data, 56, 0), body: Body::ZEROS },
             from: node,
             to: NodeId(destination / PROCESSES_PER_NODE),
             source: Rank(source),

@@ -5,13 +5,17 @@
 
 use std::collections::VecDeque;
 
-use tidegate_flow::{Packet, PacketKind};
+use tidegate_flow::{Header, PacketKind};
 
 use crate::flight::{Flight, NodeId, Rank};
 use crate::link::TransferRequest;
+use crate::parcel::{Body, Parcel};
 
-/// The label of packets that are no mailbox's: the message layer uses the low byte only.
-const BULK_LABEL: u16 = 0xffff;
+/// The labels of packets that are no mailbox's: the message layer uses the low byte only.
+const REQUEST_LABEL: u16 = 0xffff;
+const FRAME_LABEL: u16 = 0xfffe;
+/// Payload of such a packet beside the bulk data: which read it belongs to, and where.
+const ADDRESS_BYTES: usize = 8;
 
 /// Names one read that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,22 +51,22 @@ pub(crate) enum BulkPacket {
 }
 
 impl BulkPacket {
-    /// What is in a packet of the network, if it is no mailbox's.
+    /// What a packet of the network is, if it is no mailbox's.
     #[inline]
-    pub fn of(packet: &Packet) -> Option<BulkPacket> {
-        if packet.header.label() != BULK_LABEL {
-            return None;
+    pub fn of(parcel: Parcel) -> Option<BulkPacket> {
+        match parcel.header.label() {
+            REQUEST_LABEL => Some(BulkPacket::Request(BulkId(parcel.body.0))),
+            FRAME_LABEL => Some(BulkPacket::Frame(BulkId(parcel.body.0))),
+            _ => None,
         }
-        let id = BulkId(packet.credits());
-        Some(if packet.payload[4] == 0 { BulkPacket::Request(id) } else { BulkPacket::Frame(id) })
     }
 
-    fn packet(self) -> Packet {
-        let (BulkPacket::Request(id) | BulkPacket::Frame(id)) = self;
-        let mut packet = Packet::new(PacketKind::Data, 8, BULK_LABEL);
-        packet.payload[..4].copy_from_slice(&id.0.to_le_bytes());
-        packet.payload[4] = u8::from(matches!(self, BulkPacket::Frame(_)));
-        packet
+    fn parcel(self) -> Parcel {
+        let (label, id) = match self {
+            BulkPacket::Request(id) => (REQUEST_LABEL, id),
+            BulkPacket::Frame(id) => (FRAME_LABEL, id),
+        };
+        Parcel { header: Header::new(PacketKind::Data, ADDRESS_BYTES, label), body: Body(id.0) }
     }
 }
 
@@ -128,7 +132,7 @@ impl Bulk {
     pub fn next(&self, node: NodeId) -> Option<Flight> {
         let job = self.jobs[node.0 as usize].front()?;
         Some(Flight {
-            packet: job.packet.packet(),
+            parcel: job.packet.parcel(),
             from: job.from,
             to: job.to,
             source: Rank(u32::MAX),

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use tidegate_flow::packet::{PAYLOAD_BYTES, Packet};
+use tidegate_flow::PAYLOAD_BYTES;
+
+use crate::parcel::Parcel;
 
 /// A node: what sits behind one network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +33,7 @@ impl fmt::Display for Rank {
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
     /// What arrives in the mailbox.
-    pub packet: Packet,
+    pub parcel: Parcel,
     /// The node it leaves.
     pub from: NodeId,
     /// The node it goes to.
@@ -51,7 +53,7 @@ impl Flight {
     #[inline]
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {
-        let header = self.packet.header;
+        let header = self.parcel.header;
         let own = if header.has_piggyback() { PAYLOAD_BYTES } else { header.length() };
         own as u32 + self.bulk_bytes
     }

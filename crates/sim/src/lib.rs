@@ -7,7 +7,7 @@
 //! * `time.rs`, `event_queue.rs`: the engine;
 //! * `topology/`: who is wired to whom and which way a packet goes: mesh, torus, switch, ideal;
 //! * `parameters.rs`: every number of the network model;
-//! * `flight.rs`: a packet under way, and the pool of them;
+//! * `parcel.rs`, `flight.rs`: a packet in 16 bytes, a packet under way, and the pool of them;
 //! * `router.rs`: queues and link-level credits;
 //! * `network/`: the network model itself, from injection to extraction;
 //! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: what an endpoint has to do with: memory, mailbox, remote memory,
@@ -36,6 +36,7 @@ pub mod network;
 mod node;
 mod outcome;
 mod parameters;
+mod parcel;
 mod process;
 mod random;
 mod router;
@@ -53,6 +54,7 @@ pub use flight::{Flight, NodeId, Rank};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
 pub use outcome::{Outcome, ProcessOutcome};
 pub use parameters::{Bandwidth, NetworkParameters};
+pub use parcel::{Body, Parcel};
 pub use random::Random;
 pub use simulation::Simulation;
 pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};

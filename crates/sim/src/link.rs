@@ -6,17 +6,12 @@
 //! wrote lies in its *outbox*, each packet with the time it was ready, and the node's interface takes it from there when its
 //! time comes. That loses nothing: within one call of the endpoint no packet that arrives could change what is written. The
 //! process calls its endpoint again only when the outbox is empty and the simulation has caught up.
-//!
-//! # Space
-//!
-//! A million pairs of processes can have tens of millions of packets in mailboxes. As memory without bytes reads as zeros,
-//! nearly all packets are a header and zeros; a mailbox keeps those in 16 bytes, and the payload of the others apart.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Packet, PacketKind, PeerId, SchemeName};
 use tidegate_message::{Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
 
 use crate::Time;
@@ -24,6 +19,7 @@ use crate::buffer::MemoryBuffer;
 use crate::checker::Ledger;
 use crate::cost::{Activity, Cost, Spent};
 use crate::flight::Rank;
+use crate::parcel::{Bodies, Body, Parcel};
 
 /// The ranks that a process has contact with, by their place in its endpoint's table of peers.
 #[derive(Debug)]
@@ -72,7 +68,7 @@ pub(crate) struct Outbound {
     /// When the process had written it.
     pub ready: Time,
     pub to: Rank,
-    pub packet: Packet,
+    pub parcel: Parcel,
 }
 
 /// A piece of a peer's memory that the endpoint asked for.
@@ -86,68 +82,23 @@ pub(crate) struct TransferRequest {
     pub offset: usize,
 }
 
-/// No payload but zeros.
-const PLAIN: u32 = u32::MAX;
-
-/// A packet in the mailbox. A piggybacked count of a plain packet lies in the stamp, which nobody needs here.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    header: tidegate_flow::Header,
-    source: Rank,
-    /// Which of the mailbox's bodies, or [`PLAIN`].
-    body: u32,
-}
-
-/// The packets that have arrived, in order.
+/// The packets that have arrived, in order, and whose they are.
 #[derive(Debug, Default)]
-pub(crate) struct Mailbox {
-    slots: VecDeque<Slot>,
-    bodies: Vec<[u8; PAYLOAD_BYTES]>,
-    free: Vec<u32>,
-}
+pub(crate) struct Mailbox(VecDeque<(Parcel, Rank)>);
 
 impl Mailbox {
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.0.len()
     }
 
     /// Bytes of heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.bodies.capacity() * PAYLOAD_BYTES
+        self.0.capacity() * size_of::<(Parcel, Rank)>()
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, source: Rank, packet: &Packet) {
-        let riding = packet.piggyback().unwrap_or(0);
-        let counted = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
-        let body = if packet.payload[..counted].iter().fold(0, |any, &byte| any | byte) == 0 {
-            PLAIN
-        } else {
-            self.keep_body(&packet.payload)
-        };
-        self.slots.push_back(Slot { header: packet.header.published(riding, PeerId(0)), source, body });
-    }
-
-    fn keep_body(&mut self, payload: &[u8; PAYLOAD_BYTES]) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.bodies[index as usize] = *payload;
-            return index;
-        }
-        self.bodies.push(*payload);
-        (self.bodies.len() - 1) as u32
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<(Rank, Packet)> {
-        let Slot { header, source, body } = self.slots.pop_front()?;
-        let mut packet = Packet { header, payload: [0; PAYLOAD_BYTES] };
-        if body != PLAIN {
-            packet.payload = self.bodies[body as usize];
-            self.free.push(body);
-        } else if header.has_piggyback() {
-            packet.set_piggyback(header.stamp());
-        }
-        Some((source, packet))
+    pub(crate) fn push(&mut self, source: Rank, parcel: Parcel) {
+        self.0.push_back((parcel, source));
     }
 }
 
@@ -173,6 +124,8 @@ pub struct SimLink {
     pub(crate) requests: Vec<TransferRequest>,
     ended: VecDeque<TransferId>,
     counters: Box<Counters>,
+    /// The payloads of the whole run.
+    bodies: Rc<RefCell<Bodies>>,
     ledger: Option<Rc<RefCell<Ledger>>>,
     /// What the endpoint could not be told: the run ends with it.
     pub(crate) failure: Option<String>,
@@ -180,7 +133,7 @@ pub struct SimLink {
 
 impl SimLink {
     /// The link of process `me` of `size`, whose endpoint has room for `peers`.
-    pub(crate) fn new(me: Rank, size: u32, peers: u32, costs: Rc<PacketCost>, sink_delay: Time) -> Self {
+    pub(crate) fn new(me: Rank, size: u32, peers: u32, costs: Rc<PacketCost>, bodies: Rc<RefCell<Bodies>>) -> Self {
         let peers = match peers + 1 >= size {
             true => PeerTable::Everybody { me: me.0 },
             false => PeerTable::Contacts { ranks: Vec::new(), places: HashMap::new(), most: peers },
@@ -189,7 +142,7 @@ impl SimLink {
             me,
             peers,
             costs,
-            sink_delay,
+            sink_delay: Time::ZERO,
             clock: Time::ZERO,
             spent: Spent::default(),
             mailbox: Mailbox::default(),
@@ -197,9 +150,15 @@ impl SimLink {
             requests: Vec::new(),
             ended: VecDeque::new(),
             counters: Box::default(),
+            bodies,
             ledger: None,
             failure: None,
         }
+    }
+
+    /// Makes the process slower than others at taking packets out of its mailbox.
+    pub(crate) fn slow_down(&mut self, delay: Time) {
+        self.sink_delay = delay;
     }
 
     /// Lets a checker see all that is written and retrieved.
@@ -275,7 +234,8 @@ impl SimLink {
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().written(self.me, to, packet);
         }
-        self.outbox.push_back(Outbound { ready: self.clock, to, packet: *packet });
+        let parcel = Parcel::plain(packet).unwrap_or_else(|| self.bodies.borrow_mut().keep(packet));
+        self.outbox.push_back(Outbound { ready: self.clock, to, parcel });
     }
 }
 
@@ -308,12 +268,13 @@ impl Link for SimLink {
 
     #[inline]
     fn retrieve(&mut self) -> Option<Packet> {
-        if self.mailbox.len() == 0 {
-            return None;
-        }
         let waiting = self.mailbox.len() as u64;
+        let (parcel, source) = self.mailbox.0.pop_front()?;
         self.counters.raise(Counter::MailboxPeak, waiting);
-        let (source, mut packet) = self.mailbox.pop()?;
+        let mut packet = match parcel.body {
+            Body::ZEROS => Bodies::open_plain(parcel),
+            _ => self.bodies.borrow_mut().open(parcel),
+        };
         let kind = packet.header.kind();
         let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
         let cost = &self.costs.cost;

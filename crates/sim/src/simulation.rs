@@ -20,6 +20,7 @@ use crate::link::{PacketCost, SimLink};
 use crate::local::LocalMessage;
 use crate::node::{Direction, Node};
 use crate::outcome::{Outcome, ProcessOutcome};
+use crate::parcel::Bodies;
 use crate::process::{After, Neighbours, Process};
 use crate::random::Random;
 use crate::task::{Program, Task};
@@ -106,11 +107,14 @@ impl Simulation {
     ) -> Result<(), SimulationError> {
         let (size, per_node) = (self.config.size(), self.config.processes_per_node);
         let costs = Rc::new(PacketCost { cost: self.config.cost.clone(), scheme: endpoint_config.flow.scheme });
+        let bodies = Rc::new(RefCell::new(Bodies::default()));
         let mut random = Random::new(self.config.seed);
         let slow = self.config.slow_receivers;
         for rank in (0..size).map(Rank) {
-            let delay = if random.below(1000) < u64::from(slow.per_mille) { slow.delay } else { Time::ZERO };
-            let mut link = SimLink::new(rank, size, endpoint_config.flow.peers, costs.clone(), delay);
+            let mut link = SimLink::new(rank, size, endpoint_config.flow.peers, costs.clone(), bodies.clone());
+            if random.below(1000) < u64::from(slow.per_mille) {
+                link.slow_down(slow.delay);
+            }
             if let Some(ledger) = &self.ledger {
                 link.attach(ledger.clone());
             }
@@ -377,7 +381,7 @@ impl Simulation {
     fn flight_of(&self, from: NodeId, source: Rank) -> Option<Flight> {
         let outbound = self.processes[source.0 as usize].endpoint.link().outbox.front()?;
         let (to, destination) = (self.home(outbound.to), outbound.to);
-        Some(Flight { packet: outbound.packet, from, to, source, destination, bulk_bytes: 0 })
+        Some(Flight { parcel: outbound.parcel, from, to, source, destination, bulk_bytes: 0 })
     }
 
     /// The interface has taken a packet of a process. When it was the last, the process goes on. Returns when the next is
@@ -420,7 +424,7 @@ impl Simulation {
         }
         let id = node.id;
         let Some(flight) = self.network.arrival(id) else { return Ok(false) };
-        let bulk = BulkPacket::of(&flight.packet);
+        let bulk = BulkPacket::of(flight.parcel);
         let destination = flight.destination;
         if bulk.is_none() && !self.has_room(destination.0 as usize) {
             self.nodes[index].full = Some(destination);
@@ -438,7 +442,7 @@ impl Simulation {
             Some(packet) => self.receive_bulk(now, index, packet, &flight)?,
             None => {
                 let rank = destination.0 as usize;
-                self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, &flight.packet);
+                self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);
                 self.rouse(now, rank)?;
             }
         }

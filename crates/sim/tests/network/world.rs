@@ -4,9 +4,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tidegate_flow::{Packet, PacketKind};
+use tidegate_flow::{Header, PacketKind};
 use tidegate_sim::{
-    Bandwidth, EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Rank, Time, Topology,
+    Bandwidth, Body, EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Parcel, Rank, Time,
+    Topology,
 };
 
 /// Numbers that make arithmetic easy: 64 bytes for every full packet, 64 ns on a link, 32 ns in and out.
@@ -123,10 +124,9 @@ impl World {
     pub fn send_sized(&mut self, from: u32, to: u32, payload: usize, bulk_bytes: u32) {
         let (from, to) = (NodeId(from), NodeId(to));
         let number = self.sent.entry((from, to)).or_default();
-        let mut packet = Packet::new(PacketKind::Data, payload, 0);
-        packet.payload[..4].copy_from_slice(&number.to_le_bytes());
+        let parcel = Parcel { header: Header::new(PacketKind::Data, payload, 0), body: Body(*number) };
         *number += 1;
-        let flight = Flight { packet, from, to, source: Rank(from.0), destination: Rank(to.0), bulk_bytes };
+        let flight = Flight { parcel, from, to, source: Rank(from.0), destination: Rank(to.0), bulk_bytes };
         self.backlog[from.0 as usize].push_back(flight);
         self.inject(from);
     }
@@ -222,7 +222,7 @@ impl World {
         let Some(flight) = self.network.take_arrival(self.now, node, &mut schedule) else { return false };
         assert_eq!(flight.to, node, "a packet came to the wrong node");
         assert_eq!((flight.source.0, flight.destination.0), (flight.from.0, flight.to.0));
-        let number = u32::from_le_bytes(flight.packet.payload[..4].try_into().expect("four bytes"));
+        let number = flight.parcel.body.0;
         let expected = self.received.entry((flight.from, flight.to)).or_default();
         assert_eq!(number, *expected, "from {} to {}: out of order, lost or doubled", flight.from, flight.to);
         *expected += 1;
