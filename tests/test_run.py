@@ -44,7 +44,7 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     done = run(mpi, ["run", "--scheme", "static", "--slots", "16", "--json", report, "--", *job(mpi, RANKS, [TRAFFIC, "3", "30", "70000", "7"])])
     assert done.clean, done.explain()
     assert "all as sent" in done.output and "scheme static, 16 slots per peer" in done.output, done.explain()
-    assert "receive memory at most 64.0 MiB" in done.output, done.explain()
+    assert "receive memory of an endpoint at most 64.0 MiB" in done.output, done.explain()
     found = json.loads(report.read_text())
     assert found["mpi"]["name"] == name and found["exit_code"] == 0
     assert sorted(entry["rank"] for entry in found["processes"]) == list(range(RANKS))

@@ -36,7 +36,7 @@ pub fn line(job: &Job) -> String {
     let Some(peak) = job.spread(Counter::ReceivePeak).filter(|_| has_bound(job)) else { return String::new() };
     let at = if peak.min == peak.max { String::new() } else { format!(" ({})", label(&job.processes()[peak.max_at])) };
     format!(
-        "tidegate: receive memory at most {}, fixed part {}, window of each sender at least {}; peak {}{at}\n",
+        "tidegate: receive memory of an endpoint at most {}, fixed part {}, window of each sender at least {}; peak {}{at}\n",
         of(Counter::ReceiveBound),
         of(Counter::ReceiveFixedBytes),
         of(Counter::WindowBytes),
@@ -170,7 +170,7 @@ mod tests {
     fn the_line_says_what_is_bounded_and_how_much_was_used() {
         assert_eq!(
             line(&flooded()),
-            "tidegate: receive memory at most 16.0 MiB, fixed part 160 KiB, window of each sender at least 800 KiB; \
+            "tidegate: receive memory of an endpoint at most 16.0 MiB, fixed part 160 KiB, window of each sender at least 800 KiB; \
              peak 15.0 MiB (rank 0)\n"
         );
     }
