@@ -178,12 +178,15 @@ impl Judge<'_> {
             let earlier = |other: &&Message| {
                 (other.name.node, other.to) == (name.node, message.to) && other.name.place < name.place
             };
-            for overtaken in self.messages.iter().filter(earlier).filter(|other| taker.accepts(other)) {
+            // Of a dead sender a receive may have matched the earlier one, and failed because its payload is lost.
+            let rivals = self.messages.iter().filter(|other| !self.is_gone(other.name.node));
+            for overtaken in rivals.filter(earlier).filter(|other| taker.accepts(other)) {
                 let before = self.taker_of(overtaken.name).is_some_and(|other| other.place < taker.place);
                 ensure(before, || format!("{message:?} overtook {overtaken:?} into {taker:?}"))?;
             }
             let without = self.takers.iter().find(|other| {
-                let rival = other.node == taker.node && other.place < taker.place && other.takes && taker.takes;
+                let alike = other.node == taker.node && other.takes && taker.takes && !self.is_gone(other.node);
+                let rival = alike && other.place < taker.place;
                 rival && other.waits && other.accepts(message)
             });
             ensure(without.is_none(), || format!("{taker:?} took {message:?}, {without:?} goes without"))?;

@@ -12,4 +12,5 @@ mod judge;
 mod layout;
 mod machine;
 mod programs;
+mod random_programs;
 mod search;

@@ -30,7 +30,7 @@ const TIGHT: [Window; 2] = [Window::Envelopes(1), Window::Envelopes(4)];
 const SCHEMES: [(SchemeName, u32); 4] = [(Without, 2), (Static, 2), (Dynamic, 2), (Dynamic, 3)];
 
 /// Whether to explore what takes minutes too: `TIDEGATE_EXPLORE=all`.
-fn everything() -> bool {
+pub fn everything() -> bool {
     std::env::var("TIDEGATE_EXPLORE").is_ok_and(|value| value == "all")
 }
 
