@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Header, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_message::{Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
 
 use crate::Time;
@@ -82,9 +82,17 @@ pub(crate) struct TransferRequest {
     pub offset: usize,
 }
 
-/// The packets that have arrived, in order, and whose they are.
+/// A packet in a mailbox: 16 bytes, which a parcel and a rank beside each other would not be.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    header: Header,
+    body: Body,
+    source: Rank,
+}
+
+/// The packets that have arrived, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Mailbox(VecDeque<(Parcel, Rank)>);
+pub(crate) struct Mailbox(VecDeque<Slot>);
 
 impl Mailbox {
     pub(crate) fn len(&self) -> usize {
@@ -93,12 +101,12 @@ impl Mailbox {
 
     /// Bytes of heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(Parcel, Rank)>()
+        self.0.capacity() * size_of::<Slot>()
     }
 
     #[inline]
     pub(crate) fn push(&mut self, source: Rank, parcel: Parcel) {
-        self.0.push_back((parcel, source));
+        self.0.push_back(Slot { header: parcel.header, body: parcel.body, source });
     }
 }
 
@@ -269,11 +277,11 @@ impl Link for SimLink {
     #[inline]
     fn retrieve(&mut self) -> Option<Packet> {
         let waiting = self.mailbox.len() as u64;
-        let (parcel, source) = self.mailbox.0.pop_front()?;
+        let Slot { header, body, source } = self.mailbox.0.pop_front()?;
         self.counters.raise(Counter::MailboxPeak, waiting);
-        let mut packet = match parcel.body {
-            Body::ZEROS => Bodies::open_plain(parcel),
-            _ => self.bodies.borrow_mut().open(parcel),
+        let mut packet = match body {
+            Body::ZEROS => Bodies::open_plain(Parcel { header, body }),
+            _ => self.bodies.borrow_mut().open(Parcel { header, body }),
         };
         let kind = packet.header.kind();
         let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
