@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
                   tidegate run mpiexec -n 8 ./program\n  \
                   tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
                   eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
+                  tidegate sim machine.toml\n  \
                   tidegate paper P-fig14\n\n\
                   See also: tidegate(1), fi_tidegate(7)."
 )]
@@ -42,6 +43,11 @@ pub enum Command {
     /// other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
     #[command(after_help = ENV_HELP)]
     Env(EnvArguments),
+    /// Simulate a machine and a program that a file describes, for one setting or many
+    ///
+    /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every combination is run.
+    #[command(after_help = SIM_HELP)]
+    Sim(SimArguments),
     /// Reproduce figures and tables of the paper, and say which of its statements come out
     ///
     /// Without ids all of them are run, which at full size takes a night.
@@ -70,6 +76,16 @@ Examples:
   eval \"$(tidegate env)\"
   eval \"$(tidegate env --scheme dynamic --slots 32 -- /opt/mpich/bin/mpiexec)\"";
 
+const SIM_HELP: &str = "\
+Exit code: 0; 2 wrong usage, or the file asks for something impossible; 125 a run failed.
+
+Examples:
+  tidegate sim machine.toml
+  tidegate sim machine.toml --csv machine.csv
+  tidegate sim --fields                    (what a file may say, with units and defaults)
+
+docs/simulator.md is a walk-through.";
+
 const PAPER_HELP: &str = "\
 Exit code: 0 whatever came out; 2 wrong usage; 125 a run failed.
 
@@ -79,6 +95,30 @@ Examples:
   tidegate paper --quick --out results     (all, reduced: minutes)
 
 docs/paper/README.md holds the results with pictures.";
+
+/// Arguments of `tidegate sim`.
+#[derive(Debug, Args)]
+pub struct SimArguments {
+    /// The machine and the program, in TOML
+    #[arg(required_unless_present = "fields", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+
+    /// List all fields that a file may have, with meaning and default
+    #[arg(long, conflicts_with = "file")]
+    pub fields: bool,
+
+    /// Print JSON instead of a table
+    #[arg(long, conflicts_with = "fields")]
+    pub json: bool,
+
+    /// Write the results as CSV to FILE too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+
+    /// Runs at the same time [default: as many as processors]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+}
 
 /// Arguments of `tidegate paper`.
 #[derive(Debug, Args)]

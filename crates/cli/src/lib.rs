@@ -6,6 +6,7 @@
 //! * [`check`]: whether flow control can work with the parameters, before anything starts;
 //! * [`folder`], [`child`]: the private folder of counter pages, and the child with its signals and exit code;
 //! * [`report`]: counter pages into a table or JSON;
+//! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
 
@@ -21,6 +22,7 @@ pub mod mpi;
 pub mod provider;
 pub mod quote;
 pub mod report;
+pub mod scenario;
 pub mod settings;
 
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(arguments) => command::run::run(arguments),
         Command::Env(arguments) => command::env::env(arguments),
+        Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments),

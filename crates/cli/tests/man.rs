@@ -83,11 +83,10 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    for (part, content) in
-        [("run", options("run")), ("env", options("env")), ("counters", options("counters")), ("table", counters())]
-    {
-        should = with_part(&should, part, &content);
+    for command in ["run", "env", "sim", "paper", "counters"] {
+        should = with_part(&should, command, &options(command));
     }
+    should = with_part(&should, "table", &counters());
     if env::var_os("TIDEGATE_BLESS").is_some() {
         fs::write(&path, &should).unwrap();
     } else {
@@ -102,7 +101,8 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, RUN_SCHEMA};
-    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA] {
+    use tidegate_cli::command::{paper::PAPER_SCHEMA, sim::SIM_SCHEMA};
+    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, PAPER_SCHEMA] {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -5,6 +5,7 @@ pub mod counters;
 pub mod env;
 pub mod paper;
 pub mod run;
+pub mod sim;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,0 +1,198 @@
+//! `tidegate sim`.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::{Map, Value, json};
+use tidegate_message::Counter;
+use tidegate_sim::experiment::{Progress, parallel};
+use tidegate_sim::{FlowChoice, Outcome, SimulationError};
+
+use crate::arguments::SimArguments;
+use crate::experiment::files::csv;
+use crate::experiment::progress::Bar;
+use crate::failure::Failure;
+use crate::scenario::{FIELDS, Scenario, Sweep};
+
+/// Version of the JSON of `tidegate sim --json`.
+pub const SIM_SCHEMA: &str = "tidegate-sim/1";
+
+/// Runs what a file describes.
+pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
+    let Some(path) = &arguments.file else {
+        return super::print(fields().as_bytes()).map(|()| 0);
+    };
+    let text = fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let sweep = Sweep::read(&text, folder).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))?;
+    let (columns, cells) = cells(&sweep, &rows);
+    if let Some(file) = &arguments.csv {
+        let all = std::iter::once(&columns).chain(&cells);
+        fs::write(file, csv(all)).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+    }
+    if arguments.json {
+        super::print_json(&as_json(&sweep, &rows))?;
+    } else {
+        super::print(table(&columns, &cells).as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// What is shown of a run.
+struct Row {
+    outcome: Outcome,
+    /// Mean over processes, in microseconds.
+    time: f64,
+    /// The same without flow control, if it was asked for.
+    reference: Option<f64>,
+}
+
+fn mean_time(outcome: &Outcome) -> f64 {
+    let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
+    times.iter().sum::<f64>() / times.len().max(1) as f64
+}
+
+/// Runs all points and the references that they need, each once.
+fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let mut scenarios: Vec<Scenario> = sweep.points.iter().map(|point| point.1.clone()).collect();
+    let mut references: HashMap<String, usize> = HashMap::new();
+    let mut reference_of = Vec::new();
+    for (_, scenario) in &sweep.points {
+        let mut unlimited = scenario.clone();
+        unlimited.config.flow = FlowChoice::Unlimited;
+        reference_of.push(scenario.reference.then(|| {
+            *references.entry(format!("{unlimited:?}")).or_insert_with(|| {
+                scenarios.push(unlimited);
+                scenarios.len() - 1
+            })
+        }));
+    }
+    let bar = Bar::new("sim");
+    bar.expect(scenarios.len());
+    let outcomes: Vec<Result<Outcome, SimulationError>> = parallel(jobs, &scenarios, |scenario| {
+        let outcome = scenario.work.run(scenario.config.clone());
+        bar.finish("");
+        outcome
+    });
+    bar.clear();
+    let mut times = Vec::with_capacity(outcomes.len());
+    let mut kept = Vec::new();
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        let values = sweep.points.get(index).map(|point| point.0.join(", ")).filter(|values| !values.is_empty());
+        let outcome = outcome.map_err(|error| failure(&error, values.as_deref()))?;
+        times.push(mean_time(&outcome));
+        if index < sweep.points.len() {
+            kept.push(outcome);
+        }
+    }
+    let row = |(index, outcome): (usize, Outcome)| Row {
+        outcome,
+        time: times[index],
+        reference: reference_of[index].map(|reference| times[reference]),
+    };
+    Ok(kept.into_iter().enumerate().map(row).collect())
+}
+
+/// What the file asks for and cannot be is a wrong usage; everything else is a failed run.
+fn failure(error: &SimulationError, values: Option<&str>) -> Failure {
+    let at = values.map(|values| format!(" (with {values})")).unwrap_or_default();
+    match error {
+        SimulationError::Setup(_) | SimulationError::Endpoint(_) | SimulationError::Network(_) => {
+            Failure::usage(format!("{error}{at}"))
+        }
+        _ => Failure::own(format!("the run failed{at}: {error}")),
+    }
+}
+
+fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
+    let fixed =
+        ["time (us)", "overhead (%)", "delayed sends", "credit packets", "packets", "mailbox full", "at least (us)"];
+    let columns = sweep.axes.iter().cloned().chain(fixed.map(str::to_owned)).collect();
+    let row = |((values, _), row): (&(Vec<String>, Scenario), &Row)| {
+        let overhead =
+            row.reference.map_or(String::new(), |reference| format!("{:.2}", 100.0 * (row.time / reference - 1.0)));
+        let numbers = [
+            format!("{:.2}", row.time),
+            overhead,
+            row.outcome.counter(Counter::SendsDelayed).to_string(),
+            row.outcome.counter(Counter::CreditPackets).to_string(),
+            row.outcome.network.delivered.to_string(),
+            row.outcome.counter(Counter::MailboxFull).to_string(),
+            format!("{:.2}", row.outcome.bounds.largest().microseconds()),
+        ];
+        values.iter().cloned().chain(numbers).collect()
+    };
+    (columns, sweep.points.iter().zip(rows).map(row).collect())
+}
+
+fn table(columns: &[String], cells: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
+    table.add_rows(cells);
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let mut text = lines.join("\n");
+    let _ = write!(
+        text,
+        "\n\ntime: mean over processes, per repetition where repeated; overhead: beyond the same in mailboxes without end; at \
+         least:\nwhat the busiest process, interface or link needs for the whole run. Counts are of the whole run, warm-up included.\n"
+    );
+    text
+}
+
+fn as_json(sweep: &Sweep, rows: &[Row]) -> Value {
+    let runs: Vec<Value> = sweep
+        .points
+        .iter()
+        .zip(rows)
+        .map(|((values, _), row)| {
+            let axes: Map<String, Value> =
+                sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
+            let counters: Map<String, Value> = Counter::ALL
+                .iter()
+                .map(|&counter| (counter.name().to_owned(), json!(row.outcome.counter(counter))))
+                .collect();
+            let bounds = row.outcome.bounds;
+            json!({
+                "values": axes,
+                "time_us": row.time,
+                "reference_us": row.reference,
+                "overhead": row.reference.map(|reference| row.time / reference - 1.0),
+                "end_us": row.outcome.time.microseconds(),
+                "bounds_us": {
+                    "process": bounds.process.microseconds(),
+                    "injection": bounds.injection.microseconds(),
+                    "extraction": bounds.extraction.microseconds(),
+                    "link": bounds.link.microseconds(),
+                },
+                "packets": row.outcome.network.delivered,
+                "packet_hops": row.outcome.network.hops,
+                "events": row.outcome.events,
+                "counters": counters,
+            })
+        })
+        .collect();
+    json!({ "schema": SIM_SCHEMA, "axes": sweep.axes, "runs": runs })
+}
+
+/// The fields of a file.
+fn fields() -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for field in FIELDS {
+        if field.section != section {
+            let _ = writeln!(text, "{}[{}]", if section.is_empty() { "" } else { "\n" }, field.section);
+            section = field.section;
+        }
+        let default = if field.default.is_empty() { String::new() } else { format!(" [{}]", field.default) };
+        let _ = writeln!(text, "{:<26} {}{default}", field.name, field.help);
+    }
+    text
+}

@@ -1,0 +1,260 @@
+//! A TOML file into simulations.
+//!
+//! Every field is one entry of [`FIELDS`]: its name, what it means, its default, and how it changes a [`Scenario`]. A list in the
+//! place of a value is an axis of a sweep; every combination of all axes becomes one scenario.
+//!
+//! * `fields.rs`: the table of fields;
+//! * `value.rs`: values with units;
+//! * `workload.rs`: operations by name and form, patterns of traffic, traces.
+
+mod fields;
+mod value;
+mod workload;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use tidegate_sim::experiment::Benchmark;
+use tidegate_sim::{FlowChoice, SimulationConfig, Topology};
+use toml::de::{DeTable, DeValue};
+
+pub use fields::{FIELDS, Field};
+pub use workload::Work;
+
+/// One run that a file describes.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Everything but the program.
+    pub config: SimulationConfig,
+    /// The program.
+    pub work: Work,
+    /// Whether the run is compared with the same without flow control.
+    pub reference: bool,
+}
+
+/// A scenario that is being put together, field by field.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    topology: String,
+    sizes: Vec<u16>,
+    config: SimulationConfig,
+    scheme: Option<tidegate_flow::SchemeName>,
+    slots_per_peer: u32,
+    credit_slots: u32,
+    piggyback: bool,
+    operation: String,
+    form: Option<String>,
+    radix: u32,
+    trace: Option<PathBuf>,
+    root: u32,
+    window: usize,
+    benchmark: Benchmark,
+    reference: bool,
+}
+
+/// All runs of a file.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The names of the fields that have lists, as `section.field`.
+    pub axes: Vec<String>,
+    /// The runs, each with its values of the axes.
+    pub points: Vec<(Vec<String>, Scenario)>,
+}
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// Line, counted from 1; `None` for the file as a whole.
+    pub line: Option<usize>,
+    /// What, and the remedy.
+    pub what: String,
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.what),
+            None => f.write_str(&self.what),
+        }
+    }
+}
+
+/// A field of the file: its entry in the table, its values, and where it stands.
+struct Given {
+    field: &'static Field,
+    values: Vec<String>,
+    is_list: bool,
+    place: Range<usize>,
+}
+
+/// Combinations beyond this many are refused: somebody's list is longer than meant.
+const POINTS_MOST: usize = 100_000;
+
+impl Sweep {
+    /// Reads a file's text; traces are looked for in `folder`.
+    ///
+    /// # Errors
+    /// If the text is no TOML, names what does not exist, or describes something impossible.
+    pub fn read(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        let line = |place: &Range<usize>| Some(1 + text[..place.start.min(text.len())].matches('\n').count());
+        let table = DeTable::parse(text).map_err(|error| ScenarioError {
+            line: error.span().as_ref().and_then(line),
+            what: error.message().to_owned(),
+        })?;
+        let given = collect(table.get_ref()).map_err(|(place, what)| ScenarioError { line: line(&place), what })?;
+        let axes: Vec<&Given> = given.iter().filter(|given| given.is_list).collect();
+        let count = axes.iter().map(|axis| axis.values.len()).product::<usize>();
+        if count > POINTS_MOST {
+            let what =
+                format!("the lists make {count} combinations, and at most {POINTS_MOST} are run: shorten a list");
+            return Err(ScenarioError { line: None, what });
+        }
+        let mut points = Vec::with_capacity(count);
+        for number in 0..count {
+            let values = combination(&axes, number);
+            let mut draft = Draft::new();
+            // In the order of the table: a set of parameters comes before what changes one of them.
+            for field in FIELDS {
+                let Some(given) = given.iter().find(|given| std::ptr::eq(given.field, field)) else { continue };
+                let axis = axes.iter().position(|axis| std::ptr::eq(axis.field, field));
+                let value = axis.map_or(&given.values[0], |axis| &values[axis]);
+                (field.set)(&mut draft, value).map_err(|problem| ScenarioError {
+                    line: line(&given.place),
+                    what: format!("[{}] {} = {value}: {problem}", field.section, field.name),
+                })?;
+            }
+            let scenario = draft.finish(folder).map_err(|what| ScenarioError { line: None, what })?;
+            points.push((values, scenario));
+        }
+        let axes = axes.iter().map(|axis| format!("{}.{}", axis.field.section, axis.field.name)).collect();
+        Ok(Sweep { axes, points })
+    }
+}
+
+/// The values of all axes in the `number`-th combination; the last axis changes fastest.
+fn combination(axes: &[&Given], mut number: usize) -> Vec<String> {
+    let mut values: Vec<String> = Vec::with_capacity(axes.len());
+    for axis in axes.iter().rev() {
+        values.push(axis.values[number % axis.values.len()].clone());
+        number /= axis.values.len();
+    }
+    values.reverse();
+    values
+}
+
+type Misplaced = (Range<usize>, String);
+
+fn collect(table: &DeTable<'_>) -> Result<Vec<Given>, Misplaced> {
+    let mut all = Vec::new();
+    for (section, content) in table {
+        let name = section.get_ref().as_ref();
+        if FIELDS.iter().all(|field| field.section != name) {
+            let sections = FIELDS.iter().map(|field| field.section);
+            return Err((section.span(), unknown("section", name, sections)));
+        }
+        let DeValue::Table(content) = content.get_ref() else {
+            return Err((section.span(), format!("{name} is a section: write [{name}] on a line of its own")));
+        };
+        for (key, value) in content {
+            let of_section = || FIELDS.iter().filter(|field| field.section == name);
+            let found = of_section().find(|field| field.name == key.get_ref().as_ref());
+            let Some(field) = found else {
+                let names = of_section().map(|field| field.name);
+                let elsewhere = FIELDS.iter().find(|field| field.name == key.get_ref().as_ref());
+                let problem = match elsewhere {
+                    Some(field) => format!("{} belongs to [{}], not to [{name}]", field.name, field.section),
+                    None => unknown(&format!("field of [{name}]"), key.get_ref(), names),
+                };
+                return Err((key.span(), problem));
+            };
+            let (values, is_list) = scalars(value.get_ref()).map_err(|problem| (value.span(), problem))?;
+            all.push(Given { field, values, is_list, place: key.span() });
+        }
+    }
+    // The order of axes is the order of the file, whatever order the table keeps.
+    all.sort_by_key(|given| given.place.start);
+    Ok(all)
+}
+
+fn scalars(value: &DeValue<'_>) -> Result<(Vec<String>, bool), String> {
+    match value {
+        DeValue::Array(values) if values.is_empty() => Err("an empty list: give at least one value".to_owned()),
+        DeValue::Array(values) => {
+            let each: Result<Vec<_>, _> = values.iter().map(|value| scalar(value.get_ref())).collect();
+            Ok((each?, true))
+        }
+        value => Ok((vec![scalar(value)?], false)),
+    }
+}
+
+fn scalar(value: &DeValue<'_>) -> Result<String, String> {
+    match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Float(number) => Ok(number.as_str().to_owned()),
+        DeValue::Boolean(value) => Ok(value.to_string()),
+        _ => Err("a text, a decimal number, true or false is needed, or a list of them".to_owned()),
+    }
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    format!("there is no {what} {name}{}; `tidegate sim --fields` lists them all", did_you_mean(name, known))
+}
+
+/// `: did you mean …?`, if something is near.
+fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let near = known.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
+    match near.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        Some((likeness, candidate)) if likeness > 0.7 => format!(": did you mean {candidate}?"),
+        _ => String::new(),
+    }
+}
+
+impl Draft {
+    fn new() -> Self {
+        let topology = Topology::mesh(&[4, 4]).expect("a legal mesh");
+        let operation = workload::operation("alltoall", None, 2).expect("a legal operation");
+        Draft {
+            topology: "mesh".to_owned(),
+            sizes: vec![4, 4],
+            config: SimulationConfig::extoll(topology),
+            scheme: Some(tidegate_flow::SchemeName::Dynamic),
+            slots_per_peer: 64,
+            credit_slots: 2,
+            piggyback: true,
+            operation: "alltoall".to_owned(),
+            form: None,
+            radix: 2,
+            trace: None,
+            root: 0,
+            window: 64,
+            benchmark: Benchmark { repetitions: 3, ..Benchmark::new(operation) },
+            reference: true,
+        }
+    }
+
+    fn finish(self, folder: &Path) -> Result<Scenario, String> {
+        let sizes = &self.sizes;
+        let nodes: u32 = sizes.iter().map(|&size| u32::from(size)).product();
+        let topology = match self.topology.as_str() {
+            "mesh" => Topology::mesh(sizes),
+            "torus" => Topology::torus(sizes),
+            "switch" => Topology::switch(nodes),
+            _ => Topology::ideal(nodes),
+        };
+        let topology = topology.map_err(|error| format!("[network] sizes: {error}"))?;
+        let flow = match self.scheme {
+            None => FlowChoice::Unlimited,
+            Some(scheme) => FlowChoice::Mailbox {
+                scheme,
+                slots_per_peer: self.slots_per_peer,
+                credit_slots: self.credit_slots,
+                piggyback: self.piggyback && scheme != tidegate_flow::SchemeName::None,
+            },
+        };
+        let config = SimulationConfig { topology, flow, ..self.config.clone() };
+        let work = self.work(&config, folder)?;
+        Ok(Scenario { config, work, reference: self.reference })
+    }
+}

@@ -1,0 +1,109 @@
+//! Values with units, as files have them: `1.4 us`, `2 KiB`, `850 MB/s`.
+
+use tidegate_sim::{Bandwidth, Time};
+
+/// The number and the unit behind it.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end =
+        text.find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != '_').unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+/// `text` as so many of the smallest unit.
+fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let names = || units.iter().map(|unit| unit.0).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
+    let problem = || format!("a value such as \"{example}\" is needed, with one of the units {}", names());
+    let factor = units.iter().find(|known| known.0 == unit).map(|known| known.1).ok_or_else(problem)?;
+    let value: f64 = number.replace('_', "").parse().map_err(|_| problem())?;
+    let scaled = (value * factor).round();
+    // Beyond 2⁵³ a float no longer holds every whole number.
+    if scaled < 0.0 || scaled > 9e15 {
+        return Err(format!("{text} is too much"));
+    }
+    Ok(scaled as u64)
+}
+
+/// A span of time.
+pub fn time(text: &str) -> Result<Time, String> {
+    let units = [("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("µs", 1e6), ("ms", 1e9), ("s", 1e12)];
+    scaled(text, &units, "1.4 us").map(Time)
+}
+
+/// A number of bytes; without a unit, bytes.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let binary = [("", 1.0), ("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
+    let decimal = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9)];
+    scaled(text, &[binary.as_slice(), &decimal].concat(), "2 KiB")
+}
+
+/// A rate of data.
+pub fn rate(text: &str) -> Result<Bandwidth, String> {
+    let units = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("Mbit/s", 1.25e5), ("Gbit/s", 1.25e8)];
+    match scaled(text, &units, "1 GB/s")? {
+        0 => Err("a rate above 0 is needed".to_owned()),
+        rate => Ok(Bandwidth(rate)),
+    }
+}
+
+/// A whole number.
+pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let value: u64 = text.trim().replace('_', "").parse().map_err(|_| "a whole number is needed".to_owned())?;
+    T::try_from(value).map_err(|_| "the number is too large".to_owned())
+}
+
+/// A whole number from 1 on.
+pub fn positive<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    match number::<u64>(text)? {
+        0 => Err("a number from 1 on is needed".to_owned()),
+        value => T::try_from(value).map_err(|_| "the number is too large".to_owned()),
+    }
+}
+
+/// Yes or no.
+pub fn truth(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "on" => Ok(true),
+        "false" | "off" => Ok(false),
+        _ => Err("true or false is needed".to_owned()),
+    }
+}
+
+/// One of some words.
+pub fn word<'a>(text: &str, known: &[&'a str]) -> Result<&'a str, String> {
+    let found = known.iter().copied().find(|known| *known == text);
+    found.ok_or_else(|| {
+        format!("one of {} is needed{}", known.join(", "), super::did_you_mean(text, known.iter().copied()))
+    })
+}
+
+/// Whole numbers with something between them: `4x4x4`.
+pub fn numbers<T: TryFrom<u64>>(text: &str, between: char) -> Result<Vec<T>, String> {
+    text.split(between).map(|part| number(part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_units() {
+        assert_eq!(time("1.4 us"), Ok(Time(1_400_000)));
+        assert_eq!(time("86.9ns"), Ok(Time(86_900)));
+        assert_eq!(bytes("2 KiB"), Ok(2048));
+        assert_eq!(bytes("1_000"), Ok(1000));
+        assert_eq!(rate("8 Gbit/s"), Ok(Bandwidth(1_000_000_000)));
+        assert_eq!(numbers::<u16>("4x4x2", 'x'), Ok(vec![4, 4, 2]));
+    }
+
+    #[test]
+    fn a_wrong_unit_is_refused_with_an_example() {
+        assert!(time("3 meters").unwrap_err().contains("1.4 us"));
+        assert!(time("3").unwrap_err().contains("ns"), "a time needs a unit");
+        assert!(rate("1 GB").unwrap_err().contains("GB/s"));
+        assert!(rate("0 MB/s").unwrap_err().contains("above 0"));
+        assert!(number::<u8>("300").unwrap_err().contains("too large"));
+        assert!(word("dynamc", &["static", "dynamic"]).unwrap_err().contains("did you mean dynamic?"));
+    }
+}

@@ -1,0 +1,214 @@
+//! Operations by name and form, patterns of traffic, traces.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate_sim::experiment::{Benchmark, Operation};
+use tidegate_sim::workload::collective::{
+    Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
+};
+
+use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic};
+use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
+
+use super::Draft;
+
+/// Every name of an operation or pattern, with the forms that it has; the first form is the default.
+pub(super) const OPERATIONS: &[(&str, &[&str])] = &[
+    ("pingpong", &[]),
+    ("multi_pingpong", &[]),
+    ("pingping", &[]),
+    ("sendrecv", &[]),
+    ("exchange", &[]),
+    ("barrier", &["dissemination", "tree", "plain"]),
+    ("broadcast", &["tree", "scatter_ring", "plain"]),
+    ("reduce", &["tree", "plain"]),
+    ("allreduce", &["recursive_doubling", "ring", "plain"]),
+    ("reduce_scatter", &["recursive_halving", "pairwise", "ring", "plain"]),
+    ("gather", &["tree", "plain"]),
+    ("gatherv", &[]),
+    ("scatter", &["tree", "plain"]),
+    ("scatterv", &[]),
+    ("allgather", &["recursive_doubling", "bruck", "ring", "plain"]),
+    ("allgatherv", &["ring", "plain"]),
+    ("alltoall", &["plain", "pairwise", "bruck"]),
+    ("alltoallv", &["plain", "pairwise"]),
+    ("random", &[]),
+    ("permutation", &[]),
+    ("incast", &[]),
+    ("cyclic_shift", &[]),
+    ("transpose", &[]),
+    ("trace", &[]),
+];
+
+/// The operation of that name and form; `None` for a pattern or a trace.
+pub(super) fn operation(name: &str, form: Option<&str>, radix: u32) -> Option<Operation> {
+    let forms = OPERATIONS.iter().find(|operation| operation.0 == name)?.1;
+    let form = form.or(forms.first().copied()).unwrap_or_default();
+    Some(match (name, form) {
+        ("pingpong", _) => Operation::Pingpong,
+        ("multi_pingpong", _) => Operation::MultiPingpong,
+        ("pingping", _) => Operation::Pingping,
+        ("sendrecv", _) => Operation::Sendrecv,
+        ("exchange", _) => Operation::Exchange,
+        ("barrier", "tree") => Operation::Barrier(Barrier::Tree { radix }),
+        ("barrier", "plain") => Operation::Barrier(Barrier::Plain),
+        ("barrier", _) => Operation::Barrier(Barrier::Dissemination),
+        ("broadcast", "scatter_ring") => Operation::Broadcast(Broadcast::ScatterRing),
+        ("broadcast", "plain") => Operation::Broadcast(Broadcast::Plain),
+        ("broadcast", _) => Operation::Broadcast(Broadcast::Tree { radix }),
+        ("reduce", "plain") => Operation::Reduce(Reduce::Plain),
+        ("reduce", _) => Operation::Reduce(Reduce::Tree { radix }),
+        ("allreduce", "ring") => Operation::Allreduce(Allreduce::Ring),
+        ("allreduce", "plain") => Operation::Allreduce(Allreduce::Plain),
+        ("allreduce", _) => Operation::Allreduce(Allreduce::RecursiveDoubling),
+        ("reduce_scatter", "pairwise") => Operation::ReduceScatter(ReduceScatter::Pairwise),
+        ("reduce_scatter", "ring") => Operation::ReduceScatter(ReduceScatter::Ring),
+        ("reduce_scatter", "plain") => Operation::ReduceScatter(ReduceScatter::Plain),
+        ("reduce_scatter", _) => Operation::ReduceScatter(ReduceScatter::RecursiveHalving),
+        ("gather", "plain") => Operation::Gather(Gather::Plain),
+        ("gather", _) => Operation::Gather(Gather::Tree { radix }),
+        ("gatherv", _) => Operation::Gatherv,
+        ("scatter", "plain") => Operation::Scatter(Scatter::Plain),
+        ("scatter", _) => Operation::Scatter(Scatter::Tree { radix }),
+        ("scatterv", _) => Operation::Scatterv,
+        ("allgather", "bruck") => Operation::Allgather(Allgather::Bruck),
+        ("allgather", "ring") => Operation::Allgather(Allgather::Ring),
+        ("allgather", "plain") => Operation::Allgather(Allgather::Plain),
+        ("allgather", _) => Operation::Allgather(Allgather::RecursiveDoubling),
+        ("allgatherv", "plain") => Operation::Allgatherv(Allgather::Plain),
+        ("allgatherv", _) => Operation::Allgatherv(Allgather::Ring),
+        ("alltoall", "pairwise") => Operation::Alltoall(Alltoall::Pairwise),
+        ("alltoall", "bruck") => Operation::Alltoall(Alltoall::Bruck),
+        ("alltoall", _) => Operation::Alltoall(Alltoall::Plain),
+        ("alltoallv", "pairwise") => Operation::Alltoallv(Alltoallv::Pairwise),
+        ("alltoallv", _) => Operation::Alltoallv(Alltoallv::Plain),
+        _ => return None,
+    })
+}
+
+fn pattern(name: &str, root: u32) -> Option<Pattern> {
+    Some(match name {
+        "random" => Pattern::Random,
+        "permutation" => Pattern::Permutation,
+        "incast" => Pattern::Incast { root },
+        "cyclic_shift" => Pattern::CyclicShift,
+        "transpose" => Pattern::Transpose,
+        _ => return None,
+    })
+}
+
+/// What the processes do.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// An operation, repeated and timed.
+    Benchmark(Benchmark),
+    /// Messages of a pattern.
+    Traffic {
+        /// Who sends to whom.
+        pattern: Pattern,
+        /// Messages of each process.
+        messages: u32,
+        /// Bytes of each.
+        bytes: u64,
+        /// How many of a process are under way at most.
+        window: usize,
+    },
+    /// The text of a trace that was found in order, to be replayed.
+    Trace(Arc<str>),
+}
+
+impl Work {
+    /// Runs it. Every process that takes part records its time in microseconds as the sample `time`.
+    ///
+    /// # Errors
+    /// As a simulation fails.
+    pub fn run(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
+        match self {
+            Work::Benchmark(benchmark) => Simulation::new(config, benchmark)?.run(),
+            Work::Traffic { pattern, messages, bytes, window } => {
+                let traffic = Traffic::new(*pattern, config.size(), *messages, config.seed);
+                Simulation::new(config, &Timed::Traffic(traffic, *bytes, *window))?.run()
+            }
+            Work::Trace(text) => {
+                let trace = Trace::parse(text).map_err(|error| SimulationError::Setup(error.to_string()))?;
+                Simulation::new(config, &Timed::Trace(trace))?.run()
+            }
+        }
+    }
+}
+
+/// A program that does not time itself.
+#[derive(Clone)]
+enum Timed {
+    Traffic(Traffic, u64, usize),
+    Trace(Trace),
+}
+
+impl Program for Timed {
+    fn start(&self, task: Task) -> Run {
+        Box::pin(timed(self.clone(), task))
+    }
+}
+
+async fn timed(work: Timed, task: Task) {
+    let world = Communicator::world(&task);
+    barrier(&world, Barrier::Dissemination).await;
+    let begin = task.now();
+    match work {
+        Timed::Traffic(traffic, bytes, window) => traffic.run(&world, bytes, window).await,
+        Timed::Trace(trace) => trace.replay(&task).await,
+    }
+    task.record("time", 0, task.now().since(begin).microseconds());
+}
+
+impl Draft {
+    /// The program that the fields describe.
+    pub(super) fn work(&self, config: &SimulationConfig, folder: &Path) -> Result<Work, String> {
+        let forms = OPERATIONS.iter().find(|operation| operation.0 == self.operation).map_or(&[][..], |known| known.1);
+        if let Some(form) = self.form.as_deref().filter(|form| !forms.contains(form)) {
+            let has = if forms.is_empty() {
+                "no forms: remove the field".to_owned()
+            } else {
+                format!("the forms {}", forms.join(", "))
+            };
+            return Err(format!("[workload] form = {form}: {} has {has}", self.operation));
+        }
+        if self.benchmark.active.is_some_and(|active| active > config.size()) {
+            return Err(format!("[workload] active is more than the job's {} processes", config.size()));
+        }
+        if let Some(operation) = operation(&self.operation, self.form.as_deref(), self.radix) {
+            return Ok(Work::Benchmark(Benchmark { operation, ..self.benchmark }));
+        }
+        if let Some(pattern) = pattern(&self.operation, self.root) {
+            if self.root >= config.size() {
+                return Err(format!("[workload] root is not one of the job's {} processes", config.size()));
+            }
+            let Benchmark { bytes, repetitions: messages, .. } = self.benchmark;
+            return Ok(Work::Traffic { pattern, messages, bytes, window: self.window });
+        }
+        self.trace(config, folder).map(Work::Trace)
+    }
+
+    fn trace(&self, config: &SimulationConfig, folder: &Path) -> Result<Arc<str>, String> {
+        let Some(name) = &self.trace else {
+            return Err(
+                "[workload] operation = trace needs trace = \"FILE\", or \"halo16\" for the bundled one".to_owned()
+            );
+        };
+        let path = folder.join(name);
+        let text = match name.to_str() {
+            Some("halo16") => HALO.to_owned(),
+            _ => fs::read_to_string(&path).map_err(|error| format!("[workload] trace: {}: {error}", path.display()))?,
+        };
+        let trace = Trace::parse(&text).map_err(|error| format!("[workload] trace: {}: {error}", path.display()))?;
+        if trace.size() > config.size() {
+            let (needs, has) = (trace.size(), config.size());
+            return Err(format!(
+                "[workload] the trace has {needs} ranks and the job {has} processes: enlarge the machine"
+            ));
+        }
+        Ok(text.into())
+    }
+}

@@ -1,0 +1,133 @@
+//! Files that describe simulations: what they may say, and what is said of those that cannot be understood.
+
+use std::path::{Path, PathBuf};
+
+use tidegate_cli::scenario::{FIELDS, Sweep};
+use tidegate_sim::FlowChoice;
+
+fn read(text: &str) -> Result<Sweep, String> {
+    Sweep::read(text, Path::new("")).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn refused(text: &str, words: &[&str]) {
+    let error = read(text).expect_err("the file is refused");
+    for word in words {
+        assert!(error.contains(word), "`{error}` does not say `{word}`");
+    }
+}
+
+#[test]
+fn an_empty_file_is_one_run_with_all_defaults() {
+    let sweep = read("").unwrap();
+    assert!(sweep.axes.is_empty());
+    assert_eq!(sweep.points.len(), 1);
+    assert_eq!(sweep.points[0].1.config.size(), 256);
+}
+
+#[test]
+fn lists_make_every_combination_in_the_order_of_the_file() {
+    let sweep = read("[flow]\nslots_per_peer = [8, 16]\n[workload]\nbytes = ['1 KiB', 64, '2 KiB']\n").unwrap();
+    assert_eq!(sweep.axes, ["flow.slots_per_peer", "workload.bytes"]);
+    let values: Vec<String> = sweep.points.iter().map(|point| point.0.join(" ")).collect();
+    assert_eq!(values, ["8 1 KiB", "8 64", "8 2 KiB", "16 1 KiB", "16 64", "16 2 KiB"]);
+    let slots = |point: usize| match sweep.points[point].1.config.flow {
+        FlowChoice::Mailbox { slots_per_peer, .. } => slots_per_peer,
+        FlowChoice::Unlimited => 0,
+    };
+    assert_eq!([slots(0), slots(5)], [8, 16]);
+}
+
+#[test]
+fn a_set_of_parameters_does_not_undo_what_the_file_changes_whatever_the_order() {
+    let sweep = read("[cost]\nsend_packet = '7 ns'\n[machine]\nparameters = 'free'\n").unwrap();
+    let cost = &sweep.points[0].1.config.cost;
+    assert_eq!((cost.send_packet.0, cost.retrieve_packet.0), (7_000, 0));
+}
+
+#[test]
+fn unknown_names_are_refused_with_a_suggestion_and_their_line() {
+    refused("[flow]\n\nslots_per_pear = 8\n", &["line 3", "slots_per_pear", "did you mean slots_per_peer?"]);
+    refused("[netwrok]\nsizes = '4'\n", &["line 1", "did you mean network?"]);
+    refused("[flow]\nlink_latency = '3 ns'\n", &["line 2", "belongs to [network]"]);
+    refused("[flow]\nxyzzy = 8\n", &["xyzzy", "--fields"]);
+    refused("seed = 3\n", &["seed"]);
+}
+
+#[test]
+fn impossible_values_are_refused_with_what_would_do() {
+    refused("[network]\nlink_latency = '30 meters'\n", &["line 2", "link_latency", "1.4 us"]);
+    refused("[network]\nlink_latency = 30\n", &["ns"]);
+    refused("[flow]\nscheme = 'dinamic'\n", &["did you mean dynamic?"]);
+    refused("[flow]\nslots_per_peer = [8, -1]\n", &["line 2", "-1", "a number from 1 on"]);
+    refused("[flow]\nslots_per_peer = []\n", &["empty list"]);
+    refused("[network]\nsizes = '0x4'\n", &["sizes", "1 to"]);
+    refused("[workload]\noperation = 'barrier'\nform = 'bruck'\n", &["dissemination"]);
+    refused("[workload]\noperation = 'trace'\n", &["halo16"]);
+    refused("[workload]\noperation = 'trace'\ntrace = 'no-such-file'\n", &["no-such-file"]);
+    refused("[workload]\nactive = 257\n", &["256 processes"]);
+    refused("[flow\n", &["line 1"]);
+}
+
+#[test]
+fn every_operation_can_be_named_and_runs() {
+    let operations = "pingpong multi_pingpong pingping sendrecv exchange barrier broadcast reduce allreduce reduce_scatter gather \
+                      gatherv scatter scatterv allgather allgatherv alltoall alltoallv random permutation incast cyclic_shift \
+                      transpose";
+    for operation in operations.split_whitespace() {
+        let text = format!(
+            "[machine]\nprocesses_per_node = 2\n[network]\nsizes = '2x2'\n[workload]\noperation = '{operation}'\n[run]\nchecks = true\n"
+        );
+        let sweep = read(&text).unwrap();
+        let scenario = &sweep.points[0].1;
+        let outcome = scenario.work.run(scenario.config.clone()).unwrap_or_else(|error| panic!("{operation}: {error}"));
+        assert!(outcome.samples_of("time").any(|sample| sample.value > 0.0), "{operation} took no time");
+    }
+}
+
+#[test]
+fn the_bundled_trace_runs() {
+    let sweep = read("[network]\nsizes = '2'\n[workload]\noperation = 'trace'\ntrace = 'halo16'\n").unwrap();
+    let scenario = &sweep.points[0].1;
+    assert!(scenario.work.run(scenario.config.clone()).unwrap().network.delivered > 0);
+}
+
+/// The lines of the documented example that are no comments, and those that show a field without setting it.
+fn example() -> (PathBuf, String) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/machine.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+#[test]
+fn the_documented_example_names_every_field_with_its_default() {
+    let (_, text) = example();
+    let mut section = String::new();
+    let mut named = Vec::new();
+    for line in text.lines() {
+        let line = line.trim_start_matches("# ");
+        if let Some(rest) = line.strip_prefix('[') {
+            section = rest.split(']').next().unwrap().to_owned();
+        } else if let Some((name, value)) = line.split_once(" = ") {
+            named.push((section.clone(), name.trim().to_owned(), value.to_owned()));
+        }
+    }
+    for field in FIELDS {
+        let found =
+            named.iter().find(|(section, name, _)| (section.as_str(), name.as_str()) == (field.section, field.name));
+        let (_, _, value) = found.unwrap_or_else(|| panic!("{field:?} is missing"));
+        let says_default = value.contains("default") || value.trim_start_matches('"').starts_with(field.default);
+        assert!(says_default, "{field:?}: the example has {value}, the default is {}", field.default);
+    }
+}
+
+#[test]
+fn the_documented_example_has_the_costs_of_the_calibrated_machine() {
+    let (path, text) = example();
+    let sweep = Sweep::read(&text, path.parent().unwrap()).unwrap();
+    assert_eq!(sweep.points.len(), 4);
+    let plain = read("").unwrap();
+    let (example, plain) = (&sweep.points[0].1.config, &plain.points[0].1.config);
+    assert_eq!(example.cost, plain.cost);
+    assert_eq!(example.network, plain.network);
+}
