@@ -47,7 +47,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             outcome.samples.iter().filter(|sample| sample.index == repetition).map(|sample| sample.value).collect();
         println!("alltoall {repetition}: mean {:.1} µs", times.iter().sum::<f64>() / times.len() as f64);
     }
-    println!("simulated {}, at least {:?}", outcome.time, outcome.bounds);
+    let bounds = outcome.bounds;
+    let (process, link) = (bounds.process, bounds.link);
+    println!("simulated {}; the busiest process alone takes {process}, the busiest link {link}", outcome.time);
     println!(
         "delayed {:.2} %",
         100.0 * outcome.counter(Counter::SendsDelayed) as f64 / outcome.counter(Counter::MessagesEager) as f64

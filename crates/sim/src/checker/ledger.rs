@@ -134,3 +134,85 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_flow::{Config, FlowControl};
+
+    const A: Rank = Rank(0);
+    const B: Rank = Rank(1);
+
+    fn data(label: u16) -> Packet {
+        Packet::new(PacketKind::Data, 10, label)
+    }
+
+    /// Two processes of which each is the other's only peer.
+    fn holders(flows: &[FlowControl; 2]) -> [Holder; 2] {
+        [(A, B, &flows[0]), (B, A, &flows[1])].map(|(rank, peer, flow)| Holder {
+            rank,
+            ranks: vec![peer],
+            inspection: flow.inspect(),
+        })
+    }
+
+    fn flows() -> [FlowControl; 2] {
+        let scheme = SchemeName::Static;
+        let config = Config { scheme, peers: 1, slots_per_peer: 8, credit_slots: 2, piggyback: false };
+        [(); 2].map(|()| FlowControl::new(&config).expect("a legal configuration"))
+    }
+
+    #[test]
+    fn packets_in_order_are_in_order() {
+        let mut ledger = Ledger::new(2);
+        [1, 2].into_iter().for_each(|label| ledger.written(A, B, &data(label)));
+        [1, 2].into_iter().for_each(|label| ledger.retrieved(A, B, &data(label)));
+        ledger.check_empty();
+        assert_eq!(ledger.violations(), [""; 0]);
+    }
+
+    #[test]
+    fn packets_that_change_places_or_contents_or_are_lost_or_doubled_are_found() {
+        let retrieved = |labels: &[u16]| {
+            let mut ledger = Ledger::new(2);
+            [1, 2].into_iter().for_each(|label| ledger.written(A, B, &data(label)));
+            labels.iter().for_each(|&label| ledger.retrieved(A, B, &data(label)));
+            ledger.check_empty();
+            ledger.violations().len()
+        };
+        assert_eq!(retrieved(&[1, 2]), 0);
+        for wrong in [&[2, 1][..], &[1, 3], &[1], &[1, 1], &[1, 2, 2]] {
+            assert!(retrieved(wrong) > 0, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn more_credit_packets_than_slots_are_found() {
+        let mut ledger = Ledger::new(2);
+        let credit = Packet::with_credits(PacketKind::Credit, 1);
+        (0..2).for_each(|_| ledger.written(A, B, &credit));
+        assert!(ledger.violations().is_empty());
+        ledger.written(A, B, &credit);
+        assert_eq!(ledger.violations(), ["3 credit packets from rank 0 to rank 1, which has 2 slots for them"]);
+    }
+
+    #[test]
+    fn credits_that_vanish_are_found_and_those_under_way_are_not_missed() {
+        let mut flows = flows();
+        let mut ledger = Ledger::new(2);
+        ledger.check_credits(&holders(&flows));
+        let mut credits = flows[0].take(PeerId(0), 1);
+        credits.spend();
+        flows[0].give_back(PeerId(0), credits);
+        ledger.written(A, B, &data(0));
+        ledger.check_credits(&holders(&flows));
+        assert_eq!(ledger.violations(), [""; 0]);
+        // The packet is gone, and the receiver has never seen it.
+        ledger.retrieved(A, B, &data(0));
+        ledger.check_credits(&holders(&flows));
+        assert_eq!(
+            ledger.violations(),
+            ["credits of rank 0 at rank 1: held 5 + under way 0 + travelling 0 + due 0 is not lent 6"]
+        );
+    }
+}
