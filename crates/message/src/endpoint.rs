@@ -153,13 +153,14 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let stages = StagePool::new(link.stages());
+        let peer_count = peers.len();
         Ok(Endpoint {
             link,
             flow,
             config,
             peers,
-            tagged: Matching::new(),
-            untagged: Matching::new(),
+            tagged: Matching::new(peer_count),
+            untagged: Matching::new(peer_count),
             sends: Slab::new(),
             fetches: Slab::new(),
             active_fetches: VecDeque::new(),

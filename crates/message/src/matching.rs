@@ -8,6 +8,7 @@ use crate::ask::Number;
 use crate::link::{Buffer, Span};
 use crate::operation::{Context, MultiReceive, Source, Target};
 use crate::slab::{Key, Ordered, Position, Slab};
+use crate::stock::Stock;
 use tidegate_flow::PeerId;
 
 /// A sender that no message comes from: peers are counted in 20 bits.
@@ -133,18 +134,22 @@ pub(crate) struct TakenBack {
 #[derive(Debug)]
 pub(crate) struct Matching<B> {
     posted: Ordered<Posted<B>>,
-    unexpected: Ordered<Unexpected<B>>,
+    unexpected: Stock<B>,
     multis: Slab<MultiBuffer<B>>,
 }
 
 impl<B: Buffer> Matching<B> {
     /// Memory that an unexpected message takes, payload apart.
-    pub(crate) const ENVELOPE_BYTES: usize = Ordered::<Unexpected<B>>::BYTES_PER_ELEMENT;
-    /// Memory that the list of unexpected messages may take beyond that.
-    pub(crate) const BYTES_BEGUN: usize = Ordered::<Unexpected<B>>::BYTES_BEGUN;
+    pub(crate) const ENVELOPE_BYTES: usize = Stock::<B>::BYTES_PER_MESSAGE;
 
-    pub(crate) fn new() -> Self {
-        Matching { posted: Ordered::new(), unexpected: Ordered::new(), multis: Slab::new() }
+    /// Memory that the stock of unexpected messages may take beyond that, with so many peers.
+    pub(crate) const fn bytes_begun(peers: usize) -> usize {
+        Stock::<B>::bytes_begun(peers)
+    }
+
+    /// Matches the messages of so many peers, and of this endpoint itself.
+    pub(crate) fn new(peers: usize) -> Self {
+        Matching { posted: Ordered::new(), unexpected: Stock::new(peers), multis: Slab::new() }
     }
 
     /// Posts a receive. The caller has looked for a stored message first.
@@ -250,7 +255,7 @@ impl<B: Buffer> Matching<B> {
 
     /// Stores a message that no receive waits for.
     pub(crate) fn store(&mut self, unexpected: Unexpected<B>) -> Position {
-        self.unexpected.push_back(unexpected)
+        self.unexpected.push(unexpected)
     }
 
     /// The stored message at a position that [`store`](Self::store) returned and that was not taken since.
@@ -266,8 +271,7 @@ impl<B: Buffer> Matching<B> {
     /// Where the first stored message is that `pattern` accepts and that nobody claimed.
     #[inline]
     pub(crate) fn find_unexpected(&self, pattern: &Pattern) -> Option<Position> {
-        self.unexpected
-            .find(|stored| stored.claimed.is_none() && pattern.accepts(stored.envelope.source, stored.envelope.tag))
+        self.unexpected.find(pattern)
     }
 
     /// Takes the first stored message that `pattern` accepts and that nobody claimed.
@@ -279,7 +283,7 @@ impl<B: Buffer> Matching<B> {
 
     /// Takes the message that was set aside for `context`.
     pub(crate) fn take_claimed(&mut self, context: Context) -> Option<Unexpected<B>> {
-        let at = self.unexpected.find(|stored| stored.claimed == Some(context))?;
+        let at = self.unexpected.find_where(|stored| stored.claimed == Some(context))?;
         self.unexpected.remove(at)
     }
 
@@ -337,6 +341,6 @@ impl<B: Buffer> Matching<B> {
 
     /// Whether a stored message is from `source`.
     pub(crate) fn has_stored_from(&self, source: Target) -> bool {
-        self.unexpected.find(|stored| stored.envelope.source == source).is_some()
+        self.unexpected.first_of(source).is_some()
     }
 }

@@ -146,7 +146,7 @@ impl<L: Link> Endpoint<L> {
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
         let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES);
         let bookkeeping = flow.bookkeeping_bytes() + L::bookkeeping_bytes(&config.flow);
-        Ok(mailbox + bookkeeping + peers * per_peer + 2 * Matching::<L::Buffer>::BYTES_BEGUN)
+        Ok(mailbox + bookkeeping + peers * per_peer + 2 * Matching::<L::Buffer>::bytes_begun(peers))
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and an envelope for each peer.
