@@ -1,6 +1,7 @@
 //! How fast the simulator is: an all-to-all of 2 KiB messages on the machine of P.
 //!
-//! `cargo run --release -p tidegate-sim --example alltoall -- [dynamic|static|none|unlimited] [4x4x4] [slots] [repetitions]`
+//! `cargo run --release -p tidegate-sim --example alltoall -- [dynamic|static|none|unlimited] [4x4x4] [slots]
+//! [repetitions]`
 
 use std::time::Instant;
 

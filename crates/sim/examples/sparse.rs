@@ -1,5 +1,5 @@
-//! What a large job costs whose processes have few contacts: 16,384 processes on a 16×8×8 torus, each of which exchanges
-//! messages with its 32 nearest ranks.
+//! What a large job costs whose processes have few contacts: 16,384 processes on a 16×8×8 torus, each of which
+//! exchanges messages with its 32 nearest ranks.
 //!
 //! `cargo run --release -p tidegate-sim --example sparse -- [dynamic|static|none] [bytes]`
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outcome = Simulation::new(config, &program)?.run()?;
     let wall = start.elapsed().as_secs_f64();
     println!("{processes} processes, {} packets in {wall:.1} s, simulated {}", outcome.network.delivered, outcome.time);
-    println!("peak {} MiB, {} KiB per process", peak_bytes() >> 20, peak_bytes() / processes >> 10);
+    println!("peak {} MiB, {} KiB per process", peak_bytes() >> 20, (peak_bytes() / processes) >> 10);
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Memory of simulated processes: [`Part`], [`Memory`] and [`MemoryBuffer`], the application memory that endpoints see.
 //!
-//! What a flow-control scheme does depends on how long messages are, not on what they say. So by default memory has a length
-//! and no bytes: a run at a thousand processes copies no payload and stores none. Where data integrity is to be checked, the
-//! same programs run over memory with real bytes.
+//! What a flow-control scheme does depends on how long messages are, not on what they say. So by default memory has a
+//! length and no bytes: a run at a thousand processes copies no payload and stores none. Where data integrity is to be
+//! checked, the same programs run over memory with real bytes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -94,7 +94,8 @@ impl Memory {
         }
     }
 
-    /// Adds `from` to `into`, byte by byte and wrapping: an operation of reductions that no order of evaluation changes.
+    /// Adds `from` to `into`, byte by byte and wrapping: an operation of reductions that no order of evaluation
+    /// changes.
     pub(crate) fn combine(&self, from: Part, into: Part) {
         if let (Some(left), Some(right)) = (self.read(into), self.read(from)) {
             let sum: Vec<u8> = left.iter().zip(&right).map(|(left, right)| left.wrapping_add(*right)).collect();

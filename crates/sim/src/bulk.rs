@@ -1,7 +1,7 @@
 //! Bulk data (P §2: the RMA engine): the receiver of a rendezvous message reads it out of its sender's memory.
 //!
-//! A request crosses the network to the owner of the memory, whose interface, without its processor, sends the bytes back in
-//! frames. They share the network and the interfaces with the packets of mailboxes, and need no slots.
+//! A request crosses the network to the owner of the memory, whose interface, without its processor, sends the bytes
+//! back in frames. They share the network and the interfaces with the packets of mailboxes, and need no slots.
 
 use std::collections::VecDeque;
 
@@ -141,7 +141,8 @@ impl Bulk {
         })
     }
 
-    /// The network has taken that packet. The next job has its turn, so that no reader waits for another's long message.
+    /// The network has taken that packet. The next job has its turn, so that no reader waits for another's long
+    /// message.
     pub fn sent(&mut self, node: NodeId) {
         let jobs = &mut self.jobs[node.0 as usize];
         let Some(mut job) = jobs.pop_front() else { return };

@@ -1,16 +1,16 @@
 //! The four times of P that the `extoll` parameters are calibrated to, and how near they come.
 //!
-//! P gives few absolute times of its machine: multi-pingpong at 1 and at 14 hops, and the all-to-all of 256 and of 1,024
-//! processes (§5.3), all of 2 KiB and without flow control. What they determine: the time per hop (the two pingpongs), how long
-//! a message takes a process and a link (the level of both), how far the network falls behind its links under load (the
-//! all-to-alls).
+//! P gives few absolute times of its machine: multi-pingpong at 1 and at 14 hops, and the all-to-all of 256 and of
+//! 1,024 processes (§5.3), all of 2 KiB and without flow control. What they determine: the time per hop (the two
+//! pingpongs), how long a message takes a process and a link (the level of both), how far the network falls behind its
+//! links under load (the all-to-alls).
 //!
-//! What comes out: the pingpongs within 2 %, the all-to-all of 256 6 % too slow, that of 1,024 some 13 % too fast. In P the larger
-//! one takes 5.3 times as long as the smaller, with 4 times as many messages per process and the same load on the links of the
-//! bisection per message; here it takes 4.3 times as long. A cost that grows with the packets in a mailbox
-//! ([`retrieve_far_packet`](crate::Cost::retrieve_far_packet)) would close the gap, but would make small mailboxes look good where
-//! P saw them lose, so it is left at zero. The difference between 1 and 14 hops is smaller than P's because sixteen pairs keep
-//! the link busy in both directions, which hides part of the latency.
+//! What comes out: the pingpongs within 2 %, the all-to-all of 256 6 % too slow, that of 1,024 some 12 % too fast. In P
+//! the larger one takes 5.3 times as long as the smaller, with 4 times as many messages per process and the same load
+//! on the links of the bisection per message; here it takes 4.4 times as long. A cost that grows with the packets in a
+//! mailbox ([`retrieve_far_packet`](crate::Cost::retrieve_far_packet)) would close the gap, but would make small
+//! mailboxes look good where P saw them lose, so it is left at zero. The difference between 1 and 14 hops is smaller
+//! than P's because sixteen pairs keep the link busy in both directions, which hides part of the latency.
 //! `cargo run --release -p tidegate-sim --example calibrate` prints what came out.
 
 use crate::config::{SimulationConfig, SimulationError};

@@ -3,8 +3,8 @@
 use crate::Time;
 use crate::parameters::Bandwidth;
 
-/// The time that work of processors and network interfaces takes. The network between the interfaces has its own numbers:
-/// [`NetworkParameters`](crate::NetworkParameters).
+/// The time that work of processors and network interfaces takes. The network between the interfaces has its own
+/// numbers: [`NetworkParameters`](crate::NetworkParameters).
 ///
 /// [`Cost::extoll`] is the set calibrated to the machine of P.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,9 @@ pub struct Cost {
     pub poll: Time,
     /// One packet is taken out of the mailbox and its payload put where it belongs.
     pub retrieve_packet: Time,
-    /// The same, in addition, of a packet that lies in a mailbox with more than [`near_slots`](Self::near_slots) packets: it has
-    /// left the cache since it came. P §7.4.1 saw that the distance between the pointers of a mailbox costs time.
+    /// The same, in addition, of a packet that lies in a mailbox with more than [`near_slots`](Self::near_slots)
+    /// packets: it has left the cache since it came. P §7.4.1 saw that the distance between the pointers of a mailbox
+    /// costs time.
     pub retrieve_far_packet: Time,
     /// Packets of a mailbox that the cache holds.
     pub near_slots: u32,
@@ -55,12 +56,12 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The machine of P: EXTOLL on FPGAs, 64 nodes of 16 cores of 2.1 GHz. How near the anchor times come, and why not nearer:
-    /// [`calibration`](crate::calibration).
+    /// The machine of P: EXTOLL on FPGAs, 64 nodes of 16 cores of 2.1 GHz. How near the anchor times come, and why not
+    /// nearer: [`calibration`](crate::calibration).
     ///
-    /// Calibrated: the two costs of a packet, which with the link's rate set the level of the anchors. Assumed, in the range of
-    /// that generation and without much influence on the anchors: all others. Book-keeping of credits is some instructions on
-    /// state that the cache may not have.
+    /// Calibrated: the two costs of a packet, which with the link's rate set the level of the anchors. Assumed, in the
+    /// range of that generation and without much influence on the anchors: all others. Book-keeping of credits is some
+    /// instructions on state that the cache may not have.
     #[must_use]
     pub fn extoll() -> Self {
         Cost {

@@ -2,10 +2,11 @@
 //!
 //! # Time
 //!
-//! A process runs ahead of the simulation while it is busy: every packet it writes or retrieves moves its own clock. What it
-//! wrote lies in its *outbox*, each packet with the time it was ready, and the node's interface takes it from there when its
-//! time comes. That loses nothing: within one call of the endpoint no packet that arrives could change what is written. The
-//! process calls its endpoint again only when the outbox is empty and the simulation has caught up.
+//! A process runs ahead of the simulation while it is busy: every packet it writes or retrieves moves its own clock.
+//! What it wrote lies in its *outbox*, each packet with the time it was ready, and the node's interface takes it from
+//! there when its time comes. That loses nothing: within one call of the endpoint no packet that arrives could change
+//! what is written. The process calls its endpoint again only when the outbox is empty and the simulation has caught
+//! up.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -198,7 +199,8 @@ impl SimLink {
         if peer.is_none() {
             let me = self.me;
             self.failure = Some(format!(
-                "{me} has no place left for {rank} in its table of peers: raise `peers`, or leave it out for all to talk to all"
+                "{me} has no place left for {rank} in its table of peers: raise `peers`, or leave it out, so that all can \
+                 talk to all"
             ));
         }
         peer

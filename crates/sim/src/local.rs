@@ -1,7 +1,7 @@
 //! Messages between processes of one node that use no mailbox (P §7.2): [`LocalPath`].
 //!
-//! The sender copies into shared memory, the receiver copies out, and no credit is spent. Matching is that of MPI: the first
-//! posted receive that accepts a message gets it, a receive gets the first stored message that it accepts.
+//! The sender copies into shared memory, the receiver copies out, and no credit is spent. Matching is that of MPI: the
+//! first posted receive that accepts a message gets it, a receive gets the first stored message that it accepts.
 
 use std::collections::VecDeque;
 

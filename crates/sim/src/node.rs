@@ -1,8 +1,8 @@
 //! [`Node`]: the network interface that the processes of a node share.
 //!
-//! It takes the packets that processes have written, one after the other and in turn, into the network, and packets that
-//! arrive into mailboxes. Each costs it some time; where both cross one host interface they take turns. A packet for a
-//! mailbox without room stays where it is, and everything behind it waits (P §2).
+//! It takes the packets that processes have written, one after the other and in turn, into the network, and packets
+//! that arrive into mailboxes. Each costs it some time; where both cross one host interface they take turns. A packet
+//! for a mailbox without room stays where it is, and everything behind it waits (P §2).
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,13 @@
 //! [`Parcel`]: a packet in 16 bytes.
 //!
-//! A million pairs of processes can have tens of millions of packets under way and in mailboxes. As memory without bytes reads as
-//! zeros, nearly all of them are a header and zeros: those have no body. The payload of the others is kept in one place for the
-//! whole run and travels as a number.
+//! A million pairs of processes can have tens of millions of packets under way and in mailboxes. As memory without
+//! bytes reads as zeros, nearly all of them are a header and zeros: those have no body. The payload of the others is
+//! kept in one place for the whole run and travels as a number.
 
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId};
 
-/// Where a packet's payload is. What the number means is the business of who injects and takes packets, not of the network.
+/// Where a packet's payload is. What the number means is the business of who injects and takes packets, not of the
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body(pub u32);
 
@@ -18,8 +19,8 @@ impl Body {
 /// A packet, its payload elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parcel {
-    /// The packet's header. Its stamp, which nobody needs on a simulated network, holds the piggybacked count of a packet
-    /// without body.
+    /// The packet's header. Its stamp, which nobody needs on a simulated network, holds the piggybacked count of a
+    /// packet without body.
     pub header: Header,
     /// The payload.
     pub body: Body,

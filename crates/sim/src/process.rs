@@ -91,8 +91,8 @@ impl Process {
         self.endpoint.link().clock
     }
 
-    /// Lets the process do what it can. As MPI libraries do, it looks at its mailbox only while its program waits: a program
-    /// that sends and does not have to wait goes on sending.
+    /// Lets the process do what it can. As MPI libraries do, it looks at its mailbox only while its program waits: a
+    /// program that sends and does not have to wait goes on sending.
     #[inline]
     pub fn run(&mut self, now: Time) -> After {
         let link = self.endpoint.link_mut();

@@ -1,7 +1,8 @@
 //! [`Simulation`]: processes on nodes on a network, until nothing is left to happen.
 //!
-//! One queue holds all events. A process is run when its clock is reached or something arrives for it; a node's interface is
-//! served when it is free and has something to pass on; everything else belongs to the network. Nothing polls.
+//! One queue holds all events. A process is run when its clock is reached or something arrives for it; a node's
+//! interface is served when it is free and has something to pass on; everything else belongs to the network. Nothing
+//! polls.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -40,7 +41,8 @@ enum Event {
 /// Checked packets between two checks of all credits.
 const EVENTS_PER_CHECK: u64 = 2_000;
 
-/// A run that is about to happen. Deterministic: equal configurations and programs give equal outcomes, to the last byte.
+/// A run that is about to happen. Deterministic: equal configurations and programs give equal outcomes, to the last
+/// byte.
 pub struct Simulation {
     config: SimulationConfig,
     queue: EventQueue<Event>,
@@ -224,8 +226,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// A process waits until its node's interface has taken what it wrote. If the interface is blocked already, nobody else will
-    /// tell the process to look at its mailbox.
+    /// A process waits until its node's interface has taken what it wrote. If the interface is blocked already, nobody
+    /// else will tell the process to look at its mailbox.
     #[inline]
     fn start_draining(&mut self, index: usize) {
         self.processes[index].draining = true;
@@ -384,8 +386,8 @@ impl Simulation {
         Some(Flight { parcel: outbound.parcel, from, to, source, destination, bulk_bytes: 0 })
     }
 
-    /// The interface has taken a packet of a process. When it was the last, the process goes on. Returns when the next is
-    /// ready.
+    /// The interface has taken a packet of a process. When it was the last, the process goes on. Returns when the next
+    /// is ready.
     #[inline]
     fn written(&mut self, now: Time, rank: Rank) -> Time {
         let process = &mut self.processes[rank.0 as usize];

@@ -1,9 +1,9 @@
 //! [`Task`]: what a program sees of its process, and [`Program`]s themselves.
 //!
-//! A program is an `async` function over a [`Task`]: straight-line code that the compiler turns into a small state machine.
-//! Nothing of it runs by itself. The process polls the program when what it waits for has happened, takes the one call that
-//! the program left behind, carries it out on its endpoint, and polls again. Every call yields, so the time that it costs
-//! passes between two calls as it does in a real process.
+//! A program is an `async` function over a [`Task`]: straight-line code that the compiler turns into a small state
+//! machine. Nothing of it runs by itself. The process polls the program when what it waits for has happened, takes the
+//! one call that the program left behind, carries it out on its endpoint, and polls again. Every call yields, so the
+//! time that it costs passes between two calls as it does in a real process.
 
 use std::cell::{Ref, RefCell};
 use std::future::{Future, poll_fn};
@@ -241,8 +241,8 @@ impl Task {
         self.size
     }
 
-    /// Whether a message of so many bytes leaves without its receiver's doing. A longer one waits for its receive, so two
-    /// processes that send long messages to each other before they receive wait for ever, as in MPI.
+    /// Whether a message of so many bytes leaves without its receiver's doing. A longer one waits for its receive, so
+    /// two processes that send long messages to each other before they receive wait for ever, as in MPI.
     #[must_use]
     pub fn is_eager(&self, bytes: u64) -> bool {
         bytes <= self.eager_bytes

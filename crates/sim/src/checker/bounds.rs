@@ -23,8 +23,9 @@ impl Bounds {
     }
 }
 
-/// How long `packets` packets of one sender to one receiver take at least when at most `credits` of them are under way at a time
-/// and a credit is back `round_trip` after its packet left: the buffer bounds the rate to `credits / round_trip`.
+/// How long `packets` packets of one sender to one receiver take at least when at most `credits` of them are under way
+/// at a time and a credit is back `round_trip` after its packet left: the buffer bounds the rate to `credits /
+/// round_trip`.
 #[must_use]
 pub fn round_trip_bound(packets: u64, credits: u32, round_trip: Time) -> Time {
     match u64::from(credits) {

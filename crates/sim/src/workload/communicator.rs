@@ -20,8 +20,8 @@ enum Members {
 
 /// A group of processes. Everything here counts members of the group, from 0 on, not ranks of the job.
 ///
-/// Collective operations follow each other in the same order at all members; each takes a tag of its own, so that messages of
-/// two of them never mix.
+/// Collective operations follow each other in the same order at all members; each takes a tag of its own, so that
+/// messages of two of them never mix.
 #[derive(Clone, Debug)]
 pub struct Communicator {
     task: Task,
@@ -43,8 +43,8 @@ impl Communicator {
         Communicator { me: task.rank().0, task: task.clone(), members, context: 0, operations: Rc::default() }
     }
 
-    /// The `count` ranks from `first` on; `None` for a process that is not one of them. All who are must give it the same
-    /// `context`, a number from 1 on that no other group with a member in common has.
+    /// The `count` ranks from `first` on; `None` for a process that is not one of them. All who are must give it the
+    /// same `context`, a number from 1 on that no other group with a member in common has.
     #[must_use]
     pub fn range(task: &Task, context: u32, first: u32, count: u32) -> Option<Self> {
         let me = task.rank().0.checked_sub(first).filter(|&me| me < count)?;

@@ -1,7 +1,7 @@
 //! Replay of traces in GOAL, the text format of LogGOPSim and ATLAHS.
 //!
-//! A trace has a graph of operations for each rank: `calc` so many nanoseconds, `send` and `recv` so many bytes, and which of
-//! them `requires` which to have ended, or `irequires` it to have begun:
+//! A trace has a graph of operations for each rank: `calc` so many nanoseconds, `send` and `recv` so many bytes, and
+//! which of them `requires` which to have ended, or `irequires` it to have begun:
 //!
 //! ```text
 //! num_ranks 2
@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! What can begin begins, in the order of the file. A process has one processor here: `cpu` and `nic` numbers are read and not
-//! used. Comments begin with `//` or stand in `/* … */`.
+//! What can begin begins, in the order of the file. A process has one processor here: `cpu` and `nic` numbers are read
+//! and not used. Comments begin with `//` or stand in `/* … */`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -26,8 +26,8 @@ use crate::Time;
 use crate::flight::Rank;
 use crate::task::{Request, Tag, Task};
 
-/// A bundled trace, of our own making: 16 ranks, a 4×4 halo exchange with long and short edges, and a reduction after each of
-/// five steps.
+/// A bundled trace, of our own making: 16 ranks, a 4×4 halo exchange with long and short edges, and a reduction after
+/// each of five steps.
 pub const HALO: &str = include_str!("../../traces/halo16.goal");
 
 /// What an operation does.

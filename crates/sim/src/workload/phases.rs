@@ -18,8 +18,8 @@ pub struct Phase {
 
 /// Phases one after the other, each ended by a barrier of the whole job.
 ///
-/// Recorded are, with the number of the operation, counted through all phases, as index: `alltoall`, its time in microseconds,
-/// by every active rank.
+/// Recorded are, with the number of the operation, counted through all phases, as index: `alltoall`, its time in
+/// microseconds, by every active rank.
 #[derive(Clone, Debug)]
 pub struct Phases {
     /// The phases.

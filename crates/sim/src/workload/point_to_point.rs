@@ -7,8 +7,8 @@ use crate::workload::Communicator;
 /// The tag of all messages here.
 const TAG: Tag = Tag(1);
 
-/// Half the time of a message there and back, `repetitions` times, between this member and `partner`: what pingpong reports.
-/// The lower of the two begins.
+/// Half the time of a message there and back, `repetitions` times, between this member and `partner`: what pingpong
+/// reports. The lower of the two begins.
 pub async fn pingpong(group: &Communicator, partner: u32, bytes: u64, repetitions: u32) -> Time {
     let (task, part) = (group.task(), group.task().allocate(bytes));
     let begin = task.now();

@@ -20,8 +20,8 @@ pub enum Pattern {
     },
     /// The i-th message to the member i + 1 behind, in a circle.
     CyclicShift,
-    /// Members are the elements of a matrix, row by row, as square as their number allows; each sends to its mirror image. Those
-    /// on the diagonal send nothing.
+    /// Members are the elements of a matrix, row by row, as square as their number allows; each sends to its mirror
+    /// image. Those on the diagonal send nothing.
     Transpose,
 }
 
@@ -58,8 +58,9 @@ impl Traffic {
                 (0..size).map(|me| (0..messages).map(|i| (me + 1 + i % (size - 1)) % size).collect()).collect()
             }
             Pattern::Transpose => {
-                let columns =
-                    (1..=size).filter(|divisor| size.is_multiple_of(*divisor)).find(|&divisor| divisor * divisor >= size);
+                let columns = (1..=size)
+                    .filter(|divisor| size.is_multiple_of(*divisor))
+                    .find(|&divisor| divisor * divisor >= size);
                 let columns = columns.unwrap_or(size);
                 let rows = size / columns;
                 let mirror = |me: u32| me % columns * rows + me / columns;

@@ -43,7 +43,8 @@ fn long_sends_that_nobody_receives_are_reported() {
     assert!(deadlock.to_string().contains("its send to rank 1 (tag 1) to end, holding 2 credits"), "{deadlock}");
 }
 
-/// P §2: a full mailbox blocks the sending node; without flow control that is the end of an all-to-all that sends first.
+/// P §2: a full mailbox blocks the sending node; without flow control that is the end of an all-to-all that sends
+/// first.
 #[test]
 fn without_flow_control_senders_that_block_wait_for_room_for_ever() {
     let program = |task: Task| async move {

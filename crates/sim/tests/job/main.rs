@@ -1,5 +1,5 @@
-//! Jobs of simulated processes: what collectives deliver, under every scheme and with all checkers on; determinism; what is
-//! reported when a job cannot go on.
+//! Jobs of simulated processes: what collectives deliver, under every scheme and with all checkers on; determinism;
+//! what is reported when a job cannot go on.
 
 mod checkers;
 mod collectives;

@@ -12,10 +12,11 @@ pub enum Allgather {
     Plain,
     /// n − 1 rounds; each block goes round.
     Ring,
-    /// log₂ n rounds, in each of which what everybody has doubles: with the one whose number differs in one bit. Only for
-    /// powers of two; [`Bruck`](Self::Bruck) takes its place elsewhere.
+    /// log₂ n rounds, in each of which what everybody has doubles: with the one whose number differs in one bit. Only
+    /// for powers of two; [`Bruck`](Self::Bruck) takes its place elsewhere.
     RecursiveDoubling,
-    /// log₂ n rounds for any n: in round i from the one 2^i behind; a rotation at the end puts blocks where they belong.
+    /// log₂ n rounds for any n: in round i from the one 2^i behind; a rotation at the end puts blocks where they
+    /// belong.
     Bruck,
 }
 
@@ -56,8 +57,8 @@ pub async fn allgather(group: &Communicator, form: Allgather, out: Part, into: P
     }
 }
 
-/// Member i gives `counts[i]` bytes, which lie behind each other in everybody's `into`. [`Allgather::Plain`] or, for all other
-/// forms, [`Allgather::Ring`].
+/// Member i gives `counts[i]` bytes, which lie behind each other in everybody's `into`. [`Allgather::Plain`] or, for
+/// all other forms, [`Allgather::Ring`].
 pub async fn allgatherv(group: &Communicator, form: Allgather, out: Part, into: Part, counts: &[u64]) {
     let (me, size) = (group.me(), group.size());
     let whole = into.slice(0, counts.iter().sum());

@@ -11,8 +11,8 @@ use crate::workload::Communicator;
 pub enum Allreduce {
     /// A plain reduction to the first member, and a plain broadcast.
     Plain,
-    /// log₂ n rounds; in round i everybody exchanges its sum with the one whose number differs in bit i. Where n is no power
-    /// of two, some hand their part to a neighbour first and get the result back.
+    /// log₂ n rounds; in round i everybody exchanges its sum with the one whose number differs in bit i. Where n is no
+    /// power of two, some hand their part to a neighbour first and get the result back.
     RecursiveDoubling,
     /// Pieces are added up on their way round a ring, then go round once more: for long parts.
     Ring,

@@ -7,13 +7,13 @@ use crate::workload::Communicator;
 /// Forms of [`alltoall`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alltoall {
-    /// n − 1 sends, then n − 1 receives (P §5.3, optimisation off). A send of an eager message that has to wait for credits
-    /// holds up those behind it; long messages do not wait for each other.
+    /// n − 1 sends, then n − 1 receives (P §5.3, optimisation off). A send of an eager message that has to wait for
+    /// credits holds up those behind it; long messages do not wait for each other.
     Plain,
     /// n − 1 rounds; in round i everybody sends to the one i behind it and receives from the one i before it.
     Pairwise,
-    /// log₂ n rounds; in round i every block that still has to travel by 2^i does, all for one neighbour together: for short
-    /// blocks.
+    /// log₂ n rounds; in round i every block that still has to travel by 2^i does, all for one neighbour together: for
+    /// short blocks.
     Bruck,
 }
 
@@ -109,8 +109,8 @@ impl Blocks<'_> {
     }
 }
 
-/// All-to-all of blocks of different lengths: what member i means for member j is as long in `out` of i as in `into` of j.
-/// Empty blocks are not sent.
+/// All-to-all of blocks of different lengths: what member i means for member j is as long in `out` of i as in `into` of
+/// j. Empty blocks are not sent.
 pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, into: Blocks<'_>) {
     let tag = group.begin();
     let (task, me, size) = (group.task(), group.me(), group.size());

@@ -27,8 +27,8 @@ pub async fn gather(group: &Communicator, form: Gather, root: u32, out: Part, in
     }
 }
 
-/// Member i gives `counts[i]` bytes, which lie behind each other in the root's `into`. The root receives from each of the
-/// others.
+/// Member i gives `counts[i]` bytes, which lie behind each other in the root's `into`. The root receives from each of
+/// the others.
 pub async fn gatherv(group: &Communicator, root: u32, out: Part, into: Part, counts: &[u64]) {
     let tag = group.begin();
     let own = counts[group.me() as usize];

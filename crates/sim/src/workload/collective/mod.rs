@@ -1,8 +1,8 @@
 //! Collective operations: a function each, and the forms in which libraries carry it out.
 //!
-//! `Plain` is always the textbook's first idea, which P measures with "collective optimisations off"; the others are those that
-//! MPI libraries choose among. All are written over a [`Communicator`](crate::workload::Communicator) and parts of memory, and
-//! move real bytes where memory has any, so that tests can compare what everybody has in the end.
+//! `Plain` is always the textbook's first idea, which P measures with "collective optimisations off"; the others are
+//! those that MPI libraries choose among. All are written over a [`Communicator`](crate::workload::Communicator) and
+//! parts of memory, and move real bytes where memory has any, so that tests can compare what everybody has in the end.
 //!
 //! Reductions add bytes, wrapping: no order of evaluation changes the result.
 

@@ -13,15 +13,15 @@ pub enum ReduceScatter {
     Plain,
     /// n − 1 rounds; in round i everybody sends the block of the one i behind it straight there.
     Pairwise,
-    /// log₂ n rounds, each with half as much: with the one whose number differs in the highest bit first. Only for powers of two;
-    /// [`Pairwise`](Self::Pairwise) takes its place elsewhere.
+    /// log₂ n rounds, each with half as much: with the one whose number differs in the highest bit first. Only for
+    /// powers of two; [`Pairwise`](Self::Pairwise) takes its place elsewhere.
     RecursiveHalving,
     /// Blocks are added up on their way round a ring.
     Ring,
 }
 
-/// `into` of member i, of `block` bytes, becomes the i-th block of the sum of everybody's `out`, which has a block for every
-/// member.
+/// `into` of member i, of `block` bytes, becomes the i-th block of the sum of everybody's `out`, which has a block for
+/// every member.
 pub async fn reduce_scatter(group: &Communicator, form: ReduceScatter, out: Part, into: Part, block: u64) {
     let (task, me, size) = (group.task(), group.me(), group.size());
     match form {
@@ -69,7 +69,8 @@ async fn halving(group: &Communicator, out: Part, into: Part, block: u64) {
     task.copy(sum.block(me, block), into.slice(0, block)).await;
 }
 
-/// Adds up everybody's `part` in place: in the end member i has the sum of the i-th piece, of as many pieces as members.
+/// Adds up everybody's `part` in place: in the end member i has the sum of the i-th piece, of as many pieces as
+/// members.
 pub(super) async fn reduce_scatter_ring(group: &Communicator, part: Part) {
     let tag = group.begin();
     let (task, size) = (group.task(), group.size());

@@ -28,8 +28,8 @@ pub async fn scatter(group: &Communicator, form: Scatter, root: u32, out: Part, 
     }
 }
 
-/// Member i gets `counts[i]` bytes, which lie behind each other in the root's `out`. The root sends to each of the others: no
-/// library does better (P §7.4.1).
+/// Member i gets `counts[i]` bytes, which lie behind each other in the root's `out`. The root sends to each of the
+/// others: no library does better (P §7.4.1).
 pub async fn scatterv(group: &Communicator, root: u32, out: Part, into: Part, counts: &[u64]) {
     let tag = group.begin();
     let own = counts[group.me() as usize];
@@ -74,8 +74,8 @@ async fn scatter_down(group: &Communicator, radix: u32, root: u32, out: Part, in
     task.copy(staging.block(0, block), into.slice(0, block)).await;
 }
 
-/// Scatters pieces of the root's `part` down a binomial tree: the i-th member, counted from the root, has the i-th piece of
-/// its own `part` in the end, and those of its subtree.
+/// Scatters pieces of the root's `part` down a binomial tree: the i-th member, counted from the root, has the i-th
+/// piece of its own `part` in the end, and those of its subtree.
 pub(super) async fn scatter_pieces(group: &Communicator, root: u32, part: Part) {
     let tag = group.begin();
     let size = group.size();

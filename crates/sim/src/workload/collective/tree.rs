@@ -1,7 +1,8 @@
 //! k-nomial trees: who is whose parent.
 //!
-//! Members are counted from the root on, in a circle. Written in base k, a member's parent is itself with its lowest digit that
-//! is not zero set to zero; its subtree are the members that share all digits from there up. With k = 2 the tree is binomial.
+//! Members are counted from the root on, in a circle. Written in base k, a member's parent is itself with its lowest
+//! digit that is not zero set to zero; its subtree are the members that share all digits from there up. With k = 2 the
+//! tree is binomial.
 
 /// The place of one member in a k-nomial tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
