@@ -199,8 +199,8 @@ impl SimLink {
         if peer.is_none() {
             let me = self.me;
             self.failure = Some(format!(
-                "{me} has no place left for {rank} in its table of peers: raise `peers`, or leave it out, so that all can \
-                 talk to all"
+                "{me} has no place left for {rank} in its table of peers: raise `peers`, or leave it out, so that all \
+                 can talk to all"
             ));
         }
         peer

@@ -125,8 +125,8 @@ impl Ledger {
                 let (due, lent) = (of_sender.credits_due, of_sender.current_credits);
                 if held + spent + granted + due != lent {
                     self.violations.push(format!(
-                        "credits of {rank} at {}: held {held} + under way {spent} + travelling {granted} + due {due} is \
-                         not lent {lent}",
+                        "credits of {rank} at {}: held {held} + under way {spent} + travelling {granted} + due {due} \
+                         is not lent {lent}",
                         receiver.rank
                     ));
                 }
