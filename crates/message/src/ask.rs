@@ -282,6 +282,11 @@ impl<L: Link> Endpoint<L> {
         let Some(inquiry) = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag)) else {
             return self.dispatch(from, verdict(MessageKind::Decline), false);
         };
+        if self.matching(tagged).find_unexpected(&inquiry.pattern).is_some() {
+            // It left its sender before the question came there, and is older than what was offered.
+            self.find_stored(&inquiry);
+            return self.dispatch(from, verdict(MessageKind::Decline), false);
+        }
         self.complete_peek(inquiry.context, &envelope, tagged);
         let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
         if inquiry.discard {

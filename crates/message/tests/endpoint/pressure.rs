@@ -135,3 +135,26 @@ fn a_flood_beyond_the_window_is_held_and_drains_when_it_is_received() {
         );
     }
 }
+
+#[test]
+fn a_look_names_the_oldest_message_though_a_younger_one_is_offered() {
+    // With some number of messages before them, exactly the two of tag 1 find no room.
+    for before in 0..30 {
+        let mut world = Setup { window: Some(1500), ..Setup::new(2) }.build();
+        world.send(0).to(1).tagged(2).data(0).post();
+        for _ in 0..before {
+            world.send(0).to(1).tagged(3).bytes(&[3; 20]).data(1).post();
+        }
+        for data in [10, 11] {
+            world.send(0).to(1).tagged(1).data(data).post();
+        }
+        world.settle();
+        // The room that this makes lets the first leave; the question that follows finds only the second still held.
+        let first = world.receive(1).tagged(2).post();
+        let look = world.receive(1).from(0).tagged(1).peek().post();
+        world.settle();
+        world.success(first);
+        let found = &world.outcome(look).completion;
+        assert!(found.result.is_err() || found.data == Some(10), "{before} before: {found:?}\n{world}");
+    }
+}
