@@ -59,7 +59,7 @@ fn impossible_values_are_refused_with_what_would_do() {
     refused("[network]\nlink_latency = '30 meters'\n", &["line 2", "link_latency", "1.4 us"]);
     refused("[network]\nlink_latency = 30\n", &["ns"]);
     refused("[flow]\nscheme = 'dinamic'\n", &["did you mean dynamic?"]);
-    refused("[flow]\nslots_per_peer = [8, -1]\n", &["line 2", "-1", "a number from 1 on"]);
+    refused("[flow]\nslots_per_peer = [8, -1]\n", &["line 2", "-1", "a whole number"]);
     refused("[flow]\nslots_per_peer = []\n", &["empty list"]);
     refused("[network]\nsizes = '0x4'\n", &["sizes", "1 to"]);
     refused("[workload]\noperation = 'barrier'\nform = 'bruck'\n", &["dissemination"]);

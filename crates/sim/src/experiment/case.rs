@@ -73,7 +73,8 @@ impl Case {
 
     /// Messages of the barriers around a benchmark, which are no part of it.
     fn barrier_messages(&self) -> u64 {
-        let Workload::Benchmark(benchmark) = &self.workload else { return 0 };
+        // On the path within a node messages are not counted, so those of barriers that are cannot be told.
+        let (Workload::Benchmark(benchmark), false) = (&self.workload, self.intra_node_path) else { return 0 };
         let nodes = self
             .nodes
             .as_ref()

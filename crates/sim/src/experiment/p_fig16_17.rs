@@ -3,7 +3,7 @@
 use super::case::{Measurement, dynamic_credits as dynamic_flow, static_credits as static_flow};
 use super::curve::{Curve, Line, figure, mean, measure};
 use super::p_fig4_5;
-use super::p_fig6_7::{alltoall, meshes, processes, times};
+use super::p_fig6_7::{alltoall, meshes, processes, times, warmed_up};
 use super::report::{Fact, Figure, Findings, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -17,23 +17,25 @@ struct Pair {
 }
 
 fn pair(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<Pair, SimulationError> {
-    let [_, mesh] = meshes(workshop.scale);
-    let slots: Vec<u32> = workshop.scale.pick(
-        (8..=64).step_by(8).collect(),
-        vec![6, 8, 12, 16, 24, 32, 40, 48, 56, 64],
-        vec![6, 12, 32, 64],
-    );
-    let repetitions = workshop.scale.pick(200, 40, 10);
+    let [small, large] = meshes(workshop.scale);
+    let mesh = workshop.scale.pick(large.clone(), large, small);
+    let slots: Vec<u32> =
+        workshop.scale.pick((8..=64).step_by(8).collect(), vec![8, 12, 16, 24, 32, 40, 48, 56, 64], vec![8, 32, 64]);
+    let repetitions = workshop.scale.pick(200, 40, 40);
     let line = |name: &str, case| Line {
         name: name.to_owned(),
         case,
         flow: Box::new(move |slots| flow(slots, 2)),
         slots: slots.clone(),
     };
-    let lines = vec![line("all-to-all", alltoall(&mesh)), line("multi-pingpong", p_fig4_5::case(1, repetitions))];
+    let warm_up = workshop.scale.pick(2, 4, 4);
+    let lines = vec![
+        line("all-to-all", warmed_up(alltoall(&mesh), warm_up)),
+        line("multi-pingpong", p_fig4_5::case(1, repetitions)),
+    ];
     let mut curves = measure(workshop, lines)?;
     let setup = format!(
-        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after one to warm up; \
+        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after {warm_up} to warm up; \
          multi-pingpong of 16 + 16 processes over 1 hop, {repetitions} times (the paper: 20,480); 2 credit slots. Work is the time \
          that processes spend on credits: taking and counting them, making, writing, retrieving and understanding control packets. \
          Stalls are the rest of the overhead, traffic of control packets included.",

@@ -60,9 +60,9 @@ struct Row {
 
 fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> {
     let [_, mesh] = meshes(workshop.scale);
-    let repetitions = workshop.scale.pick(20, 20, 6);
+    let repetitions = workshop.scale.pick(20, 20, 4);
     // Operations with n − 1 messages per process cost as much as hundreds of the others.
-    let few = workshop.scale.pick(1, 2, 2);
+    let few = workshop.scale.pick(1, 2, 1);
     let all = GROUPS
         .iter()
         .flat_map(|(group, members)| members.iter().map(move |&(name, operation)| (*group, name, operation)));
