@@ -127,7 +127,7 @@ impl Receiver {
         explicit.extend(self.retrieve(TRACED, 1)?);
         let excess = self.piggyback();
         self.note(6, "adjustment by excess", &explicit, Some(excess));
-        let none = (excess == 0 && explicit.is_empty()).then_some(0).unwrap_or(1);
+        let none = if excess == 0 && explicit.is_empty() { 0 } else { 1 };
         self.fact("Block 6: three rode already where two should return, so none do.", &[3, 0], &[rode.into(), none]);
         let head = self.control.inspect().peers[0].thresholds[0];
         self.fact("Block 6: the new current threshold rises by the excess, from 2 to 3.", &[3], &[head]);
