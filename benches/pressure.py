@@ -103,7 +103,7 @@ def cell(flood: Flood, samples: Samples) -> list[str]:
     if samples.ended:
         return [f"{samples.seconds():.2f}", f"{samples.seconds_after():.2f}", *growth]
     last = samples.outcomes[-1].result
-    return ["hangs" if last.timed_out else f"fails ({last.status})", "", *growth]
+    return [f"not in {END_SECONDS}" if last.timed_out else f"fails ({last.status})", "", *growth]
 
 
 def fastest(results: Results, flood: Flood, mpi: Mpi) -> float | None:
