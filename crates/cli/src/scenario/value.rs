@@ -18,9 +18,9 @@ fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, Strin
     let factor = units.iter().find(|known| known.0 == unit).map(|known| known.1).ok_or_else(problem)?;
     let value: f64 = number.replace('_', "").parse().map_err(|_| problem())?;
     let scaled = (value * factor).round();
-    // Beyond 2⁵³ a float no longer holds every whole number.
-    if scaled < 0.0 || scaled > 9e15 {
-        return Err(format!("{text} is too much"));
+    // Beyond 2⁵³ a float no longer holds every whole number; "nan" is no number at all.
+    if !(0.0..=9e15).contains(&scaled) {
+        return Err(format!("{text} is not from 0 to 9e15 of the smallest unit"));
     }
     Ok(scaled as u64)
 }
