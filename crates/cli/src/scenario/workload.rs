@@ -15,7 +15,7 @@ use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, Simulati
 use super::Draft;
 
 /// Every name of an operation or pattern, with the forms that it has; the first form is the default.
-pub(super) const OPERATIONS: &[(&str, &[&str])] = &[
+pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("pingpong", &[]),
     ("multi_pingpong", &[]),
     ("pingping", &[]),
