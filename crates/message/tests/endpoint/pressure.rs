@@ -158,3 +158,24 @@ fn a_look_names_the_oldest_message_though_a_younger_one_is_offered() {
         assert!(found.result.is_err() || found.data == Some(10), "{before} before: {found:?}\n{world}");
     }
 }
+
+#[test]
+fn what_windows_grew_by_is_not_lost() {
+    for setup in Setup::all(3, 122) {
+        let mut world = Setup { window: Some(2000), ..setup }.build();
+        let mut stored = Vec::new();
+        for round in 0..8 {
+            let mut reference = Reference::default();
+            // The senders take turns.
+            let from = 1 + round % 2;
+            let send = Action::Send { from, to: 0, tag: Some(7), size: 20, inject: false, delivery: false };
+            (0..60).for_each(|_| perform(&mut world, &mut reference, send));
+            world.settle();
+            stored.push(world.counter(0, Counter::UnmatchedBytes));
+            drain(&mut world, &mut reference);
+            assert_eq!(world.counter(0, Counter::UnmatchedBytes), 0, "{world}");
+        }
+        assert!(stored[0] > world.counter(0, Counter::WindowBytes), "it has grown\n{world}");
+        assert_eq!(stored[4..6], stored[6..8], "{stored:?}\n{world}");
+    }
+}

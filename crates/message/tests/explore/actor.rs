@@ -3,6 +3,7 @@
 
 use crate::layout::{Layout, MessageName, Op, UNTAGGED};
 use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
+use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
@@ -22,6 +23,8 @@ pub enum Input<'p> {
     Operation,
     /// It makes progress, and finds this packet.
     Packet(&'p Packet),
+    /// It makes progress, and finds these two.
+    Pair(&'p Packet, &'p Packet),
     /// It makes progress, and finds nothing.
     Idle,
     /// It makes progress, and is told that this node is no more.
@@ -59,12 +62,12 @@ pub struct Summary {
     pub windows: Vec<Option<WindowInspection>>,
 }
 
-/// The environment of an actor: one packet in, any number out.
+/// The environment of an actor: at most two packets in, any number out.
 pub struct ActorLink {
     me: usize,
     nodes: usize,
     direct: bool,
-    incoming: Option<Packet>,
+    incoming: VecDeque<Packet>,
     written: Vec<(usize, Packet)>,
     /// Packets that fit each node's mailbox before it is full.
     room: Vec<usize>,
@@ -106,7 +109,7 @@ impl Link for ActorLink {
     }
 
     fn retrieve(&mut self) -> Option<Packet> {
-        self.incoming.take()
+        self.incoming.pop_front()
     }
 
     fn reaches_memory(&mut self, _: PeerId) -> bool {
@@ -196,7 +199,7 @@ impl Actor {
             me,
             nodes,
             direct: layout.direct,
-            incoming: None,
+            incoming: VecDeque::new(),
             written: Vec::new(),
             room: vec![0; nodes],
             departure: None,
@@ -217,15 +220,12 @@ impl Actor {
         self.endpoint.link_mut().room = room.to_vec();
         match input {
             Input::Operation => self.operate(),
-            Input::Packet(packet) => {
-                self.endpoint.link_mut().incoming = Some(*packet);
-                self.endpoint.progress();
-                assert!(self.endpoint.link().incoming.is_none(), "a progress call left the packet where it was");
-            }
-            Input::Idle => drop(self.endpoint.progress()),
+            Input::Packet(packet) => self.progress(&[packet]),
+            Input::Pair(first, second) => self.progress(&[first, second]),
+            Input::Idle => self.progress(&[]),
             Input::Departure(node) => {
                 self.endpoint.link_mut().departure = Some(node);
-                self.endpoint.progress();
+                self.progress(&[]);
             }
         }
         while let Some(completion) = self.endpoint.poll_completion() {
@@ -240,6 +240,13 @@ impl Actor {
         self.summary.told.clone_from(&link.told);
         let (written, touched) = (std::mem::take(&mut link.written), std::mem::take(&mut link.touched));
         Effects { written, touched: touched.into_iter().map(|(node, span)| self.name_of(node, span)).collect() }
+    }
+
+    /// One progress call that finds these packets.
+    fn progress(&mut self, packets: &[&Packet]) {
+        self.endpoint.link_mut().incoming = packets.iter().map(|packet| **packet).collect();
+        self.endpoint.progress();
+        assert!(self.endpoint.link().incoming.is_empty(), "a progress call left packets where they were");
     }
 
     /// What can be seen from outside.

@@ -77,6 +77,8 @@ pub enum Window {
     Envelopes(usize),
     /// Windows begin with four eager messages of the largest size.
     Payload,
+    /// So many bytes for each sender.
+    Bytes(usize),
 }
 
 impl Layout {
@@ -129,6 +131,7 @@ impl Layout {
             Window::Plenty => return plenty,
             Window::Envelopes(count) => count * envelope,
             Window::Payload => 2 * 4 * (envelope + Self::EAGER_BYTES + 40),
+            Window::Bytes(bytes) => bytes,
         };
         let receive_memory = least + (each - envelope) * plenty.flow.peers as usize;
         EndpointConfig { receive_memory, ..plenty }

@@ -20,6 +20,7 @@ pub type StateId = u32;
 pub enum Cause {
     Operation,
     Packet(PacketId),
+    Pair(PacketId, PacketId),
     Idle,
     Departure(usize),
 }
@@ -149,6 +150,7 @@ pub fn input(packets: &Packets, cause: Cause) -> Input<'_> {
     match cause {
         Cause::Operation => Input::Operation,
         Cause::Packet(name) => Input::Packet(packets.get(name)),
+        Cause::Pair(first, second) => Input::Pair(packets.get(first), packets.get(second)),
         Cause::Idle => Input::Idle,
         Cause::Departure(node) => Input::Departure(node),
     }

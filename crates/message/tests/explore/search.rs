@@ -2,7 +2,7 @@
 //!
 //! A state of the world is a state of each endpoint and the packets on their way, in order for each pair. A step is the next
 //! operation of a program, or a progress call that finds one packet (of any sender that has one on its way: a real mailbox
-//! allows fewer orders), none, or the news of a departure.
+//! allows fewer orders), two of one sender, none, or the news of a departure.
 //!
 //! Where nothing can happen any more, the run is judged. From everywhere such a place can be reached: no program goes round in
 //! circles for ever. And since a step of an endpoint is remembered by a digest of its state, some whole runs are done again
@@ -228,10 +228,11 @@ impl Search {
             for other in (0..nodes).filter(|other| *other != node) {
                 let is_gone = self.presence(state, other) != Presence::Alive;
                 let told = || self.machines[node].summary(state.endpoints[node]).told.contains(&other);
-                match state.ways[self.way(other, node)].front() {
-                    Some(packet) => moves.push(Move { node, cause: Cause::Packet(*packet) }),
-                    None if is_gone && !told() => moves.push(Move { node, cause: Cause::Departure(other) }),
-                    None => {}
+                let way = &state.ways[self.way(other, node)];
+                moves.extend(way.front().map(|first| Move { node, cause: Cause::Packet(*first) }));
+                moves.extend(way.get(1).map(|second| Move { node, cause: Cause::Pair(way[0], *second) }));
+                if way.is_empty() && is_gone && !told() {
+                    moves.push(Move { node, cause: Cause::Departure(other) });
                 }
             }
         }
@@ -257,11 +258,11 @@ impl Search {
         let room = self.room(state);
         let step = self.machines[node].step(&mut self.packets, state.endpoints[node], cause, &room)?;
         let mut next = state.clone();
-        if let Cause::Packet(packet) = cause {
+        if let Cause::Packet(packet) | Cause::Pair(packet, _) = cause {
             let nodes = self.layout.nodes();
             let source = crate::support::node_of(node, self.packets.get(packet).header.source(), nodes);
             let way = self.way(source, node);
-            next.ways[way].pop_front();
+            next.ways[way].drain(..if matches!(cause, Cause::Pair(..)) { 2 } else { 1 });
         }
         self.check_touched(state, &step)?;
         for &(to, packet) in &step.written {
@@ -333,6 +334,10 @@ impl Search {
         for Move { node, cause } in path.into_iter().rev() {
             let told = match cause {
                 Cause::Packet(name) => self.tell(node, self.packets.get(name)),
+                Cause::Pair(first, second) => {
+                    let [first, second] = [first, second].map(|name| self.tell(node, self.packets.get(name)));
+                    format!("{first}; at once {second}")
+                }
                 other => format!("{other:?}"),
             };
             writeln!(story, "  node {node}: {told}").expect("a string takes all");
