@@ -38,4 +38,9 @@ impl<L: Link> Endpoint<L> {
             asking: forgotten.is_some_and(|forgotten| forgotten.open.is_some()),
         }
     }
+
+    /// Bytes of our receive memory that belong to no window.
+    pub fn inspect_spare(&self) -> usize {
+        self.spare
+    }
 }

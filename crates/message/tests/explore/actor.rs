@@ -387,7 +387,8 @@ impl Actor {
         assert!(counter(Counter::ReceiveFixedBytes) + stored <= counter(Counter::ReceiveBound), "beyond the bound");
         assert!(counter(Counter::ReceivePeak) <= counter(Counter::ReceiveBound), "beyond the bound for a while");
         let windows: u64 = self.summary.windows.iter().flatten().map(|window| u64::from(window.window)).sum();
-        assert!(counter(Counter::ReceiveFixedBytes) + windows <= counter(Counter::ReceiveBound), "windows beyond it");
+        let all = counter(Counter::ReceiveFixedBytes) + windows + self.endpoint.inspect_spare() as u64;
+        assert_eq!(all, counter(Counter::ReceiveBound), "W1: all windows and what is spare are the receive memory");
         for window in self.summary.windows.iter().flatten() {
             let sound = window.stored + window.freed <= window.window;
             assert!(sound, "a window is not kept: {window:?}");

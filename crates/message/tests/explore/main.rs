@@ -7,7 +7,7 @@
 //! Can these tests fail? Rules of `window` were broken on purpose, one at a time, and some program noticed each (W1-W7 are the
 //! rules' names there):
 //!
-//! * W1: an announcement that costs nothing; a window that grows and does not say so, or shrinks by what is not free: most
+//! * W1: an announcement that costs nothing; a window that grows and does not say so, shrinks by what is not free or loses it: most
 //!   programs. A receiver that takes more than its window: `hostile.rs` in `endpoint`. Room that is not given back after a
 //!   receive: `senders_that_close`.
 //! * W3: sends that leave past one in doubt, or past an offered one: most programs; a short one past a long one:

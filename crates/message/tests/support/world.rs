@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, SchemeName};
-use tidegate_message::{Buffer, Completion, Counter, Endpoint, EndpointConfig, Link, Operation, Target};
+use tidegate_message::{Buffer, Completion, Counter, Endpoint, EndpointConfig, Link, Operation, PeerId, Target};
 
 /// Steps after which a run that still moves is taken for one that never ends.
 const MOST_STEPS: usize = 3_000_000;
@@ -204,6 +204,16 @@ impl World {
     /// Nothing may move.
     pub fn assert_windows(&mut self, node: usize) {
         let nodes = self.setup.nodes;
+        let windows =
+            (0..nodes as u32 - 1).map(|peer| self.endpoint(node).inspect_window(PeerId(peer)).window as usize);
+        let windows: usize = windows.collect::<Vec<_>>().into_iter().sum();
+        let all =
+            windows + self.endpoint(node).inspect_spare() + self.counter(node, Counter::ReceiveFixedBytes) as usize;
+        assert_eq!(
+            all,
+            self.counter(node, Counter::ReceiveBound) as usize,
+            "receive memory of {node} got lost\n{self}"
+        );
         let others: Vec<usize> = (0..nodes).filter(|other| *other != node && self.is_alive(*other)).collect();
         for other in others {
             let here = self.endpoint(node).inspect_window(super::link::peer_of(node, other, nodes));
