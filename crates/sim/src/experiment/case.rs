@@ -6,14 +6,15 @@ use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
 
 use super::operation::{Benchmark, Operation};
-use super::p_fig19::Phases;
+use super::p_fig19::PhaseSizes;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 use crate::cost::Activity;
 use crate::flight::NodeId;
 use crate::outcome::Outcome;
 use crate::simulation::Simulation;
-use crate::task::Sample;
+use crate::task::{Sample, Task};
 use crate::topology::Topology;
+use crate::workload::Communicator;
 
 /// The machine of P has 16 cores in a node.
 const PROCESSES_PER_NODE: u64 = 16;
@@ -22,7 +23,7 @@ const PROCESSES_PER_NODE: u64 = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Workload {
     Benchmark(Benchmark),
-    Phases(Phases),
+    Phases(PhaseSizes),
 }
 
 /// One run on the machine of P.
@@ -66,7 +67,14 @@ impl Case {
         };
         let outcome = match &self.workload {
             Workload::Benchmark(benchmark) => Simulation::new(config, benchmark)?.run()?,
-            Workload::Phases(phases) => Simulation::new(config, phases)?.run()?,
+            Workload::Phases(sizes) => {
+                let phases = sizes.phases();
+                let program = move |task: Task| {
+                    let phases = phases.clone();
+                    async move { phases.run(&Communicator::world(&task)).await }
+                };
+                Simulation::new(config, &program)?.run()?
+            }
         };
         Ok(Measurement::of(outcome, self.repetitions(), self.barrier_messages()))
     }

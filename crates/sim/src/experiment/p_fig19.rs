@@ -1,74 +1,54 @@
 //! P fig. 19: credits follow the phases of a program under `dynamic`.
 
+use std::ops::Range;
+
 use super::case::{Case, Workload, dynamic_credits};
-use super::operation::Benchmark;
+use super::operation::{Benchmark, Operation};
 use super::p_fig6_7::{meshes, processes, times};
 use super::report::{Fact, Figure, Findings, Point, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
-use crate::flight::Rank;
-use crate::task::{Program, Run, Task};
-use crate::workload::Communicator;
-use crate::workload::collective::{Alltoall, Barrier, alltoall, barrier};
+use crate::task::Sample;
+use crate::workload::collective::{Alltoall, Barrier};
+use crate::workload::{Phase, Phases};
 
-/// All-to-alls among the first processes, whose number changes from phase to phase; a barrier of all after each phase.
+/// Phases as a case holds them, to be shared between threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Phases {
+pub(super) struct PhaseSizes {
     /// Processes of each phase.
     pub sizes: Vec<u32>,
     /// All-to-alls of a phase.
     pub repetitions: u32,
     pub bytes: u64,
+    /// Rank 0's credits towards these ranks are noted.
+    pub watched: [Range<u32>; 3],
 }
 
-/// Which part of the processes a credit count is towards.
-const LABELS: [&str; 3] = ["ranks 1–255", "ranks 256–511", "ranks 512–1023"];
-
-impl Program for Phases {
-    fn start(&self, task: Task) -> Run {
-        Box::pin(run_phases(self.clone(), task))
-    }
-}
-
-async fn run_phases(phases: Phases, task: Task) {
-    let world = Communicator::world(&task);
-    let bytes = phases.bytes * u64::from(task.size());
-    let (out, into) = (task.allocate(bytes), task.allocate(bytes));
-    let mut step = 0;
-    for (index, &size) in phases.sizes.iter().enumerate() {
-        let group = Communicator::range(&task, 1 + index as u32, 0, size);
-        for _ in 0..phases.repetitions {
-            if let Some(group) = &group {
-                alltoall(group, Alltoall::Plain, out, into, phases.bytes).await;
-            }
-            if task.rank() == Rank(0) {
-                record_credits(&task, step).await;
-            }
-            step += 1;
-        }
-        barrier(&world, Barrier::Dissemination).await;
-    }
-}
-
-/// What rank 0 holds towards the three parts: the first quarter, the second, the second half.
-async fn record_credits(task: &Task, step: u64) {
-    let size = task.size();
-    let borders = [1, size / 4, size / 2, size];
-    for (label, border) in LABELS.iter().zip(borders.windows(2)) {
-        for rank in border[0]..border[1] {
-            let credits = task.credits(Rank(rank)).await;
-            task.record(label, step, f64::from(credits));
+impl PhaseSizes {
+    /// The program.
+    pub fn phases(&self) -> Phases {
+        let phase = |&active: &u32| Phase { active, operations: self.repetitions };
+        Phases {
+            phases: self.sizes.iter().map(phase).collect(),
+            block: self.bytes,
+            form: Alltoall::Plain,
+            watched: self.watched.clone().into(),
         }
     }
 }
 
-/// Median, least and most.
-fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    match (values.first(), values.last()) {
-        (Some(&least), Some(&most)) => (values[values.len() / 2], least, most),
-        _ => (0.0, 0.0, 0.0),
-    }
+/// Median, least and most of the credits towards the `part`-th of the watched ranges, after every all-to-all.
+fn curve(samples: &[Sample], part: usize, steps: u64) -> Vec<Point> {
+    let point = |step: u64| {
+        let of = |label: &str| {
+            let mut found =
+                samples.iter().filter(|sample| sample.label == label && sample.index == 3 * step + part as u64);
+            found.next().map_or(0.0, |sample| sample.value)
+        };
+        let range = (of("credits minimum"), of("credits maximum"));
+        Point { x: step as f64 + 1.0, y: of("credits median"), range: Some(range) }
+    };
+    (0..steps).map(point).collect()
 }
 
 pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
@@ -76,25 +56,16 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let size = processes(&mesh);
     let repetitions = workshop.scale.pick(4, 12, 6);
     let (quarter, half) = (size / 4, size / 2);
-    let phases = Phases { sizes: vec![size, quarter, half, size, half, quarter, size], repetitions, bytes: 2048 };
-    let benchmark = Benchmark::new(super::Operation::Barrier(Barrier::Dissemination));
+    let sizes = vec![size, quarter, half, size, half, quarter, size];
+    let phases = PhaseSizes { sizes, repetitions, bytes: 2048, watched: [1..quarter, quarter..half, half..size] };
+    // The benchmark's place is taken by the phases.
+    let benchmark = Benchmark::new(Operation::Barrier(Barrier::Dissemination));
     let case =
         Case { workload: Workload::Phases(phases.clone()), ..Case::new(&mesh, dynamic_credits(30, 2), benchmark) };
     let results = workshop.run(&[case])?;
-    let samples = &results[0].samples;
-    let curve = |part: usize| {
-        let steps = phases.sizes.len() as u64 * u64::from(repetitions);
-        let point = |step: u64| {
-            let of = samples.iter().filter(|sample| sample.label == LABELS[part] && sample.index == step);
-            let (median, least, most) = spread(of.map(|sample| sample.value).collect());
-            Point { x: step as f64 + 1.0, y: median, range: Some((least, most)) }
-        };
-        (0..steps).map(point).collect::<Vec<_>>()
-    };
-    let parts = [curve(0), curve(1), curve(2)];
-    let border = |number: u32| if number == 0 { 1 } else { number };
-    let name = |low: u32, high: u32| format!("ranks {}–{}", border(low), high - 1);
-    let names = [name(0, quarter), name(quarter, half), name(half, size)];
+    let steps = phases.sizes.len() as u64 * u64::from(repetitions);
+    let parts = [0, 1, 2].map(|part| curve(&results[0].samples, part, steps));
+    let names = phases.watched.clone().map(|ranks| format!("ranks {}–{}", ranks.start, ranks.end - 1));
     let series = names.into_iter().zip(parts.clone()).map(|(name, points)| Series { name, points }).collect();
     let figure = Figure {
         name: "fig19".to_owned(),
