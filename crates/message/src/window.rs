@@ -107,8 +107,10 @@ pub(crate) struct Division {
 const WINDOW_MOST: usize = 1 << 30;
 
 impl<L: Link> Endpoint<L> {
-    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space.
-    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES;
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
+    /// sender, which doubles as it grows, the note that an announced one has been fetched. A receiver that fetches faster than its
+    /// sender runs has so many notes waiting as it had messages stored; room that it gives back waits behind them.
+    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES + 2 * size_of::<Outgoing<L::Buffer>>();
 
     /// What a window of so many bytes allows.
     fn limits_of(window: u32, eager_bytes: usize) -> Limits {
