@@ -1,7 +1,8 @@
-//! Every experiment of the main paper at its smallest scale: the paper's statements that come out must go on coming out.
+//! Every experiment of the main paper at its smallest scale: the paper's statements that come out must go on coming
+//! out.
 //!
-//! Those that do not are named here one by one. docs/paper says why, and what comes out at larger scales; where one of them comes
-//! out after a change, the better.
+//! Those that do not are named here one by one. docs/paper says why, and what comes out at larger scales; where one of
+//! them comes out after a change, the better.
 
 use tidegate_sim::experiment::{Experiment, Report, Scale, Silent, Verdict, Workshop};
 

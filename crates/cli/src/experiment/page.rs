@@ -48,10 +48,14 @@ fn command(report: &Report) -> String {
 fn page(reports: &[Report]) -> String {
     let mut text = String::from(
         "# The main paper, figure by figure\n\n\
-         Written by `tidegate paper --out docs/paper`; the JSON and CSV files beside this page hold every number. P is Prades, Silla, \
-         Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. How the simulated machine works and what \
-         it leaves out: [docs/simulator.md](../simulator.md). A statement of the paper that does not come out here is listed as \
-         `differs`, with the best explanation; nothing is tuned to hide it. Runs are deterministic: the command gives the same bytes \
+         Written by `tidegate paper --out docs/paper`; the JSON and CSV files beside this page hold every number. P \
+         is Prades, Silla, \
+         Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. How the simulated \
+         machine works and what \
+         it leaves out: [docs/simulator.md](../simulator.md). A statement of the paper that does not come out here \
+         is listed as \
+         `differs`, with the best explanation; nothing is tuned to hide it. Runs are deterministic: one version of \
+         the program gives the same bytes \
          on every machine.\n\n\
          | experiment | P | size | reproduced | differs | not run |\n|---|---|---|---|---|---|\n",
     );

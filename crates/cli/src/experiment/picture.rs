@@ -1,4 +1,5 @@
-//! Pictures of figures, as SVG and PNG, with plotters. The font is part of the program, so pictures are the same everywhere.
+//! Pictures of figures, as SVG and PNG, with plotters. The font is part of the program, so pictures are the same
+//! everywhere.
 
 use std::error::Error;
 use std::path::Path;

@@ -39,88 +39,165 @@ macro_rules! fields {
 
 /// All fields. Where the table of a set of parameters is concerned, the set comes first.
 pub const FIELDS: &[Field] = fields! {
-    "machine" "parameters" "extoll" "Where the fields of [network] and [cost] begin: extoll, the calibrated machine of the paper; or free, the same network with processes that need no time" =>
+    "machine" "parameters" "extoll"
+        "Where the fields of [network] and [cost] begin: extoll, the calibrated machine of the paper; or free, the \
+        same network with processes that need no time" =>
         |d, t| match word(t, &["extoll", "free"])? {
             "free" => d.config.cost = Cost::free(),
             _ => (d.config.cost, d.config.network) = (Cost::extoll(), NetworkParameters::extoll()),
         };
-    "machine" "processes_per_node" "16" "Processes of each node; they share its network interface" => |d, t| d.config.processes_per_node = positive(t)?;
-    "machine" "nodes" "" "The nodes that run processes, in the order of their ranks, such as \"0 63\"; without it all do" =>
+    "machine" "processes_per_node" "16"
+        "Processes of each node; they share its network interface" =>
+            |d, t| d.config.processes_per_node = positive(t)?;
+    "machine" "nodes" ""
+        "The nodes that run processes, in the order of their ranks, such as \"0 63\"; without it all do" =>
         |d, t| d.config.nodes = Some(numbers(t, ' ')?.into_iter().map(NodeId).collect());
-    "machine" "intra_node_path" "false" "Whether processes of one node reach each other without mailbox and credits" => |d, t| d.config.intra_node_path = truth(t)?;
-    "machine" "blocked_sender" "blocks" "What a sender does whose packets the network does not take: blocks (as a processor that writes to the interface), or retrieves its own packets meanwhile" =>
-        |d, t| d.config.blocked_sender = match word(t, &["blocks", "retrieves"])? { "retrieves" => BlockedSender::Retrieves, _ => BlockedSender::Blocks };
-    "machine" "slow_per_mille" "0" "How many of a thousand processes are slow to retrieve packets; the seed decides which" => |d, t| d.config.slow_receivers.per_mille = number(t)?;
-    "machine" "slow_delay" "0 ns" "What a packet takes a slow process in addition" => |d, t| d.config.slow_receivers.delay = time(t)?;
+    "machine" "intra_node_path" "false"
+        "Whether processes of one node reach each other without mailbox and credits" =>
+            |d, t| d.config.intra_node_path = truth(t)?;
+    "machine" "blocked_sender" "blocks"
+        "What a sender does whose packets the network does not take: blocks (as a processor that writes to the \
+        interface), or retrieves its own packets meanwhile" =>
+        |d, t| d.config.blocked_sender = match word(t, &["blocks", "retrieves"])? {
+            "retrieves" => BlockedSender::Retrieves,
+            _ => BlockedSender::Blocks,
+        };
+    "machine" "slow_per_mille" "0"
+        "How many of a thousand processes are slow to retrieve packets; the seed decides which" =>
+            |d, t| d.config.slow_receivers.per_mille = number(t)?;
+    "machine" "slow_delay" "0 ns"
+        "What a packet takes a slow process in addition" => |d, t| d.config.slow_receivers.delay = time(t)?;
 
-    "network" "topology" "mesh" "mesh, torus, switch (all nodes on one), or ideal (nothing but the interfaces limits)" => |d, t| d.topology = word(t, &["mesh", "torus", "switch", "ideal"])?.to_owned();
-    "network" "sizes" "4x4" "Nodes in each dimension, one to three of them; of a switch or an ideal network their product counts" => |d, t| d.sizes = numbers(t, 'x')?;
-    "network" "link_bandwidth" "450 MB/s" "Rate of each direction of a link" => |d, t| d.config.network.link_bandwidth = rate(t)?;
-    "network" "link_latency" "30 ns" "From a router to the next, first byte" => |d, t| d.config.network.link_latency = time(t)?;
-    "network" "router_latency" "56.9 ns" "From a router's input to its output, first byte" => |d, t| d.config.network.router_latency = time(t)?;
-    "network" "injection_bandwidth" "1600 MB/s" "Rate from the interface into the router" => |d, t| d.config.network.injection_bandwidth = rate(t)?;
-    "network" "injection_latency" "20 ns" "From the interface to the router, beside the bytes' time" => |d, t| d.config.network.injection_latency = time(t)?;
-    "network" "extraction_bandwidth" "1600 MB/s" "Rate from the router into the interface" => |d, t| d.config.network.extraction_bandwidth = rate(t)?;
-    "network" "extraction_latency" "20 ns" "From the router to the interface, beside the bytes' time" => |d, t| d.config.network.extraction_latency = time(t)?;
-    "network" "packet_overhead" "16 B" "Bytes on the wire beside a packet's payload" => |d, t| d.config.network.packet_overhead_bytes = small(bytes(t)?)?;
-    "network" "packet_granule" "8 B" "What a packet's size on the wire is rounded up to a multiple of" => |d, t| d.config.network.packet_granule_bytes = small(bytes(t)?)?;
-    "network" "virtual_channels" "2" "Virtual channels of a link; even on a torus" => |d, t| d.config.network.virtual_channels = positive(t)?;
-    "network" "channel_buffer_packets" "16" "Packets that a router's input holds, per virtual channel" => |d, t| d.config.network.channel_buffer_packets = positive(t)?;
-    "network" "injection_buffer_packets" "32" "Packets that wait in an interface to leave" => |d, t| d.config.network.injection_buffer_packets = positive(t)?;
-    "network" "extraction_buffer_packets" "32" "Packets that wait in an interface for room in a mailbox" => |d, t| d.config.network.extraction_buffer_packets = positive(t)?;
+    "network" "topology" "mesh"
+        "mesh, torus, switch (all nodes on one), or ideal (nothing but the interfaces limits)" =>
+            |d, t| d.topology = word(t, &["mesh", "torus", "switch", "ideal"])?.to_owned();
+    "network" "sizes" "4x4"
+        "Nodes in each dimension, one to three of them; of a switch or an ideal network their product counts" =>
+            |d, t| d.sizes = numbers(t, 'x')?;
+    "network" "link_bandwidth" "450 MB/s"
+        "Rate of each direction of a link" => |d, t| d.config.network.link_bandwidth = rate(t)?;
+    "network" "link_latency" "30 ns"
+        "From a router to the next, first byte" => |d, t| d.config.network.link_latency = time(t)?;
+    "network" "router_latency" "56.9 ns"
+        "From a router's input to its output, first byte" => |d, t| d.config.network.router_latency = time(t)?;
+    "network" "injection_bandwidth" "1600 MB/s"
+        "Rate from the interface into the router" => |d, t| d.config.network.injection_bandwidth = rate(t)?;
+    "network" "injection_latency" "20 ns"
+        "From the interface to the router, beside the bytes' time" =>
+            |d, t| d.config.network.injection_latency = time(t)?;
+    "network" "extraction_bandwidth" "1600 MB/s"
+        "Rate from the router into the interface" => |d, t| d.config.network.extraction_bandwidth = rate(t)?;
+    "network" "extraction_latency" "20 ns"
+        "From the router to the interface, beside the bytes' time" =>
+            |d, t| d.config.network.extraction_latency = time(t)?;
+    "network" "packet_overhead" "16 B"
+        "Bytes on the wire beside a packet's payload" =>
+            |d, t| d.config.network.packet_overhead_bytes = small(bytes(t)?)?;
+    "network" "packet_granule" "8 B"
+        "What a packet's size on the wire is rounded up to a multiple of" =>
+            |d, t| d.config.network.packet_granule_bytes = small(bytes(t)?)?;
+    "network" "virtual_channels" "2"
+        "Virtual channels of a link; even on a torus" => |d, t| d.config.network.virtual_channels = positive(t)?;
+    "network" "channel_buffer_packets" "16"
+        "Packets that a router's input holds, per virtual channel" =>
+            |d, t| d.config.network.channel_buffer_packets = positive(t)?;
+    "network" "injection_buffer_packets" "32"
+        "Packets that wait in an interface to leave" =>
+            |d, t| d.config.network.injection_buffer_packets = positive(t)?;
+    "network" "extraction_buffer_packets" "32"
+        "Packets that wait in an interface for room in a mailbox" =>
+            |d, t| d.config.network.extraction_buffer_packets = positive(t)?;
 
     "cost" "send_call" "" "A send is called, up to its first packet" => |d, t| d.config.cost.send_call = time(t)?;
     "cost" "send_packet" "" "A packet is written to the interface" => |d, t| d.config.cost.send_packet = time(t)?;
     "cost" "receive_call" "" "A receive is called" => |d, t| d.config.cost.receive_call = time(t)?;
     "cost" "poll" "" "A look into an empty mailbox" => |d, t| d.config.cost.poll = time(t)?;
-    "cost" "retrieve_packet" "" "A packet is taken out of the mailbox" => |d, t| d.config.cost.retrieve_packet = time(t)?;
-    "cost" "retrieve_far_packet" "" "In addition, where more packets lie in the mailbox than near_slots" => |d, t| d.config.cost.retrieve_far_packet = time(t)?;
+    "cost" "retrieve_packet" ""
+        "A packet is taken out of the mailbox" => |d, t| d.config.cost.retrieve_packet = time(t)?;
+    "cost" "retrieve_far_packet" ""
+        "In addition, where more packets lie in the mailbox than near_slots" =>
+            |d, t| d.config.cost.retrieve_far_packet = time(t)?;
     "cost" "near_slots" "" "Packets of a mailbox that the cache holds" => |d, t| d.config.cost.near_slots = number(t)?;
-    "cost" "complete_message" "" "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = time(t)?;
+    "cost" "complete_message" ""
+        "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = time(t)?;
     "cost" "copy_bandwidth" "" "Copying within a process's memory" => |d, t| d.config.cost.copy_bandwidth = rate(t)?;
-    "cost" "combine_bandwidth" "" "Combining operands of a reduction" => |d, t| d.config.cost.combine_bandwidth = rate(t)?;
+    "cost" "combine_bandwidth" ""
+        "Combining operands of a reduction" => |d, t| d.config.cost.combine_bandwidth = rate(t)?;
     "cost" "credit_take" "" "The sender takes the credit of a packet" => |d, t| d.config.cost.credit_take = time(t)?;
     "cost" "credit_count" "" "The receiver accounts for a slot" => |d, t| d.config.cost.credit_count = time(t)?;
     "cost" "credit_packet" "" "A control packet is made or understood" => |d, t| d.config.cost.credit_packet = time(t)?;
-    "cost" "dynamic_packet" "" "In addition under dynamic: its lists, per control packet made" => |d, t| d.config.cost.dynamic_packet = time(t)?;
+    "cost" "dynamic_packet" ""
+        "In addition under dynamic: its lists, per control packet made" =>
+            |d, t| d.config.cost.dynamic_packet = time(t)?;
     "cost" "injection" "" "An interface takes a packet from a process" => |d, t| d.config.cost.injection = time(t)?;
     "cost" "extraction" "" "An interface puts a packet into a mailbox" => |d, t| d.config.cost.extraction = time(t)?;
-    "cost" "shared_host_interface" "" "Whether injection and extraction take turns" => |d, t| d.config.cost.shared_host_interface = truth(t)?;
-    "cost" "bulk_frame" "" "Bytes of bulk data in one packet of the network" => |d, t| d.config.cost.bulk_frame_bytes = small(bytes(t)?.max(1))?;
-    "cost" "bulk_call" "" "A bulk transfer is started, or its end is noticed" => |d, t| d.config.cost.bulk_call = time(t)?;
-    "cost" "local_latency" "" "A message within a node, from one process to the other's notice" => |d, t| d.config.cost.local_latency = time(t)?;
+    "cost" "shared_host_interface" ""
+        "Whether injection and extraction take turns" => |d, t| d.config.cost.shared_host_interface = truth(t)?;
+    "cost" "bulk_frame" ""
+        "Bytes of bulk data in one packet of the network" =>
+            |d, t| d.config.cost.bulk_frame_bytes = small(bytes(t)?.max(1))?;
+    "cost" "bulk_call" ""
+        "A bulk transfer is started, or its end is noticed" => |d, t| d.config.cost.bulk_call = time(t)?;
+    "cost" "local_latency" ""
+        "A message within a node, from one process to the other's notice" =>
+            |d, t| d.config.cost.local_latency = time(t)?;
     "cost" "local_bandwidth" "" "Rate of the copies within a node" => |d, t| d.config.cost.local_bandwidth = rate(t)?;
 
-    "flow" "scheme" "dynamic" "unlimited (mailboxes without end), none (back-pressure of the network alone), static, or dynamic" =>
+    "flow" "scheme" "dynamic"
+        "unlimited (mailboxes without end), none (back-pressure of the network alone), static, or dynamic" =>
         |d, t| d.scheme = match word(t, &["unlimited", "none", "static", "dynamic"])? {
             "unlimited" => None,
             "none" => Some(SchemeName::None),
             "static" => Some(SchemeName::Static),
             _ => Some(SchemeName::Dynamic),
         };
-    "flow" "slots_per_peer" "64" "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
+    "flow" "slots_per_peer" "64"
+        "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
     "flow" "piggyback" "true" "Whether credits ride on data packets" => |d, t| d.piggyback = truth(t)?;
-    "flow" "eager" "2 KiB" "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
-    "flow" "receive_memory" "" "Most bytes that a process holds on behalf of its senders; without it, as much as it takes" => |d, t| d.config.receive_memory = Some(bytes(t)? as usize);
-    "flow" "peers" "" "Places in a process's table of peers; without it one for everybody. Fewer keep a large job with few contacts small" => |d, t| d.config.peers = Some(positive(t)?);
+    "flow" "eager" "2 KiB"
+        "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
+    "flow" "receive_memory" ""
+        "Most bytes that a process holds on behalf of its senders; without it, as much as it takes" =>
+            |d, t| d.config.receive_memory = Some(bytes(t)? as usize);
+    "flow" "peers" ""
+        "Places in a process's table of peers; without it one for everybody. Fewer keep a large job with few \
+        contacts small" => |d, t| d.config.peers = Some(positive(t)?);
 
     "workload" "operation" "alltoall" "What processes do: see the table of workloads" =>
         |d, t| d.operation = word(t, &OPERATIONS.iter().map(|operation| operation.0).collect::<Vec<_>>())?.to_owned();
-    "workload" "form" "" "How a collective operation is done: see the table of workloads" => |d, t| d.form = Some(t.to_owned());
-    "workload" "radix" "2" "Of trees: children of a process on each level, and one" => |d, t| d.radix = match number(t)? { radix @ 2.. => radix, _ => return Err("a number from 2 on is needed".to_owned()) };
+    "workload" "form" ""
+        "How a collective operation is done: see the table of workloads" => |d, t| d.form = Some(t.to_owned());
+    "workload" "radix" "2"
+        "Of trees: children of a process on each level, and one" =>
+            |d, t| d.radix = match number(t)? {
+                radix @ 2.. => radix,
+                _ => return Err("a number from 2 on is needed".to_owned()),
+            };
     "workload" "bytes" "2 KiB" "Size of each message or block" => |d, t| d.benchmark.bytes = bytes(t)?;
-    "workload" "repetitions" "3" "Repetitions that count; of a pattern, messages of each process" => |d, t| d.benchmark.repetitions = positive(t)?;
+    "workload" "repetitions" "3"
+        "Repetitions that count; of a pattern, messages of each process" =>
+            |d, t| d.benchmark.repetitions = positive(t)?;
     "workload" "warm_up" "1" "Repetitions before the clock starts" => |d, t| d.benchmark.warm_up = number(t)?;
-    "workload" "active" "" "How many of the first processes take part; the others wait in a barrier. Without it all do" => |d, t| d.benchmark.active = Some(positive(t)?);
-    "workload" "repetitions_per_root" "1" "After how many repetitions the next process becomes the root" => |d, t| d.benchmark.repetitions_per_root = positive(t)?;
+    "workload" "active" ""
+        "How many of the first processes take part; the others wait in a barrier. Without it all do" =>
+            |d, t| d.benchmark.active = Some(positive(t)?);
+    "workload" "repetitions_per_root" "1"
+        "After how many repetitions the next process becomes the root" =>
+            |d, t| d.benchmark.repetitions_per_root = positive(t)?;
     "workload" "root" "0" "The receiver of an incast" => |d, t| d.root = number(t)?;
-    "workload" "window" "64" "Messages of a pattern that a process has under way at most" => |d, t| d.window = positive::<u32>(t)? as usize;
-    "workload" "trace" "" "A file in GOAL format, seen from the folder of this one; or halo16, the bundled trace of 16 processes" => |d, t| d.trace = Some(t.into());
+    "workload" "window" "64"
+        "Messages of a pattern that a process has under way at most" => |d, t| d.window = positive::<u32>(t)? as usize;
+    "workload" "trace" ""
+        "A file in GOAL format, seen from the folder of this one; or halo16, the bundled trace of 16 processes" =>
+            |d, t| d.trace = Some(t.into());
 
     "run" "seed" "1" "Decides every random choice" => |d, t| d.config.seed = number(t)?;
-    "run" "reference" "true" "Whether every run is compared with the same in mailboxes without end" => |d, t| d.reference = truth(t)?;
-    "run" "checks" "false" "Whether all checkers watch: conservation of credits, mailbox bound, order, liveness. Slower" => |d, t| d.config.checks = truth(t)?;
+    "run" "reference" "true"
+        "Whether every run is compared with the same in mailboxes without end" => |d, t| d.reference = truth(t)?;
+    "run" "checks" "false"
+        "Whether all checkers watch: conservation of credits, mailbox bound, order, liveness. Slower" =>
+            |d, t| d.config.checks = truth(t)?;
 };
 
 fn small(bytes: u64) -> Result<u32, String> {

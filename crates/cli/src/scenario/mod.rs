@@ -1,7 +1,7 @@
 //! A TOML file into simulations.
 //!
-//! Every field is one entry of [`FIELDS`]: its name, what it means, its default, and how it changes a [`Scenario`]. A list in the
-//! place of a value is an axis of a sweep; every combination of all axes becomes one scenario.
+//! Every field is one entry of [`FIELDS`]: its name, what it means, its default, and how it changes a [`Scenario`]. A
+//! list in the place of a value is an axis of a sweep; every combination of all axes becomes one scenario.
 //!
 //! * `fields.rs`: the table of fields;
 //! * `value.rs`: values with units;

@@ -1,4 +1,5 @@
-//! [`Curve`]: one pattern of traffic with one kind of flow control, over the size of the mailbox: what most figures consist of.
+//! [`Curve`]: one pattern of traffic with one kind of flow control, over the size of the mailbox: what most figures
+//! consist of.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! The figures and tables of the papers, each one named experiment.
 //!
-//! An experiment is a function from a [`Workshop`] (how large, with which seed) to a [`Report`]: curves, tables, and the paper's
-//! statements, each with what came of it. Nothing is tuned to make a statement come out; one that does not says so.
+//! An experiment is a function from a [`Workshop`] (how large, with which seed) to a [`Report`]: curves, tables, and
+//! the paper's statements, each with what came of it. Nothing is tuned to make a statement come out; one that does not
+//! says so.
 //!
 //! * `workshop.rs`: runs cases in parallel, each once; `case.rs`: one run and what figures want to know of it;
 //! * `operation.rs`: every workload by name, repeated and timed;

@@ -1,4 +1,5 @@
-//! [`Operation`]: every workload by name, and [`Benchmark`], which repeats one and takes its time, as the Intel MPI Benchmarks do.
+//! [`Operation`]: every workload by name, and [`Benchmark`], which repeats one and takes its time, as the Intel MPI
+//! Benchmarks do.
 
 use std::fmt;
 
@@ -145,8 +146,8 @@ impl fmt::Display for Operation {
     }
 }
 
-/// An operation, repeated. After a barrier come `warm_up` repetitions, another barrier, and the repetitions that count; each
-/// process records its mean time per repetition, in microseconds, as the sample `time`.
+/// An operation, repeated. After a barrier come `warm_up` repetitions, another barrier, and the repetitions that count;
+/// each process records its mean time per repetition, in microseconds, as the sample `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Benchmark {
     /// What is repeated.
@@ -159,7 +160,8 @@ pub struct Benchmark {
     pub repetitions: u32,
     /// How many of the first processes take part; the others wait in a barrier meanwhile. `None`: all.
     pub active: Option<u32>,
-    /// After how many repetitions the next process becomes the root of a rooted operation (the Intel benchmarks: after each).
+    /// After how many repetitions the next process becomes the root of a rooted operation (the Intel benchmarks: after
+    /// each).
     pub repetitions_per_root: u32,
 }
 

@@ -1,4 +1,5 @@
-//! P fig. 10 and 15: an all-to-all among all, half, a quarter and an eighth of the processes, while the others wait in a barrier.
+//! P fig. 10 and 15: an all-to-all among all, half, a quarter and an eighth of the processes, while the others wait in
+//! a barrier.
 
 use super::case::{Case, Workload, dynamic_credits as dynamic_flow, static_credits as static_flow};
 use super::curve::{Curve, Line, at, figure, mean, measure};
@@ -40,7 +41,8 @@ fn curves(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<(
     };
     let curves = measure(workshop, [1, 2, 4, 8].iter().map(|part| line(size / part)).collect())?;
     let setup = format!(
-        "{size} processes on a {} mesh (the paper: 1024 on 4×4×4), of which all, half, a quarter, an eighth do an all-to-all of 2 KiB \
+        "{size} processes on a {} mesh (the paper: 1024 on 4×4×4), of which all, half, a quarter, an eighth do an \
+        all-to-all of 2 KiB \
          ({repetitions} times after {warm_up} to warm up) and the others wait in a barrier; 2 credit slots.",
         times(&mesh)
     );
@@ -84,7 +86,8 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
         )
         .because("What is left with 64 slots is work: taking and counting credits, and control packets."),
         Fact::tested(
-            "Fewer active processes do not help: their sends wait as often (mean share under 40 slots within 15 points).",
+            "Fewer active processes do not help: their sends wait as often (mean share under 40 slots within 15 \
+            points).",
             alike && delayed[0] > 50.0,
             "quota of idle processes is unused",
             shown(&delayed),
@@ -113,7 +116,8 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
             shown(&ours[1..]),
         )
         .because(
-            "Half of the processes share twice the slots: that is enough for whole messages only from about 30 slots on. And what a \
+            "Half of the processes share twice the slots: that is enough for whole messages only from about 30 slots \
+            on. And what a \
              control packet costs here weighs on all points alike.",
         ),
         Fact::tested(
@@ -130,7 +134,8 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
             format!("{} against {}", shown(&waits[2..]), shown(&waits_static[2..])),
         )
         .because(
-            "The share falls to about half: the slots of the idle do move. Under dynamic a sender's first packets towards a receiver that \
+            "The share falls to about half: the slots of the idle do move. Under dynamic a sender's first packets \
+            towards a receiver that \
              it has not written to for long still find few credits, and one wait delays a whole send.",
         ),
     ];

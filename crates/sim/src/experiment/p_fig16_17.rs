@@ -1,4 +1,5 @@
-//! P fig. 16 and 17: how much of the overhead is stalling and how much is work, in the all-to-all and in multi-pingpong.
+//! P fig. 16 and 17: how much of the overhead is stalling and how much is work, in the all-to-all and in
+//! multi-pingpong.
 
 use super::case::{Measurement, dynamic_credits as dynamic_flow, static_credits as static_flow};
 use super::curve::{Curve, Line, figure, mean, measure};
@@ -35,9 +36,12 @@ fn pair(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<Pai
     ];
     let mut curves = measure(workshop, lines)?;
     let setup = format!(
-        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after {warm_up} to warm up; \
-         multi-pingpong of 16 + 16 processes over 1 hop, {repetitions} times (the paper: 20,480); 2 credit slots. Work is the time \
-         that processes spend on credits: taking and counting them, making, writing, retrieving and understanding control packets. \
+        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after \
+        {warm_up} to warm up; \
+         multi-pingpong of 16 + 16 processes over 1 hop, {repetitions} times (the paper: 20,480); 2 credit slots. \
+         Work is the time \
+         that processes spend on credits: taking and counting them, making, writing, retrieving and understanding \
+         control packets. \
          Stalls are the rest of the overhead, traffic of control packets included.",
         processes(&mesh),
         times(&mesh)
@@ -107,7 +111,10 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
             "slightly larger",
             shown(small),
         )
-        .because("With that few slots quotas change hands all the time: return requests, responses and small grants cost more here."),
+        .because(
+            "With that few slots quotas change hands all the time: return requests, responses and small grants \
+        cost more here.",
+        ),
         Fact::tested(
             "In multi-pingpong dynamic's overhead is far lower (at most half, under 57 slots).",
             localised[1] < localised[0] / 2.0,

@@ -89,9 +89,12 @@ fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> 
         }
     }
     let setup = format!(
-        "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking, {repetitions} repetitions \
-         after half as many to warm up ({few} after {learning} of Alltoall, Alltoallv and Allgatherv; the Intel benchmarks do 1000), the root moving on after each. Collectives as \
-         MPI libraries do them at this size: recursive doubling, binomial trees, pairwise exchange, ring. Barrier has no data.",
+        "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking, {repetitions} \
+        repetitions \
+         after half as many to warm up ({few} after {learning} of Alltoall, Alltoallv and Allgatherv; the Intel \
+         benchmarks do 1000), the root moving on after each. Collectives as \
+         MPI libraries do them at this size: recursive doubling, binomial trees, pairwise exchange, ring. Barrier \
+         has no data.",
         processes(&mesh),
         shape(&mesh)
     );
@@ -175,8 +178,16 @@ pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, Simulat
         _ => false,
     };
     let facts = vec![
-        Fact::tested("static needs 64 slots for a mean overhead of at most 3 %.", fixed == Some(64), "64 slots", words(fixed))
-            .because("In the balanced benchmarks stalls cost little on this machine, whose links limit them (see P-fig6)."),
+        Fact::tested(
+            "static needs 64 slots for a mean overhead of at most 3 %.",
+            fixed == Some(64),
+            "64 slots",
+            words(fixed),
+        )
+        .because(
+            "In the balanced benchmarks stalls cost little on this machine, whose links limit them (see \
+            P-fig6).",
+        ),
         Fact::tested("dynamic needs 16.", moving == Some(16), "16 slots", words(moving))
             .because("See the tables of P-fig20-23 for which benchmarks decide it."),
         Fact::tested(
@@ -186,9 +197,12 @@ pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, Simulat
             format!("dynamic {}, static {}", words(moving), words(fixed)),
         )
         .because(
-            "The mean is decided by the two balanced benchmarks, in which everybody is as active and no slots are idle, and by the \
-             rooted trees; where few peers are active dynamic stays near the reference even with 8 slots, as in the paper (tables of \
-             P-fig20-23). static comes out better here than there: in the balanced benchmarks stalls cost little on this machine, whose \
+            "The mean is decided by the two balanced benchmarks, in which everybody is as active and no slots are \
+            idle, and by the \
+             rooted trees; where few peers are active dynamic stays near the reference even with 8 slots, as in the \
+             paper (tables of \
+             P-fig20-23). static comes out better here than there: in the balanced benchmarks stalls cost little on \
+             this machine, whose \
              links limit them (see P-fig6), so 32 slots are enough for it.",
         ),
     ];

@@ -49,8 +49,10 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let mut curves = measure(workshop, lines)?;
     let repeated = curves.split_off(2 * operations.len());
     let setup = format!(
-        "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking; {repetitions} repetitions, the root \
-         moving on after each. Then Scatterv with {per_root:?} repetitions per root and {REPEATED_SLOTS} slots. Reduce_scatter divides \
+        "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking; {repetitions} \
+        repetitions, the root \
+         moving on after each. Then Scatterv with {per_root:?} repetitions per root and {REPEATED_SLOTS} slots. \
+         Reduce_scatter divides \
          its 2 KiB among all processes.",
         processes(&mesh),
         times(&mesh)
@@ -108,7 +110,8 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
             shown(few),
         )
         .because(
-            "The roots' sends overlap: while one root waits for the credits of one receiver the others go on, and only the root's \
+            "The roots' sends overlap: while one root waits for the credits of one receiver the others go on, and \
+            only the root's \
              wait is on the way of anybody.",
         ),
         Fact::tested(
@@ -117,14 +120,20 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
             "close to the reference",
             format!("{:.1} % with one, {:.1} % with many", once[1], often[1]),
         )
-        .because("A root has one message for each receiver at a time: a receiver sees too few packets of it to call it active."),
+        .because(
+            "A root has one message for each receiver at a time: a receiver sees too few packets of it to call \
+        it active.",
+        ),
         Fact::tested(
             "With many repetitions dynamic has less overhead than static.",
             often[1] < often[0],
             "lower",
             shown(often),
         )
-        .because("A root has one message for each receiver at a time: a receiver sees too few packets of it to call it active."),
+        .because(
+            "A root has one message for each receiver at a time: a receiver sees too few packets of it to call \
+        it active.",
+        ),
         Fact::not_run(
             "Reduce_scatter under dynamic gains from a cap of 62 slots per sender (fig. 26).",
             "better with the cap",
@@ -133,7 +142,8 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
         Fact::not_run(
             "Gatherv under dynamic is faster than the reference; Reduce_scatter under static is best with 32 slots.",
             "unexplained there",
-            "The paper calls both surprising and gives no cause that a model could contain; the times are in the table.",
+            "The paper calls both surprising and gives no cause that a model could contain; the times are in the \
+            table.",
         ),
     ]
 }

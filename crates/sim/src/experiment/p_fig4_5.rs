@@ -47,7 +47,8 @@ impl Sweep {
         let mut near = measure(workshop, lines.map(|(node, credits)| line(node, credits)).collect())?;
         let far = near.split_off(credit_slots.len());
         let setup = format!(
-            "8×8 mesh; the 16 processes of one node and the 16 of another, 1 or 14 hops away, send 2 KiB there and back, all \
+            "8×8 mesh; the 16 processes of one node and the 16 of another, 1 or 14 hops away, send 2 KiB there and \
+            back, all \
              pairs at once, {repetitions} times (the paper: 20,480 times)."
         );
         Ok(Sweep { credit_slots, curves: [near, far], setup })
@@ -75,8 +76,8 @@ impl Sweep {
         self.credit_slots.iter().enumerate().map(|(index, &credits)| (credits, mean(index))).collect()
     }
 
-    /// By credit slots: the fewest slots from which on nothing is delayed, but for the first sends after the barrier, of which
-    /// each process has one (3 % covers it).
+    /// By credit slots: the fewest slots from which on nothing is delayed, but for the first sends after the barrier,
+    /// of which each process has one (3 % covers it).
     fn break_even(&self, distance: usize) -> Vec<Option<u32>> {
         let point = |curve: &Curve| {
             let delays = curve.delays();
@@ -108,21 +109,24 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
     let by_credits = sweep.by_credit_slots(percent_of_reference);
     let least = by_credits.iter().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |best| best.0);
     let near = |here: f64, paper: f64| (here / paper - 1.0).abs() < 0.05;
-    let facts = vec![
+    let facts =
+        vec![
         Fact::tested(
             "Without flow control a message takes 50.04 µs over 1 hop and 51.17 µs over 14 (calibrated; within 5 %).",
             near(times[0], 50.04) && near(times[1], 51.17),
             "50.04, 51.17 µs",
             format!("{:.2}, {:.2} µs", times[0], times[1]),
         )
-        .because("All four times that the paper gives determine the machine's parameters, and not all can be met at once."),
+        .because("All four times that the paper gives determine the machine's parameters, and not all can be met at \
+        once."),
         Fact::tested(
             "Under 30 slots the longer distance costs more.",
             few[1] > few[0],
             "14 hops above 1",
             format!("{:.1} % at 14 hops, {:.1} % at 1 (means)", few[1], few[0]),
         )
-        .because("The round trip of a credit over 13 more hops is small beside the time that a process needs for a message."),
+        .because("The round trip of a credit over 13 more hops is small beside the time that a process needs for a \
+        message."),
         Fact::tested(
             "Beyond 30 slots distance does not matter (means within 2 percentage points).",
             (many[1] - many[0]).abs() < 2.0,
@@ -136,8 +140,10 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
             format!("{least} (means: {})", list(&by_credits)),
         )
         .because(
-            "With few credit slots a sender stands still for longer, with many it handles more credit packets. Which of the two \
-             weighs more depends on what a credit packet costs a process beside what a stall does; the paper gives neither.",
+            "With few credit slots a sender stands still for longer, with many it handles more credit packets. Which \
+            of the two \
+             weighs more depends on what a credit packet costs a process beside what a stall does; the paper gives \
+             neither.",
         ),
     ];
     let figures = sweep.figures("fig4", "overhead (%)", percent_of_reference);
@@ -166,15 +172,24 @@ pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationErr
             format!("{:.2} % at 14 hops, {:.2} % at 1 (means)", by_distance[1], by_distance[0]),
         )
         .because(
-            "A send counts as delayed or not, however long it waits. In a pingpong all credits of the message before are back or \
+            "A send counts as delayed or not, however long it waits. In a pingpong all credits of the message before \
+            are back or \
              not back by then at either distance.",
         ),
-        Fact::tested("It shrinks with the number of credit slots (within half a point).", shrinks, "shrinks", list(&by_credits)).because(
-            "Credit slots are taken from the data region: of few slots a sender then owns fewer credits, and more of its \
+        Fact::tested(
+            "It shrinks with the number of credit slots (within half a point).",
+            shrinks,
+            "shrinks",
+            list(&by_credits),
+        )
+        .because(
+            "Credit slots are taken from the data region: of few slots a sender then owns fewer credits, and more of \
+            its \
              messages wait.",
         ),
         Fact::tested(
-            "The point from which nothing is delayed (but for the first sends after a barrier) does not depend on distance.",
+            "The point from which nothing is delayed (but for the first sends after a barrier) does not depend on \
+            distance.",
             near == far,
             "identical",
             format!("1 hop: {}; 14 hops: {}", words(&near), words(&far)),

@@ -61,7 +61,8 @@ impl Sweep {
         let mut small = measure(workshop, pairs.map(line).collect())?;
         let large = small.split_off(credit_slots.len());
         let setup = format!(
-            "All-to-all of 2 KiB among {} processes on a {} mesh and {} on a {} mesh (the paper: 256 on 4×4, 1024 on 4×4×4), 16 on a \
+            "All-to-all of 2 KiB among {} processes on a {} mesh and {} on a {} mesh (the paper: 256 on 4×4, 1024 on \
+            4×4×4), 16 on a \
              node; n − 1 sends, then n − 1 receives; once to warm up, once measured.",
             sizes[0],
             times(&meshes[0]),
@@ -121,9 +122,12 @@ fn stable_from(overheads: &[(u32, f64)], before: u32) -> Option<u32> {
 }
 
 /// What is said of a fact that our machine does not show.
-pub(super) const NO_OVERHEAD: &str = "On this machine credits do good in an all-to-all: without them everybody's packets crowd the network at once, and one that \
-     waits blocks those behind it; senders that wait for credits keep it clear, and retrieve what has come meanwhile, which they \
-     have to do anyway. So the overhead of few slots is small or negative. The paper's machine loses time in the search for returned \
+pub(super) const NO_OVERHEAD: &str = "On this machine credits do good in an all-to-all: without them everybody's \
+packets crowd the network at once, and one that \
+     waits blocks those behind it; senders that wait for credits keep it clear, and retrieve what has come \
+     meanwhile, which they \
+     have to do anyway. So the overhead of few slots is small or negative. The paper's machine loses time in the \
+     search for returned \
      credits in a full mailbox; it gives no number for that, and none was made up.";
 
 /// Fig. 6.

@@ -46,7 +46,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         .collect();
     let overheads = [without, with].map(|curve| mean(&curve.overheads(), |_| true));
     let least_saved = saved.iter().map(|point| point.1).fold(f64::MAX, f64::min);
-    // A tooth of the saw: the share rises by at least 2 points between neighbours and falls again, or the other way round.
+    // A tooth of the saw: the share rises by at least 2 points between neighbours and falls again, or the other way
+    // round.
     let steps: Vec<f64> = saved.windows(2).map(|pair| pair[1].1 - pair[0].1).filter(|step| step.abs() > 2.0).collect();
     let teeth = steps.windows(2).filter(|pair| pair[0].signum() != pair[1].signum()).count();
     let facts = vec![
@@ -64,7 +65,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
             format!("at least {least_saved:.1} % saved"),
         )
         .because(
-            "In this all-to-all everybody sends first and retrieves later: packets that leave early find no retrieved packets to \
+            "In this all-to-all everybody sends first and retrieves later: packets that leave early find no \
+            retrieved packets to \
              report, so credits ride only where a process meanwhile waited for credits and retrieved.",
         ),
         Fact::tested(
@@ -75,7 +77,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         ),
     ];
     let setup = format!(
-        "All-to-all of {BYTES} bytes among {} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 credit slots, {repetitions} \
+        "All-to-all of {BYTES} bytes among {} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 credit slots, \
+        {repetitions} \
          all-to-alls after one to warm up.",
         processes(&mesh),
         times(&mesh)

@@ -1,4 +1,5 @@
-//! P table 1: the thresholds of eq. 1, taken from a running receiver, and why the two other formulas of P §5.2 do not work.
+//! P table 1: the thresholds of eq. 1, taken from a running receiver, and why the two other formulas of P §5.2 do not
+//! work.
 
 use tidegate_flow::{Config, FlowControl, SchemeName};
 
@@ -40,7 +41,8 @@ impl Fate {
     }
 }
 
-/// Plays a sender that never looks at its mailbox before its last credit is spent: the worst case. The receiver keeps up.
+/// Plays a sender that never looks at its mailbox before its last credit is spent: the worst case. The receiver keeps
+/// up.
 fn fate(quota: u32, credit_slots: u32, threshold: u32) -> Fate {
     let (mut credits, mut retrieved) = (quota, 0);
     for _ in 0..1000 {
@@ -109,7 +111,8 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
             fate_at(3, 2, 2).name(),
         ),
     ];
-    let setup = "One sender, one receiver. Thresholds of eq. 1 are read from the flow control that runs under MPI; the fate is \
+    let setup = "One sender, one receiver. Thresholds of eq. 1 are read from the flow control that runs under MPI; \
+    the fate is \
                  that of a sender that looks at its mailbox only when its last credit is spent."
         .to_owned();
     Ok(Findings { setup, figures: Vec::new(), tables: vec![table], facts })

@@ -1,4 +1,5 @@
-//! P table 2: from how many slots on a sender of 2 KiB messages no longer stalls under `static`, by eq. 5 and in a running pair.
+//! P table 2: from how many slots on a sender of 2 KiB messages no longer stalls under `static`, by eq. 5 and in a
+//! running pair.
 
 use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
@@ -72,8 +73,10 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
         ),
     ];
     let setup = format!(
-        "Messages of {MESSAGE_PACKETS} packets (2 KiB and a header of 16 bytes, 56 bytes in a packet). A running pair is the flow \
-         control that runs under MPI; its receiver keeps up, and the fewest credits that the sender holds over {PACKETS} packets \
+        "Messages of {MESSAGE_PACKETS} packets (2 KiB and a header of 16 bytes, 56 bytes in a packet). A running \
+        pair is the flow \
+         control that runs under MPI; its receiver keeps up, and the fewest credits that the sender holds over \
+         {PACKETS} packets \
          decide."
     );
     Ok(Findings { setup, figures: Vec::new(), tables: vec![table], facts })

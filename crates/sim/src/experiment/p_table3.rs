@@ -84,9 +84,12 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
         ],
     };
     let setup = format!(
-        "For each number of processes the flow control of one receiver is built as it runs under MPI, and its heap is counted; a \
-         mailbox slot has {PACKET_BYTES} bytes. static with {STATIC_SLOTS}, dynamic with {DYNAMIC_SLOTS} slots per sender, which is \
-         what the paper finds each to need for 3 % overhead. Our book-keeping covers both roles of a process, as receiver and as \
+        "For each number of processes the flow control of one receiver is built as it runs under MPI, and its heap \
+        is counted; a \
+         mailbox slot has {PACKET_BYTES} bytes. static with {STATIC_SLOTS}, dynamic with {DYNAMIC_SLOTS} slots per \
+         sender, which is \
+         what the paper finds each to need for 3 % overhead. Our book-keeping covers both roles of a process, as \
+         receiver and as \
          sender; the paper counts the receiver's."
     );
     Ok(Findings { setup, figures: vec![figure], tables: vec![table], facts })
@@ -107,7 +110,10 @@ fn facts(fixed: &[(f64, f64)], moving: &[(f64, f64)]) -> Vec<Fact> {
             "1",
             format!("{of_static:.3} of the paper's"),
         )
-        .because("Our book-keeping also holds the queue of credit packets that wait to be written, and the sender's credits."),
+        .because(
+            "Our book-keeping also holds the queue of credit packets that wait to be written, and the sender's \
+        credits.",
+        ),
         Fact::tested(
             "dynamic needs 150n + 1024n bytes (ours: at most as much).",
             of_dynamic <= 1.0,

@@ -57,8 +57,8 @@ impl Progress for Silent {
     fn finish(&self, _run: &str) {}
 }
 
-/// Runs cases for experiments. The result does not depend on how many run at once: every run is alone in its simulation, and
-/// results come back in the order of the cases.
+/// Runs cases for experiments. The result does not depend on how many run at once: every run is alone in its
+/// simulation, and results come back in the order of the cases.
 pub struct Workshop<'a> {
     /// How large.
     pub scale: Scale,
