@@ -11,10 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
     name = "tidegate",
     version,
     about = "Run MPI programs over Tidegate, see what flow control did, and simulate it on machines that are not there",
-    long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command \
-    runs an \
-                  unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says \
-                  per job and \
+    long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command runs an \
+                  unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says per job and \
                   per rank what flow control did. It also runs the same flow control in a simulator, at any size.",
     after_help = "Examples:\n  \
                   tidegate run mpiexec -n 8 ./program\n  \
@@ -255,8 +253,7 @@ pub struct Tuning {
     pub bulk: Option<Bulk>,
 
     /// Stages of 32 KiB per process, for long messages [default: 32]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32768), help_heading = "Flow \
-    control")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32768), help_heading = "Flow control")]
     pub stages: Option<u32>,
 
     /// The MPI to set up
@@ -403,8 +400,7 @@ mod tests {
 
     #[test]
     fn every_option_becomes_its_parameter() {
-        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M \
-        --peers 9 \
+        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M --peers 9 \
                      --bulk mailbox --stages 5 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
