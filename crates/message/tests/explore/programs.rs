@@ -1,7 +1,9 @@
 //! The programs.
 
+use crate::actor::ActorLink;
 use crate::layout::{Layout, Op, Op::*, UNTAGGED, Window};
 use crate::search::{Sights, explore};
+use tidegate_message::Endpoint;
 use tidegate_message::flow::SchemeName::{self, Dynamic, None as Without, Static};
 
 /// Sizes: empty, of one packet, of several, and one that is announced however much room there is.
@@ -195,12 +197,13 @@ fn looks_that_may_find_nothing() {
 /// the one after it, and comes with it.
 #[test]
 fn looks_while_what_they_look_for_leaves() {
-    // The window and what it may grow by have room for what comes before the last two.
+    // The window has room for three messages, and for one more once it has grown.
+    let window = Window::Bytes(Endpoint::<ActorLink>::ENVELOPE_BYTES * 34 / 5);
     let mut sender = vec![send(1, 2, 0)];
     sender.extend([send(1, 3, 20); 6]);
     sender.extend([send(1, 1, 0); 2]);
     let receiver = [receive(0, 2), Look { from: Some(0), tag: Some(1) }, receive(0, 1)];
-    let sights = everywhere(&[(Static, 4)], &[Window::Bytes(1600)], true, &[&sender, &receiver]);
+    let sights = everywhere(&[(Static, 4)], &[window], true, &[&sender, &receiver]);
     assert!(sights.asked && sights.grown, "{sights:?}");
 }
 
