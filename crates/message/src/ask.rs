@@ -14,6 +14,7 @@ use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
 use crate::matching::{Active, Announcement, Envelope, Pattern, Stored, Unexpected};
 use crate::operation::{Context, Source, Target};
+use crate::rendezvous::Waited;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, MessageKind, u64_at};
 use tidegate_flow::PeerId;
@@ -97,7 +98,7 @@ impl<L: Link> Endpoint<L> {
     /// Fetches a held send for a receive.
     fn fetch_held(&mut self, from: PeerId, id: u32, active: Active<L::Buffer>, envelope: Envelope, tagged: bool) {
         let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
-        self.start_fetch(active, envelope, announcement, tagged);
+        self.start_fetch(active, envelope, announcement, tagged, Waited::Message);
     }
 
     /// Nobody waits for a held send: it stays with its sender.

@@ -8,6 +8,7 @@ use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Envelope, Stored, Unexpected};
 use crate::operation::{Send, Space, Target};
+use crate::rendezvous::Waited;
 use crate::slab::Position;
 use crate::transmit::{Body, Notice, Outgoing};
 use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
@@ -104,7 +105,9 @@ impl<L: Link> Endpoint<L> {
                     _ => self.complete_receive(active, &envelope, tagged),
                 }
             }
-            Stored::Announced(announcement) => self.start_fetch(active, envelope, announcement, tagged),
+            Stored::Announced(announcement) => {
+                self.start_fetch(active, envelope, announcement, tagged, Waited::Message);
+            }
             Stored::Own { buffer, context, report } => {
                 self.deliver_own(active, &envelope, tagged, &buffer);
                 self.complete_own(context, report, &envelope, tagged);

@@ -119,6 +119,15 @@ pub(crate) enum StreamKind {
     Write { operation: Key, region: u64, start: u64 },
 }
 
+/// Which of the two was there first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The receive: its message has just come.
+    Receive,
+    /// The message.
+    Message,
+}
+
 /// What became of a piece that should go through a stage.
 enum Staged {
     Sent,
@@ -239,7 +248,7 @@ impl<L: Link> Endpoint<L> {
         let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
         match self.matching(tagged).accept(&envelope) {
             Some(active) => {
-                self.start_fetch(active, envelope, announcement, tagged);
+                self.start_fetch(active, envelope, announcement, tagged, Waited::Receive);
                 self.pass_window(from, cost);
             }
             None => {
@@ -257,6 +266,7 @@ impl<L: Link> Endpoint<L> {
         envelope: Envelope,
         announcement: Announcement,
         tagged: bool,
+        waited: Waited,
     ) {
         let wanted = envelope.length.min(active.buffer.len());
         let fetch = Fetch { active, envelope, tagged, announcement, wanted, position: 0, admitted: 0 };
@@ -267,7 +277,7 @@ impl<L: Link> Endpoint<L> {
         let (left, has_spans) = (fetch.wanted - position, !fetch.announcement.spans.is_empty());
         if left == 0 {
             self.end_fetch(key, Ok(()));
-        } else if has_spans && self.reads_at_once(position, left) && self.link.reaches_memory(peer) {
+        } else if has_spans && self.reads_at_once(waited, position, left) && self.link.reaches_memory(peer) {
             self.step_fetch(key);
         } else {
             let head =
@@ -277,9 +287,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether to read what is left of a message out of its sender's memory, if that can be reached: a long one, and a short one
-    /// that came without a stage, for which it would have to ask and wait for its sender.
-    fn reads_at_once(&self, position: usize, left: usize) -> bool {
-        left >= self.link.direct_from() || (position == 0 && left <= self.stages.bytes)
+    /// that came without a stage and was stored, whose sender may be long asleep. One that has just come has a sender who is
+    /// awake, and stages are faster.
+    fn reads_at_once(&self, waited: Waited, position: usize, left: usize) -> bool {
+        let asleep = waited == Waited::Message && position == 0 && left <= self.stages.bytes;
+        left >= self.link.direct_from() || asleep
     }
 
     /// Copies the piece that was staged with the announcement.
