@@ -15,7 +15,6 @@ use crate::link::Link;
 use crate::matching::{Active, Announcement, Envelope, Pattern, Stored, Unexpected};
 use crate::operation::{Context, Source, Target};
 use crate::rendezvous::Waited;
-use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, MessageKind, u64_at};
 use tidegate_flow::PeerId;
 
@@ -87,7 +86,7 @@ impl<L: Link> Endpoint<L> {
                 None => self.forget(from, tagged.then_some(tag)),
             }
         }
-        self.dispatch(from, Outgoing::new(Head::new(MessageKind::Settled), Body::None, None), false);
+        self.tell(from, Head::new(MessageKind::Settled));
         if self.peers[from.0 as usize].forgotten.is_some() {
             self.grow_window(from);
         }
@@ -97,8 +96,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Fetches a held send for a receive.
     fn fetch_held(&mut self, from: PeerId, id: u32, active: Active<L::Buffer>, envelope: Envelope, tagged: bool) {
-        let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
-        self.start_fetch(active, envelope, announcement, tagged, Waited::Message);
+        self.start_fetch(active, envelope, Announcement::of_held(from, id), tagged, Waited::Message);
     }
 
     /// Nobody waits for a held send: it stays with its sender.
@@ -194,7 +192,7 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::Questions, 1);
             let kind = if tagged { MessageKind::AskTagged } else { MessageKind::AskUntagged };
             let head = Head::new(kind).word(pattern.tag).with(pattern.ignore);
-            self.dispatch(from, Outgoing::new(head, Body::None, None), false);
+            self.tell(from, head);
         }
     }
 
@@ -252,7 +250,7 @@ impl<L: Link> Endpoint<L> {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
                 self.complete_receive(active, &envelope, tagged);
-                self.finish_announced(&Announcement { peer: from, id: head.aux, spans: Vec::new(), stage: None });
+                self.finish_announced(&Announcement::of_held(from, head.aux));
                 self.remember(from)?;
             }
             Some(active) => {
@@ -261,7 +259,7 @@ impl<L: Link> Endpoint<L> {
             }
             None => {
                 self.close_question(from, number);
-                self.offer_to_inquiry(from, number, head.aux, envelope, tagged);
+                self.offer_to_inquiry(from, number, head.aux, envelope, tagged)?;
             }
         }
         self.review(from);
@@ -276,34 +274,42 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// No receive takes an offered send: a peek may have found it.
-    fn offer_to_inquiry(&mut self, from: PeerId, number: Number, id: u32, envelope: Envelope, tagged: bool) {
+    fn offer_to_inquiry(
+        &mut self,
+        from: PeerId,
+        number: Number,
+        id: u32,
+        envelope: Envelope,
+        tagged: bool,
+    ) -> Result<(), Malformed> {
         let asked_it = |inquiry: &Inquiry| inquiry.number == number && inquiry.tagged == tagged;
         let found = self.inquiries.iter().position(asked_it).map(|at| self.inquiries.remove(at));
-        let verdict = |kind| Outgoing::new(Head::new(kind).aux(id), Body::None, None);
-        let Some(inquiry) = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag)) else {
-            return self.dispatch(from, verdict(MessageKind::Decline), false);
+        let found = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag));
+        let Some(inquiry) = found else {
+            self.tell(from, Head::new(MessageKind::Decline).aux(id));
+            return Ok(());
         };
-        if self.matching(tagged).find_unexpected(&inquiry.pattern).is_some() {
+        if let Some(at) = self.matching(tagged).find_unexpected(&inquiry.pattern) {
             // It left its sender before the question came there, and is older than what was offered.
-            self.find_stored(&inquiry);
-            return self.dispatch(from, verdict(MessageKind::Decline), false);
+            self.find_stored(&inquiry, at);
+            self.tell(from, Head::new(MessageKind::Decline).aux(id));
+            return Ok(());
         }
         self.complete_peek(inquiry.context, &envelope, tagged);
-        let announcement = Announcement { peer: from, id, spans: Vec::new(), stage: None };
+        let announcement = Announcement::of_held(from, id);
         if inquiry.discard {
+            self.remember(from)?;
             self.finish_announced(&announcement);
         } else if inquiry.claim {
             // What its program has claimed is the program's, as a posted receive is: it counts for no window.
-            self.dispatch(from, verdict(MessageKind::Take), false);
+            self.remember(from)?;
+            self.tell(from, Head::new(MessageKind::Take).aux(id));
             let stored = Stored::Announced(announcement);
             self.matching(tagged).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
         } else {
-            return self.dispatch(from, verdict(MessageKind::Decline), false);
+            self.tell(from, Head::new(MessageKind::Decline).aux(id));
         }
-        if let Some(forgotten) = &mut self.peers[from.0 as usize].forgotten {
-            forgotten.count -= 1;
-        }
-        self.end_pressure(from);
+        Ok(())
     }
 
     /// A sender has nothing for what we asked.
@@ -323,9 +329,9 @@ impl<L: Link> Endpoint<L> {
             if !self.inquiries.iter().any(|other| other.number == inquiry.number) {
                 continue;
             }
-            if self.matching(inquiry.tagged).find_unexpected(&inquiry.pattern).is_some() {
+            if let Some(at) = self.matching(inquiry.tagged).find_unexpected(&inquiry.pattern) {
                 self.inquiries.retain(|other| other.number != inquiry.number);
-                self.find_stored(&inquiry);
+                self.find_stored(&inquiry, at);
             } else if !self.is_open(&inquiry) {
                 self.inquiries.retain(|other| other.number != inquiry.number);
                 let space = crate::eager::space_of(inquiry.tagged, 0);

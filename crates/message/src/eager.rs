@@ -20,10 +20,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn send_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>) {
         self.count(Counter::MessagesEager, 1);
         let length = send.buffer.len();
-        let head = match send.space {
-            Space::Tagged { tag, .. } => Head::new(MessageKind::EagerTagged).word(tag),
-            Space::Untagged => Head::new(MessageKind::EagerUntagged),
-        };
+        let head = eager_head(send.space);
         let notice = Notice { context: send.context, space: send.space, length, report: send.report };
         let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
         self.dispatch(to, Outgoing::new(head.data(send.data), body, Some(notice)), send.inject);
@@ -187,6 +184,15 @@ impl<L: Link> Endpoint<L> {
                 result,
             });
         }
+    }
+}
+
+/// The head of an eager message.
+#[inline]
+pub(crate) fn eager_head(space: Space) -> Head {
+    match space {
+        Space::Tagged { tag, .. } => Head::new(MessageKind::EagerTagged).word(tag),
+        Space::Untagged => Head::new(MessageKind::EagerUntagged),
     }
 }
 

@@ -8,6 +8,7 @@
 //! Knock (body): one entry of [`ENTRY_BYTES`] per send: the send's name, flags, length, tag, completion data.
 
 use crate::counter::Counter;
+use crate::eager::eager_head;
 use crate::endpoint::Endpoint;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::{Buffer, Link};
@@ -154,10 +155,7 @@ impl<L: Link> Endpoint<L> {
     fn send_kept_eagerly(&mut self, to: PeerId, key: Key, known: bool) {
         let Some(send) = self.remove_send(key) else { return };
         self.count(Counter::MessagesEager, 1);
-        let mut head = match send.space {
-            Space::Tagged { tag, .. } => Head::new(MessageKind::EagerTagged).word(tag),
-            Space::Untagged => Head::new(MessageKind::EagerUntagged),
-        };
+        let mut head = eager_head(send.space);
         head.again = known;
         let body = match send.payload {
             _ if send.length == 0 => Body::None,

@@ -98,8 +98,9 @@ pub trait Link {
         count: u32,
         mut next: impl FnMut(&mut Packet),
     ) -> (u32, Result<(), WriteError>) {
-        let mut packet = Packet::new(PacketKind::Data, 0, 0);
         for written in 0..count {
+            // A fresh one each time: nothing stale lies behind a short payload.
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
             next(&mut packet);
             if let Err(error) = self.write(to, &packet) {
                 return (written, Err(error));

@@ -111,6 +111,13 @@ pub(crate) struct Announcement {
     pub(crate) stage: Option<usize>,
 }
 
+impl Announcement {
+    /// A send that its peer holds: it has said no more of it than its name.
+    pub(crate) fn of_held(peer: PeerId, id: u32) -> Self {
+        Announcement { peer, id, spans: Vec::new(), stage: None }
+    }
+}
+
 /// A message that arrived before its receive.
 #[derive(Debug)]
 pub(crate) struct Unexpected<B> {

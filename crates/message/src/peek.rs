@@ -7,6 +7,7 @@ use crate::endpoint::Endpoint;
 use crate::link::Link;
 use crate::matching::{Envelope, Matching, Pattern};
 use crate::operation::{Context, MatchFlags, Receive};
+use crate::slab::Position;
 
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.
@@ -38,8 +39,8 @@ impl<L: Link> Endpoint<L> {
         let number = self.next_number();
         let (claim, discard) = (flags.claim, flags.discard);
         let inquiry = Inquiry { number, pattern: *pattern, tagged, context, claim, discard };
-        if self.matching(tagged).find_unexpected(pattern).is_some() {
-            self.find_stored(&inquiry);
+        if let Some(at) = self.matching(tagged).find_unexpected(pattern) {
+            self.find_stored(&inquiry, at);
         } else if self.forgetful.is_empty() {
             self.complete_unmatched(context, space_of(tagged, 0), false, Failure::NoMessage);
         } else {
@@ -49,10 +50,9 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Ends a peek with the first stored message that it accepts.
-    pub(crate) fn find_stored(&mut self, inquiry: &Inquiry) {
+    /// Ends a peek with the stored message at `at`, the first that it accepts.
+    pub(crate) fn find_stored(&mut self, inquiry: &Inquiry, at: Position) {
         let tagged = inquiry.tagged;
-        let Some(at) = self.matching(tagged).find_unexpected(&inquiry.pattern) else { return };
         let Some(found) = self.matching(tagged).stored_mut(at) else { return };
         let envelope = found.envelope;
         if inquiry.claim && !inquiry.discard {

@@ -282,7 +282,7 @@ impl<L: Link> Endpoint<L> {
         } else {
             let head =
                 Head::new(MessageKind::Fetch).aux(id).word(wanted as u64).with(u64::from(key.0)).with(position as u64);
-            self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+            self.tell(peer, head);
         }
     }
 
@@ -383,7 +383,7 @@ impl<L: Link> Endpoint<L> {
 
     fn tell_finished(&mut self, announcement: &Announcement, status: Status) {
         let head = Head::new(MessageKind::Finish).aux(announcement.id).word(status as u64);
-        self.dispatch(announcement.peer, Outgoing::new(head, Body::None, None), false);
+        self.tell(announcement.peer, head);
     }
 
     /// The receiver has what we announced.
@@ -504,7 +504,7 @@ impl<L: Link> Endpoint<L> {
             .word(stream.position as u64)
             .with(stage as u64 | (length as u64) << 32);
         stream.position += length;
-        self.dispatch(stream.to, Outgoing::new(head, Body::None, None), false);
+        self.tell(stream.to, head);
         Staged::Sent
     }
 
@@ -521,7 +521,7 @@ impl<L: Link> Endpoint<L> {
         if fetch.admitted < fetch.wanted {
             // The last piece's stage comes back with `Finish`.
             let head = Head::new(MessageKind::StageCopied).aux(stage as u32);
-            self.dispatch(from, Outgoing::new(head, Body::None, None), false);
+            self.tell(from, head);
         }
         self.finish_piece(key);
         Ok(())

@@ -205,7 +205,7 @@ impl<L: Link> Endpoint<L> {
         self.add_parts(key, 1);
         let head = Head::new(MessageKind::Read).with(target.key).with(target.offset).with(bytes as u64);
         let head = head.aux(key.0).word(offset as u64);
-        self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+        self.tell(peer, head);
     }
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
@@ -302,7 +302,7 @@ impl<L: Link> Endpoint<L> {
             Target::Myself => self.complete_remote_write(Target::Myself, length, data),
             Target::Peer(peer) => {
                 let head = Head::new(MessageKind::WriteNotice).word(length as u64).data(Some(data));
-                self.dispatch(peer, Outgoing::new(head, Body::None, None), false);
+                self.tell(peer, head);
             }
         }
     }

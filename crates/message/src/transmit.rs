@@ -123,6 +123,11 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
+    /// Sends a message of our own that is a head and nothing else.
+    pub(crate) fn tell(&mut self, to: PeerId, head: Head) {
+        self.dispatch(to, Outgoing::new(head, Body::None, None), false);
+    }
+
     /// Queues a message that cannot leave.
     #[cold]
     fn wait_in_queue(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool, full: bool) {

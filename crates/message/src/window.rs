@@ -32,7 +32,7 @@ use crate::link::Link;
 use crate::matching::Matching;
 use crate::operation::{EndpointConfig, Target};
 use crate::rendezvous::SPAN_BYTES;
-use crate::transmit::{Body, Outgoing};
+use crate::transmit::Outgoing;
 use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
 use std::fmt;
 use tidegate_flow::{ConfigError, FlowControl, PACKET_BYTES, PeerId};
@@ -153,15 +153,19 @@ impl<L: Link> Endpoint<L> {
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and an envelope for each peer.
     pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
-        let flow = FlowControl::new(&config.flow)?;
-        Ok(Self::fixed_memory(config, &flow)? + config.flow.peers as usize * Self::ENVELOPE_BYTES)
+        let fixed = Self::fixed_memory(config, &FlowControl::new(&config.flow)?)?;
+        Ok(Self::with_an_envelope_each(config, fixed))
+    }
+
+    fn with_an_envelope_each(config: &EndpointConfig, fixed: usize) -> usize {
+        fixed + config.flow.peers as usize * Self::ENVELOPE_BYTES
     }
 
     /// Divides the receive memory.
     pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<Division, EndpointError> {
         let fixed = Self::fixed_memory(config, flow)?;
         let peers = config.flow.peers as usize;
-        let least = fixed + peers * Self::ENVELOPE_BYTES;
+        let least = Self::with_an_envelope_each(config, fixed);
         if config.receive_memory < least {
             let (bytes, peers) = (config.receive_memory, config.flow.peers);
             return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
@@ -261,7 +265,7 @@ impl<L: Link> Endpoint<L> {
         let freed = std::mem::take(&mut self.peers[to.0 as usize].freed);
         if freed > 0 {
             let head = Head::new(MessageKind::Room).word(u64::from(freed));
-            self.dispatch(to, Outgoing::new(head, Body::None, None), false);
+            self.tell(to, head);
         }
     }
 

@@ -234,9 +234,14 @@ impl SimLink {
             (..) => cost.credit_packet,
         }
     }
+}
+
+impl Link for SimLink {
+    type Buffer = MemoryBuffer;
 
     #[inline]
-    fn put(&mut self, to: Rank, packet: &Packet) {
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        let to = self.peers.rank(to);
         let kind = packet.header.kind();
         let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
         self.spend(activity, self.costs.cost.send_packet);
@@ -246,34 +251,7 @@ impl SimLink {
         }
         let parcel = Parcel::plain(packet).unwrap_or_else(|| self.bodies.borrow_mut().keep(packet));
         self.outbox.push_back(Outbound { ready: self.clock, to, parcel });
-    }
-}
-
-impl Link for SimLink {
-    type Buffer = MemoryBuffer;
-
-    #[inline]
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-        let to = self.peers.rank(to);
-        self.put(to, packet);
         Ok(())
-    }
-
-    #[inline]
-    fn write_many(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut next: impl FnMut(&mut Packet),
-    ) -> (u32, Result<(), WriteError>) {
-        let to = self.peers.rank(to);
-        for _ in 0..count {
-            // A fresh packet each time: nothing stale may keep it from being plain.
-            let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            next(&mut packet);
-            self.put(to, &packet);
-        }
-        (count, Ok(()))
     }
 
     #[inline]

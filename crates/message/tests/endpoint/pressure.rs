@@ -3,7 +3,7 @@
 
 use crate::programs::{Action, Then, assert_over, drain, perform};
 use crate::reference::Reference;
-use crate::support::{Memory, Random, Setup};
+use crate::support::{Memory, Random, Setup, World};
 use proptest::prelude::*;
 use tidegate_message::Counter;
 use tidegate_message::flow::SchemeName;
@@ -76,6 +76,15 @@ impl Flood {
     }
 }
 
+/// Judges a run when nothing moves any more, and again when all that is left has been received.
+fn assert_ends_well(world: &mut World, reference: &mut Reference) {
+    world.settle();
+    reference.judge(world);
+    drain(world, reference);
+    reference.judge(world);
+    assert_over(world, reference);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
@@ -88,11 +97,7 @@ proptest! {
         for receive in flood.receives(&mut random, setup.nodes) {
             perform(&mut world, &mut reference, receive);
         }
-        world.settle();
-        reference.judge(&world);
-        drain(&mut world, &mut reference);
-        reference.judge(&world);
-        assert_over(&mut world, &reference);
+        assert_ends_well(&mut world, &mut reference);
     }
 
     #[test]
@@ -105,11 +110,7 @@ proptest! {
             let action = if random.one_in(2) { sends.next() } else { receives.next() };
             action.into_iter().for_each(|action| perform(&mut world, &mut reference, action));
         }
-        world.settle();
-        reference.judge(&world);
-        drain(&mut world, &mut reference);
-        reference.judge(&world);
-        assert_over(&mut world, &reference);
+        assert_ends_well(&mut world, &mut reference);
     }
 }
 

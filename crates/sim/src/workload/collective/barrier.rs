@@ -1,6 +1,6 @@
 //! Barrier: nobody goes on before everybody has come.
 
-use super::tree::place;
+use super::tree::Circle;
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -21,7 +21,7 @@ pub enum Barrier {
 /// Nobody goes on before everybody has come.
 pub async fn barrier(group: &Communicator, form: Barrier) {
     let tag = group.begin();
-    let (me, size) = (group.me(), group.size());
+    let size = group.size();
     let radix = match form {
         Barrier::Dissemination => {
             let mut distance = 1;
@@ -35,7 +35,7 @@ pub async fn barrier(group: &Communicator, form: Barrier) {
         Barrier::Plain => size.max(2),
         Barrier::Tree { radix } => radix,
     };
-    let place = place(me, size, radix);
+    let place = Circle::new(group, 0).place(radix);
     for child in place.children.iter().rev() {
         group.receive(child.first, tag, Part::EMPTY).await;
     }

@@ -1,7 +1,7 @@
 //! Broadcast: everybody gets the root's part.
 
 use super::scatter::scatter_pieces;
-use super::tree::place;
+use super::tree::Circle;
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -22,36 +22,36 @@ pub enum Broadcast {
 /// Everybody gets the root's `part`.
 pub async fn broadcast(group: &Communicator, form: Broadcast, root: u32, part: Part) {
     let size = group.size();
-    let shifted = (group.me() + size - root) % size;
-    let real = |member: u32| (member + root) % size;
+    let circle = Circle::new(group, root);
     match form {
         Broadcast::Plain => {
             let tag = group.begin();
-            if shifted > 0 {
+            if circle.me > 0 {
                 group.receive(root, tag, part).await;
                 return;
             }
             for member in 1..size {
-                group.send(real(member), tag, part).await;
+                group.send(circle.member(member), tag, part).await;
             }
         }
         Broadcast::Tree { radix } => {
             let tag = group.begin();
-            let place = place(shifted, size, radix);
+            let place = circle.place(radix);
             if let Some(parent) = place.parent {
-                group.receive(real(parent), tag, part).await;
+                group.receive(circle.member(parent), tag, part).await;
             }
             for child in place.children {
-                group.send(real(child.first), tag, part).await;
+                group.send(circle.member(child.first), tag, part).await;
             }
         }
         Broadcast::ScatterRing => {
             scatter_pieces(group, root, part).await;
             let tag = group.begin();
-            let (next, previous) = (real((shifted + 1) % size), real((shifted + size - 1) % size));
+            let (next, previous) =
+                (circle.member((circle.me + 1) % size), circle.member((circle.me + size - 1) % size));
             for round in 0..size.saturating_sub(1) {
-                let out = piece(part, (shifted + size - round) % size, size);
-                let into = piece(part, (shifted + size - round - 1) % size, size);
+                let out = piece(part, (circle.me + size - round) % size, size);
+                let into = piece(part, (circle.me + size - round - 1) % size, size);
                 group.exchange(next, out, previous, into, tag).await;
             }
         }

@@ -1,6 +1,6 @@
 //! Gather: the block of member i becomes the i-th block of the root.
 
-use super::tree::place;
+use super::tree::Circle;
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -52,18 +52,17 @@ pub async fn gatherv(group: &Communicator, root: u32, out: Part, into: Part, cou
 async fn gather_up(group: &Communicator, radix: u32, root: u32, out: Part, into: Part, block: u64) {
     let tag = group.begin();
     let (task, size) = (group.task(), group.size());
-    let shifted = (group.me() + size - root) % size;
-    let real = |member: u32| (member + root) % size;
-    let place = place(shifted, size, radix);
+    let circle = Circle::new(group, root);
+    let place = circle.place(radix);
     let staging = task.allocate(u64::from(place.members) * block);
     task.copy(out.slice(0, block), staging.block(0, block)).await;
     // The smallest subtree is complete first.
     for child in place.children.iter().rev() {
-        let part = staging.blocks(child.first - shifted, child.members, block);
-        group.receive(real(child.first), tag, part).await;
+        let part = staging.blocks(child.first - circle.me, child.members, block);
+        group.receive(circle.member(child.first), tag, part).await;
     }
     match place.parent {
-        Some(parent) => group.send(real(parent), tag, staging).await,
+        Some(parent) => group.send(circle.member(parent), tag, staging).await,
         None => {
             task.copy(staging.blocks(0, size - root, block), into.blocks(root, size - root, block)).await;
             task.copy(staging.blocks(size - root, root, block), into.blocks(0, root, block)).await;

@@ -1,6 +1,6 @@
 //! Reduce: the root gets the sum of everybody's part.
 
-use super::tree::place;
+use super::tree::Circle;
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -20,28 +20,27 @@ pub enum Reduce {
 pub async fn reduce(group: &Communicator, form: Reduce, root: u32, out: Part, into: Part) {
     let tag = group.begin();
     let (task, size) = (group.task(), group.size());
-    let shifted = (group.me() + size - root) % size;
-    let real = |member: u32| (member + root) % size;
+    let circle = Circle::new(group, root);
     match form {
-        Reduce::Plain if shifted > 0 => group.send(root, tag, out).await,
+        Reduce::Plain if circle.me > 0 => group.send(root, tag, out).await,
         Reduce::Plain => {
             let other = task.allocate(out.length);
             task.copy(out, into).await;
             for member in 1..size {
-                group.receive(real(member), tag, other).await;
+                group.receive(circle.member(member), tag, other).await;
                 task.combine(other, into).await;
             }
         }
         Reduce::Tree { radix } => {
-            let place = place(shifted, size, radix);
+            let place = circle.place(radix);
             let (sum, other) = (task.allocate(out.length), task.allocate(out.length));
             task.copy(out, sum).await;
             for child in place.children.iter().rev() {
-                group.receive(real(child.first), tag, other).await;
+                group.receive(circle.member(child.first), tag, other).await;
                 task.combine(other, sum).await;
             }
             match place.parent {
-                Some(parent) => group.send(real(parent), tag, sum).await,
+                Some(parent) => group.send(circle.member(parent), tag, sum).await,
                 None => task.copy(sum, into).await,
             }
         }

@@ -1,7 +1,7 @@
 //! Scatter: the i-th block of the root goes to member i.
 
 use super::broadcast::pieces;
-use super::tree::place;
+use super::tree::Circle;
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -53,13 +53,12 @@ pub async fn scatterv(group: &Communicator, root: u32, out: Part, into: Part, co
 async fn scatter_down(group: &Communicator, radix: u32, root: u32, out: Part, into: Part, block: u64) {
     let tag = group.begin();
     let (task, size) = (group.task(), group.size());
-    let shifted = (group.me() + size - root) % size;
-    let real = |member: u32| (member + root) % size;
-    let place = place(shifted, size, radix);
+    let circle = Circle::new(group, root);
+    let place = circle.place(radix);
     let staging = task.allocate(u64::from(place.members) * block);
     match place.parent {
         Some(parent) => {
-            group.receive(real(parent), tag, staging).await;
+            group.receive(circle.member(parent), tag, staging).await;
         }
         None => {
             // The root's own order begins with itself.
@@ -68,8 +67,8 @@ async fn scatter_down(group: &Communicator, radix: u32, root: u32, out: Part, in
         }
     }
     for child in &place.children {
-        let part = staging.blocks(child.first - shifted, child.members, block);
-        group.send(real(child.first), tag, part).await;
+        let part = staging.blocks(child.first - circle.me, child.members, block);
+        group.send(circle.member(child.first), tag, part).await;
     }
     task.copy(staging.block(0, block), into.slice(0, block)).await;
 }
@@ -79,13 +78,12 @@ async fn scatter_down(group: &Communicator, radix: u32, root: u32, out: Part, in
 pub(super) async fn scatter_pieces(group: &Communicator, root: u32, part: Part) {
     let tag = group.begin();
     let size = group.size();
-    let shifted = (group.me() + size - root) % size;
-    let real = |member: u32| (member + root) % size;
-    let place = place(shifted, size, 2);
+    let circle = Circle::new(group, root);
+    let place = circle.place(2);
     if let Some(parent) = place.parent {
-        group.receive(real(parent), tag, pieces(part, shifted, place.members, size)).await;
+        group.receive(circle.member(parent), tag, pieces(part, circle.me, place.members, size)).await;
     }
     for child in place.children {
-        group.send(real(child.first), tag, pieces(part, child.first, child.members, size)).await;
+        group.send(circle.member(child.first), tag, pieces(part, child.first, child.members, size)).await;
     }
 }

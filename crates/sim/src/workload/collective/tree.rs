@@ -4,6 +4,34 @@
 //! digit that is not zero set to zero; its subtree are the members that share all digits from there up. With k = 2 the
 //! tree is binomial.
 
+use crate::workload::Communicator;
+
+/// The members of a group, counted from a root on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circle {
+    root: u32,
+    size: u32,
+    /// Which one this member is; the root is 0.
+    pub me: u32,
+}
+
+impl Circle {
+    pub fn new(group: &Communicator, root: u32) -> Self {
+        let size = group.size();
+        Circle { root, size, me: (group.me() + size - root) % size }
+    }
+
+    /// The member that is the `index`-th.
+    pub fn member(self, index: u32) -> u32 {
+        (index + self.root) % self.size
+    }
+
+    /// This member's place in a k-nomial tree of all.
+    pub fn place(self, radix: u32) -> Place {
+        place(self.me, self.size, radix)
+    }
+}
+
 /// The place of one member in a k-nomial tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -23,7 +51,7 @@ pub(super) struct Subtree {
 }
 
 /// The place of `me`, counted from the root, among `size` members. Panics if `radix` is below 2.
-pub(super) fn place(me: u32, size: u32, radix: u32) -> Place {
+fn place(me: u32, size: u32, radix: u32) -> Place {
     assert!(radix >= 2, "a tree branches at least in two");
     let (me, size, radix) = (u64::from(me), u64::from(size), u64::from(radix));
     let mut span = 1;
