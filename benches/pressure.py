@@ -17,7 +17,7 @@ from harness.mpi import Fabric, Mpi
 from harness.pressure import Flood, Outcome
 
 BOUND = "16M"
-END_SECONDS = 30
+END_SECONDS = 10
 PAUSE_MS = 500
 """How long a rank that is flooded by blocking sends waits. (Others wait until all sends have been started.)"""
 GOAL = 1.5

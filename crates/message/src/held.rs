@@ -11,13 +11,16 @@ use crate::counter::Counter;
 use crate::eager::eager_head;
 use crate::endpoint::Endpoint;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
+use crate::index::{Index, Indexed, TagKey, key_of, key_wanted};
 use crate::link::{Buffer, Link};
+use crate::list::{Links, Ordered, Position};
 use crate::matching::Pattern;
 use crate::operation::{Send, Source, Space, Target};
 use crate::rendezvous::{Payload, PendingSend};
-use crate::slab::{Key, Ordered, Position};
+use crate::slab::Key;
 use crate::transmit::{Body, Outgoing, sent};
 use crate::wire::{Head, MessageKind};
+use std::fmt;
 use tidegate_flow::PeerId;
 
 /// Bytes of a knock's entry.
@@ -41,16 +44,37 @@ enum Stage {
     Offered,
 }
 
-#[derive(Debug)]
 struct Held {
     send: Key,
     stage: Stage,
+    key: TagKey,
+    links: Links,
+}
+
+/// The key and the neighbours follow from the send and the list.
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("send", &self.send).field("stage", &self.stage).finish()
+    }
+}
+
+impl Indexed for Held {
+    fn key(&self) -> TagKey {
+        self.key
+    }
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
 }
 
 /// The held sends to one peer.
 #[derive(Debug)]
 pub(crate) struct HeldSends {
     list: Ordered<Held>,
+    index: Index,
     /// The first fresh one; all after it are fresh too.
     fresh: Option<Position>,
     /// The batch of knocks that is not settled.
@@ -61,11 +85,12 @@ pub(crate) struct HeldSends {
 
 impl HeldSends {
     fn new() -> Self {
-        HeldSends { list: Ordered::new(), fresh: None, batch: None, question: None }
+        HeldSends { list: Ordered::new(), index: Index::default(), fresh: None, batch: None, question: None }
     }
 
-    fn push(&mut self, send: Key) -> Position {
-        let at = self.list.push_back(Held { send, stage: Stage::Fresh });
+    fn push(&mut self, send: Key, tag: u64) -> Position {
+        let at = self.list.push_back(Held { send, stage: Stage::Fresh, key: key_of(tag), links: Links::default() });
+        self.index.add(&mut self.list, at);
         self.fresh.get_or_insert(at);
         at
     }
@@ -74,7 +99,17 @@ impl HeldSends {
         if self.fresh == Some(at) {
             self.fresh = self.list.after(at);
         }
-        self.list.remove(at)
+        let gone = self.list.remove(at)?;
+        self.index.remove(&mut self.list, &gone);
+        Some(gone)
+    }
+
+    /// The first for which `wanted` holds, which is one that `pattern` accepts.
+    fn find(&self, pattern: &Pattern, wanted: impl Fn(&Held) -> bool) -> Option<Position> {
+        match key_wanted(pattern) {
+            Some(key) => self.index.find(&self.list, key, wanted),
+            None => self.list.find(wanted),
+        }
     }
 
     /// Nothing is held, in doubt or asked for: new sends go the usual way.
@@ -96,10 +131,9 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(crate) fn hold(&mut self, to: PeerId, key: Key) {
         self.count(Counter::SendsHeld, 1);
-        let peer = &mut self.peers[to.0 as usize];
-        let at = peer.held.get_or_insert_with(|| Box::new(HeldSends::new())).push(key);
         if let Some(send) = self.sends.get_mut(key) {
-            send.held = Some(at);
+            let held = self.peers[to.0 as usize].held.get_or_insert_with(|| Box::new(HeldSends::new()));
+            send.held = Some(held.push(key, send.tag()));
             self.report_buffered(key);
         }
         self.release_held(to);
@@ -121,7 +155,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn release_held(&mut self, to: PeerId) {
         while let Some(held) = &mut self.peers[to.0 as usize].held {
             let Some(at) = held.list.first() else { break };
-            let Some(&Held { send: key, stage }) = held.list.get(at) else { break };
+            let Some(&Held { send: key, stage, .. }) = held.list.get(at) else { break };
             let Some(send) = self.sends.get(key) else { break };
             let (eager, cost) = self.way_of(send);
             let peer = &mut self.peers[to.0 as usize];
@@ -233,7 +267,7 @@ impl<L: Link> Endpoint<L> {
         };
         let held = self.peers[to.0 as usize].held.as_mut();
         let found = held.and_then(|held| {
-            let at = held.list.find(fits)?;
+            let at = held.find(pattern, fits)?;
             let entry = held.list.get_mut(at)?;
             entry.stage = Stage::Offered;
             Some(entry.send)

@@ -8,8 +8,9 @@
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link};
+use crate::list::Position;
 use crate::matching::{Active, Envelope, Stored, Unexpected};
-use crate::slab::{Key, Position};
+use crate::slab::Key;
 use crate::wire::{Head, MessageKind, is_first};
 use tidegate_flow::{Packet, PeerId};
 

@@ -6,8 +6,9 @@
 
 use crate::ask::Number;
 use crate::link::{Buffer, Span};
+use crate::list::{Ordered, Position};
 use crate::operation::{Context, MultiReceive, Source, Target};
-use crate::slab::{Key, Ordered, Position, Slab};
+use crate::slab::{Key, Slab};
 use crate::stock::Stock;
 use tidegate_flow::PeerId;
 

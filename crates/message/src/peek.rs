@@ -5,9 +5,9 @@ use crate::completion::{Completion, Failure, Operation};
 use crate::eager::space_of;
 use crate::endpoint::Endpoint;
 use crate::link::Link;
+use crate::list::Position;
 use crate::matching::{Envelope, Matching, Pattern};
 use crate::operation::{Context, MatchFlags, Receive};
-use crate::slab::Position;
 
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.

@@ -1,19 +1,21 @@
 //! The messages of one matching space that arrived before their receive.
 //!
-//! They stand in one list in order of arrival, which a receive from any source searches. Through the same elements runs a chain
-//! for each source, in the same order, for receives that name one: else those would walk past all that a flood of somebody else
-//! has left, for every message anew. The first match is the same on both ways.
+//! They stand in one list in order of arrival, which a receive from any source searches. Through the same elements run two sorts
+//! of chains, in the same order: one for each source, for receives that name one, which would else walk past all that a flood
+//! of somebody else has left, for every message anew; and an [`index`](crate::index) for those that name a source and a tag. The first
+//! match is the same on all ways.
 
+use crate::index::{Index, Indexed, TagKey, key_of, key_wanted};
+use crate::list::{Chain, Links, Ordered, Position};
 use crate::matching::{Pattern, Unexpected};
 use crate::operation::{Source, Target};
-use crate::slab::{Ordered, Position};
 use std::fmt;
 
-/// A message, and its neighbours of the same source.
+/// A message, and its neighbours of the same source and of the same key.
 struct Shelved<B> {
     message: Unexpected<B>,
-    previous: Option<Position>,
-    next: Option<Position>,
+    of_source: Links,
+    of_key: Links,
 }
 
 /// The neighbours follow from the list.
@@ -23,18 +25,24 @@ impl<B: fmt::Debug> fmt::Debug for Shelved<B> {
     }
 }
 
-/// The ends of a source's chain.
-#[derive(Clone, Copy, Debug, Default)]
-struct Chain {
-    first: Option<Position>,
-    last: Option<Position>,
+impl<B> Indexed for Shelved<B> {
+    fn key(&self) -> TagKey {
+        key_from(self.message.envelope.source, key_of(self.message.envelope.tag))
+    }
+    fn links(&self) -> &Links {
+        &self.of_key
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.of_key
+    }
 }
 
 /// Stored messages.
 pub(crate) struct Stock<B> {
     list: Ordered<Shelved<B>>,
     /// By source: this endpoint itself, then its peers.
-    chains: Box<[Chain]>,
+    sources: Box<[Chain]>,
+    index: Index,
 }
 
 /// The chains follow from the list.
@@ -45,37 +53,38 @@ impl<B: fmt::Debug> fmt::Debug for Stock<B> {
 }
 
 /// Which chain is a source's.
-fn chain_of(source: Target) -> usize {
+fn number_of(source: Target) -> usize {
     match source {
         Target::Myself => 0,
         Target::Peer(peer) => peer.0 as usize + 1,
     }
 }
 
+/// The key of one source's messages of a tag.
+fn key_from(source: Target, tag: TagKey) -> TagKey {
+    tag ^ (number_of(source) as u32).rotate_right(12)
+}
+
 impl<B> Stock<B> {
     /// Memory that a message takes, payload apart.
-    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT;
+    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT + Index::BYTES_PER_ELEMENT;
 
     /// Memory that a stock may take beyond its messages' own, if messages come from so many peers.
     pub(crate) const fn bytes_begun(peers: usize) -> usize {
-        Ordered::<Shelved<B>>::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
+        Ordered::<Shelved<B>>::BYTES_BEGUN + Index::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
     }
 
     /// A stock for the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
-        Stock { list: Ordered::new(), chains: vec![Chain::default(); peers + 1].into() }
+        Stock { list: Ordered::new(), sources: vec![Chain::default(); peers + 1].into(), index: Index::default() }
     }
 
     /// Stores a message.
     pub(crate) fn push(&mut self, message: Unexpected<B>) -> Position {
-        let chain = chain_of(message.envelope.source);
-        let previous = self.chains[chain].last;
-        let at = self.list.push_back(Shelved { message, previous, next: None });
-        match previous.and_then(|previous| self.list.get_mut(previous)) {
-            Some(previous) => previous.next = Some(at),
-            None => self.chains[chain].first = Some(at),
-        }
-        self.chains[chain].last = Some(at);
+        let source = number_of(message.envelope.source);
+        let at = self.list.push_back(Shelved { message, of_source: Links::default(), of_key: Links::default() });
+        self.sources[source].append(&mut self.list, at, |shelved| &mut shelved.of_source);
+        self.index.add(&mut self.list, at);
         at
     }
 
@@ -86,37 +95,25 @@ impl<B> Stock<B> {
 
     /// Removes the message at a position.
     pub(crate) fn remove(&mut self, at: Position) -> Option<Unexpected<B>> {
-        let Shelved { message, previous, next } = self.list.remove(at)?;
-        let chain = chain_of(message.envelope.source);
-        match previous.and_then(|previous| self.list.get_mut(previous)) {
-            Some(shelved) => shelved.next = next,
-            None => self.chains[chain].first = next,
-        }
-        match next.and_then(|next| self.list.get_mut(next)) {
-            Some(shelved) => shelved.previous = previous,
-            None => self.chains[chain].last = previous,
-        }
-        Some(message)
+        let gone = self.list.remove(at)?;
+        let source = number_of(gone.message.envelope.source);
+        self.sources[source].take_out(&mut self.list, gone.of_source, |shelved| &mut shelved.of_source);
+        self.index.remove(&mut self.list, &gone);
+        Some(gone.message)
     }
 
     /// The first message, in order of arrival, that `pattern` accepts and that nobody claimed.
     #[inline]
     pub(crate) fn find(&self, pattern: &Pattern) -> Option<Position> {
-        let wanted = |message: &Unexpected<B>| {
-            message.claimed.is_none() && pattern.accepts(message.envelope.source, message.envelope.tag)
+        let wanted = |shelved: &Shelved<B>| {
+            let Unexpected { claimed, envelope, .. } = &shelved.message;
+            claimed.is_none() && pattern.accepts(envelope.source, envelope.tag)
         };
-        match pattern.from {
-            Source::Any => self.list.find(|shelved| wanted(&shelved.message)),
-            Source::From(source) => {
-                let mut at = self.first_of(source);
-                while let Some(here) = at {
-                    let shelved = self.list.get(here)?;
-                    if wanted(&shelved.message) {
-                        return Some(here);
-                    }
-                    at = shelved.next;
-                }
-                None
+        match (pattern.from, key_wanted(pattern)) {
+            (Source::Any, _) => self.list.find(wanted),
+            (Source::From(source), Some(tag)) => self.index.find(&self.list, key_from(source, tag), wanted),
+            (Source::From(source), None) => {
+                self.sources.get(number_of(source))?.find(&self.list, |shelved| &shelved.of_source, wanted)
             }
         }
     }
@@ -129,7 +126,7 @@ impl<B> Stock<B> {
     /// The first message of `source`.
     #[inline]
     pub(crate) fn first_of(&self, source: Target) -> Option<Position> {
-        self.chains.get(chain_of(source))?.first
+        self.sources.get(number_of(source))?.first()
     }
 
     /// Changes every message in place; their sources stay.
@@ -162,27 +159,46 @@ mod tests {
     }
 
     #[test]
-    fn chains_find_what_a_search_of_the_whole_list_finds() {
+    fn chains_and_index_find_what_a_search_of_the_whole_list_finds() {
         let mut stock = Stock::new(PEERS as usize);
         let mut seed = 7_u64;
         let mut random = |bound: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % bound
         };
-        for _ in 0..20_000 {
-            let (peer, tag) = (random(PEERS.into()) as u32, random(4));
-            match random(5) {
-                0..2 => drop(stock.push(message(peer, tag))),
-                2 => drop(take(&mut stock, &Pattern { from: Source::Any, tag, ignore: 0 })),
-                _ => {
-                    let pattern = exactly(peer, tag);
-                    let searched =
-                        stock.find_where(|message| pattern.accepts(message.envelope.source, message.envelope.tag));
-                    assert_eq!(stock.find(&pattern), searched);
-                    let taken = take(&mut stock, &pattern);
-                    assert_eq!(taken.is_some(), searched.is_some());
-                }
+        let (mut found, mut most, mut length) = (0, 0, 0_usize);
+        for turn in 0..40_000 {
+            // Bits above the index's and below, of which a receive may ignore either, both or none.
+            let (peer, tag) = (random(PEERS.into()) as u32, random(3) << 40 | random(60));
+            let ignore = [0, 3 << 40, 1, u64::MAX][random(4) as usize];
+            let from = Source::From(Target::Peer(PeerId(peer)));
+            let filling = turn / 5_000 % 2 == 0;
+            if random(4) < if filling { 3 } else { 1 } {
+                stock.push(message(peer, tag));
+                length += 1;
+                most = most.max(length);
+                continue;
             }
+            let pattern = Pattern { from: if random(5) == 0 { Source::Any } else { from }, tag, ignore };
+            let searched = stock.find_where(|message| pattern.accepts(message.envelope.source, message.envelope.tag));
+            assert_eq!(stock.find(&pattern), searched, "{pattern:?}");
+            if take(&mut stock, &pattern).is_some() {
+                found += 1;
+                length -= 1;
+            }
+        }
+        assert!(found > 5_000 && most > 1_000, "{found} found, {most} at the most");
+    }
+
+    #[test]
+    fn tags_that_follow_each_other_in_any_step_share_few_chains() {
+        for step in [1, 2, 3, 64, 1000, 4096, 1 << 20] {
+            let mut stock = Stock::new(PEERS as usize);
+            for n in 0..1000 {
+                stock.push(message(1, n * step));
+            }
+            let longest = stock.index.longest(&stock.list);
+            assert!(longest <= 8, "step {step}: a chain of {longest}");
         }
     }
 

@@ -1,0 +1,280 @@
+//! Lists that are searched in order and lose elements anywhere: [`Ordered`], and a [`Chain`] through those of its elements that
+//! have something in common.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// Nodes per block of an [`Ordered`].
+const BLOCK_BITS: u32 = 6;
+const BLOCK: usize = 1 << BLOCK_BITS;
+
+/// Where an element of an [`Ordered`] is, as long as it is there: an index with all bits turned, so that `None` takes no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position(NonZeroU32);
+
+impl Position {
+    #[inline]
+    fn of(index: u32) -> Position {
+        Position(NonZeroU32::new(!index).expect("lists are shorter than 2³² − 1"))
+    }
+
+    #[inline]
+    fn index(self) -> u32 {
+        !self.0.get()
+    }
+}
+
+#[derive(Debug)]
+struct Node<T> {
+    previous: Option<Position>,
+    /// Of a free node: the next free one.
+    next: Option<Position>,
+    value: Option<T>,
+}
+
+/// A list in order of arrival, with constant-time removal of what a search found and no allocation once it has grown. It grows by
+/// blocks of nodes that never move, so that its memory is that of the most elements it ever had and no more.
+pub(crate) struct Ordered<T> {
+    blocks: Vec<Box<[Node<T>; BLOCK]>>,
+    free: Option<Position>,
+    first: Option<Position>,
+    last: Option<Position>,
+}
+
+/// The elements by position, in order. Free nodes are left out: which is used next makes no difference to anybody.
+impl<T: fmt::Debug> fmt::Debug for Ordered<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let positions = std::iter::successors(self.first(), |at| self.after(*at));
+        f.debug_map().entries(positions.map(|at| (at.index(), self.get(at)))).finish()
+    }
+}
+
+impl<T> Ordered<T> {
+    /// Memory that one element takes, its part of the table of blocks at its worst included.
+    pub(crate) const BYTES_PER_ELEMENT: usize = size_of::<Node<T>>() + 1;
+    /// Memory that a list may take beyond its elements' own: a block begun, and the table of blocks.
+    pub(crate) const BYTES_BEGUN: usize = size_of::<[Node<T>; BLOCK]>() + 64;
+
+    pub(crate) fn new() -> Self {
+        Ordered { blocks: Vec::new(), free: None, first: None, last: None }
+    }
+
+    #[inline]
+    fn node(&self, at: Position) -> Option<&Node<T>> {
+        let index = at.index();
+        self.blocks.get((index >> BLOCK_BITS) as usize).map(|block| &block[index as usize % BLOCK])
+    }
+
+    #[inline]
+    fn node_mut(&mut self, at: Position) -> Option<&mut Node<T>> {
+        let index = at.index();
+        self.blocks.get_mut((index >> BLOCK_BITS) as usize).map(|block| &mut block[index as usize % BLOCK])
+    }
+
+    /// A list's own link to a node that is there.
+    #[inline]
+    fn linked(&mut self, at: Position) -> &mut Node<T> {
+        self.node_mut(at).expect("links name nodes")
+    }
+
+    /// Adds a block of free nodes. Returns the first.
+    #[cold]
+    fn add_block(&mut self) -> Position {
+        let start = (self.blocks.len() * BLOCK) as u32;
+        let node = |at: usize| {
+            let next = (at + 1 < BLOCK).then(|| Position::of(start + at as u32 + 1));
+            Node { previous: None, next, value: None }
+        };
+        self.blocks.push(Box::new(std::array::from_fn(node)));
+        Position::of(start)
+    }
+
+    pub(crate) fn push_back(&mut self, value: T) -> Position {
+        let at = self.free.unwrap_or_else(|| self.add_block());
+        let previous = self.last.replace(at);
+        let node = self.linked(at);
+        let free = node.next;
+        *node = Node { previous, next: None, value: Some(value) };
+        self.free = free;
+        match previous {
+            Some(previous) => self.linked(previous).next = Some(at),
+            None => self.first = Some(at),
+        }
+        at
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, at: Position) -> Option<&T> {
+        self.node(at)?.value.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: Position) -> Option<&mut T> {
+        self.node_mut(at)?.value.as_mut()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The first element.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Position> {
+        self.first
+    }
+
+    /// The element after the one at `at`.
+    #[inline]
+    pub(crate) fn after(&self, at: Position) -> Option<Position> {
+        self.node(at)?.next
+    }
+
+    pub(crate) fn remove(&mut self, at: Position) -> Option<T> {
+        let free = self.free;
+        let node = self.node_mut(at)?;
+        let value = node.value.take()?;
+        let (previous, next) = (node.previous, node.next);
+        node.next = free;
+        self.free = Some(at);
+        match previous {
+            Some(previous) => self.linked(previous).next = next,
+            None => self.first = next,
+        }
+        match next {
+            Some(next) => self.linked(next).previous = previous,
+            None => self.last = previous,
+        }
+        Some(value)
+    }
+
+    /// The first element, in order of arrival, for which `wanted` holds.
+    #[inline]
+    pub(crate) fn find(&self, mut wanted: impl FnMut(&T) -> bool) -> Option<Position> {
+        let mut at = self.first;
+        while let Some(here) = at {
+            let node = self.node(here)?;
+            if node.value.as_ref().is_some_and(&mut wanted) {
+                return Some(here);
+            }
+            at = node.next;
+        }
+        None
+    }
+
+    /// Removes all elements for which `wanted` holds, in order.
+    pub(crate) fn remove_where(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut removed = Vec::new();
+        let mut at = self.first;
+        while let Some(here) = at {
+            at = self.after(here);
+            if self.get(here).is_some_and(&mut wanted) {
+                removed.extend(self.remove(here));
+            }
+        }
+        removed
+    }
+
+    /// Changes every element in place.
+    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
+        self.blocks
+            .iter_mut()
+            .flat_map(|block| block.iter_mut())
+            .filter_map(|node| node.value.as_mut())
+            .for_each(&mut change);
+    }
+}
+
+/// The elements of an [`Ordered`] list that have something in common, in the list's order: a chain through links that they keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chain {
+    first: Option<Position>,
+    last: Option<Position>,
+}
+
+/// An element's neighbours in a chain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Links {
+    previous: Option<Position>,
+    next: Option<Position>,
+}
+
+impl Chain {
+    /// The first element.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Position> {
+        self.first
+    }
+
+    /// Adds the element at `at`, which comes after all others of the chain. `links` finds an element's links of this chain.
+    #[inline]
+    pub(crate) fn append<T>(&mut self, list: &mut Ordered<T>, at: Position, links: impl Fn(&mut T) -> &mut Links) {
+        let previous = self.last.replace(at);
+        match previous.and_then(|previous| list.get_mut(previous)) {
+            Some(element) => links(element).next = Some(at),
+            None => self.first = Some(at),
+        }
+        if let Some(element) = list.get_mut(at) {
+            *links(element) = Links { previous, next: None };
+        }
+    }
+
+    /// Takes out an element that has left the list with these links.
+    #[inline]
+    pub(crate) fn take_out<T>(&mut self, list: &mut Ordered<T>, gone: Links, links: impl Fn(&mut T) -> &mut Links) {
+        match gone.previous.and_then(|previous| list.get_mut(previous)) {
+            Some(element) => links(element).next = gone.next,
+            None => self.first = gone.next,
+        }
+        match gone.next.and_then(|next| list.get_mut(next)) {
+            Some(element) => links(element).previous = gone.previous,
+            None => self.last = gone.previous,
+        }
+    }
+
+    /// The first element for which `wanted` holds.
+    #[inline]
+    pub(crate) fn find<T>(
+        &self,
+        list: &Ordered<T>,
+        links: impl Fn(&T) -> &Links,
+        wanted: impl Fn(&T) -> bool,
+    ) -> Option<Position> {
+        let mut at = self.first;
+        while let Some(here) = at {
+            let element = list.get(here)?;
+            if wanted(element) {
+                return Some(here);
+            }
+            at = links(element).next;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordered_list_keeps_order_through_removals_and_reuse() {
+        let mut list = Ordered::new();
+        let at: Vec<_> = (0..5).map(|n| list.push_back(n)).collect();
+        for gone in [2, 0, 4] {
+            assert_eq!(list.remove(at[gone]), Some(gone));
+            assert_eq!(list.remove(at[gone]), None);
+        }
+        list.push_back(7);
+        list.push_back(8);
+        assert_eq!(list.remove_where(|_| true), [1, 3, 7, 8]);
+        assert_eq!(list.find(|_| true), None);
+        list.push_back(9);
+        assert_eq!(list.remove_where(|_| true), [9]);
+        let fill = |list: &mut Ordered<usize>, count| (0..count).map(|n| list.push_back(n)).count();
+        fill(&mut list, 3 * BLOCK);
+        assert_eq!(list.remove_where(|n| n % 2 == 0).len(), 3 * BLOCK / 2);
+        let blocks = list.blocks.len();
+        fill(&mut list, BLOCK);
+        assert_eq!(list.blocks.len(), blocks, "room that became free is used again");
+        assert_eq!(list.remove_where(|_| true).len(), 5 * BLOCK / 2);
+    }
+}
