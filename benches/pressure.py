@@ -1,7 +1,7 @@
 """Floods of ranks that wait for something else: who ends them, in what time, and how far receivers and senders grow.
 
-Every MPI carries each flood over Tidegate, with the bound BOUND, and over all that it can use instead. Whoever does not end a flood in
-END_SECONDS, or is killed, is not asked again. Times are medians over the rounds.
+Every MPI carries each flood over Tidegate, with the bound BOUND, and over all that it can use instead. The others have PATIENCE times as
+long as Tidegate took; whoever does not end then, or is killed, is not asked again. Times are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from harness.mpi import Fabric, Mpi
 from harness.pressure import Flood, Outcome
 
 BOUND = "16M"
-END_SECONDS = 10
+END_SECONDS = 60
+"""How long Tidegate may take."""
+PATIENCE, START_SECONDS = 4, 2
+"""How many times as long as Tidegate the others may take, beyond what it takes to start."""
 PAUSE_MS = 500
 """How long a rank that is flooded by blocking sends waits. (Others wait until all sends have been started.)"""
 GOAL = 1.5
@@ -65,6 +68,11 @@ def peers(mpi: Mpi) -> list[Fabric]:
     return [fabric for fabric in (Fabric.NATIVE, Fabric.SHM, Fabric.TCP) if fabric is not Fabric.SHM or mpi.has_shm]
 
 
+def patience_for(tidegate: Samples) -> float:
+    """What Tidegate took, or what it had."""
+    return tidegate.seconds() if tidegate.ended else END_SECONDS / PATIENCE
+
+
 def measure(rounds: int, floods: list[Flood]) -> Results:
     """Everything in turn, `rounds` times."""
     results: Results = {}
@@ -74,11 +82,14 @@ def measure(rounds: int, floods: list[Flood]) -> Results:
                 mpi = make()
                 for fabric in (Fabric.TIDEGATE, *peers(mpi)):
                     samples = results.setdefault((flood, name, fabric), Samples())
-                    if samples.ended:
-                        text = f"round {turn + 1} of {rounds}: {flood.name} with {mpi.title} over {fabric.value}"
-                        print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
-                        parameters = {"RX_MEMORY": BOUND} if fabric is Fabric.TIDEGATE else {}
-                        samples.outcomes.append(pressure.run(mpi, fabric, flood, pause_ms=PAUSE_MS, timeout=END_SECONDS, **parameters))
+                    if not samples.ended:
+                        continue
+                    text = f"round {turn + 1} of {rounds}: {flood.name} with {mpi.title} over {fabric.value}"
+                    print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
+                    ours = fabric is Fabric.TIDEGATE
+                    timeout = END_SECONDS if ours else START_SECONDS + PATIENCE * patience_for(results[flood, name, Fabric.TIDEGATE])
+                    parameters = {"RX_MEMORY": BOUND} if ours else {}
+                    samples.outcomes.append(pressure.run(mpi, fabric, flood, pause_ms=PAUSE_MS, timeout=timeout, **parameters))
     print("\r" + " " * 100 + "\r", end="", file=sys.stderr)
     return results
 
@@ -103,7 +114,7 @@ def cell(flood: Flood, samples: Samples) -> list[str]:
     if samples.ended:
         return [f"{samples.seconds():.2f}", f"{samples.seconds_after():.2f}", *growth]
     last = samples.outcomes[-1].result
-    return [f"not in {END_SECONDS}" if last.timed_out else f"fails ({last.status})", "", *growth]
+    return [f"> {PATIENCE}x" if last.timed_out else f"fails ({last.status})", "", *growth]
 
 
 def fastest(results: Results, flood: Flood, mpi: Mpi) -> float | None:

@@ -74,6 +74,9 @@ pub struct Config {
     pub credit_slots: u32,
     /// Whether credits ride on data packets (P §5.4).
     pub piggyback: bool,
+    /// Most data slots that one sender may earn under `dynamic` (P §7.4.1, fig. 26), at least its equal share. `None`: all that
+    /// others do not use.
+    pub quota_most: Option<u32>,
 }
 
 /// How the mailbox divides. All counts are slots.

@@ -88,11 +88,11 @@ impl FlowControl {
     }
 
     fn with_regions(config: &Config, regions: Regions) -> Self {
-        let &Config { scheme, peers, credit_slots, piggyback, .. } = config;
+        let &Config { scheme, peers, credit_slots, piggyback, quota_most, .. } = config;
         let scheme = match scheme {
             SchemeName::None => Scheme::None,
             SchemeName::Static => Scheme::Static(Static::new(peers, regions, credit_slots, piggyback)),
-            SchemeName::Dynamic => Scheme::Dynamic(Dynamic::new(peers, regions, credit_slots, piggyback)),
+            SchemeName::Dynamic => Scheme::Dynamic(Dynamic::new(peers, regions, credit_slots, quota_most, piggyback)),
         };
         FlowControl { scheme }
     }

@@ -161,6 +161,7 @@ impl Settings {
             slots_per_peer: self.slots_per_peer,
             credit_slots: self.credit_slots,
             piggyback: self.piggyback,
+            quota_most: None,
         }
     }
 }

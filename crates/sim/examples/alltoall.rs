@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "unlimited" => FlowChoice::Unlimited,
         name => {
             let scheme: SchemeName = name.parse()?;
-            FlowChoice::Mailbox { scheme, slots_per_peer: slots, credit_slots: 2, piggyback: false }
+            FlowChoice::Mailbox { scheme, slots_per_peer: slots, credit_slots: 2, piggyback: false, quota_most: None }
         }
     };
     let config = SimulationConfig { flow, ..SimulationConfig::extoll(Topology::mesh(&sizes)?) };

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let scheme: SchemeName = arguments.first().map_or("dynamic", String::as_str).parse()?;
     let bytes: u64 = arguments.get(1).map_or("300", String::as_str).parse()?;
-    let flow = FlowChoice::Mailbox { scheme, slots_per_peer: 16, credit_slots: 2, piggyback: true };
+    let flow = FlowChoice::Mailbox { scheme, slots_per_peer: 16, credit_slots: 2, piggyback: true, quota_most: None };
     let topology = Topology::torus(&[16, 8, 8])?;
     let config = SimulationConfig { flow, peers: Some(2 * REACH), ..SimulationConfig::extoll(topology) };
     let processes = u64::from(config.size());

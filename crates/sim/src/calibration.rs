@@ -1,16 +1,19 @@
 //! The four times of P that the `extoll` parameters are calibrated to, and how near they come.
 //!
 //! P gives few absolute times of its machine: multi-pingpong at 1 and at 14 hops, and the all-to-all of 256 and of
-//! 1,024 processes (§5.3), all of 2 KiB and without flow control. What they determine: the time per hop (the two
-//! pingpongs), how long a message takes a process and a link (the level of both), how far the network falls behind its
-//! links under load (the all-to-alls).
+//! 1,024 processes (§5.3), all of 2 KiB and without flow control. What they determine:
 //!
-//! What comes out: the pingpongs within 2 %, the all-to-all of 256 6 % too slow, that of 1,024 some 12 % too fast. In P
-//! the larger one takes 5.3 times as long as the smaller, with 4 times as many messages per process and the same load
-//! on the links of the bisection per message; here it takes 4.4 times as long. A cost that grows with the packets in a
-//! mailbox ([`retrieve_far_packet`](crate::Cost::retrieve_far_packet)) would close the gap, but would make small
-//! mailboxes look good where P saw them lose, so it is left at zero. The difference between 1 and 14 hops is smaller
-//! than P's because sixteen pairs keep the link busy in both directions, which hides part of the latency.
+//! * The two pingpongs: the time per hop, and that of a packet in a process, of which the sender is the slower: 37
+//!   packets one after the other make up the message. The difference of 13 hops shows in full, so neither links nor network
+//!   interfaces are busy, and what a hop costs is its latency.
+//! * The all-to-alls, in which a process looks at its mailbox once with every send, as MPI libraries do: an exchange with one other process takes 207 µs among 256 and 272 µs among 1,024, where a pingpong takes
+//!   50. Links that explained it would be busy in the multi-pingpong, too. So processes take longer for a packet, the more of them
+//!   there are, which are those that wait: [`retrieve_far_packet`](crate::Cost::retrieve_far_packet), beyond what a cache holds
+//!   ([`near_slots`](crate::Cost::near_slots)), wherever they wait, in the mailbox or stored. P says as much of the search for
+//!   credits in a full mailbox (§5.3) and of the distance between its pointers (§7.4.1).
+//! * Not determined: the rate of a link, from some 1.2 GB/s on. Below 2 GB/s the sends of an all-to-all come to be limited by the
+//!   links, and credits make it faster by keeping them clear; P saw nothing of the sort, so it is 2 GB/s.
+//!
 //! `cargo run --release -p tidegate-sim --example calibrate` prints what came out.
 
 use crate::config::{SimulationConfig, SimulationError};

@@ -28,6 +28,8 @@ pub enum FlowChoice {
         credit_slots: u32,
         /// Whether credits ride on data packets.
         piggyback: bool,
+        /// Most data slots that one sender may earn under `dynamic` (P fig. 26).
+        quota_most: Option<u32>,
     },
 }
 
@@ -137,10 +139,10 @@ impl SimulationConfig {
         let (flow, slots) = match self.flow {
             FlowChoice::Unlimited => {
                 let (scheme, piggyback) = (SchemeName::None, false);
-                (Config { scheme, peers, slots_per_peer: 1, credit_slots: 1, piggyback }, usize::MAX)
+                (Config { scheme, peers, slots_per_peer: 1, credit_slots: 1, piggyback, quota_most: None }, usize::MAX)
             }
-            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback } => {
-                let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback };
+            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most } => {
+                let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback, quota_most };
                 let slots = config.regions()?.mailbox as usize;
                 (config, slots)
             }
@@ -160,8 +162,8 @@ impl SimulationConfig {
 
 /// Operations that a process may have outstanding: more than any program starts.
 const OPERATIONS: usize = 1 << 22;
-/// Packets that a process retrieves before it looks at anything else.
-const PACKETS_PER_PROGRESS: usize = 16;
+/// Packets that a process retrieves before it looks at anything else: as many as in the library.
+const PACKETS_PER_PROGRESS: usize = 64;
 
 /// Why there is no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]

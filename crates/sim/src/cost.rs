@@ -19,11 +19,11 @@ pub struct Cost {
     pub poll: Time,
     /// One packet is taken out of the mailbox and its payload put where it belongs.
     pub retrieve_packet: Time,
-    /// The same, in addition, of a packet that lies in a mailbox with more than [`near_slots`](Self::near_slots)
-    /// packets: it has left the cache since it came. P §7.4.1 saw that the distance between the pointers of a mailbox
-    /// costs time.
+    /// The same, in addition, of a packet that has left the cache. Of the packets that wait, in the mailbox and in the
+    /// store of messages that no receive waited for, the cache holds [`near_slots`](Self::near_slots); which ones is
+    /// chance, so each costs its share.
     pub retrieve_far_packet: Time,
-    /// Packets of a mailbox that the cache holds.
+    /// Packets, in the mailbox and stored, that the cache holds.
     pub near_slots: u32,
     /// A message that has arrived whole is handed to the program.
     pub complete_message: Time,
@@ -59,19 +59,19 @@ impl Cost {
     /// The machine of P: EXTOLL on FPGAs, 64 nodes of 16 cores of 2.1 GHz. How near the anchor times come, and why not
     /// nearer: [`calibration`](crate::calibration).
     ///
-    /// Calibrated: the two costs of a packet, which with the link's rate set the level of the anchors. Assumed, in the
-    /// range of that generation and without much influence on the anchors: all others. Book-keeping of credits is some
-    /// instructions on state that the cache may not have.
+    /// Calibrated: the costs of a packet, and from where on one is far. Assumed, in the range of that generation and
+    /// without much influence on the anchors: all others. Book-keeping of credits is some instructions on state that
+    /// the cache may not have.
     #[must_use]
     pub fn extoll() -> Self {
         Cost {
             send_call: Time::from_nanoseconds(2_000),
-            send_packet: Time::from_nanoseconds(900),
+            send_packet: Time::from_nanoseconds(1_210),
             receive_call: Time::from_nanoseconds(1_000),
             poll: Time::from_nanoseconds(50),
-            retrieve_packet: Time::from_nanoseconds(1_000),
-            retrieve_far_packet: Time::ZERO,
-            near_slots: 1024,
+            retrieve_packet: Time::from_nanoseconds(900),
+            retrieve_far_packet: Time::from_nanoseconds(6_230),
+            near_slots: 1190,
             complete_message: Time::from_nanoseconds(2_000),
             copy_bandwidth: Bandwidth::from_megabytes(2_000),
             combine_bandwidth: Bandwidth::from_megabytes(1_000),
@@ -86,6 +86,15 @@ impl Cost {
             bulk_call: Time::from_nanoseconds(500),
             local_latency: Time::from_nanoseconds(800),
             local_bandwidth: Bandwidth::from_megabytes(1_500),
+        }
+    }
+
+    /// What a packet costs in addition while so many wait: it is far with probability 1 − near/waiting.
+    #[inline]
+    pub(crate) fn far(&self, waiting: u64) -> Time {
+        match waiting.saturating_sub(u64::from(self.near_slots)) {
+            0 => Time::ZERO,
+            beyond => Time(self.retrieve_far_packet.0 * beyond / waiting),
         }
     }
 

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{Header, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_message::{Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
 
 use crate::Time;
@@ -266,8 +266,8 @@ impl Link for SimLink {
         let kind = packet.header.kind();
         let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
         let cost = &self.costs.cost;
-        let far = if waiting > u64::from(cost.near_slots) { cost.retrieve_far_packet } else { Time::ZERO };
-        self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
+        let unmatched = self.counters.get(Counter::UnexpectedBytes) / PAYLOAD_BYTES as u64;
+        self.spend(activity, cost.retrieve_packet + cost.far(waiting + unmatched) + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().retrieved(source, self.me, &packet);

@@ -57,14 +57,14 @@ pub struct NetworkParameters {
 
 impl NetworkParameters {
     /// EXTOLL on FPGAs, the machine of P (§2): two virtual channels, 86.9 ns per hop, which is what P's two anchors of
-    /// multi-pingpong leave for a hop ((51.17 − 50.04) µs / 13). The link's rate is calibrated
-    /// to the level of the four anchor times ([`calibration`](crate::calibration)). The other numbers are assumptions
+    /// multi-pingpong leave for a hop ((51.17 − 50.04) µs / 13). P gives no rate of a link, but all of that difference shows
+    /// only if links are far from busy ([`calibration`](crate::calibration) has more). The other numbers are assumptions
     /// in the range of that generation: 16 bytes around a 56-byte payload, cells of 8 bytes, buffers that cover the
     /// round trip of a credit.
     #[must_use]
     pub fn extoll() -> Self {
         NetworkParameters {
-            link_bandwidth: Bandwidth::from_megabytes(450),
+            link_bandwidth: Bandwidth::from_megabytes(2_000),
             link_latency: Time(30_000),
             router_latency: Time(56_900),
             injection_bandwidth: Bandwidth::from_megabytes(1_600),

@@ -60,6 +60,8 @@ pub(crate) struct Process {
     pub scheduled: bool,
     /// The interface has not yet taken what it wrote.
     pub draining: bool,
+    /// A send was called since the last look at the mailbox.
+    has_sent: bool,
 }
 
 impl Process {
@@ -82,6 +84,7 @@ impl Process {
             local_out: Vec::new(),
             scheduled: false,
             draining: false,
+            has_sent: false,
         }
     }
 
@@ -91,12 +94,16 @@ impl Process {
         self.endpoint.link().clock
     }
 
-    /// Lets the process do what it can. As MPI libraries do, it looks at its mailbox only while its program waits: a
-    /// program that sends and does not have to wait goes on sending.
+    /// Lets the process do what it can. As MPI libraries do, it looks at its mailbox while its program waits, and once
+    /// after each send that it did not have to wait for.
     #[inline]
     pub fn run(&mut self, now: Time) -> After {
         let link = self.endpoint.link_mut();
         link.clock = link.clock.max(now);
+        if std::mem::take(&mut self.has_sent) && self.endpoint.link().mailbox.len() > 0 {
+            self.endpoint.link_mut().spend(Activity::Receive, self.costs.cost.poll);
+            self.progress();
+        }
         loop {
             self.run_program();
             let link = self.endpoint.link();
@@ -158,7 +165,10 @@ impl Process {
         let costs = self.costs.clone();
         let cost = &costs.cost;
         match call {
-            Call::Send { to, tag, part, operation } => self.send(to, tag, part, operation),
+            Call::Send { to, tag, part, operation } => {
+                self.has_sent = true;
+                self.send(to, tag, part, operation);
+            }
             Call::Receive { from, tag, part, operation } => self.receive(from, tag, part, operation),
             Call::Compute(span) => self.endpoint.link_mut().spend(Activity::Compute, span),
             Call::Copy { from, to } => {

@@ -74,7 +74,7 @@ pub const FIELDS: &[Field] = fields! {
     "network" "sizes" "4x4"
         "Nodes in each dimension, one to three of them; of a switch or an ideal network their product counts" =>
             |d, t| d.sizes = numbers(t, 'x')?;
-    "network" "link_bandwidth" "450 MB/s"
+    "network" "link_bandwidth" "2000 MB/s"
         "Rate of each direction of a link" => |d, t| d.config.network.link_bandwidth = rate(t)?;
     "network" "link_latency" "30 ns"
         "From a router to the next, first byte" => |d, t| d.config.network.link_latency = time(t)?;
@@ -115,9 +115,9 @@ pub const FIELDS: &[Field] = fields! {
     "cost" "retrieve_packet" ""
         "A packet is taken out of the mailbox" => |d, t| d.config.cost.retrieve_packet = time(t)?;
     "cost" "retrieve_far_packet" ""
-        "In addition, where more packets lie in the mailbox than near_slots" =>
+        "In addition, of a packet that has left the cache, as all but near_slots of those that wait have" =>
             |d, t| d.config.cost.retrieve_far_packet = time(t)?;
-    "cost" "near_slots" "" "Packets of a mailbox that the cache holds" => |d, t| d.config.cost.near_slots = number(t)?;
+    "cost" "near_slots" "" "Packets, in the mailbox and stored, that the cache holds" => |d, t| d.config.cost.near_slots = number(t)?;
     "cost" "complete_message" ""
         "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = time(t)?;
     "cost" "copy_bandwidth" "" "Copying within a process's memory" => |d, t| d.config.cost.copy_bandwidth = rate(t)?;
@@ -155,6 +155,9 @@ pub const FIELDS: &[Field] = fields! {
         "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
     "flow" "piggyback" "true" "Whether credits ride on data packets" => |d, t| d.piggyback = truth(t)?;
+    "flow" "most_slots_per_sender" ""
+        "Most data slots that one sender may earn with dynamic, at least its equal share; without it, all that others \
+        do not use" => |d, t| d.quota_most = Some(positive(t)?);
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
     "flow" "receive_memory" ""

@@ -43,6 +43,7 @@ pub struct Draft {
     slots_per_peer: u32,
     credit_slots: u32,
     piggyback: bool,
+    quota_most: Option<u32>,
     operation: String,
     form: Option<String>,
     radix: u32,
@@ -223,6 +224,7 @@ impl Draft {
             slots_per_peer: 64,
             credit_slots: 2,
             piggyback: true,
+            quota_most: None,
             operation: "alltoall".to_owned(),
             form: None,
             radix: 2,
@@ -251,6 +253,7 @@ impl Draft {
                 slots_per_peer: self.slots_per_peer,
                 credit_slots: self.credit_slots,
                 piggyback: self.piggyback && scheme != tidegate_flow::SchemeName::None,
+                quota_most: self.quota_most,
             },
         };
         let config = SimulationConfig { topology, flow, ..self.config.clone() };

@@ -7,7 +7,12 @@ struct Receiver(FlowControl);
 
 impl Receiver {
     fn new(peers: u32, slots_per_peer: u32, credit_slots: u32) -> Self {
-        let config = Config { scheme: SchemeName::Dynamic, peers, slots_per_peer, credit_slots, piggyback: true };
+        Self::capped(peers, slots_per_peer, credit_slots, None)
+    }
+
+    fn capped(peers: u32, slots_per_peer: u32, credit_slots: u32, quota_most: Option<u32>) -> Self {
+        let scheme = SchemeName::Dynamic;
+        let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback: true, quota_most };
         Receiver(FlowControl::new(&config).unwrap())
     }
 
@@ -64,6 +69,24 @@ fn a_sender_rises_and_then_steals_from_whoever_is_quiet_longest() {
     // Half the difference of 12, but only down to the static slots: the victim has nothing more to give.
     receiver.monitor(0);
     assert_eq!(receiver.line(), "0 | 1 | 2 | 3 quotas [24, 7, 7, 2]");
+}
+
+#[test]
+fn nobody_earns_more_than_the_cap() {
+    let mut receiver = Receiver::capped(4, 12, 2, Some(15));
+    for _ in 0..3 {
+        receiver.monitor(0);
+    }
+    assert_eq!(receiver.line(), "0 | 3 | 1 2 |  quotas [13, 10, 10, 7]");
+    receiver.monitor(0);
+    assert_eq!(receiver.line(), "0 | 2 3 | 1 |  quotas [15, 10, 8, 7]", "what is missing to 15");
+    let full = receiver.line();
+    for _ in 0..10 {
+        receiver.monitor(0);
+        assert_eq!(receiver.line(), full);
+    }
+    // A cap below the equal share takes nothing away from anybody.
+    assert_eq!(Receiver::capped(4, 12, 2, Some(3)).line(), " |  | 0 1 2 3 |  quotas [10, 10, 10, 10]");
 }
 
 /// Steals until `victim` is stolen out. Returns whom that asked for credits.

@@ -9,8 +9,14 @@ struct Receiver(FlowControl);
 
 impl Receiver {
     fn new() -> Self {
-        let config =
-            Config { scheme: SchemeName::Dynamic, peers: 5, slots_per_peer: 12, credit_slots: 2, piggyback: true };
+        let config = Config {
+            scheme: SchemeName::Dynamic,
+            peers: 5,
+            slots_per_peer: 12,
+            credit_slots: 2,
+            piggyback: true,
+            quota_most: None,
+        };
         Receiver(FlowControl::new(&config).unwrap())
     }
 

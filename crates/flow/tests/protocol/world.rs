@@ -106,6 +106,7 @@ impl Layout {
             slots_per_peer: 2 * self.credit_slots,
             credit_slots: self.credit_slots,
             piggyback: self.piggyback,
+            quota_most: None,
         };
         FlowControl::with_data_region(&config, self.data[endpoint]).unwrap()
     }

@@ -39,7 +39,14 @@ impl Folder {
 
     /// An endpoint here, without flow control.
     pub fn config(&self, peers: u32) -> ShmConfig {
-        let flow = Config { scheme: SchemeName::None, peers, slots_per_peer: 16, credit_slots: 2, piggyback: true };
+        let flow = Config {
+            scheme: SchemeName::None,
+            peers,
+            slots_per_peer: 16,
+            credit_slots: 2,
+            piggyback: true,
+            quota_most: None,
+        };
         ShmConfig { directory: self.0.clone(), ..ShmConfig::new(flow) }
     }
 

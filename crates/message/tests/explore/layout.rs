@@ -111,6 +111,7 @@ impl Layout {
             slots_per_peer: self.slots,
             credit_slots: self.credit_slots,
             piggyback: self.piggyback,
+            quota_most: None,
         }
     }
 

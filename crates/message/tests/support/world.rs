@@ -99,6 +99,7 @@ impl Setup {
             slots_per_peer: self.slots,
             credit_slots: self.credit_slots,
             piggyback: self.piggyback,
+            quota_most: None,
         }
     }
 }

@@ -120,22 +120,34 @@ impl fmt::Display for Case {
 
 /// `static` with so many slots per peer, of which `credit_slots` for credits.
 pub(super) fn static_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
-    FlowChoice::Mailbox { scheme: SchemeName::Static, slots_per_peer, credit_slots, piggyback: false }
+    FlowChoice::Mailbox { scheme: SchemeName::Static, slots_per_peer, credit_slots, piggyback: false, quota_most: None }
 }
 
 /// `dynamic` with so many slots per peer, of which `credit_slots` for credits.
 pub(super) fn dynamic_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
-    FlowChoice::Mailbox { scheme: SchemeName::Dynamic, slots_per_peer, credit_slots, piggyback: false }
+    FlowChoice::Mailbox {
+        scheme: SchemeName::Dynamic,
+        slots_per_peer,
+        credit_slots,
+        piggyback: false,
+        quota_most: None,
+    }
 }
 
 /// The same with credits on data packets.
-pub(super) fn piggybacked(flow: FlowChoice) -> FlowChoice {
-    match flow {
-        FlowChoice::Unlimited => FlowChoice::Unlimited,
-        FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, .. } => {
-            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback: true }
-        }
+pub(super) fn piggybacked(mut flow: FlowChoice) -> FlowChoice {
+    if let FlowChoice::Mailbox { piggyback, .. } = &mut flow {
+        *piggyback = true;
     }
+    flow
+}
+
+/// The same, but no sender earns more data slots than this.
+pub(super) fn capped(mut flow: FlowChoice, most: u32) -> FlowChoice {
+    if let FlowChoice::Mailbox { quota_most, .. } = &mut flow {
+        *quota_most = Some(most);
+    }
+    flow
 }
 
 /// What figures want to know of a run.

@@ -22,8 +22,14 @@ struct Receiver {
 
 impl Receiver {
     fn new() -> Result<Self, SimulationError> {
-        let config =
-            Config { scheme: SchemeName::Dynamic, peers: 5, slots_per_peer: 12, credit_slots: 2, piggyback: true };
+        let config = Config {
+            scheme: SchemeName::Dynamic,
+            peers: 5,
+            slots_per_peer: 12,
+            credit_slots: 2,
+            piggyback: true,
+            quota_most: None,
+        };
         let control = FlowControl::new(&config).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let columns =
             ["block", "what happened", "returned", "rode", "thresholds", "intended quota", "retrieved", "piggybacked"];

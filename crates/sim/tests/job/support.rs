@@ -8,7 +8,7 @@ use tidegate_sim::{
 
 /// Flow control by its name, slots per peer, credit slots.
 pub fn mailbox(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, piggyback: bool) -> FlowChoice {
-    FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback }
+    FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most: None }
 }
 
 /// No flow control, and every scheme at the smallest legal number of slots, one more, and plenty.

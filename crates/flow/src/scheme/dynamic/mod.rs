@@ -93,13 +93,21 @@ pub(crate) struct Dynamic {
     quota: u32,
     /// Slots left over by that: so many of the first peers have one more.
     uneven: u32,
+    /// Most intended quota of a sender.
+    quota_most: u32,
     piggyback: bool,
 }
 
 impl Dynamic {
     /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not divide
     /// evenly.
-    pub(crate) fn new(peers: u32, regions: Regions, credit_slots: u32, piggyback: bool) -> Self {
+    pub(crate) fn new(
+        peers: u32,
+        regions: Regions,
+        credit_slots: u32,
+        quota_most: Option<u32>,
+        piggyback: bool,
+    ) -> Self {
         let static_slots = credit_slots;
         let quota = regions.quota;
         let uneven = regions.data - quota * peers;
@@ -122,6 +130,7 @@ impl Dynamic {
             credit_slots,
             quota,
             uneven,
+            quota_most: quota_most.unwrap_or(u32::MAX).max(quota + u32::from(uneven > 0)),
             piggyback,
         }
     }

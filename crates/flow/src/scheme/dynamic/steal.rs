@@ -23,15 +23,20 @@ impl Dynamic {
         }
     }
 
-    /// Moves intended quota from the sender that has been low for longest (P eq. 6), never below its static slots.
+    /// Moves intended quota from the sender that has been low for longest (P eq. 6), never below its static slots, and never more
+    /// than the cap allows (P §7.4.1).
     fn steal(&mut self, monitored: usize) {
         let Some(victim) = self.lists.last(Activity::Low).filter(|&victim| victim != monitored) else {
             return;
         };
         let static_slots = self.slots.static_slots();
         let (rich, poor) = (self.receivers[monitored].intended_quota, self.receivers[victim].intended_quota);
+        let room = self.quota_most.saturating_sub(rich);
+        if room == 0 {
+            return;
+        }
         let wanted = (rich.abs_diff(poor) / 2).max(self.credit_slots + 1);
-        let amount = wanted.min(poor.saturating_sub(static_slots));
+        let amount = wanted.min(poor.saturating_sub(static_slots)).min(room);
         self.receivers[monitored].intended_quota += amount;
         self.receivers[victim].intended_quota -= amount;
         if self.receivers[victim].intended_quota > static_slots {
