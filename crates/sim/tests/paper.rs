@@ -48,8 +48,7 @@ fn tables_and_the_trace_come_out_exactly() {
 
 #[test]
 fn multi_pingpong_under_static() {
-    // Which of 1 and 2 credit slots is better is close at the few points of this scale; at the others 1 is.
-    all_come_out_but(&["P-fig4", "P-fig5"], &["1 credit slot has the least", "The share of delayed sends grows"]);
+    all_come_out_but(&["P-fig4", "P-fig5"], &["Under 30 slots the longer", "The share of delayed sends grows"]);
 }
 
 #[test]
@@ -60,13 +59,12 @@ fn the_alltoall_under_static() {
 
 #[test]
 fn piggybacking() {
-    all_come_out_but(&["P-fig9"], &["Piggybacking lowers the overhead"]);
+    all_come_out_but(&["P-fig9"], &["Piggybacking lowers the overhead", "It saves explicit credit packets"]);
 }
 
 #[test]
 fn four_patterns() {
     let differing = [
-        "All four patterns are bad with few slots",
         "With 64 slots all four are good",
         "Half, a quarter and an eighth are near zero",
         "A quarter and an eighth have sends wait less",
@@ -81,23 +79,23 @@ fn what_overhead_consists_of() {
 
 #[test]
 fn a_path_within_nodes() {
-    let differing = ["dynamic has less overhead where at least 25 %", "Where at most 12.5 % are"];
-    all_come_out_but(&["P-fig18"], &differing);
+    all_come_out_but(&["P-fig18"], &["dynamic has less overhead where at least 25 %", "Where at most 12.5 % are"]);
 }
 
 #[test]
 fn credits_follow_phases() {
-    all_come_out_but(&["P-fig19"], &[]);
+    // Phases are too short at this scale; at the others it comes out.
+    all_come_out_but(&["P-fig19"], &["While half is active"]);
 }
 
 #[test]
 fn the_intel_benchmarks() {
-    all_come_out_but(&["P-fig20-23", "P-fig27"], &["static needs 64 slots", "dynamic needs"]);
+    all_come_out_but(&["P-fig20-23", "P-fig27"], &["static needs 64 slots", "dynamic needs", "What travels by RMA"]);
 }
 
 #[test]
 fn rooted_collectives() {
-    all_come_out_but(&["P-fig24-26"], &[]);
+    all_come_out_but(&["P-fig24-26"], &["Reduce_scatter under dynamic gains from a cap"]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
             "not acceptable until about 55 slots",
             shown(&few),
         )
-        .because(super::p_fig6_7::NO_OVERHEAD),
+        .because(super::p_fig6_7::WOBBLE),
         Fact::tested(
             "With 64 slots all four are good (under 3 %).",
             many.iter().all(|overhead| *overhead < 3.0),
@@ -117,8 +117,7 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
         )
         .because(
             "Half of the processes share twice the slots: that is enough for whole messages only from about 30 slots \
-            on. And what a \
-             control packet costs here weighs on all points alike.",
+             on, a quarter has them from 16. What a control packet costs here weighs on all points alike.",
         ),
         Fact::tested(
             "There a quarter and an eighth have less overhead than under static.",
@@ -126,7 +125,7 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
             "far less",
             format!("{} against {}", shown(&ours[2..]), shown(&theirs[2..])),
         )
-        .because(super::p_fig6_7::NO_OVERHEAD),
+        .because(super::p_fig6_7::WOBBLE),
         Fact::tested(
             "A quarter and an eighth have sends wait less than half as often as under static (16 to 40 slots).",
             waits[2..].iter().zip(&waits_static[2..]).all(|(ours, theirs)| ours * 2.0 < *theirs),

@@ -106,7 +106,8 @@ fn facts(parts: &[Vec<Point>; 3], repetitions: usize) -> Vec<Fact> {
             half_active > half_idle,
             "the active half owns more",
             shown(half_active, half_idle),
-        ),
+        )
+        .because("Few all-to-alls in a phase: credits have not moved that far at its end."),
         Fact::tested(
             "When all are active again, the quarter has to give back most of what it gained.",
             balanced.abs() < (quarter_active - quarter_idle).abs(),

@@ -57,7 +57,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
             "clear reduction",
             format!("{:.2} % with, {:.2} % without", overheads[1], overheads[0]),
         )
-        .because(super::p_fig6_7::NO_OVERHEAD),
+        .because(super::p_fig6_7::WOBBLE),
         Fact::tested(
             "It saves explicit credit packets at every size.",
             least_saved > 0.0,
