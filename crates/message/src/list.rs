@@ -8,19 +8,20 @@ use std::num::NonZeroU32;
 const BLOCK_BITS: u32 = 6;
 const BLOCK: usize = 1 << BLOCK_BITS;
 
-/// Where an element of an [`Ordered`] is, as long as it is there: an index with all bits turned, so that `None` takes no room.
+/// Where an element of an [`Ordered`] is, as long as it is there. The first place of the first block is never used, so that `None`
+/// takes no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position(NonZeroU32);
 
 impl Position {
     #[inline]
-    fn of(index: u32) -> Position {
-        Position(NonZeroU32::new(!index).expect("lists are shorter than 2³² − 1"))
+    fn of(index: u32) -> Option<Position> {
+        NonZeroU32::new(index).map(Position)
     }
 
     #[inline]
     fn index(self) -> u32 {
-        !self.0.get()
+        self.0.get()
     }
 }
 
@@ -82,11 +83,11 @@ impl<T> Ordered<T> {
     fn add_block(&mut self) -> Position {
         let start = (self.blocks.len() * BLOCK) as u32;
         let node = |at: usize| {
-            let next = (at + 1 < BLOCK).then(|| Position::of(start + at as u32 + 1));
+            let next = if at + 1 < BLOCK { Position::of(start + at as u32 + 1) } else { None };
             Node { previous: None, next, value: None }
         };
         self.blocks.push(Box::new(std::array::from_fn(node)));
-        Position::of(start)
+        Position::of(start.max(1)).expect("not the place that is never used")
     }
 
     pub(crate) fn push_back(&mut self, value: T) -> Position {
@@ -151,8 +152,14 @@ impl<T> Ordered<T> {
     #[inline]
     pub(crate) fn find(&self, mut wanted: impl FnMut(&T) -> bool) -> Option<Position> {
         let mut at = self.first;
+        // The block that the walk is in: most steps stay in it, and then need not wait for a look into the table of blocks.
+        let mut block = (u32::MAX, self.blocks.first()?);
         while let Some(here) = at {
-            let node = self.node(here)?;
+            let index = here.index();
+            if index >> BLOCK_BITS != block.0 {
+                block = (index >> BLOCK_BITS, self.blocks.get((index >> BLOCK_BITS) as usize)?);
+            }
+            let node = &block.1[index as usize % BLOCK];
             if node.value.as_ref().is_some_and(&mut wanted) {
                 return Some(here);
             }
