@@ -40,7 +40,7 @@ pub fn check(
     let credit_slots = number("FI_TIDEGATE_CREDIT_SLOTS", CREDIT_SLOTS);
     let peers = number("FI_TIDEGATE_PEERS", 1);
     let (Some(slots_per_peer), Some(credit_slots), Some(peers)) = (slots, credit_slots, peers) else { return Ok(()) };
-    let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback: true, quota_most: None };
+    let config = Config { piggyback: true, ..Config::new(scheme, peers, slots_per_peer, credit_slots) };
     config.regions().map_err(|error| Failure::usage(error.to_string()))?;
     let receive_memory = text("FI_TIDEGATE_RX_MEMORY").and_then(|bytes| bytes_of(bytes.trim()));
     match (receive_memory, text("FI_TIDEGATE_PEERS")) {

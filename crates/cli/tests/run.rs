@@ -241,14 +241,7 @@ fn an_older_and_longer_report_is_replaced_whole() {
 
 /// A real page of an endpoint of this process, as rank `rank` of 2.
 fn page(folder: &Path, rank: u32) {
-    let flow = Config {
-        scheme: SchemeName::Static,
-        peers: 5,
-        slots_per_peer: 16,
-        credit_slots: 1,
-        piggyback: false,
-        quota_most: None,
-    };
+    let flow = Config::new(SchemeName::Static, 5, 16, 1);
     let stats = StatsConfig { dir: folder.to_owned(), rank: Some(rank), job_size: Some(2) };
     let config = ShmConfig { stats: Some(stats), directory: folder.to_owned(), ..ShmConfig::new(flow) };
     ShmLink::new(config).unwrap();
@@ -321,14 +314,7 @@ fn an_interrupt_from_the_terminal_reaches_the_program_once() {
 #[ignore = "ends its process"]
 fn an_endpoint_that_is_killed() {
     let Some(dir) = std::env::var_os("FI_TIDEGATE_STATS_DIR").map(PathBuf::from) else { return };
-    let flow = Config {
-        scheme: SchemeName::Dynamic,
-        peers: 1,
-        slots_per_peer: 8,
-        credit_slots: 2,
-        piggyback: true,
-        quota_most: None,
-    };
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 1, 8, 2) };
     let stats = Some(StatsConfig { dir, rank: None, job_size: None });
     let _link = ShmLink::new(ShmConfig { stats, ..ShmConfig::new(flow) }).unwrap();
     std::process::abort();

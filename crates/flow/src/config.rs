@@ -79,6 +79,13 @@ pub struct Config {
     pub quota_most: Option<u32>,
 }
 
+impl Config {
+    /// The plain form: no credits ride on data packets, and nothing caps what a sender may earn.
+    pub const fn new(scheme: SchemeName, peers: u32, slots_per_peer: u32, credit_slots: u32) -> Self {
+        Config { scheme, peers, slots_per_peer, credit_slots, piggyback: false, quota_most: None }
+    }
+}
+
 /// How the mailbox divides. All counts are slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regions {

@@ -12,7 +12,7 @@ const ROUNDS: usize = 11;
 
 /// An endpoint with one peer.
 fn link(folder: &Path, scheme: SchemeName) -> ShmLink {
-    let flow = Config { scheme, peers: 1, slots_per_peer: 1024, credit_slots: 2, piggyback: true, quota_most: None };
+    let flow = Config { piggyback: true, ..Config::new(scheme, 1, 1024, 2) };
     ShmLink::new(ShmConfig { directory: folder.to_path_buf(), ..ShmConfig::new(flow) }).expect("an endpoint")
 }
 

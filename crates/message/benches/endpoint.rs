@@ -111,7 +111,7 @@ struct Pair {
 
 impl Pair {
     fn new(scheme: SchemeName, piggyback: bool, size: usize) -> Self {
-        let flow = Config { scheme, peers: 1, slots_per_peer: 64 * 37, credit_slots: 2, piggyback, quota_most: None };
+        let flow = Config { piggyback, ..Config::new(scheme, 1, 64 * 37, 2) };
         let config = EndpointConfig {
             flow,
             eager_bytes: 2048,

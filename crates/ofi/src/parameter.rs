@@ -155,14 +155,7 @@ impl Settings {
         let announced = u32::try_from(announced).unwrap_or(PEERS_MOST).max(1);
         let known = self.job.size.unwrap_or(announced);
         let peers = self.peers.unwrap_or(known.saturating_add(PEERS_SPARE).min(PEERS_MOST));
-        Config {
-            scheme: self.scheme,
-            peers,
-            slots_per_peer: self.slots_per_peer,
-            credit_slots: self.credit_slots,
-            piggyback: self.piggyback,
-            quota_most: None,
-        }
+        Config { piggyback: self.piggyback, ..Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots) }
     }
 }
 

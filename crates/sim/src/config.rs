@@ -139,7 +139,7 @@ impl SimulationConfig {
         let (flow, slots) = match self.flow {
             FlowChoice::Unlimited => {
                 let (scheme, piggyback) = (SchemeName::None, false);
-                (Config { scheme, peers, slots_per_peer: 1, credit_slots: 1, piggyback, quota_most: None }, usize::MAX)
+                (Config { piggyback, ..Config::new(scheme, peers, 1, 1) }, usize::MAX)
             }
             FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most } => {
                 let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback, quota_most };

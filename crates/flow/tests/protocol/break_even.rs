@@ -7,14 +7,7 @@ const MESSAGE_PACKETS: u32 = 37;
 
 /// The fewest credits that a sender holds while its receiver keeps up with it.
 fn credits_least(slots_per_peer: u32, credit_slots: u32) -> u32 {
-    let config = Config {
-        scheme: SchemeName::Static,
-        peers: 1,
-        slots_per_peer,
-        credit_slots,
-        piggyback: false,
-        quota_most: None,
-    };
+    let config = Config::new(SchemeName::Static, 1, slots_per_peer, credit_slots);
     let [mut sender, mut receiver] = [(); 2].map(|()| FlowControl::new(&config).unwrap());
     let peer = PeerId(0);
     let mut least = u32::MAX;

@@ -4,7 +4,7 @@ use SchemeName::{Dynamic, None, Static};
 use tidegate_flow::{Config, FlowControl, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName};
 
 fn config(scheme: SchemeName, peers: u32, slots_per_peer: u32, credit_slots: u32) -> Config {
-    Config { scheme, peers, slots_per_peer, credit_slots, piggyback: true, quota_most: Option::None }
+    Config { piggyback: true, ..Config::new(scheme, peers, slots_per_peer, credit_slots) }
 }
 
 /// The text of the refusal.

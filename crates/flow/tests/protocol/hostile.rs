@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use tidegate_flow::{Config, FlowControl, Header, Packet, PacketKind, PeerId, SchemeName, Violation};
 
 fn endpoint(scheme: SchemeName, piggyback: bool) -> FlowControl {
-    FlowControl::new(&Config { scheme, peers: 2, slots_per_peer: 6, credit_slots: 2, piggyback, quota_most: None })
-        .unwrap()
+    FlowControl::new(&Config { piggyback, ..Config::new(scheme, 2, 6, 2) }).unwrap()
 }
 
 /// What the endpoint makes of the packet; if it refuses it, it must be as it was.

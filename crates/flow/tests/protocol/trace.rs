@@ -9,14 +9,7 @@ struct Receiver(FlowControl);
 
 impl Receiver {
     fn new() -> Self {
-        let config = Config {
-            scheme: SchemeName::Dynamic,
-            peers: 5,
-            slots_per_peer: 12,
-            credit_slots: 2,
-            piggyback: true,
-            quota_most: None,
-        };
+        let config = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 5, 12, 2) };
         Receiver(FlowControl::new(&config).unwrap())
     }
 

@@ -101,12 +101,8 @@ impl Layout {
     /// A new endpoint's flow control.
     pub fn flow_control(&self, endpoint: usize) -> FlowControl {
         let config = Config {
-            scheme: self.scheme,
-            peers: self.peers(endpoint).len() as u32,
-            slots_per_peer: 2 * self.credit_slots,
-            credit_slots: self.credit_slots,
             piggyback: self.piggyback,
-            quota_most: None,
+            ..Config::new(self.scheme, self.peers(endpoint).len() as u32, 2 * self.credit_slots, self.credit_slots)
         };
         FlowControl::with_data_region(&config, self.data[endpoint]).unwrap()
     }

@@ -9,14 +9,7 @@ const FOLDER: &str = "ROLE_FOLDER";
 const ADDRESS: &str = "ROLE_ADDRESS";
 
 fn link(folder: &std::path::Path) -> ShmLink {
-    let flow = Config {
-        scheme: SchemeName::Static,
-        peers: 2,
-        slots_per_peer: 16,
-        credit_slots: 2,
-        piggyback: true,
-        quota_most: None,
-    };
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 2, 16, 2) };
     ShmLink::new(ShmConfig { directory: folder.to_path_buf(), ..ShmConfig::new(flow) }).unwrap()
 }
 

@@ -39,14 +39,7 @@ impl Folder {
 
     /// An endpoint here, without flow control.
     pub fn config(&self, peers: u32) -> ShmConfig {
-        let flow = Config {
-            scheme: SchemeName::None,
-            peers,
-            slots_per_peer: 16,
-            credit_slots: 2,
-            piggyback: true,
-            quota_most: None,
-        };
+        let flow = Config { piggyback: true, ..Config::new(SchemeName::None, peers, 16, 2) };
         ShmConfig { directory: self.0.clone(), ..ShmConfig::new(flow) }
     }
 

@@ -94,12 +94,8 @@ impl Setup {
 
     fn flow(&self) -> Config {
         Config {
-            scheme: self.scheme,
-            peers: self.nodes as u32 - 1,
-            slots_per_peer: self.slots,
-            credit_slots: self.credit_slots,
             piggyback: self.piggyback,
-            quota_most: None,
+            ..Config::new(self.scheme, self.nodes as u32 - 1, self.slots, self.credit_slots)
         }
     }
 }

@@ -158,8 +158,7 @@ mod tests {
 
     fn flows() -> [FlowControl; 2] {
         let scheme = SchemeName::Static;
-        let config =
-            Config { scheme, peers: 1, slots_per_peer: 8, credit_slots: 2, piggyback: false, quota_most: None };
+        let config = Config::new(scheme, 1, 8, 2);
         [(); 2].map(|()| FlowControl::new(&config).expect("a legal configuration"))
     }
 

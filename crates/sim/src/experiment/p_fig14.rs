@@ -22,14 +22,7 @@ struct Receiver {
 
 impl Receiver {
     fn new() -> Result<Self, SimulationError> {
-        let config = Config {
-            scheme: SchemeName::Dynamic,
-            peers: 5,
-            slots_per_peer: 12,
-            credit_slots: 2,
-            piggyback: true,
-            quota_most: None,
-        };
+        let config = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 5, 12, 2) };
         let control = FlowControl::new(&config).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let columns =
             ["block", "what happened", "returned", "rode", "thresholds", "intended quota", "retrieved", "piggybacked"];

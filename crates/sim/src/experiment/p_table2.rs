@@ -18,14 +18,7 @@ const PACKETS: u32 = 1000;
 
 /// The fewest credits that a sender holds while its receiver keeps up with it.
 fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, SimulationError> {
-    let config = Config {
-        scheme: SchemeName::Static,
-        peers: 1,
-        slots_per_peer,
-        credit_slots,
-        piggyback: false,
-        quota_most: None,
-    };
+    let config = Config::new(SchemeName::Static, 1, slots_per_peer, credit_slots);
     let new = || FlowControl::new(&config).map_err(|error| SimulationError::Setup(error.to_string()));
     let violation = |violation: tidegate_flow::Violation| SimulationError::Process(violation.to_string());
     let (mut sender, mut receiver, peer) = (new()?, new()?, PeerId(0));

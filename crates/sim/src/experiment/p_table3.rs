@@ -29,8 +29,7 @@ struct Receiver {
 
 impl Receiver {
     fn build(scheme: SchemeName, slots_per_peer: u32, processes: u32) -> Result<Self, SimulationError> {
-        let config =
-            Config { scheme, peers: processes - 1, slots_per_peer, credit_slots: 2, piggyback: true, quota_most: None };
+        let config = Config { piggyback: true, ..Config::new(scheme, processes - 1, slots_per_peer, 2) };
         let refused = |error: tidegate_flow::ConfigError| SimulationError::Setup(error.to_string());
         let control = FlowControl::new(&config).map_err(refused)?;
         let slots = config.regions().map_err(refused)?.mailbox as usize;
