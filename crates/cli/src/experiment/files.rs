@@ -64,7 +64,8 @@ fn figure_csv(figure: &Figure) -> String {
         for point in &series.points {
             let (least, most) =
                 point.range.map_or_else(Default::default, |(least, most)| (least.to_string(), most.to_string()));
-            rows.push(vec![series.name.clone(), point.x.to_string(), point.y.to_string(), least, most]);
+            let x = figure.category(point.x).map_or_else(|| point.x.to_string(), str::to_owned);
+            rows.push(vec![series.name.clone(), x, point.y.to_string(), least, most]);
         }
     }
     csv(&rows)

@@ -111,7 +111,8 @@ fn section(text: &mut String, report: &Report) {
             "---|".repeat(table.columns.len())
         );
         for row in &table.rows {
-            let _ = writeln!(text, "| {} |", row.join(" | "));
+            let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
     }
     for figure in &report.figures {

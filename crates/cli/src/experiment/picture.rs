@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 use tidegate_sim::experiment::{Figure, Point};
@@ -97,7 +98,9 @@ where
     let caption = if note.is_empty() { figure.title.clone() } else { format!("{} ({note})", figure.title) };
     let mut builder = ChartBuilder::on(area);
     builder.caption(caption, (FONT, 20)).margin(14).x_label_area_size(46).y_label_area_size(72);
-    if let Some((x, y)) = logarithmic {
+    if !figure.categories.is_empty() {
+        bars(&mut builder, figure, y)?;
+    } else if let Some((x, y)) = logarithmic {
         let mut chart = builder.build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
         mesh(&mut chart.configure_mesh(), figure)?;
         lines(&mut chart, figure)?;
@@ -109,6 +112,61 @@ where
     Ok(())
 }
 
+/// Categories, one below the other, with their names at the side: row 0 reaches from -0.5 to 0.5.
+struct Rows(Vec<String>);
+
+impl Ranged for Rows {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, row: &f64, (bottom, top): (i32, i32)) -> i32 {
+        top + ((row + 0.5) / self.0.len() as f64 * f64::from(bottom - top)) as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        (0..self.0.len()).map(|row| row as f64).collect()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        -0.5..self.0.len() as f64 - 0.5
+    }
+}
+
+impl ValueFormatter<f64> for Rows {
+    fn format(row: &f64) -> String {
+        label(row)
+    }
+
+    fn format_ext(&self, row: &f64) -> String {
+        self.0.get(*row as usize).cloned().unwrap_or_default()
+    }
+}
+
+/// A group of lying bars for each category: names need room that an axis at the bottom does not have.
+fn bars<B>(builder: &mut ChartBuilder<'_, '_, B>, figure: &Figure, values: (f64, f64)) -> Result<()>
+where
+    B: DrawingBackend,
+    B::ErrorType: 'static,
+{
+    let mut chart =
+        builder.y_label_area_size(104).build_cartesian_2d(values.0..values.1, Rows(figure.categories.clone()))?;
+    let mut mesh = chart.configure_mesh();
+    mesh.x_desc(&figure.y_axis).axis_desc_style((FONT, 15)).label_style((FONT, 13)).light_line_style(WHITE);
+    mesh.x_label_formatter(&label).disable_y_mesh().draw()?;
+    let height = 0.8 / figure.series.len().max(1) as f64;
+    for (index, series) in figure.series.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        let top = move |row: f64| row - 0.4 + height * index as f64;
+        let bar =
+            |point: &Point| Rectangle::new([(0.0, top(point.x)), (point.y, top(point.x) + height)], colour.filled());
+        chart
+            .draw_series(series.points.iter().map(bar))?
+            .label(&series.name)
+            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 22, y + 5)], colour.filled()));
+    }
+    names_of_series(&mut chart)
+}
+
 fn label(value: &f64) -> String {
     super::text::number(*value)
 }
@@ -117,8 +175,8 @@ fn mesh<B, X, Y>(style: &mut plotters::chart::MeshStyle<'_, '_, X, Y, B>, figure
 where
     B: DrawingBackend,
     B::ErrorType: 'static,
-    X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
-    Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
     style.x_desc(&figure.x_axis).y_desc(&figure.y_axis).axis_desc_style((FONT, 15)).label_style((FONT, 13));
     style.x_label_formatter(&label).y_label_formatter(&label).light_line_style(WHITE).draw()?;
@@ -146,6 +204,16 @@ where
         chart.draw_series(bars)?;
         chart.draw_series(series.points.iter().map(|point| Circle::new((point.x, point.y), 3, colour.filled())))?;
     }
+    names_of_series(chart)
+}
+
+fn names_of_series<'a, B, X, Y>(chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>) -> Result<()>
+where
+    B: DrawingBackend + 'a,
+    B::ErrorType: 'static,
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)

@@ -83,7 +83,7 @@ pub fn report(report: &Report) -> String {
         shown.add_rows(&each.rows);
         let _ = writeln!(text, "{}\n{shown}\n", each.title);
     }
-    for figure in &report.figures {
+    for figure in report.figures.iter().filter(|figure| figure.categories.is_empty()) {
         let (columns, rows) = figure_rows(figure);
         let mut shown = table(&columns);
         shown.add_rows(rows);

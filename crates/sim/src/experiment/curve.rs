@@ -88,5 +88,6 @@ pub(super) fn figure(name: &str, title: &str, y_axis: &str, series: Vec<Series>)
         x_axis: "receive buffer (slots per process)".to_owned(),
         y_axis: y_axis.to_owned(),
         series,
+        categories: Vec::new(),
     }
 }

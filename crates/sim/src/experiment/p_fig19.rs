@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::case::{Case, Workload, dynamic_credits};
+use super::curve::figure;
 use super::operation::{Benchmark, Operation};
 use super::p_fig6_7::{meshes, processes, times};
 use super::report::{Fact, Figure, Findings, Point, Series};
@@ -67,13 +68,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let parts = [0, 1, 2].map(|part| curve(&results[0].samples, part, steps));
     let names = phases.watched.clone().map(|ranks| format!("ranks {}–{}", ranks.start, ranks.end - 1));
     let series = names.into_iter().zip(parts.clone()).map(|(name, points)| Series { name, points }).collect();
-    let figure = Figure {
-        name: "fig19".to_owned(),
-        title: "Credits of rank 0: median, least and most".to_owned(),
-        x_axis: "all-to-alls done".to_owned(),
-        y_axis: "credits".to_owned(),
-        series,
-    };
+    let title = "Credits of rank 0: median, least and most";
+    let figure = Figure { x_axis: "all-to-alls done".to_owned(), ..figure("fig19", title, "credits", series) };
     let setup = format!(
         "{size} processes on a {} mesh (the paper: 1024); phases of {repetitions} all-to-alls (the paper: 100) among \
         {:?} of them, a \

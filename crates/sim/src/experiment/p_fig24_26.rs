@@ -33,7 +33,7 @@ fn line(mesh: &[u16], name: String, flow: fn(u32, u32) -> FlowChoice, benchmark:
 
 pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let [_, mesh] = meshes(workshop.scale);
-    let repetitions = workshop.scale.pick(40, 40, 16);
+    let repetitions = workshop.scale.pick(16, 40, 16);
     let operations = [
         ("Scatterv", Operation::Scatterv),
         ("Reduce_scatter", Operation::ReduceScatter(ReduceScatter::Pairwise)),

@@ -87,17 +87,15 @@ pub(super) fn times(mesh: &[u16]) -> String {
     mesh.iter().map(u16::to_string).collect::<Vec<_>>().join("×")
 }
 
-/// The points: everywhere, and every slot around the paper's two borders.
+/// The points: some everywhere, and around the paper's two borders. A point at full size costs two all-to-alls of
+/// 39 million packets each.
 fn slots(scale: Scale, credits: u32) -> Vec<u32> {
     let start = MESSAGE_PACKETS + credits;
     let border = tidegate_flow::slots_without_stall(MESSAGE_PACKETS, credits).unwrap_or(64);
-    let everywhere: Vec<u32> = match scale {
-        Scale::Full => (12..=64).step_by(4).collect(),
-        Scale::Quick => vec![10, 20, 30, 64],
-        Scale::Smallest => vec![16, 64],
-    };
-    let mut all: Vec<u32> =
-        everywhere.into_iter().chain(start - 2..=start + 1).chain(border - 2..=border + 1).collect();
+    let (everywhere, around) = scale.pick((vec![12, 22, 32, 64], 0), (vec![10, 20, 30, 64], 1), (vec![16, 64], 1));
+    let between = (start + border) / 2;
+    let borders = (start - 1 - around..=start + around).chain(border - 1 - around..=border + around);
+    let mut all: Vec<u32> = everywhere.into_iter().chain(borders).chain([between]).collect();
     all.retain(|&slots| slots <= 64.max(2 * credits));
     all.sort_unstable();
     all.dedup();

@@ -15,11 +15,11 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let [small, large] = meshes(workshop.scale);
     let mesh = workshop.scale.pick(large.clone(), large, small);
     let slots: Vec<u32> = workshop.scale.pick(
-        (8..=64).step_by(4).collect(),
+        (8..=64).step_by(8).collect(),
         (8..=64).step_by(2).collect(),
         (12..=60).step_by(3).collect(),
     );
-    let repetitions = workshop.scale.pick(2, 2, 4);
+    let repetitions = workshop.scale.pick(1, 2, 4);
     let mut case = alltoall(&mesh);
     if let Workload::Benchmark(benchmark) = case.workload {
         case.workload = Workload::Benchmark(Benchmark { bytes: BYTES, repetitions, ..benchmark });

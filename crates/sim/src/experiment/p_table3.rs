@@ -2,6 +2,7 @@
 
 use tidegate_flow::{Config, FlowControl, PACKET_BYTES, SchemeName};
 
+use super::curve::figure;
 use super::report::{Fact, Figure, Findings, Series, Table};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -71,18 +72,13 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
     }
     let facts = facts(&fixed, &moving);
     let paper = |value: fn(&(u32, f64, f64)) -> f64| ROWS.map(|row| (f64::from(row.0), value(&row)));
-    let figure = Figure {
-        name: "table3".to_owned(),
-        title: "Memory per receiver".to_owned(),
-        x_axis: "processes".to_owned(),
-        y_axis: "MiB".to_owned(),
-        series: vec![
-            Series::new("static, 64 slots, paper", paper(|row| row.1)),
-            Series::new("static, 64 slots", fixed),
-            Series::new("dynamic, 16 slots, paper", paper(|row| row.2)),
-            Series::new("dynamic, 16 slots", moving),
-        ],
-    };
+    let series = vec![
+        Series::new("static, 64 slots, paper", paper(|row| row.1)),
+        Series::new("static, 64 slots", fixed),
+        Series::new("dynamic, 16 slots, paper", paper(|row| row.2)),
+        Series::new("dynamic, 16 slots", moving),
+    ];
+    let figure = Figure { x_axis: "processes".to_owned(), ..figure("table3", "Memory per receiver", "MiB", series) };
     let setup = format!(
         "For each number of processes the flow control of one receiver is built as it runs under MPI, and its heap \
         is counted; a \

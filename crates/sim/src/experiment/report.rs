@@ -122,8 +122,20 @@ pub struct Figure {
     pub x_axis: String,
     /// The vertical axis, with its unit.
     pub y_axis: String,
-    /// The curves.
+    /// The curves; bars if there are categories.
     pub series: Vec<Series>,
+    /// What the abscissas 0, 1, 2 … stand for where they are no numbers. A table of the same report has the values of
+    /// such a figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
+}
+
+impl Figure {
+    /// The name of an abscissa, where it has one.
+    #[must_use]
+    pub fn category(&self, x: f64) -> Option<&str> {
+        self.categories.iter().enumerate().find(|&(index, _)| index as f64 == x).map(|(_, name)| name.as_str())
+    }
 }
 
 /// A table of text.
