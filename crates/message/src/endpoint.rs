@@ -5,6 +5,7 @@ use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
 use crate::departure::Lost;
 use crate::eager::space_of;
+use crate::fetch_way::FetchWays;
 use crate::held::HeldSends;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
@@ -34,6 +35,8 @@ pub(crate) struct Peer<B> {
     pub(crate) stalled_since: Option<u64>,
     /// Whether the peer is in `Endpoint::full`.
     pub(crate) full: bool,
+    /// Whether it read the last long message of ours out of our memory.
+    pub(crate) reads: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
     /// What its window for us allows (this and all that follows: see `window`).
@@ -60,6 +63,7 @@ impl<B> Peer<B> {
             scratch: Vec::new(),
             stalled_since: None,
             full: false,
+            reads: false,
             lost: None,
             towards: Limits::default(),
             room: 0,
@@ -91,6 +95,7 @@ pub struct Endpoint<L: Link> {
     pub(crate) fetches: Slab<Fetch<L::Buffer>>,
     /// Fetches by memory access that go on with the next progress call.
     pub(crate) active_fetches: VecDeque<Key>,
+    pub(crate) fetch_ways: FetchWays,
     /// Remote operations of ours.
     pub(crate) operations: Slab<RemoteOperation<L::Buffer>>,
     /// Whose each transfer is that the link was asked for.
@@ -164,6 +169,7 @@ impl<L: Link> Endpoint<L> {
             sends: Slab::new(),
             fetches: Slab::new(),
             active_fetches: VecDeque::new(),
+            fetch_ways: FetchWays::default(),
             operations: Slab::new(),
             transfers: Slab::new(),
             streams: VecDeque::new(),

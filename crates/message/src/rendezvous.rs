@@ -15,6 +15,7 @@
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
+use crate::fetch_way::Way;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::list::Position;
@@ -89,6 +90,17 @@ pub(crate) struct Fetch<B> {
     position: usize,
     /// Bytes that are in place or that pieces under way have been admitted for.
     admitted: usize,
+    measured: Option<Measured>,
+}
+
+/// A fetch whose time tells which way is faster.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    way: Way,
+    /// Bytes that come that way.
+    left: usize,
+    /// Nanoseconds spent reading.
+    reading: u64,
 }
 
 /// Who asked the link for a transfer.
@@ -218,9 +230,10 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Copies the first piece of an announced message into a stage, unless the receiver will rather read all of it from
-    /// memory. Returns the stage + 1, or 0.
+    /// memory, as it did last time. Returns the stage + 1, or 0.
     fn stage_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> u64 {
-        let direct = length >= self.link.direct_from() && self.link.reaches_memory(to);
+        let read_before = length > self.stages.bytes && self.peers[to.0 as usize].reads;
+        let direct = read_before || (length >= self.link.direct_from() && self.link.reaches_memory(to));
         if length == 0 || direct || !self.stages.exists() {
             return 0;
         }
@@ -270,7 +283,7 @@ impl<L: Link> Endpoint<L> {
         waited: Waited,
     ) {
         let wanted = envelope.length.min(active.buffer.len());
-        let fetch = Fetch { active, envelope, tagged, announcement, wanted, position: 0, admitted: 0 };
+        let fetch = Fetch { active, envelope, tagged, announcement, wanted, position: 0, admitted: 0, measured: None };
         let key = self.fetches.insert(fetch);
         self.take_first_piece(key);
         let Some(fetch) = self.fetches.get(key) else { return };
@@ -278,7 +291,7 @@ impl<L: Link> Endpoint<L> {
         let (left, has_spans) = (fetch.wanted - position, !fetch.announcement.spans.is_empty());
         if left == 0 {
             self.end_fetch(key, Ok(()));
-        } else if has_spans && self.reads_at_once(waited, position, left) && self.link.reaches_memory(peer) {
+        } else if has_spans && self.link.reaches_memory(peer) && self.reads_at_once(key, waited, position, left) {
             self.step_fetch(key);
         } else {
             let head =
@@ -287,12 +300,23 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Whether to read what is left of a message out of its sender's memory, if that can be reached: a long one, and a short one
-    /// that came without a stage and was stored, whose sender may be long asleep. One that has just come has a sender who is
-    /// awake, and stages are faster.
-    fn reads_at_once(&self, waited: Waited, position: usize, left: usize) -> bool {
-        let asleep = waited == Waited::Message && position == 0 && left <= self.stages.bytes;
-        left >= self.link.direct_from() || asleep
+    /// Whether to read what is left of a message out of its sender's memory, which can be reached: a very long one, and a short
+    /// one that came without a stage and was stored, whose sender may be long asleep. A short one that has just come has a
+    /// sender who is awake, and stages are faster. Between them is what measurements say.
+    fn reads_at_once(&mut self, key: Key, waited: Waited, position: usize, left: usize) -> bool {
+        let short = left <= self.stages.bytes;
+        let asleep = waited == Waited::Message && position == 0 && short;
+        if asleep || left >= self.link.direct_from() {
+            return true;
+        }
+        if short && position == 0 {
+            return false;
+        }
+        let way = self.fetch_ways.choose(position + left, self.link.now());
+        if let Some(fetch) = self.fetches.get_mut(key) {
+            fetch.measured = Some(Measured { way, left, reading: 0 });
+        }
+        way == Way::Read
     }
 
     /// Copies the piece that was staged with the announcement.
@@ -312,7 +336,11 @@ impl<L: Link> Endpoint<L> {
         let spans = part_of_spans(&fetch.announcement.spans, fetch.position, length);
         let transfer = self.transfers.insert(TransferOwner::Fetch(key, length));
         let (peer, position) = (fetch.announcement.peer, fetch.position);
+        let begun = fetch.measured.map(|_| self.link.now());
         let status = self.link.read_peer(TransferId(transfer.0), peer, &spans, &mut fetch.active.buffer, position);
+        if let (Some(measured), Some(begun)) = (&mut fetch.measured, begun) {
+            measured.reading += self.link.now().saturating_sub(begun);
+        }
         if status != TransferStatus::Pending {
             self.end_transfer(TransferId(transfer.0), status);
         }
@@ -361,6 +389,7 @@ impl<L: Link> Endpoint<L> {
     /// A fetch is over: completes the receive and tells the sender.
     fn end_fetch(&mut self, key: Key, result: Result<(), Failure>) {
         let Some(fetch) = self.fetches.remove(key) else { return };
+        self.learn(&fetch, result.is_ok());
         let status = if result.is_ok() { Status::Success } else { Status::Fault };
         match result {
             Ok(()) => self.complete_receive(fetch.active, &fetch.envelope, fetch.tagged),
@@ -369,9 +398,24 @@ impl<L: Link> Endpoint<L> {
         self.tell_finished(&fetch.announcement, status);
     }
 
+    /// What a fetch that is over says about the way it went.
+    fn learn(&mut self, fetch: &Fetch<L::Buffer>, is_complete: bool) {
+        match fetch.measured {
+            Some(Measured { way: Way::Ask, left, .. }) => {
+                let now = self.link.now();
+                self.fetch_ways.end_asked(fetch.wanted, is_complete.then_some(left), now);
+            }
+            Some(Measured { way: Way::Read, left, reading }) if is_complete => {
+                self.fetch_ways.end_read(fetch.wanted, left, reading);
+            }
+            _ => {}
+        }
+    }
+
     /// Ends a fetch whose peer is gone; there is nobody to tell.
     pub(crate) fn lose_fetch(&mut self, key: Key, peer: &str) {
         if let Some(fetch) = self.fetches.remove(key) {
+            self.learn(&fetch, false);
             let failure = Failure::PeerLost { peer: peer.to_owned() };
             self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure);
         }
@@ -395,6 +439,9 @@ impl<L: Link> Endpoint<L> {
         }
         self.unhold(key);
         let send = self.remove_send(key).ok_or(Malformed)?;
+        if send.length > self.stages.bytes {
+            self.peers[from.0 as usize].reads = !send.streamed;
+        }
         self.stages.free_send(key);
         self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Announced { send, .. } if send == key));
         let result = match Status::from_word(head.word) {

@@ -1,0 +1,242 @@
+//! [`FetchWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
+//! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into stages: two copies.
+//!
+//! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as many bytes as
+//! the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a sender that
+//! computes fills no stage. So it is measured, by size of the message: a few fetches each way to begin with, then the faster
+//! way, and now and then a few the other way, the rarer the worse it was.
+//!
+//! A read is alone while it lasts, so its time is its own. Fetches that were asked for overlap, and the last to begin is
+//! not the last to end: what counts is what came while any was under way, over that time, less what went into reading others.
+
+/// How to get the rest of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Ask its sender for it, who fills stages.
+    Ask,
+    /// Read it out of its sender's memory.
+    Read,
+}
+
+/// Classes of messages: each is twice as large as the one before, the first has up to 2^`SMALLEST` bytes.
+const CLASSES: usize = 12;
+const SMALLEST: u32 = 12;
+/// Measurements of one way that count: the latest.
+const RECENT: usize = 5;
+/// Fetches of a class each way before anything is concluded.
+const TRIAL: u32 = 8;
+/// Fetches the other way in a row, now and then: enough of them that one way's do not count for the other's.
+const RETRIAL: u32 = 4;
+/// Fetches between two trials of a way that was a little slower, and of one that took half as long again or more.
+const TRY_AGAIN: u32 = 128;
+const TRY_SELDOM: u32 = 512;
+
+/// The latest measurements of one way, in picoseconds per byte.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    values: [u32; RECENT],
+    count: u32,
+}
+
+impl Recent {
+    fn add(&mut self, bytes: usize, nanoseconds: u64) {
+        let value = nanoseconds.saturating_mul(1000) / bytes.max(1) as u64;
+        self.values[self.count as usize % RECENT] = u32::try_from(value).unwrap_or(u32::MAX);
+        self.count = self.count.wrapping_add(1).max(1);
+    }
+
+    /// The median: a process that lost its processor for a while says nothing about a way.
+    fn median(&self) -> Option<u32> {
+        let mut values = self.values;
+        let known = &mut values[..RECENT.min(self.count as usize)];
+        known.sort_unstable();
+        known.get(known.len() / 2).copied()
+    }
+}
+
+/// What is known of messages of about one size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    asked: Recent,
+    read: Recent,
+    /// Fetches begun, at first; then those since the last trial.
+    begun: u32,
+    /// Whether the trials that everything begins with are over.
+    is_tried: bool,
+}
+
+impl Class {
+    fn choose(&mut self) -> Way {
+        self.begun += 1;
+        if !self.is_tried {
+            self.is_tried = self.begun == 2 * TRIAL;
+            return if self.begun <= TRIAL { Way::Ask } else { Way::Read };
+        }
+        let (Some(asked), Some(read)) = (self.asked.median(), self.read.median()) else { return Way::Ask };
+        let (better, other, [least, most]) =
+            if asked <= read { (Way::Ask, Way::Read, [asked, read]) } else { (Way::Read, Way::Ask, [read, asked]) };
+        let pause = if most - least >= least / 2 { TRY_SELDOM } else { TRY_AGAIN };
+        if self.begun <= pause {
+            return better;
+        }
+        if self.begun >= pause + RETRIAL {
+            self.begun = 0;
+        }
+        other
+    }
+}
+
+/// The time in which fetches that were asked for were under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Period {
+    since: u64,
+    under_way: usize,
+    /// Most of them at the same time.
+    most: usize,
+    ended: usize,
+    bytes: usize,
+    /// Nanoseconds of it that went into reading others, while these had to wait.
+    reading: u64,
+}
+
+/// What was measured, and so which way to go.
+#[derive(Debug, Default)]
+pub(crate) struct FetchWays {
+    classes: [Class; CLASSES],
+    asking: Period,
+}
+
+impl FetchWays {
+    fn class(&mut self, length: usize) -> &mut Class {
+        let log = length.max(1).checked_next_power_of_two().map_or(usize::BITS, usize::ilog2);
+        &mut self.classes[(log.saturating_sub(SMALLEST) as usize).min(CLASSES - 1)]
+    }
+
+    /// The way for a fetch that begins now, of what is left of a message of this length.
+    pub(crate) fn choose(&mut self, length: usize, now: u64) -> Way {
+        let way = self.class(length).choose();
+        if way == Way::Ask {
+            let period = &mut self.asking;
+            if period.under_way == 0 {
+                *period = Period { since: now, ..Period::default() };
+            }
+            period.under_way += 1;
+            period.most = period.most.max(period.under_way);
+        }
+        way
+    }
+
+    /// What was left of a message was read, which took so long.
+    pub(crate) fn end_read(&mut self, length: usize, left: usize, nanoseconds: u64) {
+        self.asking.reading = self.asking.reading.saturating_add(nanoseconds);
+        self.class(length).read.add(left, nanoseconds);
+    }
+
+    /// A fetch that was asked for has ended; `None` if not all has come.
+    pub(crate) fn end_asked(&mut self, length: usize, left: Option<usize>, now: u64) {
+        let period = &mut self.asking;
+        period.under_way = period.under_way.saturating_sub(1);
+        period.ended += 1;
+        period.bytes = period.bytes.saturating_add(left.unwrap_or(0));
+        // Several at once come in turns: only some rounds of them say how fast they come.
+        if period.under_way == 0 || period.ended >= 4 * period.most {
+            let past = *period;
+            *period = Period { since: now, under_way: past.under_way, most: past.under_way, ..Period::default() };
+            let time = now.saturating_sub(past.since).saturating_sub(past.reading);
+            self.class(length).asked.add(past.bytes, time);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 100_000;
+
+    /// Fetches one after the other, of which each takes as long as its way takes. How many of them were read.
+    fn one_by_one(ways: &mut FetchWays, count: usize, asking: u64, reading: u64) -> usize {
+        let mut now = 0;
+        let mut read = 0;
+        for _ in 0..count {
+            match ways.choose(BYTES, now) {
+                Way::Ask => {
+                    now += asking;
+                    ways.end_asked(BYTES, Some(BYTES), now);
+                }
+                Way::Read => {
+                    now += reading;
+                    read += 1;
+                    ways.end_read(BYTES, BYTES, reading);
+                }
+            }
+        }
+        read
+    }
+
+    #[test]
+    fn the_faster_way_is_found_and_the_other_is_tried_seldom() {
+        let reads = one_by_one(&mut FetchWays::default(), 10_000, 5_000, 10_000);
+        assert!((8..200).contains(&reads), "{reads} of 10000 read where stages are faster");
+        let reads = one_by_one(&mut FetchWays::default(), 10_000, 10_000, 5_000);
+        assert!((9_800..9_993).contains(&reads), "{reads} of 10000 read where that is faster");
+    }
+
+    #[test]
+    fn what_changes_is_noticed() {
+        let mut ways = FetchWays::default();
+        one_by_one(&mut ways, 1_000, 10_000, 5_000);
+        one_by_one(&mut ways, 4_000, 2_000, 5_000);
+        let reads = one_by_one(&mut ways, 1_000, 2_000, 5_000);
+        assert!(reads < 20, "{reads} of 1000 read long after stages became faster");
+    }
+
+    #[test]
+    fn a_few_that_took_for_ever_change_nothing() {
+        let mut ways = FetchWays::default();
+        one_by_one(&mut ways, 100, 5_000, 10_000);
+        one_by_one(&mut ways, 2, 50_000_000, 10_000);
+        assert_eq!(one_by_one(&mut ways, 100, 5_000, 10_000), 0);
+    }
+
+    #[test]
+    fn fetches_that_overlap_are_as_fast_as_all_of_them_together() {
+        // Sixteen at once, which all end at nearly the same time: each seems to take sixteen times as long as it
+        // would alone, and the last ones no time at all.
+        for (asking, stages_win) in [(3_000, true), (7_000, false)] {
+            let mut ways = FetchWays::default();
+            let (mut now, mut reads) = (0, 0);
+            for _ in 0..100 {
+                let chosen: Vec<Way> = (0..16).map(|_| ways.choose(BYTES, now)).collect();
+                let read = chosen.iter().filter(|way| **way == Way::Read).count();
+                for _ in 0..read {
+                    now += 5_000;
+                    ways.end_read(BYTES, BYTES, 5_000);
+                }
+                now += asking * (16 - read) as u64;
+                for _ in read..16 {
+                    now += 1;
+                    ways.end_asked(BYTES, Some(BYTES), now);
+                }
+                reads += read;
+            }
+            assert_eq!(reads < 200, stages_win, "{reads} of 1600 read, {asking} ns for one of those asked for");
+            assert!(stages_win || reads > 1_300, "{reads} of 1600 read");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_apart_whatever_they_are() {
+        let mut ways = FetchWays::default();
+        for bytes in [1, 8192, 1 << 20, usize::MAX / 2] {
+            for _ in 0..TRIAL {
+                assert_eq!(ways.choose(bytes, 0), Way::Ask);
+                ways.end_asked(bytes, Some(bytes), 7);
+            }
+            assert_eq!(ways.choose(bytes, 0), Way::Read, "{bytes}");
+            ways.end_read(bytes, bytes, u64::MAX);
+        }
+        ways.end_asked(0, None, 0);
+        ways.choose(0, 0);
+    }
+}
