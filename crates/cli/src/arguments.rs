@@ -11,9 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
     name = "tidegate",
     version,
     about = "Run MPI programs over Tidegate, see what flow control did, and simulate it on machines that are not there",
-    long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command runs an \
-                  unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says per job and \
-                  per rank what flow control did. It also runs the same flow control in a simulator, at any size.",
+    long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command \
+        runs an unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says per \
+        job and per rank what flow control did. It also runs the same flow control in a simulator, at any size.",
     after_help = "Examples:\n  \
                   tidegate run mpiexec -n 8 ./program\n  \
                   tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
@@ -400,8 +400,8 @@ mod tests {
 
     #[test]
     fn every_option_becomes_its_parameter() {
-        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M --peers 9 \
-                     --bulk mailbox --stages 5 x";
+        let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M \
+            --peers 9 --bulk mailbox --stages 5 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -72,14 +72,12 @@ fn impossible_values_are_refused_with_what_would_do() {
 #[test]
 fn every_operation_can_be_named_and_runs() {
     let operations = "pingpong multi_pingpong pingping sendrecv exchange barrier broadcast reduce allreduce \
-    reduce_scatter gather \
-                      gatherv scatter scatterv allgather allgatherv alltoall alltoallv random permutation incast \
-                      cyclic_shift \
-                      transpose";
+        reduce_scatter gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv random permutation \
+        incast cyclic_shift transpose";
     for operation in operations.split_whitespace() {
         let text = format!(
             "[machine]\nprocesses_per_node = 2\n[network]\nsizes = '2x2'\n[workload]\noperation = \
-            '{operation}'\n[run]\nchecks = true\n"
+             '{operation}'\n[run]\nchecks = true\n"
         );
         let sweep = read(&text).unwrap();
         let scenario = &sweep.points[0].1;

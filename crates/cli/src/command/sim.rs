@@ -141,10 +141,9 @@ fn table(columns: &[String], cells: &[Vec<String>]) -> String {
     let mut text = lines.join("\n");
     let _ = write!(
         text,
-        "\n\ntime: mean over processes, per repetition where repeated; overhead: beyond the same in mailboxes \
-        without end; at \
-         least:\nwhat the busiest process, interface or link needs for the whole run. Counts are of the whole run, \
-         warm-up included.\n"
+        "\n\ntime: mean over processes, per repetition where repeated; overhead: beyond the same in mailboxes without \
+         end; at least:\nwhat the busiest process, interface or link needs for the whole run. Counts are of the whole \
+         run, warm-up included.\n"
     );
     text
 }

@@ -170,8 +170,8 @@ mod tests {
     fn the_line_says_what_is_bounded_and_how_much_was_used() {
         assert_eq!(
             line(&flooded()),
-            "tidegate: receive memory of an endpoint at most 16.0 MiB, fixed part 160 KiB, window of each sender at least 800 KiB; \
-             peak 15.0 MiB (rank 0)\n"
+            "tidegate: receive memory of an endpoint at most 16.0 MiB, fixed part 160 KiB, window of each sender at \
+             least 800 KiB; peak 15.0 MiB (rank 0)\n"
         );
     }
 

@@ -41,7 +41,7 @@ macro_rules! fields {
 pub const FIELDS: &[Field] = fields! {
     "machine" "parameters" "extoll"
         "Where the fields of [network] and [cost] begin: extoll, the calibrated machine of the paper; or free, the \
-        same network with processes that need no time" =>
+         same network with processes that need no time" =>
         |d, t| match word(t, &["extoll", "free"])? {
             "free" => d.config.cost = Cost::free(),
             _ => (d.config.cost, d.config.network) = (Cost::extoll(), NetworkParameters::extoll()),
@@ -57,7 +57,7 @@ pub const FIELDS: &[Field] = fields! {
             |d, t| d.config.intra_node_path = truth(t)?;
     "machine" "blocked_sender" "blocks"
         "What a sender does whose packets the network does not take: blocks (as a processor that writes to the \
-        interface), or retrieves its own packets meanwhile" =>
+         interface), or retrieves its own packets meanwhile" =>
         |d, t| d.config.blocked_sender = match word(t, &["blocks", "retrieves"])? {
             "retrieves" => BlockedSender::Retrieves,
             _ => BlockedSender::Blocks,
@@ -157,15 +157,15 @@ pub const FIELDS: &[Field] = fields! {
     "flow" "piggyback" "true" "Whether credits ride on data packets" => |d, t| d.piggyback = truth(t)?;
     "flow" "most_slots_per_sender" ""
         "Most data slots that one sender may earn with dynamic, at least its equal share; without it, all that others \
-        do not use" => |d, t| d.quota_most = Some(positive(t)?);
+         do not use" => |d, t| d.quota_most = Some(positive(t)?);
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
     "flow" "receive_memory" ""
         "Most bytes that a process holds on behalf of its senders; without it, as much as it takes" =>
             |d, t| d.config.receive_memory = Some(bytes(t)? as usize);
     "flow" "peers" ""
-        "Places in a process's table of peers; without it one for everybody. Fewer keep a large job with few \
-        contacts small" => |d, t| d.config.peers = Some(positive(t)?);
+        "Places in a process's table of peers; without it one for everybody. Fewer keep a large job with few contacts \
+         small" => |d, t| d.config.peers = Some(positive(t)?);
 
     "workload" "operation" "alltoall" "What processes do: see the table of workloads" =>
         |d, t| d.operation = word(t, &OPERATIONS.iter().map(|operation| operation.0).collect::<Vec<_>>())?.to_owned();

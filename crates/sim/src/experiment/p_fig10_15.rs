@@ -41,8 +41,8 @@ fn curves(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<(
     let curves = measure(workshop, [1, 2, 4, 8].iter().map(|part| line(size / part)).collect())?;
     let setup = format!(
         "{size} processes on a {} mesh (the paper: 1024 on 4×4×4), of which all, half, a quarter, an eighth do an \
-        all-to-all of 2 KiB \
-         ({repetitions} times after {warm_up} to warm up) and the others wait in a barrier; 2 credit slots.",
+         all-to-all of 2 KiB ({repetitions} times after {warm_up} to warm up) and the others wait in a barrier; 2 \
+         credit slots.",
         times(&mesh)
     );
     Ok((curves, setup))
@@ -86,7 +86,7 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
         .because("What is left with 64 slots is work: taking and counting credits, and control packets."),
         Fact::tested(
             "Fewer active processes do not help: their sends wait as often (mean share under 40 slots within 15 \
-            points).",
+             points).",
             alike && delayed[0] > 50.0,
             "quota of idle processes is unused",
             shown(&delayed),
@@ -133,8 +133,8 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
         )
         .because(
             "The share falls to about half: the slots of the idle do move. Under dynamic a sender's first packets \
-            towards a receiver that \
-             it has not written to for long still find few credits, and one wait delays a whole send.",
+             towards a receiver that it has not written to for long still find few credits, and one wait delays a \
+             whole send.",
         ),
     ];
     Ok(findings("fig15", "Four patterns under dynamic", &moving, setup, facts))

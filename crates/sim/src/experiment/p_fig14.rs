@@ -148,13 +148,11 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
     let violation = |violation: Violation| SimulationError::Process(violation.to_string());
     receiver.regular_blocks().map_err(violation)?;
     receiver.piggyback_blocks().map_err(violation)?;
-    let setup = "The flow control that runs under MPI, as a receiver of five senders with 12 slots each, 2 of them \
-    for credits: an \
-                 intended quota of 10. In block 2 the credits granted, 2, enter the list of thresholds where the \
-                 paper enters 4: \
-                 with 4 the sender could spend all it has without ever reaching it (rule C1 of the scheme's notes). \
-                 The picture \
-                 of the paper is lost; the facts are what its text says."
-        .to_owned();
+    let setup =
+        "The flow control that runs under MPI, as a receiver of five senders with 12 slots each, 2 of them for \
+        credits: an intended quota of 10. In block 2 the credits granted, 2, enter the list of thresholds where the \
+        paper enters 4: with 4 the sender could spend all it has without ever reaching it (rule C1 of the scheme's \
+        notes). The picture of the paper is lost; the facts are what its text says."
+            .to_owned();
     Ok(Findings { setup, figures: Vec::new(), tables: vec![receiver.table], facts: receiver.facts })
 }

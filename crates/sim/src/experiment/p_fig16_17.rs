@@ -36,13 +36,11 @@ fn pair(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<Pai
     ];
     let mut curves = measure(workshop, lines)?;
     let setup = format!(
-        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after \
-        {warm_up} to warm up; \
-         multi-pingpong of 16 + 16 processes over 1 hop, {repetitions} times (the paper: 20,480); 2 credit slots. \
-         Work is the time \
-         that processes spend on credits: taking and counting them, making, writing, retrieving and understanding \
-         control packets. \
-         Stalls are the rest of the overhead, traffic of control packets included.",
+        "All-to-all of 2 KiB among {} processes on a {} mesh (the paper: 1024, the mean of 150), once after {warm_up} \
+         to warm up; multi-pingpong of 16 + 16 processes over 1 hop, {repetitions} times (the paper: 20,480); 2 credit \
+         slots. Work is the time that processes spend on credits: taking and counting them, making, writing, \
+         retrieving and understanding control packets. Stalls are the rest of the overhead, traffic of control packets \
+         included.",
         processes(&mesh),
         times(&mesh)
     );
@@ -113,7 +111,8 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
         )
         .because(
             "With that few slots quotas change hands all the time, and one who was stolen out begins anew with single \
-             credits: whoever it waits for holds up all those behind it. The paper's figure is a mean of 150 repetitions.",
+             credits: whoever it waits for holds up all those behind it. The paper's figure is a mean of 150 \
+             repetitions.",
         ),
         Fact::tested(
             "In multi-pingpong dynamic's overhead is far lower (at most half, under 57 slots).",

@@ -33,15 +33,13 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         each.collect::<Vec<_>>().join("; ")
     };
     let explanation = "The path within a node frees the slots of 15 of the other processes, however many there are: \
-    half of the \
-                       slots with 32 processes, an eighth with 128. Where that is not enough for a whole message \
-                       senders still stall, \
-                       and dynamic pays for its control packets.";
+        half of the slots with 32 processes, an eighth with 128. Where that is not enough for a whole message senders \
+        still stall, and dynamic pays for its control packets.";
     let sizes = meshes.iter().map(|mesh| processes(mesh).to_string()).collect::<Vec<_>>().join(", ");
     let facts = vec![
         Fact::tested(
             "dynamic has less overhead where at least 25 % of the destinations are local (32 and 64 processes; 12 to \
-            40 slots).",
+             40 slots).",
             pairs[..2].iter().all(|(fixed, moving)| moving < fixed),
             "lower",
             shown(&pairs[..2]),
@@ -57,8 +55,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     ];
     let setup = format!(
         "All-to-all of 2 KiB among {sizes} processes, 16 on a node (the paper: 32, 64, 128, 256); messages within a \
-        node go through \
-         memory; 2 credit slots; once measured after {warm_up} to warm up."
+         node go through memory; 2 credit slots; once measured after {warm_up} to warm up."
     );
     let series = curves.iter().map(|curve| curve.series(|each, reference| each.overhead(reference))).collect();
     let figures = vec![figure("fig18", "All-to-all with a path within nodes", "overhead (%)", series)];

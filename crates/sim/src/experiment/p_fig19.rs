@@ -72,9 +72,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let figure = Figure { x_axis: "all-to-alls done".to_owned(), ..figure("fig19", title, "credits", series) };
     let setup = format!(
         "{size} processes on a {} mesh (the paper: 1024); phases of {repetitions} all-to-alls (the paper: 100) among \
-        {:?} of them, a \
-         barrier of all after each; dynamic, 30 slots per process, 2 credit slots, 2 KiB. Noted after every \
-         all-to-all.",
+         {:?} of them, a barrier of all after each; dynamic, 30 slots per process, 2 credit slots, 2 KiB. Noted after \
+         every all-to-all.",
         times(&mesh),
         phases.sizes
     );
@@ -112,7 +111,7 @@ fn facts(parts: &[Vec<Point>; 3], repetitions: usize) -> Vec<Fact> {
         ),
         Fact::tested(
             "The barrier after a phase revives idle ranks: some of the idle half gain credits beyond their static \
-            slots.",
+             slots.",
             revived > 2.0,
             "ranks 512–1023 gain credits after 200 executions",
             format!("up to {revived:.0} credits"),

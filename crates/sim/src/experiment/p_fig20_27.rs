@@ -90,10 +90,10 @@ fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> 
     }
     let setup = format!(
         "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking, {repetitions} \
-         repetitions after half as many to warm up ({few} after {learning} of Alltoall, Alltoallv, Allgather and Allgatherv; the \
-         Intel benchmarks do 1000), the root moving on after each. Collectives as MPI libraries do them at this size: \
-         recursive doubling, binomial trees, ring, pairwise exchange in Alltoallv; all sends, then all receives in \
-         Alltoall, as Open MPI, the paper's library, does below 3,000 bytes. Barrier has no data.",
+         repetitions after half as many to warm up ({few} after {learning} of Alltoall, Alltoallv, Allgather and \
+         Allgatherv; the Intel benchmarks do 1000), the root moving on after each. Collectives as MPI libraries do \
+         them at this size: recursive doubling, binomial trees, ring, pairwise exchange in Alltoallv; all sends, then \
+         all receives in Alltoall, as Open MPI, the paper's library, does below 3,000 bytes. Barrier has no data.",
         processes(&mesh),
         shape(&mesh)
     );
@@ -175,17 +175,18 @@ pub(super) fn times(workshop: &Workshop<'_>) -> Result<Findings, SimulationError
             shown(rma),
         )
         .because(
-            "Allgatherv is a ring of 2 KiB messages here, which go through the mailbox; the other three travel by RMA, and need \
-             hardly any credits under either scheme.",
+            "Allgatherv is a ring of 2 KiB messages here, which go through the mailbox; the other three travel by RMA, \
+             and need hardly any credits under either scheme.",
         ),
     ];
     Ok(Findings { setup, figures, tables, facts })
 }
 
 /// Why `dynamic` needs more slots than in the paper.
-const BALANCED: &str = "Two of the thirteen benchmarks decide it, Alltoall and Alltoallv, in which everybody is as active and no \
-slots are idle: with 16 slots both schemes are slow there, and dynamic the slower, as the paper says of few slots (its figures \
-15 and 17). Without these two dynamic's mean is under 3 % with 8 slots already (tables of P-fig20-23).";
+const BALANCED: &str = "Two of the thirteen benchmarks decide it, Alltoall and Alltoallv, in which everybody is as \
+    active and no slots are idle: with 16 slots both schemes are slow there, and dynamic the slower, as the paper says \
+    of few slots (its figures 15 and 17). Without these two dynamic's mean is under 3 % with 8 slots already (tables \
+    of P-fig20-23).";
 
 /// Fig. 27.
 pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {

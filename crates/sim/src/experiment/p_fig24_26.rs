@@ -60,10 +60,9 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let repeated = curves.split_off(2 * operations.len() + 1);
     let setup = format!(
         "{} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 KiB, 2 credit slots, piggybacking; {repetitions} \
-        repetitions, the root \
-         moving on after each. Then Scatterv with {per_root:?} repetitions per root and {REPEATED_SLOTS} slots. \
-         Reduce_scatter divides \
-         its 2 KiB among all processes; with {CAP} data slots per sender at the most, too.",
+         repetitions, the root moving on after each. Then Scatterv with {per_root:?} repetitions per root and \
+         {REPEATED_SLOTS} slots. Reduce_scatter divides its 2 KiB among all processes; with {CAP} data slots per \
+         sender at the most, too.",
         processes(&mesh),
         times(&mesh)
     );
@@ -136,9 +135,8 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
             shown(few),
         )
         .because(
-            "The roots' sends overlap: while one root waits for the credits of one receiver the others go on, and \
-            only the root's \
-             wait is on the way of anybody.",
+            "The roots' sends overlap: while one root waits for the credits of one receiver the others go on, and only \
+             the root's wait is on the way of anybody.",
         ),
         Fact::tested(
             "With many repetitions per root dynamic approaches the reference: its overhead shrinks.",
@@ -147,8 +145,8 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
             format!("{:.1} % with one, {:.1} % with many", once[1], often[1]),
         )
         .because(
-            "A root has one message for each receiver at a time: a receiver sees too few packets of it to call \
-        it active.",
+            "A root has one message for each receiver at a time: a receiver sees too few packets of it to call it \
+             active.",
         ),
         Fact::tested(
             "With many repetitions dynamic has less overhead than static.",
@@ -157,8 +155,8 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
             shown(often),
         )
         .because(
-            "A root has one message for each receiver at a time: a receiver sees too few packets of it to call \
-        it active.",
+            "A root has one message for each receiver at a time: a receiver sees too few packets of it to call it \
+             active.",
         ),
         Fact::tested(
             "Reduce_scatter under dynamic gains from a cap of 62 slots per sender (fig. 26; mean over the sizes).",
@@ -167,14 +165,14 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
             format!("{with:.1} µs with it, {without:.1} µs without"),
         )
         .because(
-            "Here a mailbox costs the same however much of it is in use, and a sender's 2 KiB divided by all processes is \
-            one packet: nobody comes near the cap. The paper draws no conclusion either.",
+            "Here a mailbox costs the same however much of it is in use, and a sender's 2 KiB divided by all processes \
+             is one packet: nobody comes near the cap. The paper draws no conclusion either.",
         ),
         Fact::not_run(
             "Gatherv under dynamic is faster than the reference; Reduce_scatter under static is best with 32 slots.",
             "unexplained there",
             "The paper calls both surprising and gives no cause that a model could contain; the times are in the \
-            table.",
+             table.",
         ),
     ]
 }

@@ -48,8 +48,7 @@ impl Sweep {
         let far = near.split_off(credit_slots.len());
         let setup = format!(
             "8×8 mesh; the 16 processes of one node and the 16 of another, 1 or 14 hops away, send 2 KiB there and \
-            back, all \
-             pairs at once, {repetitions} times (the paper: 20,480 times)."
+             back, all pairs at once, {repetitions} times (the paper: 20,480 times)."
         );
         Ok(Sweep { credit_slots, curves: [near, far], setup })
     }
@@ -118,7 +117,7 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
             format!("{:.2}, {:.2} µs", times[0], times[1]),
         )
         .because("All four times that the paper gives determine the machine's parameters, and not all can be met at \
-        once."),
+            once."),
         Fact::tested(
             "Under 30 slots the longer distance costs more.",
             few[1] > few[0],
@@ -126,8 +125,9 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
             format!("{:.1} % at 14 hops, {:.1} % at 1 (means)", few[1], few[0]),
         )
         .because(
-            "A sender writes a packet in 1.2 µs, so that the credits of the fewest slots last for longer than they take to \
-             come back, 1.1 µs more over 13 more hops in each direction: what few slots cost is the work for more credit packets.",
+            "A sender writes a packet in 1.2 µs, so that the credits of the fewest slots last for longer than they \
+             take to come back, 1.1 µs more over 13 more hops in each direction: what few slots cost is the work for \
+             more credit packets.",
         ),
         Fact::tested(
             "Beyond 30 slots distance does not matter (means within 2 percentage points).",
@@ -143,9 +143,8 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
         )
         .because(
             "With few credit slots a sender stands still for longer, with many it handles more credit packets. Which \
-            of the two \
-             weighs more depends on what a credit packet costs a process beside what a stall does; the paper gives \
-             neither.",
+             of the two weighs more depends on what a credit packet costs a process beside what a stall does; the \
+             paper gives neither.",
         ),
     ];
     let figures = sweep.figures("fig4", "overhead (%)", percent_of_reference);
@@ -175,8 +174,7 @@ pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationErr
         )
         .because(
             "A send counts as delayed or not, however long it waits. In a pingpong all credits of the message before \
-            are back or \
-             not back by then at either distance.",
+             are back or not back by then at either distance.",
         ),
         Fact::tested(
             "It shrinks with the number of credit slots (within half a point).",
@@ -186,12 +184,11 @@ pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationErr
         )
         .because(
             "Credit slots are taken from the data region: of few slots a sender then owns fewer credits, and more of \
-            its \
-             messages wait.",
+             its messages wait.",
         ),
         Fact::tested(
             "The point from which nothing is delayed (but for the first sends after a barrier) does not depend on \
-            distance.",
+             distance.",
             near == far,
             "identical",
             format!("1 hop: {}; 14 hops: {}", words(&near), words(&far)),

@@ -62,8 +62,7 @@ impl Sweep {
         let large = small.split_off(credit_slots.len());
         let setup = format!(
             "All-to-all of 2 KiB among {} processes on a {} mesh and {} on a {} mesh (the paper: 256 on 4×4, 1024 on \
-            4×4×4), 16 on a \
-             node; n − 1 sends, then n − 1 receives; once to warm up, once measured.",
+             4×4×4), 16 on a node; n − 1 sends, then n − 1 receives; once to warm up, once measured.",
             sizes[0],
             times(&meshes[0]),
             sizes[1],
@@ -127,13 +126,13 @@ fn stable_from(overheads: &[(u32, f64)], before: u32) -> Option<u32> {
 
 /// Why overhead does not fall from 37 data slots on.
 const NO_EARLY_FALL: &str = "A sender with 37 credits does not stall; but after the first all-to-all it has them all \
-at once only where those of its last message to the same receiver are back, which begins at the slots of eq. 5: overhead \
-stays on its plateau until shortly before. In the paper's machine some senders have them earlier.";
+    at once only where those of its last message to the same receiver are back, which begins at the slots of eq. 5: \
+    overhead stays on its plateau until shortly before. In the paper's machine some senders have them earlier.";
 
 /// Why points differ by some percentage points for no reason of their own.
 pub(super) const WOBBLE: &str = "In an all-to-all whoever waits holds up those who wait for it, and the order in which \
-that happens changes with the smallest things: neighbouring points differ by up to five percentage points, some far more, and \
-one run stands for the paper's mean of many.";
+    that happens changes with the smallest things: neighbouring points differ by up to five percentage points, some \
+    far more, and one run stands for the paper's mean of many.";
 
 /// Fig. 6.
 pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {

@@ -65,9 +65,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
             format!("at least {least_saved:.1} % saved"),
         )
         .because(
-            "In this all-to-all everybody sends first and retrieves later: packets that leave early find no \
-            retrieved packets to \
-             report, so credits ride only where a process meanwhile waited for credits and retrieved.",
+            "In this all-to-all everybody sends first and retrieves later: packets that leave early find no retrieved \
+             packets to report, so credits ride only where a process meanwhile waited for credits and retrieved.",
         ),
         Fact::tested(
             "The share of credit packets saved goes up and down like a saw (at least two teeth).",
@@ -78,8 +77,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     ];
     let setup = format!(
         "All-to-all of {BYTES} bytes among {} processes on a {} mesh (the paper: 1024 on 4×4×4), 2 credit slots, \
-        {repetitions} \
-         all-to-alls after one to warm up.",
+         {repetitions} all-to-alls after one to warm up.",
         processes(&mesh),
         times(&mesh)
     );

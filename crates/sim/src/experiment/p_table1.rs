@@ -111,9 +111,9 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
             fate_at(3, 2, 2).name(),
         ),
     ];
-    let setup = "One sender, one receiver. Thresholds of eq. 1 are read from the flow control that runs under MPI; \
-    the fate is \
-                 that of a sender that looks at its mailbox only when its last credit is spent."
-        .to_owned();
+    let setup =
+        "One sender, one receiver. Thresholds of eq. 1 are read from the flow control that runs under MPI; the \
+        fate is that of a sender that looks at its mailbox only when its last credit is spent."
+            .to_owned();
     Ok(Findings { setup, figures: Vec::new(), tables: vec![table], facts })
 }

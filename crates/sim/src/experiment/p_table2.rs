@@ -73,11 +73,9 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
         ),
     ];
     let setup = format!(
-        "Messages of {MESSAGE_PACKETS} packets (2 KiB and a header of 16 bytes, 56 bytes in a packet). A running \
-        pair is the flow \
-         control that runs under MPI; its receiver keeps up, and the fewest credits that the sender holds over \
-         {PACKETS} packets \
-         decide."
+        "Messages of {MESSAGE_PACKETS} packets (2 KiB and a header of 16 bytes, 56 bytes in a packet). A running pair \
+         is the flow control that runs under MPI; its receiver keeps up, and the fewest credits that the sender holds \
+         over {PACKETS} packets decide."
     );
     Ok(Findings { setup, figures: Vec::new(), tables: vec![table], facts })
 }

@@ -80,13 +80,10 @@ pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError>
     ];
     let figure = Figure { x_axis: "processes".to_owned(), ..figure("table3", "Memory per receiver", "MiB", series) };
     let setup = format!(
-        "For each number of processes the flow control of one receiver is built as it runs under MPI, and its heap \
-        is counted; a \
-         mailbox slot has {PACKET_BYTES} bytes. static with {STATIC_SLOTS}, dynamic with {DYNAMIC_SLOTS} slots per \
-         sender, which is \
-         what the paper finds each to need for 3 % overhead. Our book-keeping covers both roles of a process, as \
-         receiver and as \
-         sender; the paper counts the receiver's."
+        "For each number of processes the flow control of one receiver is built as it runs under MPI, and its heap is \
+         counted; a mailbox slot has {PACKET_BYTES} bytes. static with {STATIC_SLOTS}, dynamic with {DYNAMIC_SLOTS} \
+         slots per sender, which is what the paper finds each to need for 3 % overhead. Our book-keeping covers both \
+         roles of a process, as receiver and as sender; the paper counts the receiver's."
     );
     Ok(Findings { setup, figures: vec![figure], tables: vec![table], facts })
 }
@@ -108,7 +105,7 @@ fn facts(fixed: &[(f64, f64)], moving: &[(f64, f64)]) -> Vec<Fact> {
         )
         .because(
             "Our book-keeping also holds the queue of credit packets that wait to be written, and the sender's \
-        credits.",
+             credits.",
         ),
         Fact::tested(
             "dynamic needs 150n + 1024n bytes (ours: at most as much).",
