@@ -56,6 +56,20 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     assert values["mailbox_full"] == 0 and values["violations"] == 0
 
 
+@pytest.mark.parametrize("bulk", ["auto", "staged", "mailbox"])
+def test_long_messages_go_the_ways_that_were_chosen(bulk, tmp_path):
+    mpi, report = mpis.mpich(), tmp_path / "run.json"
+    done = run(mpi, ["run", "--bulk", bulk, "--json", report, "--", *job(mpi, 2, [TRAFFIC, "5", "100", "70000", "3"])])
+    assert done.clean and "all as sent" in done.output, done.explain()
+    found = json.loads(report.read_text())
+    values = {counter: value["job"] for counter, value in found["job"].items()}
+    reachable = found["processes"][0]["bulk"] == "direct"
+    # With auto, messages of 64 KiB are tried both ways, unless the system keeps processes out of each other's memory.
+    assert (values["bytes_read"] > 0) == (bulk == "auto" and reachable), values
+    assert (values["bytes_staged"] > 0) == (bulk != "mailbox"), values
+    assert values["bytes_read"] + values["bytes_staged"] <= values["bytes_received"]
+
+
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_a_receiver_without_room_is_named_with_advice(name, tmp_path):
     # Rank 0 waits for a message of rank 2 that is sent when rank 1 has started five times as many bytes as fit.

@@ -288,7 +288,7 @@ pub enum Switch {
 /// How the bytes of long messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bulk {
-    /// staged up to 8 MiB, and direct above where the system allows it
+    /// Direct where the system allows it and it is found to be faster, else staged
     Auto,
     /// The receiver reads the sender's memory
     Direct,

@@ -60,6 +60,8 @@ counters! {
     AtomicOperations, "atomic_operations", Count, Sum, "Remote atomic operations started.";
     BytesSent, "bytes_sent", Bytes, Sum, "Payload bytes of messages sent.";
     BytesReceived, "bytes_received", Bytes, Sum, "Payload bytes of messages delivered.";
+    BytesRead, "bytes_read", Bytes, Sum, "Payload bytes of long messages that were read out of their senders' memory.";
+    BytesStaged, "bytes_staged", Bytes, Sum, "Payload bytes of long messages that came through stages.";
     SendsDelayed, "sends_delayed", Count, Sum, "Sends that had to wait for credits (under `none`: for room in the mailbox).";
     DelayNanoseconds, "delay_ns", Nanoseconds, Sum, "Time during which peers had sends waiting for credits, added over peers.";
     CreditPackets, "credit_packets", Count, Sum, "Explicit credit packets sent.";

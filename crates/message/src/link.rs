@@ -137,7 +137,8 @@ pub trait Link {
         offset: usize,
     ) -> TransferStatus;
 
-    /// The shortest transfer, in bytes, for which reaching into a peer's memory beats a stage.
+    /// Messages from this many bytes on are read out of the sender's memory, stages or not. Shorter ones, down to a stage, take
+    /// the way that is measured to be faster.
     fn direct_from(&self) -> usize {
         0
     }

@@ -326,6 +326,7 @@ impl<L: Link> Endpoint<L> {
         let length = fetch.wanted.min(self.stages.bytes);
         if length > 0 && self.link.drain_stage(peer, stage, &mut fetch.active.buffer, 0, length) {
             (fetch.position, fetch.admitted) = (length, length);
+            self.count(Counter::BytesStaged, length as u64);
         }
     }
 
@@ -379,7 +380,9 @@ impl<L: Link> Endpoint<L> {
             return self.end_fetch(key, Err(Failure::Fault));
         }
         fetch.position += length;
-        if fetch.position == fetch.wanted {
+        let is_complete = fetch.position == fetch.wanted;
+        self.count(Counter::BytesRead, length as u64);
+        if is_complete {
             self.end_fetch(key, Ok(()));
         } else {
             self.active_fetches.push_back(key);
@@ -566,7 +569,9 @@ impl<L: Link> Endpoint<L> {
             self.end_fetch(key, Err(Failure::Fault));
             return Err(Malformed);
         }
-        if fetch.admitted < fetch.wanted {
+        let is_last = fetch.admitted == fetch.wanted;
+        self.count(Counter::BytesStaged, length as u64);
+        if !is_last {
             // The last piece's stage comes back with `Finish`.
             let head = Head::new(MessageKind::StageCopied).aux(stage as u32);
             self.tell(from, head);

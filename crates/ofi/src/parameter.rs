@@ -67,8 +67,8 @@ const BULK: Parameter = Parameter {
     default: "auto",
     allowed: "auto, direct, staged or mailbox",
     help: "How long messages travel: copied once between the processes' memories (direct), through stages in shared memory \
-           (staged), packet by packet (mailbox), or staged up to 8 MiB and direct from there on if a trial at \
-           connection works (auto)",
+           (staged), packet by packet (mailbox), or directly where a trial at connection works and measurements of \
+           the first messages find it faster than stages (auto)",
 };
 const STAGES: Parameter = Parameter {
     name: "stages",

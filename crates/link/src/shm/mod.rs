@@ -54,8 +54,8 @@ use wake::{Alarm, Waker};
 /// How bulk data may travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkChoice {
-    /// Long transfers directly if a probe succeeds; shorter ones, and all if it does not, through stages, or through
-    /// the mailbox when no stage is free.
+    /// Directly if a probe succeeds and that is measured to be faster, or the transfer is very long; else through stages, or
+    /// through the mailbox when no stage is free.
     Auto,
     /// All directly; a peer whose memory cannot be reached is an error.
     Direct,
@@ -121,9 +121,8 @@ pub fn reclaim(directory: &Path) -> usize {
 pub const DEFAULT_STAGES: u32 = 32;
 /// Most stages that an endpoint may have: 1 GiB.
 pub const STAGES_MOST: u32 = 1 << 15;
-/// Bulk transfers from this many bytes on go from memory to memory; shorter ones through stages. Measured where both processes'
-/// caches hold a stage (see docs/benchmarks.md), two copies beat one that maps every page at all sizes tried, up to 4 MiB; for
-/// longer ones a copy that leaves the sender free to compute is worth more.
+/// Bulk transfers from this many bytes on go from memory to memory: no stage stays in a cache then, and a copy that leaves the
+/// sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
 const DIRECT_FROM: usize = 8 << 20;
 
 /// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
@@ -434,6 +433,11 @@ impl ShmLink {
         self.bulk = now;
         self.stats.set_bulk(now);
         match obstacle {
+            None if self.stages.count() > 0 => log::line(Level::Info, || {
+                "bulk data goes directly from memory to memory (process_vm_readv) or through stages, whichever is \
+                 measured to be faster"
+                    .into()
+            }),
             None => {
                 log::line(Level::Info, || "bulk data goes directly from memory to memory (process_vm_readv)".into())
             }

@@ -1,8 +1,8 @@
 //! Stages: pieces of an endpoint's segment that carry bulk data to its peers. The owner copies a piece of a message
 //! in, tells the receiver by a packet, and leaves the stage alone until the receiver says that it has copied it out;
 //! the packets order the accesses (publication is a release, retrieval an acquire). Two copies, but through memory
-//! that both caches hold and without a system call: for up to several MiB faster than `process_vm_readv`, which
-//! pins and maps every page.
+//! that both caches hold and without a system call: on some processors twice as fast as `process_vm_readv`, which
+//! pins and maps every page, on others half as fast.
 //!
 //! A peer that breaks the rules can garble the data of its own messages, nothing else: stages are only ever copied as
 //! bytes, by raw pointers; no reference to their memory exists.
