@@ -6,44 +6,52 @@ use super::curve::{Curve, Line, at, figure, mean, measure};
 use super::operation::Benchmark;
 use super::p_fig6_7::{alltoall, meshes, processes, times};
 use super::report::{Fact, Findings};
-use super::workshop::{Scale, Workshop};
+use super::workshop::Workshop;
 use crate::SimulationError;
 use crate::config::FlowChoice;
 
 /// Slots that the paper calls few.
 const FEW: u32 = 30;
 
-/// The points.
-fn slots(scale: Scale) -> Vec<u32> {
-    scale.pick((8..=64).step_by(8).collect(), vec![8, 16, 24, 32, 40, 48, 56, 64], vec![16, 24, 32, 64])
+/// What a scheme is measured with.
+struct Plan {
+    flow: fn(u32, u32) -> FlowChoice,
+    /// Patterns: all processes divided by this many are active.
+    parts: &'static [u32],
+    /// The points.
+    slots: Vec<u32>,
+    /// All-to-alls of a part of the processes before its time counts. Where all are active two are enough.
+    warm_up: u32,
 }
 
 /// One curve per pattern.
-fn curves(workshop: &Workshop<'_>, flow: fn(u32, u32) -> FlowChoice) -> Result<(Vec<Curve>, String), SimulationError> {
+fn curves(workshop: &Workshop<'_>, plan: &Plan) -> Result<(Vec<Curve>, String), SimulationError> {
     let [small, large] = meshes(workshop.scale);
     let mesh = workshop.scale.pick(large.clone(), large, small);
     let size = processes(&mesh);
-    let points = slots(workshop.scale);
     let repetitions = workshop.scale.pick(1, 2, 2);
-    // dynamic has to learn who is active before its time counts.
-    let warm_up = workshop.scale.pick(2, 10, 10);
-    let line = |active: u32| {
+    let warm_up_of_all = workshop.scale.pick(2, plan.warm_up, plan.warm_up);
+    let line = |part: u32| {
+        let active = size / part;
         let case = alltoall(&mesh);
         let Workload::Benchmark(benchmark) = case.workload else { unreachable!("an all-to-all is a benchmark") };
-        let benchmark = Benchmark { active: (active < size).then_some(active), warm_up, repetitions, ..benchmark };
+        let warm_up = if part == 1 { warm_up_of_all } else { plan.warm_up };
+        let benchmark = Benchmark { active: (part > 1).then_some(active), warm_up, repetitions, ..benchmark };
+        let flow = plan.flow;
         Line {
             name: format!("{active} of {size}"),
             case: Case { workload: Workload::Benchmark(benchmark), ..case },
             flow: Box::new(move |slots| flow(slots, 2)),
-            slots: points.clone(),
+            slots: plan.slots.clone(),
         }
     };
-    let curves = measure(workshop, [1, 2, 4, 8].iter().map(|part| line(size / part)).collect())?;
+    let curves = measure(workshop, plan.parts.iter().map(|&part| line(part)).collect())?;
     let setup = format!(
         "{size} processes on a {} mesh (the paper: 1024 on 4×4×4), of which all, half, a quarter, an eighth do an \
-         all-to-all of 2 KiB ({repetitions} times after {warm_up} to warm up) and the others wait in a barrier; 2 \
-         credit slots.",
-        times(&mesh)
+         all-to-all of 2 KiB ({repetitions} times after {} to warm up, all after {warm_up_of_all}) and the others wait in \
+         a barrier; 2 credit slots.",
+        times(&mesh),
+        plan.warm_up,
     );
     Ok((curves, setup))
 }
@@ -64,7 +72,9 @@ fn shown(values: &[f64]) -> String {
 
 /// Fig. 10.
 pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let (curves, setup) = curves(workshop, static_flow)?;
+    let slots = workshop.scale.pick((8..=64).step_by(8).collect(), (8..=64).step_by(8).collect(), vec![16, 24, 32, 64]);
+    let warm_up = workshop.scale.pick(2, 10, 10);
+    let (curves, setup) = curves(workshop, &Plan { flow: static_flow, parts: &[1, 2, 4, 8], slots, warm_up })?;
     let few: Vec<f64> = curves.iter().map(|curve| mean(&curve.overheads(), |slots| slots < 40)).collect();
     let many: Vec<f64> = curves.iter().filter_map(|curve| at(&curve.overheads(), 64)).collect();
     let delayed: Vec<f64> = curves.iter().map(|curve| mean(&curve.delays(), |slots| slots < 40)).collect();
@@ -97,8 +107,13 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
 
 /// Fig. 15.
 pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let (moving, setup) = curves(workshop, dynamic_flow)?;
-    let (fixed, _) = curves(workshop, static_flow)?;
+    let slots =
+        workshop.scale.pick(vec![8, 16, 24, 32, 48, 64], (8..=64).step_by(8).collect::<Vec<_>>(), vec![16, 24, 32, 64]);
+    // dynamic has to learn who is active before its time counts.
+    let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots: slots.clone(), warm_up: 10 };
+    let (moving, setup) = curves(workshop, &plan)?;
+    let warm_up = workshop.scale.pick(2, 10, 10);
+    let (fixed, _) = curves(workshop, &Plan { flow: static_flow, parts: &[4, 8], slots, warm_up })?;
     let few = |curves: &[Curve]| -> Vec<f64> {
         curves.iter().map(|curve| mean(&curve.overheads(), |slots| (16..=FEW).contains(&slots))).collect()
     };
@@ -120,16 +135,16 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
         ),
         Fact::tested(
             "There a quarter and an eighth have less overhead than under static.",
-            ours[2..].iter().zip(&theirs[2..]).all(|(ours, theirs)| ours < theirs),
+            ours[2..].iter().zip(&theirs).all(|(ours, theirs)| ours < theirs),
             "far less",
-            format!("{} against {}", shown(&ours[2..]), shown(&theirs[2..])),
+            format!("{} against {}", shown(&ours[2..]), shown(&theirs)),
         )
         .because(super::p_fig6_7::WOBBLE),
         Fact::tested(
             "A quarter and an eighth have sends wait less than half as often as under static (16 to 40 slots).",
-            waits[2..].iter().zip(&waits_static[2..]).all(|(ours, theirs)| ours * 2.0 < *theirs),
+            waits[2..].iter().zip(&waits_static).all(|(ours, theirs)| ours * 2.0 < *theirs),
             "slots of idle senders are used",
-            format!("{} against {}", shown(&waits[2..]), shown(&waits_static[2..])),
+            format!("{} against {}", shown(&waits[2..]), shown(&waits_static)),
         )
         .because(
             "The share falls to about half: the slots of the idle do move. Under dynamic a sender's first packets \
