@@ -183,7 +183,10 @@ impl Process {
             }
             Call::Credits(rank) => {
                 let peer = if rank == self.rank { None } else { self.endpoint.link().find_peer(rank) };
-                self.task.state().borrow_mut().answer = peer.map_or(0, |peer| self.endpoint.credits(peer));
+                self.task.state().borrow_mut().answer = peer.map_or(0, |peer| u64::from(self.endpoint.credits(peer)));
+            }
+            Call::Counter(counter) => {
+                self.task.state().borrow_mut().answer = self.endpoint.link().counters().get(counter);
             }
         }
     }

@@ -11,6 +11,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use tidegate_message::Counter;
+
 use crate::Time;
 use crate::buffer::{Memory, Part};
 use crate::flight::Rank;
@@ -95,6 +97,7 @@ pub(crate) enum Call {
     Copy { from: Part, to: Part },
     Combine { from: Part, into: Part },
     Credits(Rank),
+    Counter(Counter),
 }
 
 /// What an operation is, for whoever wonders why it does not end.
@@ -127,7 +130,7 @@ pub(crate) struct State {
     pub(crate) now: Time,
     call: Option<Call>,
     /// What a call returned.
-    pub(crate) answer: u32,
+    pub(crate) answer: u64,
     waiting: Waiting,
     operations: Vec<Operation>,
     free: Vec<u32>,
@@ -278,7 +281,7 @@ impl Task {
     }
 
     /// Leaves a call behind and goes on when the process has carried it out.
-    async fn call(&self, call: Call) -> u32 {
+    async fn call(&self, call: Call) -> u64 {
         {
             let mut state = self.state.borrow_mut();
             debug_assert!(state.call.is_none(), "one call at a time: a program awaits each before the next");
@@ -375,6 +378,11 @@ impl Task {
 
     /// Credits held towards `to`: `u32::MAX` without flow control, 0 if there was no contact yet. Costs no time.
     pub async fn credits(&self, to: Rank) -> u32 {
-        self.call(Call::Credits(to)).await
+        self.call(Call::Credits(to)).await as u32
+    }
+
+    /// A counter of the process's endpoint as it stands. Costs no time.
+    pub async fn counter(&self, counter: Counter) -> u64 {
+        self.call(Call::Counter(counter)).await
     }
 }

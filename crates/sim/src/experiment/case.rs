@@ -5,7 +5,7 @@ use std::fmt;
 use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
 
-use super::operation::{Benchmark, Operation};
+use super::operation::Benchmark;
 use super::p_fig19::PhaseSizes;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 use crate::cost::Activity;
@@ -15,9 +15,6 @@ use crate::simulation::Simulation;
 use crate::task::{Sample, Task};
 use crate::topology::Topology;
 use crate::workload::Communicator;
-
-/// The machine of P has 16 cores in a node.
-const PROCESSES_PER_NODE: u64 = 16;
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,22 +73,7 @@ impl Case {
                 Simulation::new(config, &program)?.run()?
             }
         };
-        Ok(Measurement::of(outcome, self.repetitions(), self.barrier_messages()))
-    }
-
-    /// Messages of the barriers around a benchmark, which are no part of it.
-    fn barrier_messages(&self) -> u64 {
-        // On the path within a node messages are not counted, so those of barriers that are cannot be told.
-        let (Workload::Benchmark(benchmark), false) = (&self.workload, self.intra_node_path) else { return 0 };
-        let nodes = self
-            .nodes
-            .as_ref()
-            .map_or(self.mesh.iter().map(|&size| u64::from(size)).product(), |nodes| nodes.len() as u64);
-        let size = nodes * PROCESSES_PER_NODE;
-        let rounds = |size: u64| u64::from(size.next_power_of_two().ilog2());
-        let active = benchmark.active.map_or(size, u64::from);
-        let within = benchmark.warm_up > 0 && !matches!(benchmark.operation, Operation::Pingpong | Operation::Pingping);
-        2 * size * rounds(size) + if within { active * rounds(active) } else { 0 }
+        Ok(Measurement::of(outcome, self.repetitions()))
     }
 
     /// Repetitions in all, warm-up included.
@@ -157,7 +139,7 @@ pub(super) struct Measurement {
     pub time: f64,
     /// Mean over the processes that took part of the time spent on credits, per repetition, in microseconds.
     pub credits_time: f64,
-    /// Share of the benchmark's messages that waited for credits, 0 to 1.
+    /// Share of the messages in the repetitions that count that waited for credits, 0 to 1.
     pub delayed: f64,
     /// Explicit credit packets of the whole run.
     pub credit_packets: u64,
@@ -166,15 +148,15 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    fn of(outcome: Outcome, repetitions: u32, barrier_messages: u64) -> Self {
+    fn of(outcome: Outcome, repetitions: u32) -> Self {
         let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
         let took_part = times.len().max(1) as f64;
         let credits: f64 = outcome.processes.iter().map(|each| each.spent.on(Activity::Credits).microseconds()).sum();
-        let messages = outcome.counter(Counter::MessagesEager).saturating_sub(barrier_messages).max(1);
+        let sum = |label| outcome.samples_of(label).map(|sample| sample.value).sum::<f64>();
         Measurement {
             time: times.iter().sum::<f64>() / took_part,
             credits_time: credits / took_part / f64::from(repetitions.max(1)),
-            delayed: outcome.counter(Counter::SendsDelayed) as f64 / messages as f64,
+            delayed: sum("delayed") / sum("messages").max(1.0),
             credit_packets: outcome.counter(Counter::CreditPackets),
             samples: outcome.samples,
         }

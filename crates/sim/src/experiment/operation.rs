@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use tidegate_message::Counter;
+
 use crate::Time;
 use crate::buffer::Part;
 use crate::task::{Program, Run, Task};
@@ -147,7 +149,8 @@ impl fmt::Display for Operation {
 }
 
 /// An operation, repeated. After a barrier come `warm_up` repetitions, another barrier, and the repetitions that count;
-/// each process records its mean time per repetition, in microseconds, as the sample `time`.
+/// each process records its mean time per repetition, in microseconds, as the sample `time`, and as `messages` and
+/// `delayed` how many messages it sent in them through mailboxes, and how many of these waited for credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Benchmark {
     /// What is repeated.
@@ -195,8 +198,16 @@ async fn repeat(benchmark: Benchmark, task: Task) {
                     barrier(&group, Barrier::Dissemination).await;
                 }
             }
+            let counters = [("messages", Counter::MessagesEager), ("delayed", Counter::SendsDelayed)];
+            let mut before = [0; 2];
+            for (before, (_, counter)) in before.iter_mut().zip(counters) {
+                *before = task.counter(counter).await;
+            }
             let time = operation.repeat(&group, &benchmark, benchmark.repetitions, data).await;
             task.record("time", 0, time.microseconds());
+            for (before, (label, counter)) in before.into_iter().zip(counters) {
+                task.record(label, 0, (task.counter(counter).await - before) as f64);
+            }
         }
     }
     barrier(&world, Barrier::Dissemination).await;

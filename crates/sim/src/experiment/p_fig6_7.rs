@@ -92,7 +92,7 @@ fn slots(scale: Scale, credits: u32) -> Vec<u32> {
     let start = MESSAGE_PACKETS + credits;
     let border = tidegate_flow::slots_without_stall(MESSAGE_PACKETS, credits).unwrap_or(64);
     let (everywhere, around) =
-        scale.pick((vec![14, 30, 64], 0), (vec![10, 20, 30, (start + border) / 2, 64], 1), (vec![16, 64], 1));
+        scale.pick((vec![30, 64], 0), (vec![10, 20, 30, (start + border) / 2, 64], 1), (vec![16, 64], 1));
     let borders = (start - 1 - around..=start + around).chain(border - 1 - around..=border + around);
     let mut all: Vec<u32> = everywhere.into_iter().chain(borders).collect();
     all.retain(|&slots| slots <= 64.max(2 * credits));

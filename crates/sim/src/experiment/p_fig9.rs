@@ -15,7 +15,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let [small, large] = meshes(workshop.scale);
     let mesh = workshop.scale.pick(large.clone(), large, small);
     let slots: Vec<u32> = workshop.scale.pick(
-        (8..=64).step_by(11).collect(),
+        (8..=64).step_by(14).collect(),
         (8..=64).step_by(2).collect(),
         (12..=60).step_by(3).collect(),
     );
