@@ -143,6 +143,10 @@ pub struct PaperArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
+    /// Run nothing: make CSV, pictures and README.md in DIR anew from the JSON files there
+    #[arg(long, requires = "out", conflicts_with_all = ["ids", "list", "quick", "smallest", "json"])]
+    pub redraw: bool,
+
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,

@@ -116,6 +116,14 @@ fn the_page_says_what_came_of_every_statement_and_what_was_not_run() {
 }
 
 #[test]
+fn reports_that_were_written_are_read_again_as_they_were() {
+    let folder = Folder::new("again");
+    files::write(&report(), &folder.0).unwrap();
+    assert_eq!(files::read(&folder.0).unwrap(), [report()]);
+    assert_eq!(files::read(&folder.0.join("not there")).unwrap(), []);
+}
+
+#[test]
 fn what_is_no_report_is_named_with_the_remedy() {
     let folder = Folder::new("damaged");
     files::write(&report(), &folder.0).unwrap();

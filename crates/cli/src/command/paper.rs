@@ -1,6 +1,8 @@
 //! `tidegate paper`.
 
 use std::fmt::Write;
+use std::io;
+use std::path::Path;
 
 use serde_json::json;
 use tidegate_sim::experiment::{Experiment, Report, Scale, Verdict, Workshop};
@@ -15,6 +17,9 @@ pub const PAPER_SCHEMA: &str = "tidegate-paper/1";
 
 /// Runs experiments, or lists them.
 pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
+    if let (true, Some(folder)) = (arguments.redraw, &arguments.out) {
+        return redraw(folder).map(|()| 0);
+    }
     let experiments = chosen(&arguments.ids)?;
     if arguments.list {
         return list(&experiments, arguments.json).map(|()| 0);
@@ -32,9 +37,7 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
         bar.clear();
         let report = run.map_err(|error| Failure::own(format!("{} failed: {error}", experiment.id)))?;
         if let Some(folder) = &arguments.out {
-            let failed = |error| Failure::own(format!("cannot write to {}: {error}", folder.display()));
-            files::write(&report, folder).map_err(failed)?;
-            page::write(folder).map_err(failed)?;
+            files::write(&report, folder).and_then(|()| page::write(folder)).map_err(cannot_write(folder))?;
         }
         if !arguments.json {
             super::print(format!("{}\n", text::report(&report)).as_bytes())?;
@@ -47,6 +50,22 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
         super::print(summary(&reports, scale).as_bytes())?;
     }
     Ok(0)
+}
+
+fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Failure {
+    move |error| Failure::own(format!("cannot write to {}: {error}", folder.display()))
+}
+
+/// Makes everything in the folder anew that is made from reports.
+fn redraw(folder: &Path) -> Result<(), Failure> {
+    let reports = files::read(folder).map_err(|error| Failure::own(error.to_string()))?;
+    if reports.is_empty() {
+        return Err(Failure::own(format!("{} holds no results of `tidegate paper --out`", folder.display())));
+    }
+    for report in &reports {
+        files::write(report, folder).map_err(cannot_write(folder))?;
+    }
+    page::write(folder).map_err(cannot_write(folder))
 }
 
 /// The experiments of these names, in the order of the paper; all if there are none.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use tidegate_sim::experiment::{Figure, Report};
+use tidegate_sim::experiment::{Experiment, Figure, Report};
 
 use super::picture;
 use super::text;
@@ -44,6 +44,28 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Reads the reports that a folder holds, in the order of the paper.
+///
+/// # Errors
+/// If one cannot be read, or is none.
+pub fn read(folder: &Path) -> io::Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    for experiment in Experiment::ALL {
+        let path = folder.join(format!("{}.json", experiment.id));
+        match fs::read(&path) {
+            Ok(bytes) => {
+                let report = serde_json::from_slice(&bytes).map_err(|error| {
+                    io::Error::other(format!("{} is no report: {error}; remove it", path.display()))
+                })?;
+                reports.push(report);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(reports)
 }
 
 /// Comma-separated values, quoted where they have to be (RFC 4180).

@@ -14,20 +14,7 @@ use super::{files, text};
 /// # Errors
 /// If a report cannot be read or the page not written.
 pub fn write(folder: &Path) -> io::Result<()> {
-    let mut reports = Vec::new();
-    for experiment in Experiment::ALL {
-        let path = folder.join(format!("{}.json", experiment.id));
-        match fs::read(&path) {
-            Ok(bytes) => {
-                let report: Report = serde_json::from_slice(&bytes).map_err(|error| {
-                    io::Error::other(format!("{} is no report: {error}; remove it", path.display()))
-                })?;
-                reports.push(report);
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let reports = files::read(folder)?;
     fs::write(folder.join("README.md"), page(&reports))
 }
 
