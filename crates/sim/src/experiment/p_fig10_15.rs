@@ -108,12 +108,11 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
 /// Fig. 15.
 pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let slots =
-        workshop.scale.pick(vec![8, 16, 24, 32, 48, 64], (8..=64).step_by(8).collect::<Vec<_>>(), vec![16, 24, 32, 64]);
+        workshop.scale.pick(vec![8, 16, 24, 32, 64], (8..=64).step_by(8).collect::<Vec<_>>(), vec![16, 24, 32, 64]);
     // dynamic has to learn who is active before its time counts.
-    let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots: slots.clone(), warm_up: 10 };
+    let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots, warm_up: 10 };
     let (moving, setup) = curves(workshop, &plan)?;
-    let warm_up = workshop.scale.pick(2, 10, 10);
-    let (fixed, _) = curves(workshop, &Plan { flow: static_flow, parts: &[4, 8], slots, warm_up })?;
+    let (fixed, _) = curves(workshop, &Plan { flow: static_flow, parts: &[4, 8], ..plan })?;
     let few = |curves: &[Curve]| -> Vec<f64> {
         curves.iter().map(|curve| mean(&curve.overheads(), |slots| (16..=FEW).contains(&slots))).collect()
     };
