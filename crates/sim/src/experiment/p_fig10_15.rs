@@ -72,7 +72,7 @@ fn shown(values: &[f64]) -> String {
 
 /// Fig. 10.
 pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let slots = workshop.scale.pick(vec![8, 24, 40, 56, 64], (8..=64).step_by(8).collect(), vec![16, 24, 32, 64]);
+    let slots = workshop.scale.pick((8..=64).step_by(8).collect(), (8..=64).step_by(8).collect(), vec![16, 24, 32, 64]);
     let warm_up = workshop.scale.pick(2, 10, 10);
     let (curves, setup) = curves(workshop, &Plan { flow: static_flow, parts: &[1, 2, 4, 8], slots, warm_up })?;
     let few: Vec<f64> = curves.iter().map(|curve| mean(&curve.overheads(), |slots| slots < 40)).collect();
