@@ -13,6 +13,14 @@ use crate::config::FlowChoice;
 /// Slots that the paper calls few.
 const FEW: u32 = 30;
 
+/// The fewest points that show anything.
+const SMALLEST: [u32; 4] = [16, 24, 32, 64];
+
+/// The points of a figure.
+fn every_eighth() -> Vec<u32> {
+    (8..=64).step_by(8).collect()
+}
+
 /// What a scheme is measured with.
 struct Plan {
     flow: fn(u32, u32) -> FlowChoice,
@@ -72,7 +80,7 @@ fn shown(values: &[f64]) -> String {
 
 /// Fig. 10.
 pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let slots = workshop.scale.pick((8..=64).step_by(8).collect(), (8..=64).step_by(8).collect(), vec![16, 24, 32, 64]);
+    let slots = workshop.scale.pick(every_eighth(), every_eighth(), SMALLEST.to_vec());
     let warm_up = workshop.scale.pick(2, 10, 10);
     let (curves, setup) = curves(workshop, &Plan { flow: static_flow, parts: &[1, 2, 4, 8], slots, warm_up })?;
     let few: Vec<f64> = curves.iter().map(|curve| mean(&curve.overheads(), |slots| slots < 40)).collect();
@@ -107,8 +115,7 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
 
 /// Fig. 15.
 pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let slots =
-        workshop.scale.pick(vec![8, 16, 24, 32, 64], (8..=64).step_by(8).collect::<Vec<_>>(), vec![16, 24, 32, 64]);
+    let slots = workshop.scale.pick(vec![8, 16, 24, 32, 64], every_eighth(), SMALLEST.to_vec());
     // dynamic has to learn who is active before its time counts.
     let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots, warm_up: 10 };
     let (moving, setup) = curves(workshop, &plan)?;

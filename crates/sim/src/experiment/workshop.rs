@@ -11,7 +11,7 @@ use crate::SimulationError;
 /// How large experiments are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// The paper's number of processes and all its points.
+    /// The paper's number of processes, and the points that its statements need.
     Full,
     /// An eighth of the processes, fewer points: minutes on a laptop.
     Quick,
