@@ -288,35 +288,36 @@ impl<L: Link> Endpoint<L> {
         self.take_first_piece(key);
         let Some(fetch) = self.fetches.get(key) else { return };
         let (peer, id, position) = (fetch.announcement.peer, fetch.announcement.id, fetch.position);
-        let (left, has_spans) = (fetch.wanted - position, !fetch.announcement.spans.is_empty());
-        if left == 0 {
-            self.end_fetch(key, Ok(()));
-        } else if has_spans && self.link.reaches_memory(peer) && self.reads_at_once(key, waited, position, left) {
-            self.step_fetch(key);
-        } else {
-            let head =
-                Head::new(MessageKind::Fetch).aux(id).word(wanted as u64).with(u64::from(key.0)).with(position as u64);
-            self.tell(peer, head);
+        if position == wanted {
+            return self.end_fetch(key, Ok(()));
+        }
+        match self.choose_way(key, waited) {
+            Way::Read => self.step_fetch(key),
+            Way::Ask => {
+                let head = Head::new(MessageKind::Fetch).aux(id).word(wanted as u64);
+                self.tell(peer, head.with(u64::from(key.0)).with(position as u64));
+            }
         }
     }
 
-    /// Whether to read what is left of a message out of its sender's memory, which can be reached: a very long one, and a short
-    /// one that came without a stage and was stored, whose sender may be long asleep. A short one that has just come has a
-    /// sender who is awake, and stages are faster. Between them is what measurements say.
-    fn reads_at_once(&mut self, key: Key, waited: Waited, position: usize, left: usize) -> bool {
-        let short = left <= self.stages.bytes;
-        let asleep = waited == Waited::Message && position == 0 && short;
-        if asleep || left >= self.link.direct_from() {
-            return true;
+    /// How to get what is left of a message. Where its sender's memory can be reached: a very long one is read, and so is a
+    /// short one that came without a stage and was stored, whose sender may be long asleep. A short one that has just come
+    /// has a sender who is awake, and stages are faster. Between them is what measurements say.
+    fn choose_way(&mut self, key: Key, waited: Waited) -> Way {
+        let Some(fetch) = self.fetches.get_mut(key) else { return Way::Ask };
+        if fetch.announcement.spans.is_empty() || !self.link.reaches_memory(fetch.announcement.peer) {
+            return Way::Ask;
         }
-        if short && position == 0 {
-            return false;
+        let left = fetch.wanted - fetch.position;
+        if left >= self.link.direct_from() {
+            return Way::Read;
         }
-        let way = self.fetch_ways.choose(position + left, self.link.now());
-        if let Some(fetch) = self.fetches.get_mut(key) {
-            fetch.measured = Some(Measured { way, left, reading: 0 });
+        if fetch.position == 0 && left <= self.stages.bytes {
+            return if waited == Waited::Message { Way::Read } else { Way::Ask };
         }
-        way == Way::Read
+        let way = self.fetch_ways.choose(fetch.wanted, self.link.now());
+        fetch.measured = Some(Measured { way, left, reading: 0 });
+        way
     }
 
     /// Copies the piece that was staged with the announcement.
