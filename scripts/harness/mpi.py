@@ -143,8 +143,6 @@ class IntelMpi(Mpi):
             # Ranks outnumber cores here: it must not bind each to a core, and must give way itself.
             "I_MPI_PIN": "off",
             "I_MPI_THREAD_YIELD": "2",
-            # Its collectives within a host go through shared memory of its own, past any provider, unless told otherwise.
-            **({} if fabric is Fabric.NATIVE else {"I_MPI_COLL_INTRANODE": "pt2pt"}),
         }
 
     def compiler(self) -> list[str | Path]:
