@@ -20,6 +20,9 @@ from harness.paths import PROVIDER, ROOT  # noqa: E402
 PROGRAMS = ROOT / "tests" / "programs"
 SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1}
 """The smallest mailbox that the configuration allows: one slot for data and one for credits per peer."""
+ALONE = 1
+"""Ranks of an MPICH job that must fail in MPI_Init and say why. With more, MPICH 5's launcher may die of a broken pipe (once in 150 jobs:
+it answers one rank while another ends), and what the ranks had printed is lost with it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import PROGRAMS
+from conftest import ALONE, PROGRAMS
 from harness import mpi as mpis
 from harness import process
 from harness.mpi import Fabric
@@ -51,7 +51,7 @@ def test_fi_info_lists_every_parameter(name):
     ({"PIGGYBACK": "maybe"}, ["FI_TIDEGATE_PIGGYBACK", "maybe"]),
 ], ids=lambda value: "+".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "")
 def test_a_wrong_value_is_refused_by_name(jobs, parameters, named):
-    result = jobs.run(mpis.mpich(), 2, [STORM, "1", "1"], timeout=30, **parameters)
+    result = jobs.run(mpis.mpich(), ALONE, [STORM, "1", "1"], timeout=30, **parameters)
     assert not result.timed_out and result.status != 0, result.explain()
     for word in named:
         assert word in result.output, result.explain()
@@ -64,7 +64,7 @@ def test_too_few_peers_is_an_error_that_names_the_parameter(jobs):
 
 def test_receive_memory_that_is_too_small_is_refused_with_the_smallest_legal_value(jobs):
     def job(memory: str | int) -> process.Result:
-        return jobs.run(mpis.mpich(), 2, [STORM, "1", "1"], timeout=30, RX_MEMORY=memory)
+        return jobs.run(mpis.mpich(), ALONE, [STORM, "1", "1"], timeout=30, RX_MEMORY=memory)
 
     refused = job("1k")
     assert not refused.timed_out and refused.status != 0 and "FI_TIDEGATE_RX_MEMORY=1024 is too small" in refused.output, refused.explain()

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import PROGRAMS
+from conftest import ALONE, PROGRAMS
 from harness import mpi as mpis
 from harness import process
 from harness.mpi import Fabric
@@ -26,10 +26,10 @@ def namespace() -> list[str]:
     pytest.skip("mounts of one's own are not allowed here")
 
 
-def run_with_shared_memory(size: str, **parameters) -> process.Result:
+def run_with_shared_memory(ranks: int, size: str, **parameters) -> process.Result:
     mpi = mpis.mpich()
     program = mpi.compile(STORM)
-    command = [*namespace(), "sh", "-c", OWN_SHARED_MEMORY.format(size=size), "sh", *mpi.command(2, [program, "2", "2"])]
+    command = [*namespace(), "sh", "-c", OWN_SHARED_MEMORY.format(size=size), "sh", *mpi.command(ranks, [program, "2", "2"])]
     return process.run(command, mpi.environment(Fabric.TIDEGATE, **parameters), timeout=30)
 
 
@@ -40,11 +40,11 @@ def only_tidegate(fabric):
 
 
 def test_enough_shared_memory_is_enough():
-    result = run_with_shared_memory("64m")
+    result = run_with_shared_memory(2, "64m")
     assert result.clean, result.explain()
 
 
 def test_too_little_shared_memory_is_an_error_with_the_size_needed():
-    result = run_with_shared_memory("256k", SLOTS=65536)
+    result = run_with_shared_memory(ALONE, "256k", SLOTS=65536)
     assert not result.timed_out and result.status != 0, result.explain()
     assert "/dev/shm" in result.output and "signal 7" not in result.output and "Bus error" not in result.output, result.explain()
