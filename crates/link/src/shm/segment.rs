@@ -395,7 +395,7 @@ fn create_file(directory: &Path, here: &Here) -> Result<(File, PathBuf, Address)
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,
         };
-        // A process of another namespace that tidies up may have come between, taken the lock and removed the file.
+        // A process that tidies up may have come between, taken the lock and removed the file.
         // It never removes one whose lock it has not got, so once we have both lock and name, we keep them.
         let kept = lock::try_take(&file, Byte::Life).and_then(|taken| Ok(taken && file.metadata()?.nlink() > 0));
         match kept {
