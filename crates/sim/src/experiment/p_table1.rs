@@ -66,7 +66,7 @@ fn fate(quota: u32, credit_slots: u32, threshold: u32) -> Fate {
 }
 
 /// The threshold that a receiver under `static` really uses.
-fn threshold_of_static(quota: u32, credit_slots: u32) -> Result<u32, SimulationError> {
+pub(super) fn threshold_of_static(quota: u32, credit_slots: u32) -> Result<u32, SimulationError> {
     let slots_per_peer = quota + credit_slots;
     let config = Config::new(SchemeName::Static, 1, slots_per_peer, credit_slots);
     let control = FlowControl::new(&config).map_err(|error| SimulationError::Setup(error.to_string()))?;
