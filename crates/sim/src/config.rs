@@ -10,8 +10,9 @@ use crate::checker::Deadlock;
 use crate::cost::{Cost, SlowReceivers};
 use crate::flight::NodeId;
 use crate::link::SimLink;
+use crate::noise::Noise;
 use crate::topology::Topology;
-use crate::{NetworkError, NetworkParameters};
+use crate::{NetworkError, NetworkParameters, Time};
 
 /// Flow control between the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct SimulationConfig {
     pub intra_node_path: bool,
     /// Receivers that are slower than the others.
     pub slow_receivers: SlowReceivers,
+    /// What interrupts processes at work.
+    pub noise: Noise,
     /// What senders do that the network blocks.
     pub blocked_sender: BlockedSender,
     /// Whether memory has bytes.
@@ -95,6 +98,7 @@ impl SimulationConfig {
             receive_memory: None,
             intra_node_path: false,
             slow_receivers: SlowReceivers::default(),
+            noise: Noise::default(),
             blocked_sender: BlockedSender::Blocks,
             contents: Contents::default(),
             checks: false,
@@ -122,6 +126,14 @@ impl SimulationConfig {
         named.sort();
         if let Some(twice) = named.windows(2).find(|pair| pair[0] == pair[1]) {
             return refuse(format!("{} is named twice: raise processes_per_node instead", twice[0]));
+        }
+        if self.noise.interval < Noise::SHORTEST_INTERVAL {
+            return refuse(format!("noise_interval is too short: at least {}", Noise::SHORTEST_INTERVAL));
+        }
+        if self.noise.interval == Time::NEVER && self.noise.duration > Time::ZERO {
+            return refuse(
+                "noise_duration says how long a process is interrupted; noise_interval must say how often".to_owned(),
+            );
         }
         if self.size() > PEERS_MAX {
             return refuse(format!("{} processes are too many: at most {PEERS_MAX}", self.size()));

@@ -12,8 +12,8 @@
 //! * `network/`: the network model itself, from injection to extraction;
 //! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: what an endpoint has to do with: memory, mailbox, remote memory,
 //!   and the path between processes of one node;
-//! * `cost.rs`, `node.rs`, `process.rs`: what work costs, network interfaces, and processes: a real endpoint and a
-//!   program;
+//! * `cost.rs`, `noise.rs`, `node.rs`, `process.rs`: what work costs, what interrupts it, network interfaces, and
+//!   processes: a real endpoint and a program;
 //! * `task.rs`, `workload/`: what programs are written in, and programs;
 //! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
 //! * `checker/`: what must hold in every run;
@@ -34,6 +34,7 @@ mod link;
 mod local;
 pub mod network;
 mod node;
+mod noise;
 mod outcome;
 mod parameters;
 mod parcel;
@@ -52,6 +53,7 @@ pub use cost::{Activity, Cost, SlowReceivers, Spent};
 pub use event_queue::EventQueue;
 pub use flight::{Flight, NodeId, Rank};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
+pub use noise::Noise;
 pub use outcome::{Outcome, ProcessOutcome};
 pub use parameters::{Bandwidth, NetworkParameters};
 pub use parcel::{Body, Parcel};

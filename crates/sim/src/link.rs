@@ -20,6 +20,7 @@ use crate::buffer::MemoryBuffer;
 use crate::checker::Ledger;
 use crate::cost::{Activity, Cost, Spent};
 use crate::flight::Rank;
+use crate::noise::Interruptions;
 use crate::parcel::{Bodies, Body, Parcel};
 
 /// The ranks that a process has contact with, by their place in its endpoint's table of peers.
@@ -126,6 +127,7 @@ pub struct SimLink {
     costs: Rc<PacketCost>,
     /// What retrieving a packet takes this process in addition to the others.
     sink_delay: Time,
+    interruptions: Interruptions,
     pub(crate) clock: Time,
     pub(crate) spent: Spent,
     pub(crate) mailbox: Mailbox,
@@ -152,6 +154,7 @@ impl SimLink {
             peers,
             costs,
             sink_delay: Time::ZERO,
+            interruptions: Interruptions::none(),
             clock: Time::ZERO,
             spent: Spent::default(),
             mailbox: Mailbox::default(),
@@ -168,6 +171,11 @@ impl SimLink {
     /// Makes the process slower than others at taking packets out of its mailbox.
     pub(crate) fn slow_down(&mut self, delay: Time) {
         self.sink_delay = delay;
+    }
+
+    /// Lets noise interrupt the process.
+    pub(crate) fn disturb(&mut self, interruptions: Interruptions) {
+        self.interruptions = interruptions;
     }
 
     /// Lets a checker see all that is written and retrieved.
@@ -206,10 +214,10 @@ impl SimLink {
         peer
     }
 
-    /// The process is busy for so long.
+    /// The process is busy for so long, interruptions excepted.
     #[inline]
     pub(crate) fn spend(&mut self, activity: Activity, span: Time) {
-        self.clock += span;
+        self.clock += span + self.interruptions.during(span);
         self.spent.add(activity, span);
     }
 

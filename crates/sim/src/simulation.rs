@@ -20,6 +20,7 @@ use crate::flight::{Flight, NodeId, Rank};
 use crate::link::{PacketCost, SimLink};
 use crate::local::LocalMessage;
 use crate::node::{Direction, Node};
+use crate::noise::Interruptions;
 use crate::outcome::{Outcome, ProcessOutcome};
 use crate::parcel::Bodies;
 use crate::process::{After, Neighbours, Process};
@@ -40,6 +41,8 @@ enum Event {
 
 /// Checked packets between two checks of all credits.
 const EVENTS_PER_CHECK: u64 = 2_000;
+/// Where the random streams of noise begin, by rank: those before are the programs'.
+const NOISE_STREAMS: u64 = 1 << 32;
 
 /// A run that is about to happen. Deterministic: equal configurations and programs give equal outcomes, to the last
 /// byte.
@@ -117,6 +120,8 @@ impl Simulation {
             if random.below(1000) < u64::from(slow.per_mille) {
                 link.slow_down(slow.delay);
             }
+            let stream = Random::stream(self.config.seed, NOISE_STREAMS + u64::from(rank.0));
+            link.disturb(Interruptions::new(self.config.noise, stream));
             if let Some(ledger) = &self.ledger {
                 link.attach(ledger.clone());
             }

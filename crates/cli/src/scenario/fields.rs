@@ -67,6 +67,10 @@ pub const FIELDS: &[Field] = fields! {
             |d, t| d.config.slow_receivers.per_mille = number(t)?;
     "machine" "slow_delay" "0 ns"
         "What a packet takes a slow process in addition" => |d, t| d.config.slow_receivers.delay = time(t)?;
+    "machine" "noise_interval" ""
+        "After how much work the operating system interrupts a process, on average, drawn with the seed; without it \
+         never" => |d, t| d.config.noise.interval = time(t)?;
+    "machine" "noise_duration" "0 ns" "For how long" => |d, t| d.config.noise.duration = time(t)?;
 
     "network" "topology" "mesh"
         "mesh, torus, switch (all nodes on one), or ideal (nothing but the interfaces limits)" =>

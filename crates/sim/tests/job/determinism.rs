@@ -3,10 +3,11 @@
 use tidegate_flow::SchemeName;
 use tidegate_sim::workload::Communicator;
 use tidegate_sim::workload::collective::{Alltoall, alltoall};
-use tidegate_sim::{Outcome, Random, SimulationConfig, SlowReceivers, Task, Time};
+use tidegate_sim::{Noise, Outcome, Random, SimulationConfig, SlowReceivers, Task, Time};
 
 use crate::support::{job, mailbox, run};
 
+/// With all that the seed decides.
 fn noisy_alltoall(seed: u64) -> Outcome {
     let program = move |task: Task| async move {
         let world = Communicator::world(&task);
@@ -24,14 +25,28 @@ fn noisy_alltoall(seed: u64) -> Outcome {
     run(SimulationConfig { seed, slow_receivers, ..config }, &program)
 }
 
+fn interrupted_alltoall(seed: u64) -> Outcome {
+    let program = |task: Task| async move {
+        let world = Communicator::world(&task);
+        let bytes = 500 * u64::from(task.size());
+        let (out, into) = (task.allocate(bytes), task.allocate(bytes));
+        alltoall(&world, Alltoall::Plain, out, into, 500).await;
+    };
+    let noise = Noise { interval: Time::from_microseconds(50), duration: Time::from_microseconds(2) };
+    run(SimulationConfig { seed, noise, ..job(12, mailbox(SchemeName::Static, 6, 2, true)) }, &program)
+}
+
 #[test]
 fn equal_seeds_give_equal_outcomes() {
     assert_eq!(format!("{:?}", noisy_alltoall(1)), format!("{:?}", noisy_alltoall(1)));
+    assert_eq!(format!("{:?}", interrupted_alltoall(1)), format!("{:?}", interrupted_alltoall(1)));
 }
 
 #[test]
 fn different_seeds_give_different_outcomes() {
     assert_ne!(noisy_alltoall(1).time, noisy_alltoall(2).time);
+    // Noise is all that the seed decides here.
+    assert_ne!(interrupted_alltoall(1).time, interrupted_alltoall(2).time);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The machine under the processes: slow receivers, bounded receive memory, sparse jobs, bulk data, bounds.
+//! The machine under the processes: slow receivers, noise, bounded receive memory, sparse jobs, bulk data, bounds.
 
 use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
@@ -7,8 +7,8 @@ use tidegate_sim::checker::round_trip_bound;
 use tidegate_sim::workload::Communicator;
 use tidegate_sim::workload::collective::{Alltoall, Barrier, alltoall, barrier};
 use tidegate_sim::{
-    Activity, Contents, FlowChoice, NetworkParameters, NodeId, Part, Rank, SimulationConfig, SlowReceivers, Tag, Task,
-    Time, Topology,
+    Activity, Contents, FlowChoice, NetworkParameters, NodeId, Noise, Part, Rank, Simulation, SimulationConfig,
+    SlowReceivers, Tag, Task, Time, Topology,
 };
 
 use crate::support::{job, mailbox, run};
@@ -73,6 +73,40 @@ fn slow_receivers_make_everybody_wait() {
     let slow = run(SimulationConfig { slow_receivers, ..job(8, flow) }, &one_alltoall);
     let least = Time::from_microseconds(5) * (7 * 37);
     assert!(slow.time >= least && quick.time < least, "{} and {}", slow.time, quick.time);
+}
+
+#[test]
+fn noise_prolongs_work_and_not_waiting() {
+    let program = |task: Task| async move {
+        let part = task.allocate(8);
+        match task.rank() {
+            Rank(0) => {
+                task.compute(Time::from_microseconds(100_000)).await;
+                task.send(Rank(1), Tag(1), part).await;
+            }
+            _ => drop(task.receive(Rank(0), Tag(1), part).await),
+        }
+    };
+    let with = |noise| run(SimulationConfig { noise, ..job(2, FlowChoice::Unlimited) }, &program);
+    let (interval, duration) = (Time::from_microseconds(100), Time::from_microseconds(7));
+    let (quiet, noisy) = (with(Noise::default()), with(Noise { interval, duration }));
+    let lost = noisy.time.since(quiet.time);
+    let expected = duration * 1000;
+    assert!(lost.0.abs_diff(expected.0) < expected.0 / 10, "{lost} instead of {expected}");
+    for (before, after) in quiet.processes.iter().zip(&noisy.processes) {
+        assert_eq!(after.spent.on(Activity::Compute), before.spent.on(Activity::Compute), "that is not its own work");
+    }
+}
+
+#[test]
+fn noise_that_makes_no_sense_is_refused() {
+    let refused = |noise| {
+        let config = SimulationConfig { noise, ..job(2, FlowChoice::Unlimited) };
+        Simulation::new(config, &one_alltoall).expect_err("makes no sense").to_string()
+    };
+    let duration = Time::from_microseconds(1);
+    assert!(refused(Noise { interval: Time::ZERO, duration }).contains("noise_interval is too short: at least 100 ns"));
+    assert!(refused(Noise { duration, ..Noise::default() }).contains("noise_interval must say how often"));
 }
 
 #[test]
