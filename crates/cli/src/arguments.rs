@@ -93,6 +93,7 @@ Examples:
   tidegate paper --list
   tidegate paper P-table1 P-fig14
   tidegate paper --quick --out results     (all, reduced: minutes)
+  tidegate paper --noise P-fig27           (does noise change what comes out?)
 
 docs/paper/README.md holds the results with pictures.";
 
@@ -139,12 +140,16 @@ pub struct PaperArguments {
     #[arg(long, conflicts_with = "quick")]
     pub smallest: bool,
 
+    /// Interrupt the simulated processes at work, as an operating system does; every output says so
+    #[arg(long)]
+    pub noise: bool,
+
     /// Write JSON, CSV, pictures (SVG and PNG) and a README.md of all results there into DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
     /// Run nothing: make CSV, pictures and README.md in DIR anew from the JSON files there
-    #[arg(long, requires = "out", conflicts_with_all = ["ids", "list", "quick", "smallest", "json"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["ids", "list", "quick", "smallest", "noise", "json"])]
     pub redraw: bool,
 
     /// Print JSON instead of tables

@@ -48,6 +48,7 @@ fn report() -> Report {
         section: "§5.3, figure 4".to_owned(),
         scale: "quick".to_owned(),
         seed: 7,
+        noise: false,
         setup: "Two processes.".to_owned(),
         figures: vec![
             figure("lines", [8.0, 64.0], &[]),
@@ -108,11 +109,32 @@ fn the_page_says_what_came_of_every_statement_and_what_was_not_run() {
         "| 1 | x\\|y |",
         "| *not run* | Nobody knows. | 3 |  | No time. |",
         "![Title of bars](P-fig4-bars.svg)",
-        "tidegate paper P-fig4 --quick --seed 7 --out docs/paper",
+        "tidegate paper P-fig4 --quick --seed 7 --out results",
     ] {
         assert!(page.lines().any(|found| found == line), "no line `{line}` in\n{page}");
     }
     assert!(page.contains("P-fig14 (Trace of dynamic) was not run."));
+}
+
+#[test]
+fn a_run_with_noise_says_so_everywhere() {
+    let folder = Folder::new("noise");
+    files::write(&Report { noise: true, scale: "full".to_owned(), ..report() }, &folder.0).unwrap();
+    page::write(&folder.0).unwrap();
+    let page = folder.text("README.md");
+    assert!(page.contains("| full, with noise |") && page.contains("full size, with noise."), "{page}");
+    assert!(page.contains("tidegate paper P-fig4 --noise --seed 7 --out results"), "{page}");
+    assert!(folder.text("P-fig4-lines.svg").contains("full size, with noise"));
+}
+
+#[test]
+fn results_from_before_there_was_noise_had_none() {
+    let folder = Folder::new("before");
+    files::write(&report(), &folder.0).unwrap();
+    let path = folder.0.join("P-fig4.json");
+    fs::write(&path, folder.text("P-fig4.json").replace("  \"noise\": false,\n", "")).unwrap();
+    assert!(!folder.text("P-fig4.json").contains("noise"));
+    assert_eq!(files::read(&folder.0).unwrap(), [report()]);
 }
 
 #[test]

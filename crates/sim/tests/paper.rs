@@ -114,3 +114,13 @@ fn a_report_is_the_same_however_many_runs_go_on_at_once() {
     });
     assert_eq!(reports[0], reports[1]);
 }
+
+/// Without noise this differs, with one size of message.
+#[test]
+fn with_noise_piggybacking_lowers_the_overhead() {
+    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise();
+    let report = Experiment::find("P-fig9").unwrap().run(&workshop).unwrap();
+    assert!(report.noise && report.setup.contains("interrupted for 25 µs after every 1 ms"), "{}", report.setup);
+    let fact = report.facts.iter().find(|fact| fact.statement.starts_with("Piggybacking lowers the overhead")).unwrap();
+    assert_eq!(fact.verdict, Verdict::Reproduced, "{}", fact.here);
+}

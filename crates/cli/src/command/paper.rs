@@ -31,6 +31,7 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     };
     let bar = Bar::new("paper");
     let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
+    let workshop = if arguments.noise { workshop.with_noise() } else { workshop };
     let mut reports = Vec::new();
     for experiment in experiments {
         let run = experiment.run(&workshop);

@@ -33,8 +33,9 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
         let rows = std::iter::once(&table.columns).chain(&table.rows);
         fs::write(folder.join(format!("{}-table-{}.csv", stem(report), table.name)), csv(rows))?;
     }
-    // Only a reduced run needs a note: the paper's size is what everybody expects.
-    let note = if report.scale == "full" { String::new() } else { text::scale(report) };
+    // The paper's size without noise is what everybody expects.
+    let is_plain = report.scale == "full" && !report.noise;
+    let note = if is_plain { String::new() } else { text::scale(report) };
     for figure in &report.figures {
         fs::write(folder.join(picture_name(report, figure, "csv")), figure_csv(figure))?;
         for ending in ["svg", "png"] {

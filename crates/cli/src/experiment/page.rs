@@ -29,13 +29,14 @@ fn command(report: &Report) -> String {
         "quick" => " --quick",
         _ => " --smallest",
     };
-    format!("tidegate paper {}{scale} --seed {} --out docs/paper", report.id, report.seed)
+    let noise = if report.noise { " --noise" } else { "" };
+    format!("tidegate paper {}{scale}{noise} --seed {} --out results", report.id, report.seed)
 }
 
 fn page(reports: &[Report]) -> String {
     let mut text = String::from(
         "# The main paper, figure by figure\n\n\
-         Written by `tidegate paper --out docs/paper`; the JSON and CSV files beside this page hold every number. P \
+         Written by `tidegate paper --out FOLDER`; the JSON and CSV files beside this page hold every number. P \
          is Prades, Silla, \
          Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. How the simulated \
          machine works and what \
@@ -55,7 +56,7 @@ fn page(reports: &[Report]) -> String {
         let _ = writeln!(
             text,
             "| [{id}](#{anchor}): {title} | {section} | {} | {reproduced} | {differs} | {not_run} |",
-            report.scale
+            if report.noise { format!("{}, with noise", report.scale) } else { report.scale.clone() }
         );
     }
     let _ = writeln!(text, "| all | | | {} | {} | {} |", total[0], total[1], total[2]);

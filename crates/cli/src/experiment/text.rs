@@ -50,10 +50,11 @@ pub fn figure_rows(figure: &Figure) -> (Vec<String>, Vec<Vec<String>>) {
 /// Which scale, in words that nobody overlooks.
 #[must_use]
 pub fn scale(report: &Report) -> String {
+    let noise = if report.noise { ", with noise" } else { "" };
     match report.scale.as_str() {
-        "full" => "full size".to_owned(),
-        "quick" => "QUICK: fewer processes and points than the paper".to_owned(),
-        other => format!("{}: the least that shows anything", other.to_uppercase()),
+        "full" => format!("full size{noise}"),
+        "quick" => format!("QUICK{noise}: fewer processes and points than the paper"),
+        other => format!("{}{noise}: the least that shows anything", other.to_uppercase()),
     }
 }
 

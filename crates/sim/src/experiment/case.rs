@@ -10,6 +10,7 @@ use super::p_fig19::PhaseSizes;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 use crate::cost::Activity;
 use crate::flight::NodeId;
+use crate::noise::Noise;
 use crate::outcome::Outcome;
 use crate::simulation::Simulation;
 use crate::task::{Sample, Task};
@@ -52,7 +53,7 @@ impl Case {
         format!("{self:?}")
     }
 
-    pub fn measure(&self, seed: u64) -> Result<Measurement, SimulationError> {
+    pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
         let config = SimulationConfig {
@@ -60,6 +61,7 @@ impl Case {
             flow: self.flow,
             intra_node_path: self.intra_node_path,
             seed,
+            noise,
             ..SimulationConfig::extoll(topology)
         };
         let outcome = match &self.workload {

@@ -32,7 +32,7 @@ pub use operation::{Benchmark, Operation};
 pub use report::{Fact, Figure, Point, Report, Series, Table, Verdict};
 pub use workshop::{Progress, Scale, Silent, Workshop, parallel};
 
-use crate::SimulationError;
+use crate::{Noise, SimulationError, Time};
 use report::Findings;
 
 /// A figure or table of a paper.
@@ -92,13 +92,22 @@ impl Experiment {
     /// # Errors
     /// If a simulation fails: the error says which way.
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
-        let Findings { setup, figures, tables, facts } = (self.findings)(workshop)?;
+        let Findings { mut setup, figures, tables, facts } = (self.findings)(workshop)?;
+        let Noise { interval, duration } = workshop.noise;
+        let noise = duration > Time::ZERO;
+        if noise {
+            setup.push_str(&format!(
+                " Processes are interrupted for {duration} after every {interval} of work, on average; explanations are \
+                 those of the run without that."
+            ));
+        }
         Ok(Report {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
             section: self.section.to_owned(),
             scale: workshop.scale.name().to_owned(),
             seed: workshop.seed,
+            noise,
             setup,
             figures,
             tables,

@@ -179,6 +179,9 @@ pub struct Report {
     pub scale: String,
     /// The seed of all its runs.
     pub seed: u64,
+    /// Whether processes were interrupted ([`Workshop::with_noise`](super::Workshop::with_noise)).
+    #[serde(default)]
+    pub noise: bool,
     /// What was run, in sentences: machine, job, points; and how that differs from the paper's set-up.
     pub setup: String,
     /// Pictures.

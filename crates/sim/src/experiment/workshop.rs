@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::case::{Case, Measurement};
-use crate::SimulationError;
+use crate::{Noise, SimulationError, Time};
 
 /// How large experiments are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct Workshop<'a> {
     pub scale: Scale,
     /// The seed of every run.
     pub seed: u64,
+    /// What interrupts the processes of every run.
+    pub noise: Noise,
     jobs: usize,
     progress: &'a dyn Progress,
     /// Runs that ended, by case: figures share many.
@@ -81,7 +83,15 @@ impl<'a> Workshop<'a> {
     #[must_use]
     pub fn new(scale: Scale, seed: u64, jobs: Option<usize>, progress: &'a dyn Progress) -> Self {
         let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
-        Workshop { scale, seed, jobs, progress, done: Mutex::default() }
+        Workshop { scale, seed, noise: Noise::default(), jobs, progress, done: Mutex::default() }
+    }
+
+    /// The same with some noise: 25 µs after every ms of work, on average, as a general-purpose system has. That is an
+    /// assumption: P says nothing of its machine's noise.
+    #[must_use]
+    pub fn with_noise(self) -> Self {
+        let noise = Noise { interval: Time::from_microseconds(1_000), duration: Time::from_microseconds(25) };
+        Workshop { noise, ..self }
     }
 
     /// Runs all cases, each at most once in the life of the workshop, and returns what came of them in their order.
@@ -98,7 +108,7 @@ impl<'a> Workshop<'a> {
         }
         self.progress.expect(missing.len());
         let measured = parallel(self.jobs, &missing, |(_, case)| {
-            let measurement = case.measure(self.seed);
+            let measurement = case.measure(self.seed, self.noise);
             self.progress.finish(&case.to_string());
             measurement
         });
