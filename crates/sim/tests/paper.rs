@@ -123,4 +123,6 @@ fn with_noise_piggybacking_lowers_the_overhead() {
     assert!(report.noise && report.setup.contains("interrupted for 25 µs after every 1 ms"), "{}", report.setup);
     let fact = report.facts.iter().find(|fact| fact.statement.starts_with("Piggybacking lowers the overhead")).unwrap();
     assert_eq!(fact.verdict, Verdict::Reproduced, "{}", fact.here);
+    let not_simulated = Experiment::find("P-table1").unwrap().run(&workshop).unwrap();
+    assert!(!not_simulated.noise && !not_simulated.setup.contains("interrupted"), "{}", not_simulated.setup);
 }

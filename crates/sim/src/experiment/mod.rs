@@ -94,7 +94,7 @@ impl Experiment {
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
         let Findings { mut setup, figures, tables, facts } = (self.findings)(workshop)?;
         let Noise { interval, duration } = workshop.noise;
-        let noise = duration > Time::ZERO;
+        let noise = workshop.take_has_run() && duration > Time::ZERO;
         if noise {
             setup.push_str(&format!(
                 " Processes are interrupted for {duration} after every {interval} of work, on average; explanations are \
