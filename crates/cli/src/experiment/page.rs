@@ -40,7 +40,7 @@ fn page(reports: &[Report]) -> String {
          is Prades, Silla, \
          Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. How the simulated \
          machine works and what \
-         it leaves out: [docs/simulator.md](../simulator.md). A statement of the paper that does not come out here \
+         it leaves out: `docs/simulator.md`. A statement of the paper that does not come out here \
          is listed as \
          `differs`, with the best explanation; nothing is tuned to hide it. Runs are deterministic: one version of \
          the program gives the same bytes \
@@ -61,8 +61,9 @@ fn page(reports: &[Report]) -> String {
     }
     let _ = writeln!(text, "| all | | | {} | {} | {} |", total[0], total[1], total[2]);
     let missing = Experiment::ALL.iter().filter(|experiment| reports.iter().all(|report| report.id != experiment.id));
-    for experiment in missing {
-        let _ = writeln!(text, "\n{} ({}) was not run.", experiment.id, experiment.title);
+    let missing: Vec<_> = missing.map(|experiment| format!("{} ({})", experiment.id, experiment.title)).collect();
+    if !missing.is_empty() {
+        let _ = writeln!(text, "\nNot run: {}.", missing.join(", "));
     }
     for report in reports {
         section(&mut text, report);
