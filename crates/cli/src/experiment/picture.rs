@@ -57,11 +57,16 @@ pub fn draw(figure: &Figure, note: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The least and the most of some numbers; the other way round if there are none.
+fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values
+        .filter(|value| value.is_finite())
+        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
 /// The least and the most of some numbers, with room around them.
 fn span(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
-    let (low, high) = values
-        .filter(|value| value.is_finite())
-        .fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = extremes(values);
     if low > high {
         return (0.0, 1.0);
     }
@@ -83,8 +88,8 @@ fn borders(figure: &Figure) -> ((f64, f64), (f64, f64)) {
 /// Borders for logarithmic axes, where the abscissas span more than two decades and nothing is zero.
 fn logarithmic_borders(figure: &Figure) -> Option<((f64, f64), (f64, f64))> {
     let points = || figure.series.iter().flat_map(|series| &series.points);
-    let (x, y) = (span(points().map(|point| point.x), 0.0), span(points().map(|point| point.y), 0.0));
-    let suits = x.0 > 0.0 && y.0 > 0.0 && x.1 > 100.0 * x.0;
+    let (x, y) = (extremes(points().map(|point| point.x)), extremes(points().map(|point| point.y)));
+    let suits = x.0 <= x.1 && x.0 > 0.0 && y.0 > 0.0 && x.1 > 100.0 * x.0;
     suits.then_some(((x.0 * 0.8, x.1 * 1.25), (y.0 * 0.8, y.1 * 1.25)))
 }
 
@@ -101,15 +106,52 @@ where
     if !figure.categories.is_empty() {
         bars(&mut builder, figure, y)?;
     } else if let Some((x, y)) = logarithmic {
+        let logarithms = |(low, high): (f64, f64)| (low.ln(), high.ln());
+        let corner = free_corner(figure, logarithms(x), logarithms(y), f64::ln);
         let mut chart = builder.build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
         mesh(&mut chart.configure_mesh(), figure)?;
-        lines(&mut chart, figure)?;
+        lines(&mut chart, figure, corner)?;
     } else {
+        let corner = free_corner(figure, x, y, |value| value);
         let mut chart = builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?;
         mesh(&mut chart.configure_mesh(), figure)?;
-        lines(&mut chart, figure)?;
+        lines(&mut chart, figure, corner)?;
     }
     Ok(())
+}
+
+/// The corner that the lines cross least, for the names of the series; the upper right one if others are no better.
+/// `x` and `y` are the borders on the axes' `scale`.
+fn free_corner(figure: &Figure, x: (f64, f64), y: (f64, f64), scale: fn(f64) -> f64) -> SeriesLabelPosition {
+    /// Parts of a line between two points that are looked at.
+    const STEPS: u32 = 16;
+    use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
+    let share = |value: f64, (low, high): (f64, f64)| (scale(value) - low) / (high - low);
+    let place = |point: &Point| (share(point.x, x), share(point.y, y));
+    let spots: Vec<(f64, f64)> = figure
+        .series
+        .iter()
+        .flat_map(|series| series.points.windows(2))
+        .map(|pair| (place(&pair[0]), place(&pair[1])))
+        .flat_map(|(from, to)| {
+            (0..=STEPS).map(move |step| {
+                let part = f64::from(step) / f64::from(STEPS);
+                (from.0 + part * (to.0 - from.0), from.1 + part * (to.1 - from.1))
+            })
+        })
+        .collect();
+    // About what a name takes, and the names one below the other.
+    let (width, height) = (0.4, 0.06 + 0.045 * figure.series.len() as f64);
+    let crossed = |is_right: bool, is_upper: bool| {
+        let inside = |&&(x, y): &&(f64, f64)| {
+            (if is_right { 1.0 - x } else { x }) < width && (if is_upper { 1.0 - y } else { y }) < height
+        };
+        spots.iter().filter(inside).count()
+    };
+    let corners =
+        [(UpperRight, true, true), (UpperLeft, false, true), (LowerRight, true, false), (LowerLeft, false, false)];
+    let corners = corners.map(|(corner, is_right, is_upper)| (corner, crossed(is_right, is_upper)));
+    corners.into_iter().min_by_key(|(_, crossed)| *crossed).map_or(UpperRight, |(corner, _)| corner)
 }
 
 /// Categories, one below the other, with their names at the side: row 0 reaches from -0.5 to 0.5.
@@ -164,7 +206,7 @@ where
             .label(&series.name)
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 22, y + 5)], colour.filled()));
     }
-    names_of_series(&mut chart)
+    names_of_series(&mut chart, SeriesLabelPosition::UpperRight)
 }
 
 fn label(value: &f64) -> String {
@@ -183,7 +225,11 @@ where
     Ok(())
 }
 
-fn lines<'a, B, X, Y>(chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>, figure: &Figure) -> Result<()>
+fn lines<'a, B, X, Y>(
+    chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>,
+    figure: &Figure,
+    corner: SeriesLabelPosition,
+) -> Result<()>
 where
     B: DrawingBackend + 'a,
     B::ErrorType: 'static,
@@ -204,10 +250,13 @@ where
         chart.draw_series(bars)?;
         chart.draw_series(series.points.iter().map(|point| Circle::new((point.x, point.y), 3, colour.filled())))?;
     }
-    names_of_series(chart)
+    names_of_series(chart, corner)
 }
 
-fn names_of_series<'a, B, X, Y>(chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>) -> Result<()>
+fn names_of_series<'a, B, X, Y>(
+    chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>,
+    corner: SeriesLabelPosition,
+) -> Result<()>
 where
     B: DrawingBackend + 'a,
     B::ErrorType: 'static,
@@ -216,10 +265,36 @@ where
 {
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
+        .position(corner)
         .background_style(WHITE.mix(0.85))
         .border_style(RGBColor(200, 200, 200))
         .label_font((FONT, 13))
         .draw()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_sim::experiment::Series;
+
+    #[test]
+    fn names_stand_where_no_line_is() {
+        let corner = |ys: [f64; 3]| {
+            let points = [0.0, 5.0, 10.0].into_iter().zip(ys);
+            let figure = Figure {
+                name: String::new(),
+                title: String::new(),
+                x_axis: String::new(),
+                y_axis: String::new(),
+                series: vec![Series::new("", points)],
+                categories: Vec::new(),
+            };
+            format!("{:?}", free_corner(&figure, (0.0, 10.0), (0.0, 10.0), |value| value))
+        };
+        assert_eq!(corner([9.0, 4.0, 1.0]), "UpperRight");
+        assert_eq!(corner([1.0, 4.0, 9.9]), "UpperLeft");
+        assert_eq!(corner([9.9, 9.9, 9.9]), "LowerRight");
+        assert_eq!(corner([5.0, 5.0, 5.0]), "UpperRight");
+    }
 }
