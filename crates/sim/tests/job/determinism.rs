@@ -7,7 +7,7 @@ use tidegate_sim::{Noise, Outcome, Random, SimulationConfig, SlowReceivers, Task
 
 use crate::support::{job, mailbox, run};
 
-/// With all that the seed decides.
+/// With computation and slow receivers that the seed decides.
 fn noisy_alltoall(seed: u64) -> Outcome {
     let program = move |task: Task| async move {
         let world = Communicator::world(&task);
@@ -25,6 +25,7 @@ fn noisy_alltoall(seed: u64) -> Outcome {
     run(SimulationConfig { seed, slow_receivers, ..config }, &program)
 }
 
+/// With noise alone.
 fn interrupted_alltoall(seed: u64) -> Outcome {
     let program = |task: Task| async move {
         let world = Communicator::world(&task);
