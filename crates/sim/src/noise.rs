@@ -18,6 +18,10 @@ pub struct Noise {
 impl Noise {
     /// The shortest interval: less is no machine, and takes long to simulate.
     pub const SHORTEST_INTERVAL: Time = Time::from_nanoseconds(100);
+
+    fn draw_interval(&self, random: &mut Random) -> Time {
+        Time(1 + random.below(self.interval.0.saturating_mul(2)))
+    }
 }
 
 impl Default for Noise {
@@ -67,12 +71,6 @@ impl Interruptions {
         }
         self.left = next - work;
         lost
-    }
-}
-
-impl Noise {
-    fn draw_interval(&self, random: &mut Random) -> Time {
-        Time(1 + random.below(self.interval.0.saturating_mul(2)))
     }
 }
 

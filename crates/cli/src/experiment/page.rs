@@ -55,8 +55,9 @@ fn page(reports: &[Report]) -> String {
         let anchor = anchor(report);
         let _ = writeln!(
             text,
-            "| [{id}](#{anchor}): {title} | {section} | {} | {reproduced} | {differs} | {not_run} |",
-            if report.noise { format!("{}, with noise", report.scale) } else { report.scale.clone() }
+            "| [{id}](#{anchor}): {title} | {section} | {}{} | {reproduced} | {differs} | {not_run} |",
+            report.scale,
+            text::noise(report)
         );
     }
     let _ = writeln!(text, "| all | | | {} | {} | {} |", total[0], total[1], total[2]);

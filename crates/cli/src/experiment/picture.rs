@@ -106,8 +106,7 @@ where
     if !figure.categories.is_empty() {
         bars(&mut builder, figure, y)?;
     } else if let Some((x, y)) = logarithmic {
-        let logarithms = |(low, high): (f64, f64)| (low.ln(), high.ln());
-        let corner = free_corner(figure, logarithms(x), logarithms(y), f64::ln);
+        let corner = free_corner(figure, x, y, f64::ln);
         let mut chart = builder.build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
         mesh(&mut chart.configure_mesh(), figure)?;
         lines(&mut chart, figure, corner)?;
@@ -121,12 +120,12 @@ where
 }
 
 /// The corner that the lines cross least, for the names of the series; the upper right one if others are no better.
-/// `x` and `y` are the borders on the axes' `scale`.
+/// `x` and `y` are the borders, `scale` is that of both axes.
 fn free_corner(figure: &Figure, x: (f64, f64), y: (f64, f64), scale: fn(f64) -> f64) -> SeriesLabelPosition {
     /// Parts of a line between two points that are looked at.
     const STEPS: u32 = 16;
     use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
-    let share = |value: f64, (low, high): (f64, f64)| (scale(value) - low) / (high - low);
+    let share = |value: f64, (low, high): (f64, f64)| (scale(value) - scale(low)) / (scale(high) - scale(low));
     let place = |point: &Point| (share(point.x, x), share(point.y, y));
     let spots: Vec<(f64, f64)> = figure
         .series

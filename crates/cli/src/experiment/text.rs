@@ -47,10 +47,16 @@ pub fn figure_rows(figure: &Figure) -> (Vec<String>, Vec<Vec<String>>) {
     (columns.collect(), all.iter().map(row).collect())
 }
 
+/// What is said of noise after the scale.
+#[must_use]
+pub fn noise(report: &Report) -> &'static str {
+    if report.noise { ", with noise" } else { "" }
+}
+
 /// Which scale, in words that nobody overlooks.
 #[must_use]
 pub fn scale(report: &Report) -> String {
-    let noise = if report.noise { ", with noise" } else { "" };
+    let noise = noise(report);
     match report.scale.as_str() {
         "full" => format!("full size{noise}"),
         "quick" => format!("QUICK{noise}: fewer processes and points than the paper"),

@@ -44,7 +44,16 @@ pub struct Experiment {
     pub title: &'static str,
     /// Where the paper has it.
     pub section: &'static str,
-    findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
+    source: Source,
+}
+
+/// Where findings come from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// From the data structures themselves: size and noise do not matter.
+    Computed(fn() -> Result<Findings, SimulationError>),
+    /// From runs.
+    Simulated(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
 }
 
 impl std::fmt::Debug for Experiment {
@@ -56,29 +65,29 @@ impl std::fmt::Debug for Experiment {
 impl Experiment {
     /// All experiments, in the order of the paper.
     pub const ALL: &'static [Experiment] = &[
-        experiment(
+        computed(
             "P-table1",
             "Thresholds of eq. 1 and of two formulas that do not work",
             "§5.2, table 1",
             p_table1::run,
         ),
-        experiment("P-fig4", "Overhead of static in multi-pingpong", "§5.3, figure 4", p_fig4_5::overhead),
-        experiment("P-fig5", "Delayed sends of static in multi-pingpong", "§5.3, figure 5", p_fig4_5::delayed),
-        experiment("P-fig6", "Overhead of static in the all-to-all", "§5.3, figure 6", p_fig6_7::overhead),
-        experiment("P-fig7", "Delayed sends of static in the all-to-all", "§5.3, figure 7", p_fig6_7::delayed),
-        experiment("P-table2", "Slots from which senders no longer stall (eq. 5)", "§5.3, table 2", p_table2::run),
-        experiment("P-fig9", "Static with and without piggybacking", "§5.4, figure 9", p_fig9::run),
-        experiment("P-fig10", "Four patterns under static", "§5.5, figure 10", p_fig10_15::static_credits),
-        experiment("P-fig14", "Trace of dynamic", "§6.7, figure 14", p_fig14::run),
-        experiment("P-fig15", "Four patterns under dynamic", "§6.8, figure 15", p_fig10_15::dynamic_credits),
-        experiment("P-fig16", "What static's overhead consists of", "§7.1, figure 16", p_fig16_17::static_credits),
-        experiment("P-fig17", "What dynamic's overhead consists of", "§7.1, figure 17", p_fig16_17::dynamic_credits),
-        experiment("P-fig18", "All-to-all with a path within nodes", "§7.2, figure 18", p_fig18::run),
-        experiment("P-fig19", "Credits follow the phases of a program", "§7.3, figure 19", p_fig19::run),
-        experiment("P-fig20-23", "Intel MPI Benchmarks, 64 to 8 slots", "§7.4, figures 20–23", p_fig20_27::times),
-        experiment("P-fig24-26", "Scatterv, Reduce_scatter, Gatherv", "§7.4.1, figures 24–26", p_fig24_26::run),
-        experiment("P-fig27", "Mean overhead, Intel MPI Benchmarks", "§7.5, figure 27", p_fig20_27::mean_overhead),
-        experiment("P-table3", "Memory per receiver", "§7.5, table 3", p_table3::run),
+        simulated("P-fig4", "Overhead of static in multi-pingpong", "§5.3, figure 4", p_fig4_5::overhead),
+        simulated("P-fig5", "Delayed sends of static in multi-pingpong", "§5.3, figure 5", p_fig4_5::delayed),
+        simulated("P-fig6", "Overhead of static in the all-to-all", "§5.3, figure 6", p_fig6_7::overhead),
+        simulated("P-fig7", "Delayed sends of static in the all-to-all", "§5.3, figure 7", p_fig6_7::delayed),
+        computed("P-table2", "Slots from which senders no longer stall (eq. 5)", "§5.3, table 2", p_table2::run),
+        simulated("P-fig9", "Static with and without piggybacking", "§5.4, figure 9", p_fig9::run),
+        simulated("P-fig10", "Four patterns under static", "§5.5, figure 10", p_fig10_15::static_credits),
+        computed("P-fig14", "Trace of dynamic", "§6.7, figure 14", p_fig14::run),
+        simulated("P-fig15", "Four patterns under dynamic", "§6.8, figure 15", p_fig10_15::dynamic_credits),
+        simulated("P-fig16", "What static's overhead consists of", "§7.1, figure 16", p_fig16_17::static_credits),
+        simulated("P-fig17", "What dynamic's overhead consists of", "§7.1, figure 17", p_fig16_17::dynamic_credits),
+        simulated("P-fig18", "All-to-all with a path within nodes", "§7.2, figure 18", p_fig18::run),
+        simulated("P-fig19", "Credits follow the phases of a program", "§7.3, figure 19", p_fig19::run),
+        simulated("P-fig20-23", "Intel MPI Benchmarks, 64 to 8 slots", "§7.4, figures 20–23", p_fig20_27::times),
+        simulated("P-fig24-26", "Scatterv, Reduce_scatter, Gatherv", "§7.4.1, figures 24–26", p_fig24_26::run),
+        simulated("P-fig27", "Mean overhead, Intel MPI Benchmarks", "§7.5, figure 27", p_fig20_27::mean_overhead),
+        computed("P-table3", "Memory per receiver", "§7.5, table 3", p_table3::run),
     ];
 
     /// The experiment of that name, whatever the case of its letters.
@@ -92,9 +101,12 @@ impl Experiment {
     /// # Errors
     /// If a simulation fails: the error says which way.
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
-        let Findings { mut setup, figures, tables, facts } = (self.findings)(workshop)?;
         let Noise { interval, duration } = workshop.noise;
-        let noise = workshop.take_has_run() && duration > Time::ZERO;
+        let (findings, noise) = match self.source {
+            Source::Computed(findings) => (findings()?, false),
+            Source::Simulated(findings) => (findings(workshop)?, duration > Time::ZERO),
+        };
+        let Findings { mut setup, figures, tables, facts } = findings;
         if noise {
             setup.push_str(&format!(
                 " Processes are interrupted for {duration} after every {interval} of work, on average; explanations are \
@@ -116,11 +128,20 @@ impl Experiment {
     }
 }
 
-const fn experiment(
+const fn computed(
+    id: &'static str,
+    title: &'static str,
+    section: &'static str,
+    findings: fn() -> Result<Findings, SimulationError>,
+) -> Experiment {
+    Experiment { id, title, section, source: Source::Computed(findings) }
+}
+
+const fn simulated(
     id: &'static str,
     title: &'static str,
     section: &'static str,
     findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
 ) -> Experiment {
-    Experiment { id, title, section, findings }
+    Experiment { id, title, section, source: Source::Simulated(findings) }
 }

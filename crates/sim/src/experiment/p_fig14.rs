@@ -5,7 +5,6 @@
 use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName, Violation};
 
 use super::report::{Fact, Findings, Table};
-use super::workshop::Workshop;
 use crate::SimulationError;
 
 /// The sender whose columns the figure has.
@@ -143,7 +142,7 @@ impl Receiver {
     }
 }
 
-pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+pub(super) fn run() -> Result<Findings, SimulationError> {
     let mut receiver = Receiver::new()?;
     let violation = |violation: Violation| SimulationError::Process(violation.to_string());
     receiver.regular_blocks().map_err(violation)?;

@@ -77,8 +77,9 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let least_saved = saved.iter().map(|point| point.1).fold(f64::MAX, f64::min);
     let computed: Vec<(f64, f64)> =
         slots.iter().map(|&slots| Ok((f64::from(slots), saved_in_the_long_run(slots)?))).collect::<Result<_, _>>()?;
-    let apart: Vec<f64> = saved.iter().zip(&computed).map(|(here, there)| (here.1 - there.1).abs()).collect();
-    let mean_apart = apart.iter().sum::<f64>() / apart.len() as f64;
+    let apart = slots.iter().zip(saved.iter().zip(&computed));
+    let apart: Vec<(u32, f64)> = apart.map(|(&slots, (here, there))| (slots, (here.1 - there.1).abs())).collect();
+    let mean_apart = mean(&apart, |_| true);
     // A tooth of the saw: the share rises by at least 2 points between neighbours and falls again, or the other way
     // round.
     let steps: Vec<f64> = saved.windows(2).map(|pair| pair[1].1 - pair[0].1).filter(|step| step.abs() > 2.0).collect();

@@ -4,7 +4,6 @@
 use tidegate_flow::{Config, FlowControl, SchemeName};
 
 use super::report::{Fact, Findings, Table};
-use super::workshop::Workshop;
 use crate::SimulationError;
 
 /// Credit quota, credit slots, and the paper's values of eq. 1, (a) and (b).
@@ -73,7 +72,7 @@ pub(super) fn threshold_of_static(quota: u32, credit_slots: u32) -> Result<u32, 
     Ok(control.inspect().peers[0].thresholds[0])
 }
 
-pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+pub(super) fn run() -> Result<Findings, SimulationError> {
     let columns = ["credit quota", "credit slots", "eq. 1", "formula (a)", "formula (b)", "eq. 1:", "(a):", "(b):"];
     let mut table = Table::new("table1", "Thresholds, and what becomes of a sender", &columns);
     let (mut ours, mut alternatives, mut fates) = (Vec::new(), true, Vec::new());

@@ -4,7 +4,6 @@
 use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
 use super::report::{Fact, Findings, Table};
-use super::workshop::Workshop;
 use crate::SimulationError;
 
 /// Packets of a 2 KiB message with its 16-byte header.
@@ -34,7 +33,7 @@ fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, Simulati
     Ok(least)
 }
 
-pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+pub(super) fn run() -> Result<Findings, SimulationError> {
     let columns = ["credit slots", "paper", "eq. 5", "running pair"];
     let mut table = Table::new("table2", "Slots per process from which a sender does not stall", &columns);
     let (mut by_equation, mut by_pair, mut paper) = (Vec::new(), Vec::new(), Vec::new());

@@ -4,7 +4,6 @@ use tidegate_flow::{Config, FlowControl, PACKET_BYTES, SchemeName};
 
 use super::curve::figure;
 use super::report::{Fact, Figure, Findings, Series, Table};
-use super::workshop::Workshop;
 use crate::SimulationError;
 
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -42,7 +41,7 @@ impl Receiver {
     }
 }
 
-pub(super) fn run(_workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+pub(super) fn run() -> Result<Findings, SimulationError> {
     let columns = [
         "processes",
         "static, paper MB",

@@ -1,7 +1,7 @@
 //! [`Workshop`]: where experiments get their runs from: in parallel, each at most once, with progress told.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -68,8 +68,6 @@ pub struct Workshop<'a> {
     pub noise: Noise,
     jobs: usize,
     progress: &'a dyn Progress,
-    /// Whether runs were asked for since that was asked last.
-    has_run: AtomicBool,
     /// Runs that ended, by case: figures share many.
     done: Mutex<HashMap<String, Arc<Measurement>>>,
 }
@@ -85,15 +83,7 @@ impl<'a> Workshop<'a> {
     #[must_use]
     pub fn new(scale: Scale, seed: u64, jobs: Option<usize>, progress: &'a dyn Progress) -> Self {
         let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
-        Workshop {
-            scale,
-            seed,
-            noise: Noise::default(),
-            jobs,
-            progress,
-            has_run: AtomicBool::new(false),
-            done: Mutex::default(),
-        }
+        Workshop { scale, seed, noise: Noise::default(), jobs, progress, done: Mutex::default() }
     }
 
     /// The same with some noise: 25 µs after every ms of work, on average, as a general-purpose system has. That is an
@@ -104,14 +94,8 @@ impl<'a> Workshop<'a> {
         Workshop { noise, ..self }
     }
 
-    /// Whether runs were asked for since the last call: some experiments need none.
-    pub(super) fn take_has_run(&self) -> bool {
-        self.has_run.swap(false, Ordering::Relaxed)
-    }
-
     /// Runs all cases, each at most once in the life of the workshop, and returns what came of them in their order.
     pub(super) fn run(&self, cases: &[Case]) -> Result<Vec<Arc<Measurement>>, SimulationError> {
-        self.has_run.store(true, Ordering::Relaxed);
         let mut missing: Vec<(String, &Case)> = Vec::new();
         {
             let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
