@@ -1,7 +1,7 @@
 //! Decisions of flow control: who may send how many packets to whom.
 //!
-//! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived come in as arguments, control
-//! packets to send go out as return values.
+//! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived and the time come in as arguments,
+//! control packets to send and the time of the next call go out as return values.
 //!
 //! [`FlowControl`] is the whole interface. Behind it, one file or folder per scheme:
 //!
@@ -11,7 +11,7 @@
 //!
 //! Beside them, what they share: [`packet`] (what a slot holds), `config` (the user's choice and P eq. 2), `threshold` (P eq. 1
 //! and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written), `violation`
-//! (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers). P is Prades, Silla, Duato:
+//! (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers), `time`. P is Prades, Silla, Duato:
 //! the paper on end-to-end flow control in the EXTOLL network.
 
 #![forbid(unsafe_code)]
@@ -24,6 +24,7 @@ mod credit;
 mod inspect;
 mod scheme;
 mod threshold;
+mod time;
 mod violation;
 
 pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName, UnknownScheme};
@@ -31,6 +32,7 @@ pub use credit::Credits;
 pub use inspect::{Activity, Inspection, PeerInspection};
 pub use packet::{Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind};
 pub use threshold::slots_without_stall;
+pub use time::Instant;
 pub use violation::Violation;
 
 use scheme::dynamic::Dynamic;
@@ -58,7 +60,8 @@ pub struct Control {
 /// * to send data: [`take`](Self::take) credits, write that many packets, [`give_back`](Self::give_back) the rest; as each
 ///   data packet with room leaves, offer it to [`piggyback`](Self::piggyback), and don't discard it afterwards;
 /// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
-/// * after either, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control packets always
+/// * when the moment that [`next_timeout`](Self::next_timeout) names has come: [`handle_timeout`](Self::handle_timeout);
+/// * after each of these, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control packets always
 ///   fit into the peer's mailbox.
 ///
 /// Nothing is allocated after construction. A [`PeerId`] that is not in `0..Config::peers` panics, except in
@@ -151,6 +154,23 @@ impl FlowControl {
             Scheme::None => None,
             Scheme::Static(scheme) => scheme.poll_control(),
             Scheme::Dynamic(scheme) => scheme.poll_control(),
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called at the latest; `None`: only packets matter. None of P's
+    /// schemes acts on time.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match &self.scheme {
+            Scheme::None | Scheme::Static(_) | Scheme::Dynamic(_) => None,
+        }
+    }
+
+    /// Does what was due until `now`. Calling it early, or when nothing is due, changes nothing.
+    #[inline]
+    pub fn handle_timeout(&mut self, _now: Instant) {
+        match &self.scheme {
+            Scheme::None | Scheme::Static(_) | Scheme::Dynamic(_) => {}
         }
     }
 

@@ -5,15 +5,18 @@
 //! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data by `process_vm_readv` |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
+//! | [`now`] | the clock |
 //! | [`log`] | where log lines go: the provider hands them to libfabric |
 //!
 //! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
 
+mod clock;
 pub mod log;
 pub mod memory;
 pub mod shm;
 pub mod stats;
 
+pub use clock::now;
 pub use memory::IoBuffer;
 pub use shm::{Address, BulkChoice, DEFAULT_STAGES, LinkError, STAGES_MOST, ShmConfig, ShmLink, reclaim};
 pub use stats::{EndpointStats, StatsConfig};

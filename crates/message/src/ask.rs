@@ -16,7 +16,8 @@ use crate::matching::{Active, Announcement, Envelope, Pattern, Stored, Unexpecte
 use crate::operation::{Context, Source, Target};
 use crate::rendezvous::Waited;
 use crate::wire::{Head, MessageKind, u64_at};
-use tidegate_flow::PeerId;
+use std::time::Duration;
+use tidegate_flow::{Instant, PeerId};
 
 /// The number of a receive or peek in order of posting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +57,25 @@ pub struct Pressure {
     pub bytes: u64,
 }
 
-/// Nanoseconds between two reports of pressure at least.
-const REPORT_INTERVAL: u64 = 60_000_000_000;
+/// A report of pressure that is due, and when there was one.
+#[derive(Debug, Default)]
+pub(crate) struct PressureReport {
+    /// The sender whose message found no room first since the last report, and its tag, while time is not known yet.
+    begun: Option<(PeerId, Option<u64>)>,
+    due: Option<Pressure>,
+    last: Option<Instant>,
+}
+
+impl PressureReport {
+    /// Whether something is to be reported as soon as time is known.
+    #[inline]
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+}
+
+/// Time between two reports of pressure at least.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 impl<L: Link> Endpoint<L> {
     /// The number of the next receive or peek.
@@ -119,13 +137,16 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn begin_pressure(&mut self, from: PeerId, tag: Option<u64>) {
-        let now = self.link.now();
-        if self.forgetful.is_empty() {
-            self.pressed_since = now;
-        }
         self.forgetful.push(from);
-        if self.reported_at.is_none_or(|at| now.saturating_sub(at) >= REPORT_INTERVAL) {
-            self.reported_at = Some(now);
+        self.pressure.begun.get_or_insert((from, tag));
+    }
+
+    /// Prepares the report of what began since time was told last, unless there was one lately.
+    pub(crate) fn report_pressure(&mut self) {
+        let Some((from, tag)) = self.pressure.begun.take() else { return };
+        let now = self.timing.now();
+        if self.pressure.last.is_none_or(|last| now.since(last) >= REPORT_INTERVAL) {
+            self.pressure.last = Some(now);
             let of = |(peer, state): (usize, &crate::endpoint::Peer<L::Buffer>)| {
                 (PeerId(peer as u32), u64::from(state.stored))
             };
@@ -134,13 +155,13 @@ impl<L: Link> Endpoint<L> {
             let bytes = stored.iter().map(|(_, bytes)| bytes).sum();
             stored.truncate(4);
             let window = u64::from(self.peers[from.0 as usize].window);
-            self.pressure = Some(Pressure { sender: (from, tag), window, stored, bytes });
+            self.pressure.due = Some(Pressure { sender: (from, tag), window, stored, bytes });
         }
     }
 
     /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
     pub fn poll_pressure(&mut self) -> Option<Pressure> {
-        self.pressure.take()
+        self.pressure.due.take()
     }
 
     /// A send that was forgotten has come after all.
@@ -163,9 +184,6 @@ impl<L: Link> Endpoint<L> {
     /// A peer's account has ended.
     pub(crate) fn relax(&mut self, from: PeerId) {
         self.forgetful.retain(|&peer| peer != from);
-        if self.forgetful.is_empty() {
-            self.count(Counter::PressureNanoseconds, self.link.now().saturating_sub(self.pressed_since));
-        }
     }
 
     /// What is to be done about a sender now: give room back, ask for the next receive (W5).

@@ -42,9 +42,9 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
         let state = &mut self.peers[peer.0 as usize];
         state.lost = Some(Lost { name: name.to_owned(), orderly });
-        state.stalled_since = None;
         let queue = std::mem::take(&mut state.queue);
         let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
+        self.end_waiting(peer);
         self.queued -= queue.len();
         for message in queue {
             self.fail_notice(message.into_notice(), name);

@@ -1,6 +1,6 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
-use crate::ask::{Forgotten, Inquiry, Number, Pressure};
+use crate::ask::{Forgotten, Inquiry, Number, PressureReport};
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
 use crate::departure::Lost;
@@ -17,11 +17,12 @@ use crate::rendezvous::{Fetch, PendingSend, Stream, TransferOwner};
 use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
+use crate::timing::Timing;
 use crate::transmit::Outgoing;
 use crate::window::{Division, EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
-use tidegate_flow::{Control, FlowControl, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{Control, FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// What the endpoint knows of one peer.
 #[derive(Debug)]
@@ -31,8 +32,8 @@ pub(crate) struct Peer<B> {
     pub(crate) inbound: Inbound<B>,
     /// Parts of a message of our own kinds.
     pub(crate) scratch: Vec<u8>,
-    /// Since when something waits in `queue`.
-    pub(crate) stalled_since: Option<u64>,
+    /// Whether something waits in `queue`, as `Timing` counts it.
+    pub(crate) is_waiting: bool,
     /// Whether the peer is in `Endpoint::full`.
     pub(crate) full: bool,
     /// Whether it read the last long message of ours out of our memory.
@@ -61,7 +62,7 @@ impl<B> Peer<B> {
             queue: VecDeque::new(),
             inbound: Inbound::new(),
             scratch: Vec::new(),
-            stalled_since: None,
+            is_waiting: false,
             full: false,
             reads: false,
             lost: None,
@@ -79,8 +80,8 @@ impl<B> Peer<B> {
 /// One endpoint over a link.
 ///
 /// Submit operations ([`send`](Self::send), [`receive`](Self::receive), …), call [`progress`](Self::progress) again and
-/// again, take what [`poll_completion`](Self::poll_completion) returns. Messages to one peer keep their order. Nothing
-/// blocks; nothing moves but inside these calls.
+/// again, at [`next_timeout`](Self::next_timeout) at the latest, take what [`poll_completion`](Self::poll_completion) returns.
+/// Messages to one peer keep their order. Nothing blocks; nothing moves but inside these calls.
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
     pub(crate) link: L,
@@ -127,10 +128,8 @@ pub struct Endpoint<L: Link> {
     pub(crate) copies: usize,
     /// Bytes that copied messages to ourselves take.
     pub(crate) own_stored: u32,
-    /// Since when `forgetful` is not empty.
-    pub(crate) pressed_since: u64,
-    pub(crate) pressure: Option<Pressure>,
-    pub(crate) reported_at: Option<u64>,
+    pub(crate) pressure: PressureReport,
+    pub(crate) timing: Timing,
 }
 
 impl<L: Link> Endpoint<L> {
@@ -188,9 +187,8 @@ impl<L: Link> Endpoint<L> {
             inquiries: Vec::new(),
             copies: 0,
             own_stored: 0,
-            pressed_since: 0,
-            pressure: None,
-            reported_at: None,
+            pressure: PressureReport::default(),
+            timing: Timing::default(),
         })
     }
 
@@ -297,9 +295,11 @@ impl<L: Link> Endpoint<L> {
         true
     }
 
-    /// Retrieves packets, moves bulk data, sends what waited: a bounded amount of each. Returns whether anything happened.
+    /// Retrieves packets, moves bulk data, sends what waited, does what is due: a bounded amount of each. Returns whether anything
+    /// happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
-    pub fn progress(&mut self) -> bool {
+    pub fn progress(&mut self, now: Instant) -> bool {
+        self.handle_timeout(now);
         let mut retrieved = 0;
         while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
             let Some(packet) = self.link.retrieve() else { break };

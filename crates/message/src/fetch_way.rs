@@ -9,6 +9,9 @@
 //! A read is alone while it lasts, so its time is its own. Fetches that were asked for overlap, and the last to begin is
 //! not the last to end: what counts is what came while any was under way, over that time, less what went into reading others.
 
+use std::time::Duration;
+use tidegate_flow::Instant;
+
 /// How to get the rest of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -39,8 +42,8 @@ struct Recent {
 }
 
 impl Recent {
-    fn add(&mut self, bytes: usize, nanoseconds: u64) {
-        let value = nanoseconds.saturating_mul(1000) / bytes.max(1) as u64;
+    fn add(&mut self, bytes: usize, time: Duration) {
+        let value = time.as_nanos().saturating_mul(1000) / bytes.max(1) as u128;
         self.values[self.count as usize % RECENT] = u32::try_from(value).unwrap_or(u32::MAX);
         self.count = self.count.wrapping_add(1).max(1);
     }
@@ -89,14 +92,15 @@ impl Class {
 /// The time in which fetches that were asked for were under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Period {
-    since: u64,
+    /// When the first telling of time within it was; `None`: not yet.
+    since: Option<Instant>,
     under_way: usize,
     /// Most of them at the same time.
     most: usize,
     ended: usize,
     bytes: usize,
-    /// Nanoseconds of it that went into reading others, while these had to wait.
-    reading: u64,
+    /// How much of it went into reading others, while these had to wait.
+    reading: Duration,
 }
 
 /// What was measured, and so which way to go.
@@ -113,12 +117,12 @@ impl FetchWays {
     }
 
     /// The way for a fetch that begins now, of what is left of a message of this length.
-    pub(crate) fn choose(&mut self, length: usize, now: u64) -> Way {
+    pub(crate) fn choose(&mut self, length: usize) -> Way {
         let way = self.class(length).choose();
         if way == Way::Ask {
             let period = &mut self.asking;
             if period.under_way == 0 {
-                *period = Period { since: now, ..Period::default() };
+                *period = Period::default();
             }
             period.under_way += 1;
             period.most = period.most.max(period.under_way);
@@ -127,13 +131,26 @@ impl FetchWays {
     }
 
     /// What was left of a message was read, which took so long.
-    pub(crate) fn end_read(&mut self, length: usize, left: usize, nanoseconds: u64) {
-        self.asking.reading = self.asking.reading.saturating_add(nanoseconds);
-        self.class(length).read.add(left, nanoseconds);
+    pub(crate) fn end_read(&mut self, length: usize, left: usize, time: Duration) {
+        self.asking.reading = self.asking.reading.saturating_add(time);
+        self.class(length).read.add(left, time);
+    }
+
+    /// Whether the time of fetches that were asked for is being measured.
+    #[inline]
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.asking.under_way > 0
+    }
+
+    /// What time it is.
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        if self.is_measuring() {
+            self.asking.since.get_or_insert(now);
+        }
     }
 
     /// A fetch that was asked for has ended; `None` if not all has come.
-    pub(crate) fn end_asked(&mut self, length: usize, left: Option<usize>, now: u64) {
+    pub(crate) fn end_asked(&mut self, length: usize, left: Option<usize>, now: Instant) {
         let period = &mut self.asking;
         period.under_way = period.under_way.saturating_sub(1);
         period.ended += 1;
@@ -141,9 +158,10 @@ impl FetchWays {
         // Several at once come in turns: only some rounds of them say how fast they come.
         if period.under_way == 0 || period.ended >= 4 * period.most {
             let past = *period;
-            *period = Period { since: now, under_way: past.under_way, most: past.under_way, ..Period::default() };
-            let time = now.saturating_sub(past.since).saturating_sub(past.reading);
-            self.class(length).asked.add(past.bytes, time);
+            *period = Period { since: Some(now), under_way: past.under_way, most: past.under_way, ..Period::default() };
+            if let Some(since) = past.since {
+                self.class(length).asked.add(past.bytes, now.since(since).saturating_sub(past.reading));
+            }
         }
     }
 }
@@ -159,15 +177,17 @@ mod tests {
         let mut now = 0;
         let mut read = 0;
         for _ in 0..count {
-            match ways.choose(BYTES, now) {
+            let way = ways.choose(BYTES);
+            ways.tell_time(Instant::from_nanos(now));
+            match way {
                 Way::Ask => {
                     now += asking;
-                    ways.end_asked(BYTES, Some(BYTES), now);
+                    ways.end_asked(BYTES, Some(BYTES), Instant::from_nanos(now));
                 }
                 Way::Read => {
                     now += reading;
                     read += 1;
-                    ways.end_read(BYTES, BYTES, reading);
+                    ways.end_read(BYTES, BYTES, Duration::from_nanos(reading));
                 }
             }
         }
@@ -207,16 +227,17 @@ mod tests {
             let mut ways = FetchWays::default();
             let (mut now, mut reads) = (0, 0);
             for _ in 0..100 {
-                let chosen: Vec<Way> = (0..16).map(|_| ways.choose(BYTES, now)).collect();
+                let chosen: Vec<Way> = (0..16).map(|_| ways.choose(BYTES)).collect();
+                ways.tell_time(Instant::from_nanos(now));
                 let read = chosen.iter().filter(|way| **way == Way::Read).count();
                 for _ in 0..read {
                     now += 5_000;
-                    ways.end_read(BYTES, BYTES, 5_000);
+                    ways.end_read(BYTES, BYTES, Duration::from_nanos(5_000));
                 }
                 now += asking * (16 - read) as u64;
                 for _ in read..16 {
                     now += 1;
-                    ways.end_asked(BYTES, Some(BYTES), now);
+                    ways.end_asked(BYTES, Some(BYTES), Instant::from_nanos(now));
                 }
                 reads += read;
             }
@@ -230,13 +251,14 @@ mod tests {
         let mut ways = FetchWays::default();
         for bytes in [1, 8192, 1 << 20, usize::MAX / 2] {
             for _ in 0..TRIAL {
-                assert_eq!(ways.choose(bytes, 0), Way::Ask);
-                ways.end_asked(bytes, Some(bytes), 7);
+                assert_eq!(ways.choose(bytes), Way::Ask);
+                ways.tell_time(Instant::from_nanos(1));
+                ways.end_asked(bytes, Some(bytes), Instant::from_nanos(7));
             }
-            assert_eq!(ways.choose(bytes, 0), Way::Read, "{bytes}");
-            ways.end_read(bytes, bytes, u64::MAX);
+            assert_eq!(ways.choose(bytes), Way::Read, "{bytes}");
+            ways.end_read(bytes, bytes, Duration::MAX);
         }
-        ways.end_asked(0, None, 0);
-        ways.choose(0, 0);
+        ways.end_asked(0, None, Instant::default());
+        ways.choose(0);
     }
 }

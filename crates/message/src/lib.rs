@@ -1,5 +1,5 @@
 //! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is a
-//! [`Link`].
+//! [`Link`], and callers say what time it is (`timing`).
 //!
 //! A tour. The application's operations ([`Send`], [`Receive`], …) enter at `endpoint`. What leaves is cut into packets in
 //! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
@@ -33,6 +33,7 @@ mod rma;
 mod slab;
 mod stage;
 mod stock;
+mod timing;
 mod transmit;
 mod window;
 mod wire;
@@ -49,5 +50,5 @@ pub use operation::{
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
 pub use tidegate_flow as flow;
-pub use tidegate_flow::PeerId;
+pub use tidegate_flow::{Instant, PeerId};
 pub use window::EndpointError;

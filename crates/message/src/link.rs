@@ -1,5 +1,7 @@
-//! [`Link`]: the whole environment of an endpoint. Shared memory, a lower provider and the simulator implement it.
+//! [`Link`]: the whole environment of an endpoint, but for the time, which callers of the endpoint tell it. Shared memory, a lower
+//! provider and the simulator implement it.
 
+use std::time::Duration;
 use tidegate_flow::{Packet, PacketKind, PeerId};
 
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
@@ -137,6 +139,11 @@ pub trait Link {
         offset: usize,
     ) -> TransferStatus;
 
+    /// How long all calls of [`read_peer`](Self::read_peer) took so far, together. Zero where they do not copy themselves.
+    fn time_reading(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Messages from this many bytes on are read out of the sender's memory, stages or not. Shorter ones, down to a stage, take
     /// the way that is measured to be faster.
     fn direct_from(&self) -> usize {
@@ -191,7 +198,4 @@ pub trait Link {
 
     /// The page of counters of this endpoint.
     fn counters(&self) -> &crate::Counters;
-
-    /// Nanoseconds since some fixed moment.
-    fn now(&self) -> u64;
 }

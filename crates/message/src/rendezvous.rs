@@ -25,6 +25,7 @@ use crate::slab::Key;
 use crate::stage::Use;
 use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
 use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
+use std::time::Duration;
 use tidegate_flow::{PAYLOAD_BYTES, PeerId};
 
 /// Payload bytes of a piece: 73 packets, all of them full.
@@ -99,8 +100,8 @@ struct Measured {
     way: Way,
     /// Bytes that come that way.
     left: usize,
-    /// Nanoseconds spent reading.
-    reading: u64,
+    /// Time spent reading.
+    reading: Duration,
 }
 
 /// Who asked the link for a transfer.
@@ -315,8 +316,8 @@ impl<L: Link> Endpoint<L> {
         if fetch.position == 0 && left <= self.stages.bytes {
             return if waited == Waited::Message { Way::Read } else { Way::Ask };
         }
-        let way = self.fetch_ways.choose(fetch.wanted, self.link.now());
-        fetch.measured = Some(Measured { way, left, reading: 0 });
+        let way = self.fetch_ways.choose(fetch.wanted);
+        fetch.measured = Some(Measured { way, left, reading: Duration::ZERO });
         way
     }
 
@@ -338,10 +339,10 @@ impl<L: Link> Endpoint<L> {
         let spans = part_of_spans(&fetch.announcement.spans, fetch.position, length);
         let transfer = self.transfers.insert(TransferOwner::Fetch(key, length));
         let (peer, position) = (fetch.announcement.peer, fetch.position);
-        let begun = fetch.measured.map(|_| self.link.now());
+        let begun = self.link.time_reading();
         let status = self.link.read_peer(TransferId(transfer.0), peer, &spans, &mut fetch.active.buffer, position);
-        if let (Some(measured), Some(begun)) = (&mut fetch.measured, begun) {
-            measured.reading += self.link.now().saturating_sub(begun);
+        if let Some(measured) = &mut fetch.measured {
+            measured.reading += self.link.time_reading().saturating_sub(begun);
         }
         if status != TransferStatus::Pending {
             self.end_transfer(TransferId(transfer.0), status);
@@ -406,7 +407,7 @@ impl<L: Link> Endpoint<L> {
     fn learn(&mut self, fetch: &Fetch<L::Buffer>, is_complete: bool) {
         match fetch.measured {
             Some(Measured { way: Way::Ask, left, .. }) => {
-                let now = self.link.now();
+                let now = self.timing.now();
                 self.fetch_ways.end_asked(fetch.wanted, is_complete.then_some(left), now);
             }
             Some(Measured { way: Way::Read, left, reading }) if is_complete => {
@@ -533,6 +534,15 @@ impl<L: Link> Endpoint<L> {
         moved
     }
 
+    /// Whether a stream could send another piece now, for which it waits for nobody.
+    pub(crate) fn streams_can_move(&self) -> bool {
+        self.streams.iter().any(|stream| {
+            let may_be_staged = matches!(stream.kind, StreamKind::Announced { .. });
+            let is_busy = may_be_staged && self.stages.is_busy_for(stream.to);
+            self.peers[stream.to.0 as usize].queue.is_empty() && !is_busy
+        })
+    }
+
     /// Whether a stream's purpose is still there: sending a piece may have shown that its peer is not.
     fn is_wanted(&self, stream: &Stream<L::Buffer>) -> bool {
         match stream.kind {
@@ -546,8 +556,7 @@ impl<L: Link> Endpoint<L> {
     fn stage_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Staged {
         let StreamKind::Announced { send, fetch } = stream.kind else { return Staged::Unavailable };
         let Some(stage) = self.stages.take(stream.to, send, Use::Fetched) else {
-            let coming_back = self.stages.has_fetched(stream.to);
-            return if coming_back { Staged::Busy } else { Staged::Unavailable };
+            return if self.stages.is_busy_for(stream.to) { Staged::Busy } else { Staged::Unavailable };
         };
         let length = (stream.end - stream.position).min(self.stages.bytes);
         self.link.fill_stage(stage, &stream.buffer, stream.position, length);

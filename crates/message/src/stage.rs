@@ -50,10 +50,7 @@ impl StagePool {
 
     /// Takes a free stage for a piece of `send`.
     pub(crate) fn take(&mut self, peer: PeerId, send: Key, purpose: Use) -> Option<usize> {
-        let half = self.users.len() / 2;
-        let alike = self.users.iter().flatten().filter(|user| user.purpose == purpose);
-        let (all, to_peer) = alike.fold((0, 0), |(all, to), user| (all + 1, to + usize::from(user.peer == peer)));
-        if all >= half || to_peer >= half.div_ceil(2) {
+        if !self.may_take(peer, purpose) {
             return None;
         }
         let stage = usize::from(self.free.pop()?);
@@ -61,9 +58,17 @@ impl StagePool {
         Some(stage)
     }
 
-    /// Whether a stage holds something that `peer` has asked for.
-    pub(crate) fn has_fetched(&self, peer: PeerId) -> bool {
-        self.users.iter().flatten().any(|user| user.purpose == Use::Fetched && user.peer == peer)
+    fn may_take(&self, peer: PeerId, purpose: Use) -> bool {
+        let half = self.users.len() / 2;
+        let alike = self.users.iter().flatten().filter(|user| user.purpose == purpose);
+        let (all, to_peer) = alike.fold((0, 0), |(all, to), user| (all + 1, to + usize::from(user.peer == peer)));
+        all < half && to_peer < half.div_ceil(2)
+    }
+
+    /// Whether `peer` has to wait for a stage, and one that it has asked for will come back.
+    pub(crate) fn is_busy_for(&self, peer: PeerId) -> bool {
+        let is_its_own = |user: &User| user.purpose == Use::Fetched && user.peer == peer;
+        !self.may_take(peer, Use::Fetched) && self.users.iter().flatten().any(is_its_own)
     }
 
     /// The receiver has copied a stage. Returns whether it was its to give back.

@@ -134,9 +134,10 @@ impl<L: Link> Endpoint<L> {
         if inject {
             message.own();
         }
-        let now = self.link.now();
         let peer = &mut self.peers[to.0 as usize];
-        peer.stalled_since.get_or_insert(now);
+        if !std::mem::replace(&mut peer.is_waiting, true) {
+            self.timing.begin_waiting();
+        }
         peer.queue.push_back(message);
         self.queued += 1;
         if full {
@@ -206,9 +207,13 @@ impl<L: Link> Endpoint<L> {
                 }
             }
         }
-        let now = self.link.now();
-        if let Some(since) = self.peers[to.0 as usize].stalled_since.take() {
-            self.count(Counter::DelayNanoseconds, now.saturating_sub(since));
+        self.end_waiting(to);
+    }
+
+    /// Nothing waits for `to` any more.
+    pub(crate) fn end_waiting(&mut self, to: PeerId) {
+        if std::mem::take(&mut self.peers[to.0 as usize].is_waiting) {
+            self.timing.end_waiting();
         }
     }
 

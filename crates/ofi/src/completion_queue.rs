@@ -244,26 +244,30 @@ impl CompletionQueue {
         come
     }
 
-    /// Makes progress and asks for wakes. Whether there is nothing to read, so that the descriptor may be slept on.
+    /// Makes progress and asks for wakes. Whether there is nothing to read and no work left, so that the descriptor may be slept on: it
+    /// becomes readable when there is.
     pub fn may_sleep(&self) -> Result<bool> {
         let wait = self.wait.as_ref().ok_or(INVALID)?;
+        let mut most = Some(Duration::MAX);
         let outcome = self.domain.enter(|entered| {
             self.progress(entered);
-            let mut quiet = !self.state.get(entered).is_ready();
+            if self.state.get(entered).is_ready() {
+                most = None;
+            }
             for index in 0..self.state.get(entered).endpoints.len() {
                 let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
-                quiet &= endpoint.arm(entered);
+                // All of them are asked: who has work to do does it while others wait for packets.
+                most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
             }
-            Ok(quiet.into())
+            Ok(0)
         });
-        match outcome {
-            0 => Ok(false),
-            1 => {
-                wait.set_alarm();
-                Ok(true)
-            }
-            error => Err(Errno(-error as c_int)),
+        if outcome != 0 {
+            return Err(Errno(-outcome as c_int));
         }
+        if let Some(most) = most {
+            wait.set_alarm(most);
+        }
+        Ok(most.is_some())
     }
 
     /// Reads, and sleeps until there is something to read, the time in milliseconds is over (negative: never), or a signal.

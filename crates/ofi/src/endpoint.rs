@@ -222,7 +222,7 @@ impl Endpoint {
                     ),
                 );
             }
-            if !active.engine.progress() {
+            if !active.engine.progress(tidegate_link::now()) {
                 active.engine.link_mut().idle();
             }
             // Nobody will read them any more, and a full list of completions would stop progress.

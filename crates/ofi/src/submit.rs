@@ -9,8 +9,11 @@ use crate::guard::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
 use core::ffi::{c_int, c_void};
+use std::time::Duration;
 use tidegate_link::{Address, IoBuffer, LinkError, ShmLink};
-use tidegate_message::{Completion, Context, Failure, Operation, PeerId, Pressure, Source, Space, Target, TryAgain};
+use tidegate_message::{
+    Completion, Context, Failure, Instant, Operation, PeerId, Pressure, Source, Space, Target, TryAgain,
+};
 
 /// The message layer over shared memory.
 pub type Engine = tidegate_message::Endpoint<ShmLink>;
@@ -380,7 +383,8 @@ impl Endpoint {
             return false;
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
-        let mut moved = active.engine.progress();
+        let now = if active.engine.is_timed() { tidegate_link::now() } else { Instant::default() };
+        let mut moved = active.engine.progress(now);
         if let Some(pressure) = active.engine.poll_pressure() {
             active.warn_of(&pressure);
         }
@@ -417,11 +421,12 @@ impl Endpoint {
         self.state.get(entered).active.as_mut().is_some_and(|active| active.engine.link_mut().idle())
     }
 
-    /// Asks for a wake at the next packet. `false`: there is something to do at once.
-    pub fn arm(&self, entered: &mut Entered) -> bool {
-        let Some(active) = &mut self.state.get(entered).active else { return true };
-        // What waits for room in a mailbox is not woken by anybody.
-        !active.engine.has_unsent() && active.engine.link_mut().arm()
+    /// Asks for a wake at the next packet. How long the application may sleep at most without one; `None`: there is something to do
+    /// at once.
+    pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
+        let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
+        let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
+        (!most.is_zero() && active.engine.link_mut().arm()).then_some(most)
     }
 
     /// Tells of an operation that succeeded.

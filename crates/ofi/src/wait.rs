@@ -78,10 +78,12 @@ impl Wait {
         }
     }
 
-    /// Lets the descriptor become readable after a nap, once, for an application that sleeps on it by itself.
-    pub fn set_alarm(&self) {
+    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter.
+    pub fn set_alarm(&self, after: Duration) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let nap = libc::timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
+        // Zero would stop the timer.
+        let nap = after.clamp(Duration::from_nanos(1), NAP);
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
         let once = libc::itimerspec { it_interval: zero, it_value: nap };
         // SAFETY: the struct lives through the call.
         unsafe { libc::timerfd_settime(self.alarm.as_raw_fd(), 0, &once, core::ptr::null_mut()) };
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn the_alarm_ends_a_sleep_on_the_bare_descriptor() {
         let wait = Wait::new().unwrap();
-        wait.set_alarm();
+        wait.set_alarm(Duration::MAX);
         let mut descriptor = libc::pollfd { fd: wait.descriptor(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one struct, which lives through the call.
         assert_eq!(unsafe { libc::poll(&mut descriptor, 1, -1) }, 1);

@@ -328,9 +328,4 @@ impl Link for SimLink {
     fn counters(&self) -> &Counters {
         &self.counters
     }
-
-    /// Whole nanoseconds of the process's own clock.
-    fn now(&self) -> u64 {
-        self.clock.0 / 1000
-    }
 }

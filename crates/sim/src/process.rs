@@ -58,6 +58,8 @@ pub(crate) struct Process {
     pub local_out: Vec<LocalMessage>,
     /// A run of this process is scheduled.
     pub scheduled: bool,
+    /// When the next timeout of its endpoint is scheduled.
+    pub wakes_at: Time,
     /// The interface has not yet taken what it wrote.
     pub draining: bool,
     /// A send was called since the last look at the mailbox.
@@ -83,6 +85,7 @@ impl Process {
             neighbours,
             local_out: Vec::new(),
             scheduled: false,
+            wakes_at: Time::NEVER,
             draining: false,
             has_sent: false,
         }
@@ -131,11 +134,11 @@ impl Process {
     }
 
     fn progress(&mut self) -> bool {
-        let mut worked = self.endpoint.progress();
+        let mut worked = self.endpoint.progress(self.clock().instant());
         let moved = worked;
         // What is not in the mailbox waits for nobody: bulk data that ended, messages that were held.
         while worked && self.endpoint.link().mailbox.len() == 0 {
-            worked = self.endpoint.progress();
+            worked = self.endpoint.progress(self.clock().instant());
         }
         self.collect();
         moved
@@ -156,6 +159,7 @@ impl Process {
             let call = self.task.state().borrow_mut().take_call();
             if let Some(call) = call {
                 self.carry_out(call);
+                self.endpoint.tell_time(self.clock().instant());
                 self.collect();
             }
         }

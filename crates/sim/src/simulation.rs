@@ -37,6 +37,8 @@ enum Event {
     Run(u32),
     /// A message on the local path has come.
     Local(u32),
+    /// The moment has come that a process's endpoint wanted to be woken at.
+    Timeout(u32),
 }
 
 /// Checked packets between two checks of all credits.
@@ -192,6 +194,10 @@ impl Simulation {
                 self.run_process(now, rank as usize)?;
             }
             Event::Local(index) => self.deliver_locally(now, index)?,
+            Event::Timeout(rank) => {
+                self.processes[rank as usize].wakes_at = Time::NEVER;
+                self.rouse(now, rank as usize)?;
+            }
         }
         Ok(())
     }
@@ -226,9 +232,21 @@ impl Simulation {
         match after {
             After::Drain => self.start_draining(index),
             After::Again => self.schedule_run(index),
-            After::Idle => {}
+            After::Idle => self.schedule_timeout(index),
         }
         Ok(())
+    }
+
+    /// Sees to it that an idle process runs when its endpoint wants to, though nothing comes for it.
+    #[inline]
+    fn schedule_timeout(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        let Some(due) = process.endpoint.next_timeout() else { return };
+        let due = Time::of_instant(due).max(process.clock());
+        if due < process.wakes_at {
+            process.wakes_at = due;
+            self.queue.schedule(due, Event::Timeout(index as u32));
+        }
     }
 
     /// A process waits until its node's interface has taken what it wrote. If the interface is blocked already, nobody

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
+use tidegate_flow::Instant;
+
 /// A point in simulated time since the start of the run, or a span of it, in picoseconds.
 ///
 /// A whole number, so that the same run gives the same bytes on every machine. 64 bits are 213 days.
@@ -25,6 +27,18 @@ impl Time {
     #[must_use]
     pub const fn from_microseconds(microseconds: u64) -> Self {
         Time(microseconds * 1_000_000)
+    }
+
+    /// As the library counts time: in whole nanoseconds.
+    #[must_use]
+    pub const fn instant(self) -> Instant {
+        Instant::from_nanos(self.0 / 1_000)
+    }
+
+    /// The first time that the library does not take for an earlier moment.
+    #[must_use]
+    pub const fn of_instant(instant: Instant) -> Self {
+        Time(instant.as_nanos().saturating_mul(1_000))
     }
 
     /// In nanoseconds, for people and tables. Not for decisions: a float rounds.

@@ -28,6 +28,7 @@ mod wake;
 pub use address::Address;
 pub use error::LinkError;
 
+use crate::clock;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use crate::stats::{BulkState, StatsConfig, StatsPage};
@@ -44,6 +45,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{
     Access, Buffer, Counter, Counters, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError,
@@ -192,6 +194,7 @@ pub struct ShmLink {
     regions: Regions,
     stages: StageArea,
     copier: bulk::Copier,
+    time_reading: Duration,
     bulk: BulkState,
     config: ShmConfig,
     here: Here,
@@ -246,6 +249,7 @@ impl ShmLink {
             regions,
             stages,
             copier: bulk::Copier::default(),
+            time_reading: Duration::ZERO,
             bulk: BulkState::Undecided,
             config,
             here,
@@ -577,7 +581,10 @@ impl Link for ShmLink {
         into: &mut IoBuffer,
         offset: usize,
     ) -> TransferStatus {
-        self.transfer(bulk::Direction::Read, peer, from, into, offset)
+        let begun = clock::now();
+        let status = self.transfer(bulk::Direction::Read, peer, from, into, offset);
+        self.time_reading += clock::now().since(begun);
+        status
     }
 
     fn write_peer(
@@ -589,6 +596,10 @@ impl Link for ShmLink {
         offset: usize,
     ) -> TransferStatus {
         self.transfer(bulk::Direction::Write, peer, to, from, offset)
+    }
+
+    fn time_reading(&self) -> Duration {
+        self.time_reading
     }
 
     fn direct_from(&self) -> usize {
@@ -642,11 +653,6 @@ impl Link for ShmLink {
     #[inline]
     fn counters(&self) -> &Counters {
         self.stats.counters()
-    }
-
-    #[inline]
-    fn now(&self) -> u64 {
-        vigil::now()
     }
 }
 

@@ -13,13 +13,15 @@ use super::life::Fate;
 use super::mailbox::{Hole, Verdict};
 use super::peer::State;
 use super::{Address, ShmLink, Standing, segment};
+use crate::clock;
 use crate::log::{self, Level};
 use std::collections::VecDeque;
-use tidegate_flow::PeerId;
+use std::time::Duration;
+use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Counter, Departure};
 
-/// Nanoseconds between two looks.
-const INTERVAL: u64 = 100_000_000;
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(100);
 /// In how many looks the system is asked about all peers.
 const SHARE: usize = 8;
 /// Peers that the system is asked about in one look, if there are so many.
@@ -29,7 +31,7 @@ const ASKED_AT_LEAST: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
     /// When to look again.
-    next: u64,
+    next: Instant,
     /// Where in the table to go on asking.
     turn: usize,
     pub(super) hole: Option<Hole>,
@@ -54,19 +56,11 @@ impl Vigil {
     }
 }
 
-/// Nanoseconds of the clock that never goes back.
-pub(super) fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` lives through the call. The clock exists on every Linux, so that it cannot fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 impl ShmLink {
     /// Looks after the peers, if it is time to.
     #[cold]
     pub(super) fn watch(&mut self) {
-        let now = now();
+        let now = clock::now();
         if now >= self.vigil.next {
             self.vigil.next = now + INTERVAL;
             self.look_for_strangers();

@@ -2,7 +2,7 @@
 
 use crate::support::{Handle, Setup, World, pattern};
 use tidegate_message::flow::SchemeName;
-use tidegate_message::{Counter, TryAgain};
+use tidegate_message::{Counter, Instant, TryAgain};
 
 /// Posts a receive. It may be refused while completions wait to be taken, not otherwise.
 fn receive(world: &mut World, from: usize, node: usize, tag: u64, size: usize) -> Handle {
@@ -96,7 +96,7 @@ fn completions_that_nobody_takes_hold_up_messages_and_are_not_lost() {
     }
     for _ in 0..100 {
         // Without taking what has completed.
-        world.endpoint(1).progress();
+        world.endpoint(1).progress(Instant::default());
     }
     let received = world.counter(1, Counter::PacketsReceived);
     assert!((8..=16).contains(&received), "a few more than the bound at most: {received}");

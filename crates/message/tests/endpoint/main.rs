@@ -19,3 +19,4 @@ mod reference;
 mod remote_programs;
 mod rendezvous;
 mod rma;
+mod timing;

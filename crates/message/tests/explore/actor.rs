@@ -160,10 +160,6 @@ impl Link for ActorLink {
     fn counters(&self) -> &Counters {
         &self.counters
     }
-
-    fn now(&self) -> u64 {
-        0
-    }
 }
 
 /// What a step did to the rest of the world.
@@ -245,7 +241,7 @@ impl Actor {
     /// One progress call that finds these packets.
     fn progress(&mut self, packets: &[&Packet]) {
         self.endpoint.link_mut().incoming = packets.iter().map(|packet| **packet).collect();
-        self.endpoint.progress();
+        self.endpoint.progress(tidegate_message::Instant::default());
         assert!(self.endpoint.link().incoming.is_empty(), "a progress call left packets where they were");
     }
 

@@ -110,7 +110,7 @@ pub struct Network {
     pub arena: Arena,
     /// What must never happen and did.
     pub problems: Vec<String>,
-    now: u64,
+    pub now: tidegate_message::Instant,
 }
 
 /// The node that `me` calls `peer`. Everybody's table starts after himself, so no two nodes name a third one alike.
@@ -139,7 +139,7 @@ impl Network {
             hostile: false,
             arena,
             problems: Vec::new(),
-            now: 0,
+            now: tidegate_message::Instant::default(),
         }
     }
 
@@ -177,10 +177,16 @@ impl Network {
         node.peak = node.peak.max(node.slots_used());
     }
 
+    /// Whether nothing has come for a node that would wake it.
+    pub fn has_nothing_for(&self, node: usize) -> bool {
+        let node = &self.nodes[node];
+        node.mailbox.is_empty() && node.finished.is_empty() && node.departures.is_empty()
+    }
+
     /// Lets one thing happen that is under way to a node of `awake`: a packet becomes visible, or a bulk transfer ends.
     /// False if nothing is under way.
     pub fn step(&mut self, random: &mut Random, awake: &[usize]) -> bool {
-        self.now += 100;
+        self.now = self.now + std::time::Duration::from_nanos(100);
         let pairs = awake.iter().flat_map(|to| (0..self.nodes.len()).map(move |from| (*to, from)));
         let moving: Vec<_> = pairs.filter(|(to, from)| !self.nodes[*to].in_transit[*from].is_empty()).collect();
         let pending = awake.iter().flat_map(|to| (0..self.nodes[*to].transfers.len()).map(move |at| (*to, at)));
@@ -456,9 +462,5 @@ impl Link for MemoryLink {
 
     fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    fn now(&self) -> u64 {
-        self.network.borrow().now
     }
 }

@@ -8,8 +8,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
+use std::time::Duration;
 use tidegate_message::flow::{Config, Packet, SchemeName};
-use tidegate_message::{Buffer, Completion, Counter, Endpoint, EndpointConfig, Link, Operation, PeerId, Target};
+use tidegate_message::{
+    Buffer, Completion, Counter, Endpoint, EndpointConfig, Instant, Link, Operation, PeerId, Target,
+};
 
 /// Steps after which a run that still moves is taken for one that never ends.
 const MOST_STEPS: usize = 3_000_000;
@@ -295,9 +298,23 @@ impl World {
         }
     }
 
+    /// Time passes, and nothing else happens.
+    pub fn pass(&mut self, time: Duration) {
+        let mut network = self.network.borrow_mut();
+        network.now = network.now + time;
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Instant {
+        self.network.borrow().now
+    }
+
     /// One call of `progress`, and everything that has completed.
     pub fn progress(&mut self, node: usize) -> bool {
-        let moved = self.endpoint(node).progress();
+        let now = self.now();
+        let may_sleep = self.endpoint(node).next_timeout().is_none() && self.network.borrow().has_nothing_for(node);
+        let moved = self.endpoint(node).progress(now);
+        assert!(!moved || !may_sleep, "node {node} would have slept with work to do\n{self}");
         let collected = self.collect(node);
         self.check();
         moved || collected

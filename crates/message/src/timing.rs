@@ -1,0 +1,108 @@
+//! Time, as the endpoint is told it: how long peers have had sends waiting, how long receive memory has been under pressure, and when
+//! progress is to be made though nobody wakes us.
+//!
+//! Reading a clock costs as much as a tenth of a short message, so the endpoint asks for the time only while something is going on
+//! whose time counts ([`Endpoint::is_timed`]). What begins between two tellings counts from the second.
+
+use crate::Endpoint;
+use crate::counter::Counter;
+use crate::link::Link;
+use std::time::Duration;
+use tidegate_flow::Instant;
+
+/// How long an endpoint sleeps at most while something waits for room in a peer's mailbox: no packet tells when there is some.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
+/// What the endpoint knows of time.
+#[derive(Debug, Default)]
+pub(crate) struct Timing {
+    /// What it was told last.
+    now: Instant,
+    /// Peers that have sends waiting.
+    waiting: u32,
+    /// How many of them there were when it was told last.
+    were_waiting: u32,
+    /// Whether receive memory was under pressure then.
+    was_pressed: bool,
+}
+
+impl Timing {
+    /// The moment that was told last.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A peer has sends waiting from now on.
+    pub(crate) fn begin_waiting(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// It has none any more.
+    pub(crate) fn end_waiting(&mut self) {
+        self.waiting -= 1;
+    }
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present; while it is
+    /// not, any moment will do that is not later, such as the last one told.
+    #[inline]
+    pub fn is_timed(&self) -> bool {
+        self.timing.waiting > 0
+            || !self.forgetful.is_empty()
+            || self.pressure.is_begun()
+            || self.fetch_ways.is_measuring()
+            || !self.full.is_empty()
+            || !self.held_control.is_empty()
+            || self.flow.next_timeout().is_some()
+    }
+
+    /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
+    /// that waiting counts from its beginning. Time never goes back: an earlier moment is taken for the last one.
+    #[inline]
+    pub fn tell_time(&mut self, now: Instant) {
+        if self.is_timed() || self.timing.were_waiting > 0 || self.timing.was_pressed {
+            self.account_for_time(now);
+        }
+    }
+
+    #[cold]
+    fn account_for_time(&mut self, now: Instant) {
+        let timing = &mut self.timing;
+        let passed = now.since(timing.now).as_nanos() as u64;
+        timing.now = timing.now.max(now);
+        let waited = timing.waiting.min(timing.were_waiting);
+        timing.were_waiting = timing.waiting;
+        let is_pressed = !self.forgetful.is_empty();
+        let was_pressed = std::mem::replace(&mut timing.was_pressed, is_pressed);
+        if waited > 0 {
+            self.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
+        }
+        if is_pressed && was_pressed {
+            self.count(Counter::PressureNanoseconds, passed);
+        }
+        self.fetch_ways.tell_time(now);
+        self.report_pressure();
+    }
+
+    /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is work left that
+    /// only we can do; after a while if something waits of which nobody will tell. `None`: sleep until something comes.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let now = self.timing.now;
+        if !self.active_fetches.is_empty() || self.streams_can_move() {
+            return Some(now);
+        }
+        let retry = (!self.full.is_empty() || !self.held_control.is_empty()).then(|| now + RETRY_INTERVAL);
+        [retry, self.flow.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// Does what was due until `now`.
+    #[inline]
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.tell_time(now);
+        if self.flow.next_timeout().is_some_and(|due| due <= now) {
+            self.flow.handle_timeout(now);
+            self.flush_control();
+        }
+    }
+}
