@@ -184,6 +184,9 @@ impl<L: Link> Endpoint<L> {
     /// A peer's account has ended.
     pub(crate) fn relax(&mut self, from: PeerId) {
         self.forgetful.retain(|&peer| peer != from);
+        if self.forgetful.is_empty() {
+            self.timing.end_pressure();
+        }
     }
 
     /// What is to be done about a sender now: give room back, ask for the next receive (W5).

@@ -136,15 +136,15 @@ impl FetchWays {
         self.class(length).read.add(left, time);
     }
 
-    /// Whether the time of fetches that were asked for is being measured.
+    /// How many fetches that were asked for are being measured.
     #[inline]
-    pub(crate) fn is_measuring(&self) -> bool {
-        self.asking.under_way > 0
+    pub(crate) fn measured(&self) -> usize {
+        self.asking.under_way
     }
 
     /// What time it is.
     pub(crate) fn tell_time(&mut self, now: Instant) {
-        if self.is_measuring() {
+        if self.asking.under_way > 0 {
             self.asking.since.get_or_insert(now);
         }
     }

@@ -37,9 +37,15 @@ impl Timing {
         self.waiting += 1;
     }
 
+    /// Receive memory is under pressure no longer.
+    pub(crate) fn end_pressure(&mut self) {
+        self.was_pressed = false;
+    }
+
     /// It has none any more.
     pub(crate) fn end_waiting(&mut self) {
         self.waiting -= 1;
+        self.were_waiting = self.were_waiting.min(self.waiting);
     }
 }
 
@@ -48,20 +54,17 @@ impl<L: Link> Endpoint<L> {
     /// not, any moment will do that is not later, such as the last one told.
     #[inline]
     pub fn is_timed(&self) -> bool {
-        self.timing.waiting > 0
-            || !self.forgetful.is_empty()
-            || self.pressure.is_begun()
-            || self.fetch_ways.is_measuring()
-            || !self.full.is_empty()
-            || !self.held_control.is_empty()
-            || self.flow.next_timeout().is_some()
+        // One test for everything that is rarely there.
+        let waiting = self.timing.waiting as usize + self.full.len() + self.held_control.len();
+        let others = self.forgetful.len() + usize::from(self.pressure.is_begun()) + self.fetch_ways.measured();
+        waiting + others > 0 || self.flow.next_timeout().is_some()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
     /// that waiting counts from its beginning. Time never goes back: an earlier moment is taken for the last one.
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
-        if self.is_timed() || self.timing.were_waiting > 0 || self.timing.was_pressed {
+        if now > self.timing.now || self.timing.were_waiting < self.timing.waiting {
             self.account_for_time(now);
         }
     }
