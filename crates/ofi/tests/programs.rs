@@ -131,6 +131,13 @@ fn sleepers_are_woken() {
 }
 
 #[test]
+fn who_has_work_is_awake_and_who_waits_sleeps() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("sleeping", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", "direct")]);
+    }
+}
+
+#[test]
 fn threads_share_an_endpoint() {
     run("threads", &[]);
 }
