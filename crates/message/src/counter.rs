@@ -68,6 +68,7 @@ counters! {
     CreditsPiggybacked, "credits_piggybacked", Count, Sum, "Credits that rode on data packets.";
     ReturnRequests, "return_requests", Count, Sum, "Compulsory credit return requests sent.";
     ReturnResponses, "return_responses", Count, Sum, "Compulsory credit return responses sent.";
+    SendsLost, "sends_lost", Count, Sum, "Messages that the application believed sent and that never reached their receiver, because it or we closed, or it died.";
     MailboxFull, "mailbox_full", Count, Sum, "Packets refused by a full mailbox and tried again.";
     MailboxPeak, "mailbox_peak_slots", Slots, Max, "Most mailbox slots seen in use; sampled once per burst.";
     UnexpectedMessages, "unexpected_messages", Count, Sum, "Messages that arrived before their receive was posted.";

@@ -38,6 +38,10 @@ pub(crate) struct Peer<B> {
     pub(crate) full: bool,
     /// Whether it read the last long message of ours out of our memory.
     pub(crate) reads: bool,
+    /// It matches nothing more.
+    pub(crate) is_closing: bool,
+    /// Copied sends that it does not have yet.
+    pub(crate) copies: u32,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
     /// What its window for us allows (this and all that follows: see `window`).
@@ -65,6 +69,8 @@ impl<B> Peer<B> {
             is_waiting: false,
             full: false,
             reads: false,
+            is_closing: false,
+            copies: 0,
             lost: None,
             towards: Limits::default(),
             room: 0,
@@ -124,8 +130,10 @@ pub struct Endpoint<L: Link> {
     pub(crate) forgetful: Vec<PeerId>,
     /// Peeks that wait for answers of those.
     pub(crate) inquiries: Vec<Inquiry>,
-    /// Sends whose payload was copied and that the receiver does not have yet.
+    /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
     pub(crate) copies: usize,
+    /// The application receives nothing more.
+    pub(crate) is_closing: bool,
     /// Bytes that copied messages to ourselves take.
     pub(crate) own_stored: u32,
     pub(crate) pressure: PressureReport,
@@ -186,6 +194,7 @@ impl<L: Link> Endpoint<L> {
             forgetful: Vec::new(),
             inquiries: Vec::new(),
             copies: 0,
+            is_closing: false,
             own_stored: 0,
             pressure: PressureReport::default(),
             timing: Timing::default(),
@@ -316,6 +325,9 @@ impl<L: Link> Endpoint<L> {
         if !self.inquiries.is_empty() {
             self.review_inquiries();
         }
+        while let Some(peer) = self.link.poll_closing() {
+            self.handle_closing(peer);
+        }
         while let Some(departure) = self.link.poll_departure() {
             self.handle_departure(departure);
         }
@@ -360,12 +372,6 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
-    }
-
-    /// Whether something has not left yet that the application may believe sent. Call [`progress`](Self::progress) until it
-    /// is `false` before closing.
-    pub fn has_unsent(&self) -> bool {
-        self.queued > 0 || self.copies > 0 || !self.held_control.is_empty() || !self.streams.is_empty()
     }
 
     #[inline]

@@ -5,13 +5,15 @@
 //! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
 //! is put together in `inbound` and goes by its kind to `eager`, `rendezvous` (`fetch_way` chooses between two copies and one), `rma` or `atomic`
 //! (`atomic_apply` has the arithmetic). `matching` decides which receive gets which message, `stock` has the unexpected ones (in a `list`, with an `index`
-//! by tag), `peek` looks at them, `loopback` delivers an endpoint's messages to itself, and `departure` ends what waits for a peer that died.
+//! by tag), `peek` looks at them, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died,
+//! and `closing` is leaving oneself.
 //! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
 //! asks (`ask`); `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod ask;
 mod atomic;
 mod atomic_apply;
+mod closing;
 mod completion;
 mod counter;
 mod departure;

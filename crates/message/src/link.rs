@@ -190,6 +190,14 @@ pub trait Link {
         None
     }
 
+    /// We match nothing more, and will close: lets all peers know that are connected to us.
+    fn tell_closing(&mut self) {}
+
+    /// A peer that has said so since the last call, once all that it had sent before has been retrieved.
+    fn poll_closing(&mut self) -> Option<PeerId> {
+        None
+    }
+
     /// A peer that left, if any did since the last call.
     fn poll_departure(&mut self) -> Option<Departure>;
 

@@ -165,7 +165,9 @@ impl<L: Link> Endpoint<L> {
             true => Payload::Copied(copy_of(&send.buffer)),
             false => Payload::Application(send.buffer),
         };
-        self.copies += usize::from(send.inject);
+        if send.inject {
+            self.keep_copy(to);
+        }
         let Send { space, data, delivery, .. } = send;
         let kept =
             PendingSend { peer: to, space, data, length, delivery, payload, notice, held: None, streamed: false };
@@ -175,7 +177,9 @@ impl<L: Link> Endpoint<L> {
     /// A send is with us no longer.
     pub(crate) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
         let send = self.sends.remove(key)?;
-        self.copies -= usize::from(matches!(send.payload, Payload::Copied(_)));
+        if matches!(send.payload, Payload::Copied(_)) {
+            self.drop_copy(send.peer);
+        }
         Some(send)
     }
 
@@ -465,8 +469,17 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn lose_send(&mut self, key: Key, peer: &str) {
         if let Some(send) = self.remove_send(key) {
             self.stages.free_send(key);
-            self.fail_notice(send.notice, peer);
+            self.lose_kept(send, Failure::PeerLost { peer: peer.to_owned() });
         }
+    }
+
+    /// A send that stayed with us will never be received.
+    pub(crate) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
+        if send.notice.is_none() && matches!(send.payload, Payload::Copied(_)) {
+            // The application was told long ago that it is sent.
+            self.count(Counter::SendsLost, 1);
+        }
+        self.lose_notice(send.notice, failure);
     }
 
     /// The receiver wants what we announced through its mailbox.

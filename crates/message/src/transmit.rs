@@ -266,9 +266,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     pub(crate) fn fail_notice(&mut self, notice: Option<Notice>, peer: &str) {
-        if let Some(notice) = notice {
-            self.completions.push_back(sent(notice, Err(Failure::PeerLost { peer: peer.to_owned() })));
-        }
+        self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
     }
 }
 

@@ -6,6 +6,7 @@ mod support;
 
 mod atomics;
 mod bounds;
+mod closing;
 mod death;
 mod eager;
 mod hostile;

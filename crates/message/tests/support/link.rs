@@ -61,6 +61,8 @@ struct Node {
     mailbox: VecDeque<Packet>,
     peak: usize,
     departures: VecDeque<(usize, bool)>,
+    /// Peers that have said that they close, of which the endpoint has not been told.
+    closings: VecDeque<usize>,
     /// Peers whose departure the endpoint has been told.
     gone: Vec<usize>,
     released: Vec<usize>,
@@ -78,6 +80,7 @@ impl Node {
             mailbox: VecDeque::new(),
             peak: 0,
             departures: VecDeque::new(),
+            closings: VecDeque::new(),
             gone: Vec::new(),
             released: Vec::new(),
             transfers: Vec::new(),
@@ -85,6 +88,11 @@ impl Node {
             regions: BTreeMap::new(),
             stages: vec![vec![0; STAGES.bytes]; STAGES.count],
         }
+    }
+
+    /// Whether it has retrieved all that a node has written, which it knows as `peer`.
+    fn has_taken_all(&self, from: usize, peer: PeerId) -> bool {
+        self.in_transit[from].is_empty() && self.mailbox.iter().all(|packet| packet.header.source() != peer)
     }
 
     /// Slots taken: from the write on until the packet is retrieved.
@@ -180,7 +188,7 @@ impl Network {
     /// Whether nothing has come for a node that would wake it.
     pub fn has_nothing_for(&self, node: usize) -> bool {
         let node = &self.nodes[node];
-        node.mailbox.is_empty() && node.finished.is_empty() && node.departures.is_empty()
+        node.mailbox.is_empty() && node.finished.is_empty() && node.departures.is_empty() && node.closings.is_empty()
     }
 
     /// Lets one thing happen that is under way to a node of `awake`: a packet becomes visible, or a bulk transfer ends.
@@ -441,13 +449,30 @@ impl Link for MemoryLink {
         granted.then(|| Span { address: region.span.address + offset, length })
     }
 
+    fn tell_closing(&mut self) {
+        let mut network = self.network.borrow_mut();
+        let others = (0..self.nodes).filter(|other| *other != self.me);
+        others.for_each(|other| network.nodes[other].closings.push_back(self.me));
+    }
+
+    fn poll_closing(&mut self) -> Option<PeerId> {
+        let mut network = self.network.borrow_mut();
+        let node = &mut network.nodes[self.me];
+        let closing = *node.closings.front()?;
+        let peer = peer_of(self.me, closing, self.nodes);
+        if !node.has_taken_all(closing, peer) {
+            return None;
+        }
+        node.closings.pop_front();
+        Some(peer)
+    }
+
     fn poll_departure(&mut self) -> Option<Departure> {
         let mut network = self.network.borrow_mut();
         let node = &mut network.nodes[self.me];
         let (gone, orderly) = *node.departures.front()?;
         let peer = peer_of(self.me, gone, self.nodes);
-        let last_taken = node.in_transit[gone].is_empty() && node.mailbox.iter().all(|p| p.header.source() != peer);
-        if !last_taken {
+        if !node.has_taken_all(gone, peer) {
             return None;
         }
         node.departures.pop_front();

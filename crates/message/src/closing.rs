@@ -1,0 +1,76 @@
+//! Closing, and what the application believes sent: messages in our queues, and copies of injected ones that their receiver has no
+//! room for. An endpoint that closes tells its peers first, then goes on until all that has left, for a time that its caller bounds.
+//!
+//! Two endpoints that close while each holds messages for the other would wait for ever: neither application receives any more. So
+//! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a queue does leave: a closing peer
+//! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
+
+use crate::Endpoint;
+use crate::completion::Failure;
+use crate::counter::Counter;
+use crate::link::Link;
+use crate::transmit::{Notice, sent};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// Tells all peers that the application receives nothing more. Go on calling [`progress`](Self::progress) while there is anything
+    /// [unsent](Self::has_unsent); then drop the endpoint, after [`abandon_unsent`](Self::abandon_unsent) if that took too long.
+    pub fn begin_closing(&mut self) {
+        self.is_closing = true;
+        self.link.tell_closing();
+    }
+
+    /// Whether something has not left yet that the application may believe sent, and that its receiver may still want.
+    pub fn has_unsent(&self) -> bool {
+        self.queued > 0 || self.copies > 0 || !self.held_control.is_empty() || !self.streams.is_empty()
+    }
+
+    /// A peer is closing: it matches nothing more.
+    pub(crate) fn handle_closing(&mut self, peer: PeerId) {
+        let state = &mut self.peers[peer.0 as usize];
+        if !std::mem::replace(&mut state.is_closing, true) {
+            self.copies -= state.copies as usize;
+        }
+    }
+
+    /// A copied message for `peer` waits here from now on.
+    pub(crate) fn keep_copy(&mut self, peer: PeerId) {
+        let state = &mut self.peers[peer.0 as usize];
+        state.copies += 1;
+        self.copies += usize::from(!state.is_closing);
+    }
+
+    /// It does so no longer.
+    pub(crate) fn drop_copy(&mut self, peer: PeerId) {
+        let state = &mut self.peers[peer.0 as usize];
+        state.copies -= 1;
+        self.copies -= usize::from(!state.is_closing);
+    }
+
+    /// Gives up what has not left: all sends end, canceled. [`Counter::SendsLost`] says how many of them the application believed sent.
+    pub fn abandon_unsent(&mut self) {
+        self.is_closing = true;
+        for peer in 0..self.peers.len() {
+            self.end_waiting(PeerId(peer as u32));
+            for message in std::mem::take(&mut self.peers[peer].queue) {
+                self.queued -= 1;
+                self.lose_notice(message.into_notice(), Failure::Canceled);
+            }
+        }
+        for key in self.sends.keys_where(|_| true) {
+            if let Some(send) = self.remove_send(key) {
+                self.lose_kept(send, Failure::Canceled);
+            }
+        }
+    }
+
+    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard before that
+    /// an injected message is sent, and hears nothing more.
+    pub(crate) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
+        let Some(notice) = notice else { return };
+        if self.is_closing && !notice.report {
+            self.count(Counter::SendsLost, 1);
+        }
+        self.completions.push_back(sent(notice, Err(failure)));
+    }
+}

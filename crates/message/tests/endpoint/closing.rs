@@ -1,0 +1,106 @@
+//! Endpoints that close: what the application believes sent is delivered as long as somebody may want it, nobody waits for somebody who
+//! closes too, and what is given up is counted.
+
+use crate::support::{Handle, Setup, World, pattern};
+use tidegate_message::{Counter, Failure};
+
+const MESSAGES: usize = 200;
+
+/// Jobs whose receivers have little room, under all schemes and over every kind of memory.
+fn settings(seed: u64) -> impl Iterator<Item = Setup> {
+    Setup::all(2, seed).map(|setup| Setup { window: Some(600), ..setup })
+}
+
+fn inject_all(world: &mut World, from: usize) -> Vec<Handle> {
+    let inject = |n| world.send(from).to(1 - from).tagged(1).bytes(&pattern(n, 40)).inject().silent().post();
+    (0..MESSAGES).map(inject).collect()
+}
+
+fn is_done(world: &mut World, node: usize) -> bool {
+    !world.endpoint(node).has_unsent()
+}
+
+#[test]
+fn what_a_closing_endpoint_has_sent_is_received_however_late() {
+    for setup in settings(301) {
+        let mut world = setup.build();
+        inject_all(&mut world, 0);
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "the receiver has no room for all of it\n{world}");
+        let receives: Vec<_> = (0..MESSAGES).map(|_| world.receive(1).tagged(1).capacity(40).post()).collect();
+        world.settle();
+        for (n, receive) in receives.iter().enumerate() {
+            assert_eq!(world.bytes(*receive), pattern(n, 40), "{world}");
+        }
+        assert!(is_done(&mut world, 0), "{world}");
+        assert_eq!(world.counter(0, Counter::SendsLost), 0);
+    }
+}
+
+#[test]
+fn two_that_close_do_not_wait_for_each_other() {
+    for setup in settings(302) {
+        let mut world = setup.build();
+        (0..2).for_each(|node| drop(inject_all(&mut world, node)));
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "the other one may still receive\n{world}");
+        assert!(!is_done(&mut world, 1) || world.counter(1, Counter::SendsHeld) > 0, "{world}");
+        world.endpoint(1).begin_closing();
+        world.settle();
+        for node in 0..2 {
+            assert!(is_done(&mut world, node), "{world}");
+            world.endpoint(node).abandon_unsent();
+            world.settle();
+            let lost = world.counter(node, Counter::SendsLost);
+            assert!((1..=MESSAGES as u64).contains(&lost), "{lost} are lost\n{world}");
+        }
+    }
+}
+
+#[test]
+fn nobody_waits_for_one_who_closes_but_what_it_still_fetches_it_gets() {
+    for setup in settings(303) {
+        let mut world = setup.build();
+        inject_all(&mut world, 0);
+        world.settle();
+        let receives: Vec<_> = (0..MESSAGES).map(|_| world.receive(1).tagged(1).capacity(40).post()).collect();
+        world.endpoint(1).begin_closing();
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        receives.iter().for_each(|receive| assert!(world.is_done(*receive), "posted before it closed\n{world}"));
+        assert_eq!(world.counter(0, Counter::SendsLost), 0);
+        let late = inject_all(&mut world, 0);
+        world.settle();
+        world.close(1);
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        assert!(late.iter().any(|send| world.is_done(*send)), "failures are always reported\n{world}");
+        assert_eq!(world.counter(0, Counter::SendsLost), 0, "the application has been told of all of them\n{world}");
+    }
+}
+
+#[test]
+fn what_is_given_up_ends_canceled_and_is_counted_once() {
+    for setup in settings(304) {
+        let mut world = setup.build();
+        world.pause(1);
+        inject_all(&mut world, 0);
+        let announced = world.send(0).to(1).tagged(2).bytes(&pattern(1, 9000)).post();
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "{world}");
+        world.endpoint(0).abandon_unsent();
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
+        assert_eq!(world.failure(announced), Failure::Canceled);
+        let sent_whole = world.counter(0, Counter::MessagesEager);
+        let lost = world.counter(0, Counter::SendsLost);
+        assert!(lost > 0 && lost + sent_whole >= MESSAGES as u64, "{lost} lost, {sent_whole} begun\n{world}");
+        world.endpoint(0).abandon_unsent();
+        assert_eq!(world.counter(0, Counter::SendsLost), lost);
+    }
+}
