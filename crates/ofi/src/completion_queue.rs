@@ -115,6 +115,11 @@ impl State {
         self.errors.push_back((self.read + self.entries.len() as u64, failed));
     }
 
+    /// How many more errors the queue takes of operations that nobody may ask for any more.
+    pub fn room_for_errors(&self) -> usize {
+        self.capacity.saturating_sub(self.errors.len())
+    }
+
     /// Whether the application has to read before there is room for more.
     #[inline]
     pub fn is_full(&self) -> bool {

@@ -10,10 +10,9 @@ use crate::guard::{Errno, INVALID, Result, guarded};
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, operations, share, table};
 use crate::submit::{Active, Engine, link_errno};
-use crate::{info, log, message, rma, tagged};
+use crate::{closing, info, log, message, rma, tagged};
 use core::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 use tidegate_link::{Address, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::{EndpointConfig, EndpointError};
 
@@ -24,8 +23,6 @@ const OPERATIONS_MOST: usize = 1 << 22;
 const PACKETS_PER_PROGRESS: usize = 64;
 /// Bytes of bulk data moved per progress call, about.
 const BULK_BYTES_PER_PROGRESS: usize = 1 << 20;
-/// How long closing waits for what has not left yet before it says so, each time.
-const CLOSING_PATIENCE: Duration = Duration::from_secs(10);
 /// `FI_OPT_MIN_MULTI_RECV` until the application sets it, in bytes.
 const MULTI_RECEIVE_LEAST: usize = 64;
 
@@ -125,7 +122,8 @@ impl Endpoint {
         self.caps & FI_DIRECTED_RECV != 0
     }
 
-    fn wait_queues(&self) -> impl Iterator<Item = &Arc<CompletionQueue>> {
+    /// Its queues whose readers sleep.
+    pub fn wait_queues(&self) -> impl Iterator<Item = &Arc<CompletionQueue>> {
         let send = self.send_queue.get().map(|bound| &bound.queue);
         let receive = self.receive_queue.get().map(|bound| &bound.queue);
         send.into_iter()
@@ -204,35 +202,8 @@ impl Endpoint {
         Ok(0)
     }
 
-    /// Waits for what the application believes sent, as long as those live whom it is for, then leaves all lists.
-    fn shut(self: &Arc<Self>, entered: &mut Entered) {
-        let mut patient_until = Instant::now() + CLOSING_PATIENCE;
-        while let Some(active) = &mut self.state.get(entered).active {
-            if !active.engine.has_unsent() {
-                break;
-            }
-            if Instant::now() >= patient_until {
-                patient_until += CLOSING_PATIENCE;
-                log::trouble(
-                    FI_LOG_EP_CTRL,
-                    &format!(
-                        "{} waits with closing: peers have not taken all its messages. They do when they receive, when they \
-                         close, or when they end",
-                        active.own
-                    ),
-                );
-            }
-            if !active.engine.progress(tidegate_link::now()) {
-                active.engine.link_mut().idle();
-            }
-            // Nobody will read them any more, and a full list of completions would stop progress.
-            while active.engine.poll_completion().is_some() {}
-        }
-        if let Some(active) = &mut self.state.get(entered).active
-            && let Ok(descriptor) = active.engine.link_mut().wake_fd()
-        {
-            self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
-        }
+    /// Leaves the lists of everything that knows of endpoints.
+    pub fn leave_lists(self: &Arc<Self>, entered: &mut Entered) {
         let others = |endpoints: &mut Vec<Arc<Endpoint>>| endpoints.retain(|other| !Arc::ptr_eq(other, self));
         for bound in [self.send_queue.get(), self.receive_queue.get()].into_iter().flatten() {
             others(&mut bound.queue.state.get(entered).endpoints);
@@ -244,7 +215,6 @@ impl Endpoint {
             others(&mut vector.state.get(entered).endpoints);
         }
         others(&mut self.domain.state.get(entered).endpoints);
-        self.state.get(entered).active = None;
     }
 
     fn bind_queue(self: &Arc<Self>, queue: Arc<CompletionQueue>, flags: u64, entered: &mut Entered) -> Result {
@@ -365,15 +335,11 @@ pub unsafe extern "C" fn open2(
 unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     // SAFETY: the application closes an endpoint that `open` made.
     let endpoint = unsafe { share::<Endpoint>(fid.cast()) };
-    let outcome = endpoint.domain.enter(|entered| {
-        endpoint.shut(entered);
-        Ok(0)
-    });
-    if outcome != 0 {
-        return outcome as c_int;
-    }
-    // SAFETY: as above. Queues that are bound have let go of it.
-    guarded(|| unsafe { object::close::<Endpoint>(fid.cast(), |_| false) })
+    guarded(|| {
+        closing::close(&endpoint)?;
+        // SAFETY: as above. Queues that are bound have let go of it.
+        unsafe { object::close::<Endpoint>(fid.cast(), |_| false) }
+    })
 }
 
 unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {

@@ -8,6 +8,7 @@
 //! | `provider`, `loader` | the way in, and the way back to the libfabric that loaded us |
 //! | `info`, `parameter`, `launcher` | what is offered, what the user set, what the launcher told |
 //! | `fabric`, `domain`, `endpoint`, `address_vector`, `completion_queue`, `counter`, `event_queue`, `memory_region` | the objects |
+//! | `closing` | `fi_close` of an endpoint |
 //! | `tagged`, `message`, `rma`, `atomic` | the transfer calls: thin, they describe and pass on |
 //! | `transfer`, `submit` | the one path of all operations into the message layer, and of completions back |
 //! | `object`, `guard`, `lock`, `wait`, `log` | handles, the border to C, threads, sleeping, log lines |
@@ -19,6 +20,7 @@ mod address_vector;
 mod atomic;
 #[allow(unsafe_op_in_unsafe_fn)]
 pub mod bindings;
+mod closing;
 mod completion_queue;
 mod counter;
 mod domain;

@@ -6,6 +6,7 @@ use crate::loader::Loader;
 use crate::log;
 use std::ffi::CString;
 use std::path::PathBuf;
+use std::time::Duration;
 use tidegate_link::{BulkChoice, DEFAULT_STAGES, STAGES_MOST};
 use tidegate_message::flow::{Config, SchemeName};
 
@@ -82,6 +83,13 @@ const SPIN: Parameter = Parameter {
     allowed: "a number of polls from 0 to 4294967295",
     help: "Polls that find nothing before progress gives the processor to another process",
 };
+const CLOSE_TIMEOUT: Parameter = Parameter {
+    name: "close_timeout",
+    default: "300",
+    allowed: "seconds from 0 to 86400",
+    help: "How long closing an endpoint waits, in seconds, until living peers have taken what was sent to them; what they have not taken by \
+           then is lost, and said to be",
+};
 const STATS_DIR: Parameter = Parameter {
     name: "stats_dir",
     default: "none",
@@ -89,8 +97,20 @@ const STATS_DIR: Parameter = Parameter {
     help: "Folder where each endpoint keeps its counters in a small file; `tidegate run` sets it",
 };
 
-const TABLE: [&Parameter; 11] =
-    [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &RX_MEMORY, &PEERS, &BULK, &STAGES, &SPIN, &STATS_DIR];
+const TABLE: [&Parameter; 12] = [
+    &SCHEME,
+    &SLOTS,
+    &CREDIT_SLOTS,
+    &PIGGYBACK,
+    &EAGER_SIZE,
+    &RX_MEMORY,
+    &PEERS,
+    &BULK,
+    &STAGES,
+    &SPIN,
+    &CLOSE_TIMEOUT,
+    &STATS_DIR,
+];
 
 /// All parameters with their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +135,8 @@ pub struct Settings {
     pub stages: u32,
     /// Empty polls before yielding, if the user said.
     pub spin: Option<u32>,
+    /// How long closing waits for peers to take what was sent to them.
+    pub close_timeout: Duration,
     /// Folder for counters.
     pub stats_dir: Option<PathBuf>,
     /// What the launcher told.
@@ -172,6 +194,9 @@ fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> 
         bulk: choose(&BULK, get(&BULK), &BULKS)?,
         stages: number(&STAGES, get(&STAGES), 0..=STAGES_MOST)?.unwrap_or(DEFAULT_STAGES),
         spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
+        close_timeout: Duration::from_secs(
+            number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
+        ),
         stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
         job: Job::from_environment(),
     };

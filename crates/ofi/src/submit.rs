@@ -407,8 +407,20 @@ impl Endpoint {
         moved
     }
 
+    /// Tells of operations that closing has ended, as far as the queue of sends has room.
+    pub fn report_abandoned(&self, entered: &mut Entered) {
+        let room = self.send_queue.get().map_or(0, |bound| bound.queue.state.get(entered).room_for_errors());
+        for _ in 0..room {
+            let Some(active) = &mut self.state.get(entered).active else { return };
+            let Some(completion) = active.engine.poll_completion() else { return };
+            if completion.result.is_err() {
+                self.report_failure(completion, entered);
+            }
+        }
+    }
+
     #[inline]
-    fn queues_are_full(&self, entered: &mut Entered) -> bool {
+    pub fn queues_are_full(&self, entered: &mut Entered) -> bool {
         let full = |queue: Option<&QueueBinding>, entered: &mut Entered| {
             queue.is_some_and(|bound| bound.queue.state.get(entered).is_full())
         };

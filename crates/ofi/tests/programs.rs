@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Output};
 use toolbox::{Folder, compile, have_libfabric, provider_folder};
 
-/// Compiles and runs a program of `tests/c` with the provider. `settings` are environment variables.
+/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are environment variables.
 fn run(program: &str, settings: &[(&str, &str)]) {
     if !have_libfabric() {
         return;
@@ -18,10 +18,14 @@ fn run(program: &str, settings: &[(&str, &str)]) {
     assert!(left.is_empty(), "{program} left segments behind: {left:?}");
 }
 
-fn output_of(program: &str, settings: &[(&str, &str)]) -> Output {
+/// `call`: a program of `tests/c`, and its arguments.
+fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
+    let mut words = call.split(' ');
+    let program = words.next().unwrap_or_default();
     let folder = Folder::new(program);
     let binary = compile(&folder, program);
     Command::new(&binary)
+        .args(words)
         .env("FI_PROVIDER_PATH", provider_folder(&folder))
         .env("FI_PROVIDER", "tidegate")
         .env("TEST_SECONDS", "300")
@@ -128,6 +132,25 @@ fn remote_memory_without_direct_access() {
 #[test]
 fn sleepers_are_woken() {
     run("waiting", &[]);
+}
+
+#[test]
+fn closing_delivers_what_somebody_receives_and_waits_for_nobody_else() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("closing patient", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn closing_ends_though_a_receiver_is_stopped_and_says_what_is_lost() {
+    if !have_libfabric() {
+        return;
+    }
+    let output = output_of("closing stopped", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "1")]);
+    let text = text(&output);
+    assert!(output.status.success() && segments_of(&output).is_empty(), "{text}");
+    assert!(text.contains("messages that it had sent: their receivers had not taken them"), "{text}");
+    assert!(text.contains("FI_TIDEGATE_CLOSE_TIMEOUT=1 s"), "{text}");
 }
 
 #[test]

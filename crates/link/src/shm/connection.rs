@@ -86,6 +86,11 @@ impl Connection {
         u32::try_from(window).ok().filter(|&window| window > 0)
     }
 
+    /// Whether the peer is closing its endpoint.
+    pub fn is_closing(&self) -> bool {
+        self.segment.is_closing()
+    }
+
     /// Whether the peer has closed its endpoint.
     pub fn has_closed(&self) -> bool {
         self.segment.has_closed()

@@ -146,6 +146,8 @@ struct Peer {
     address: Option<Address>,
     /// Why nothing can be written to it any more.
     lost: Option<Box<str>>,
+    /// It is closing, and we have noticed.
+    is_closing: bool,
     standing: Standing,
 }
 
@@ -355,7 +357,7 @@ impl ShmLink {
         armed.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         // Who left is known without a packet, so a departure must not wait for one either.
-        if self.reader.is_ready() || self.vigil.has_departures() {
+        if self.reader.is_ready() || self.vigil.has_departures() || self.vigil.has_closings() {
             self.disarm();
             return false;
         }
@@ -629,6 +631,19 @@ impl Link for ShmLink {
         connection.find_region(key, offset, length, access)
     }
 
+    fn tell_closing(&mut self) {
+        // The parent of a forked child that closes goes on.
+        if self.is_forked() {
+            return;
+        }
+        self.segment.header().closing.store(1, Ordering::Release);
+    }
+
+    #[inline]
+    fn poll_closing(&mut self) -> Option<PeerId> {
+        if self.vigil.has_closings() { self.next_closing() } else { None }
+    }
+
     #[inline]
     fn poll_departure(&mut self) -> Option<Departure> {
         self.polls = self.polls.wrapping_add(1);
@@ -657,6 +672,11 @@ impl Link for ShmLink {
 }
 
 impl ShmLink {
+    /// Whether this is a copy in a child that was forked from the owner.
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.address().pid
+    }
+
     /// Gives a departed peer's place away.
     fn forget(&mut self, peer: PeerId) {
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
@@ -675,7 +695,7 @@ impl ShmLink {
 impl Drop for ShmLink {
     fn drop(&mut self) {
         // A forked child must not close its parent's connections.
-        if std::process::id() != self.address().pid {
+        if self.is_forked() {
             return;
         }
         self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(Connection::leave);

@@ -28,7 +28,7 @@ const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x03");
 const PEERS_LIMIT: u64 = 1 << 20;
 const PAGE: usize = 4096;
 
-/// The beginning of a segment. Written before anybody can know the segment's name, except for the last four fields.
+/// The beginning of a segment. Written before anybody can know the segment's name, except for the last five fields.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Header {
@@ -47,6 +47,8 @@ pub(crate) struct Header {
     /// A random number, and where the owner's own memory holds it too: who can read it there can read that memory.
     pub cookie: AtomicU64,
     pub cookie_address: AtomicU64,
+    /// Not 0 once the owner is closing: it will match nothing more.
+    pub closing: AtomicU64,
     /// Not 0 once the owner has closed: it will retrieve and write no more.
     pub closed: AtomicU64,
     /// Not 0 while the owner waits to be woken.
@@ -315,6 +317,11 @@ impl PeerSegment {
 
     pub fn header(&self) -> &Header {
         self.view.header()
+    }
+
+    /// Whether the peer is closing its endpoint.
+    pub fn is_closing(&self) -> bool {
+        self.header().closing.load(Ordering::Acquire) != 0
     }
 
     /// Whether the peer has closed its endpoint.

@@ -9,6 +9,7 @@
 //! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped: the
 //! peer wrote nothing after that.
 
+use super::connection::Connection;
 use super::life::Fate;
 use super::mailbox::{Hole, Verdict};
 use super::peer::State;
@@ -36,6 +37,8 @@ pub(super) struct Vigil {
     turn: usize,
     pub(super) hole: Option<Hole>,
     departures: VecDeque<Leaving>,
+    /// Peers that are closing and have not been reported, each with the ticket to which the reader has to come before.
+    closings: VecDeque<(PeerId, u64)>,
     /// A write pointer out of bounds has been reported.
     has_seen_wild_pointer: bool,
 }
@@ -54,6 +57,12 @@ impl Vigil {
     pub fn has_departures(&self) -> bool {
         !self.departures.is_empty()
     }
+
+    /// The same of peers that are closing.
+    #[inline(always)]
+    pub fn has_closings(&self) -> bool {
+        !self.closings.is_empty()
+    }
 }
 
 impl ShmLink {
@@ -64,6 +73,7 @@ impl ShmLink {
         if now >= self.vigil.next {
             self.vigil.next = now + INTERVAL;
             self.look_for_strangers();
+            self.look_at_closings();
             self.look_at_marks();
             self.ask_about_some();
             self.look_at_hole();
@@ -86,6 +96,15 @@ impl ShmLink {
         Some(departure)
     }
 
+    /// The next peer that is closing and all of whose earlier packets have been retrieved.
+    #[cold]
+    pub(super) fn next_closing(&mut self) -> Option<PeerId> {
+        let position = self.reader.position();
+        let at = self.vigil.closings.iter().position(|&(_, end)| position >= end)?;
+        let (peer, _) = self.vigil.closings.remove(at)?;
+        self.is_present(peer).then_some(peer)
+    }
+
     /// Peers that entered our table and have not written yet may die as well, perhaps while they write their first
     /// packet.
     fn look_for_strangers(&mut self) {
@@ -95,6 +114,17 @@ impl ShmLink {
                 && let Some(address) = table.address(peer)
             {
                 self.introduce(peer, address);
+            }
+        }
+    }
+
+    /// Peers to which we are connected say so before they close.
+    fn look_at_closings(&mut self) {
+        for at in 0..self.peers.len() {
+            let peer = &mut self.peers[at];
+            let is_closing = peer.connection.as_ref().is_some_and(Connection::is_closing);
+            if is_closing && !std::mem::replace(&mut peer.is_closing, true) {
+                self.vigil.closings.push_back((PeerId(at as u32), self.reader.end()));
             }
         }
     }

@@ -127,6 +127,17 @@ static inline void meet(int count)
 	}
 }
 
+/* The state of a process as the system shows it: 'R' runs, 'S' sleeps, 'T' is stopped. */
+static inline char state_of(pid_t pid)
+{
+	char path[64], text[512];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *file = fopen(path, "r");
+	CHECK(file && fgets(text, sizeof text, file));
+	fclose(file);
+	return *(strrchr(text, ')') + 2);
+}
+
 static struct fi_info *hints_for(const struct wishes *wishes)
 {
 	struct fi_info *hints = fi_allocinfo();

@@ -45,17 +45,6 @@ static void transfer(void)
 		FAIL("slept %d times in one transfer, in which nobody else had anything to do", sleeps);
 }
 
-/* The state of a process as the system shows it: 'R' runs, 'S' sleeps. */
-static char state_of(pid_t pid)
-{
-	char path[64], text[512];
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	FILE *file = fopen(path, "r");
-	CHECK(file && fgets(text, sizeof text, file));
-	fclose(file);
-	return *(strrchr(text, ')') + 2);
-}
-
 /* Rank 0 blocks with sends that have to wait for credits. Rank 1 takes none of them before it has seen rank 0 asleep, often: who polls
  * instead is never seen so, and the test never ends. */
 static void blocked(void)
