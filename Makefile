@@ -41,7 +41,8 @@ check: ## format, clippy and documentation, all without warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-unit: ## tests of the crates
+unit: ## tests of the crates (as root on Debian it installs libfabric-dev, which some of them need)
+	@$(PYTHON) scripts/setup.py unit
 	$(CARGO) test --workspace --locked
 
 loom: ## every interleaving of the mailbox's atomics

@@ -62,6 +62,17 @@ def missing_packages() -> list[str]:
     return missing
 
 
+def install_libfabric() -> None:
+    """The C programs among the crates' tests are compiled against the system's libfabric. Without it they are left out, and say so."""
+    has_headers = subprocess.run(["gcc", "-E", "-include", "rdma/fabric.h", "-x", "c", os.devnull], capture_output=True).returncode == 0
+    if has_headers:
+        return
+    if is_root() and shutil.which("apt-get"):
+        install_packages(["libfabric-dev"])
+    else:
+        print("setup: no libfabric with headers (Debian: libfabric-dev): the C programs among the tests of the crates are left out", flush=True)
+
+
 def pip(python: Path | str, *words: str | Path) -> None:
     """Runs pip; on failure says what could not be had."""
     command = [str(python), "-m", "pip", *map(str, words)]
@@ -121,12 +132,16 @@ def make_mpi4py_tests() -> None:
 def main() -> None:
     """Installs what the named purpose needs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("purpose", choices=["mpi", "tests", "optional"],
-                        help="mpi: the MPIs; tests: also the test suites; optional: also the system's libfabric and Open MPI")
+    parser.add_argument("purpose", choices=["unit", "mpi", "tests", "optional"],
+                        help="unit: what the tests of the crates need; mpi: the MPIs; tests: also the test suites; optional: also the "
+                             "system's libfabric and Open MPI")
     purpose = parser.parse_args().purpose
     missing = missing_packages()
     if missing:
         install_packages(missing)
+    if purpose == "unit":
+        install_libfabric()
+        return
     if purpose == "optional":
         install_packages(OPTIONAL_PACKAGES)
     for name in ENVIRONMENTS:
