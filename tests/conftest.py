@@ -7,6 +7,7 @@ what fails there as well is not ours.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,13 +78,14 @@ class Jobs:
         self.fabric = fabric
 
     def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, timeout: float = 120, cwd: Path | None = None,
-            extra: dict[str, str] | None = None, **parameters: str | int) -> process.Result:
-        """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds."""
+            extra: dict[str, str] | None = None, observe: Callable[[set[int]], None] | None = None, **parameters: str | int) -> process.Result:
+        """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds; `observe` as for `process.run`."""
         first = Path(program[0])
         if first.suffix == ".c":
             first = mpi.compile(first)
         environment = mpi.environment(self.fabric, **parameters) | (extra or {})
-        return process.run(mpi.command(ranks, [first, *program[1:]]), environment, timeout=timeout, cwd=cwd, check_segments=True)
+        return process.run(mpi.command(ranks, [first, *program[1:]]), environment, timeout=timeout, cwd=cwd, check_segments=True,
+                           observe=observe)
 
     def succeed(self, mpi: Mpi, ranks: int, program: list[str | Path], **options) -> str:
         """Runs a program that must succeed and leave nothing behind; returns its output."""

@@ -1,6 +1,13 @@
-"""A rank is killed in the middle of a flood: the job ends soon, nothing hangs, and the next job finds nothing in its way."""
+"""Ranks are killed, at a bad moment and at random ones: the job ends soon, nothing hangs, nobody gets a message that was not meant for it,
+and the next job finds nothing in its way."""
 
 from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS
@@ -24,3 +31,77 @@ def test_a_killed_rank_ends_the_job_and_the_next_one_runs(jobs, name, scheme):
     after = jobs.run(mpi, 4, [FLOOD, "20", "-1"], SCHEME=scheme)
     assert after.clean and "flood: 20 rounds" in after.output, after.explain()
     assert not process.orphans(before, killed.processes), "segments of the killed job were left"
+
+
+KILLS = PROGRAMS / "kills.c"
+RANKS = 4
+INSTANTS_SECONDS = 1.5
+"""A job of `kills` is killed at some instant of this time after its ranks have started: in MPI_Init, or while they communicate."""
+
+
+class Killer:
+    """Kills a rank of a job, any, some time after the first rank was seen."""
+
+    def __init__(self, program: Path, chance: random.Random) -> None:
+        self.program, self.chance = program, chance
+        self.delay = chance.uniform(0, INSTANTS_SECONDS)
+        self.at: float | None = None
+        self.victim: int | None = None
+
+    def __call__(self, processes: set[int]) -> None:
+        """Called again and again with the ids of the job's processes."""
+        ranks = sorted(pid for pid in processes if self._is_rank(pid))
+        if not ranks or self.victim is not None:
+            return
+        if self.at is None:
+            self.at = time.monotonic() + self.delay
+        # Looks are rare, and instants should not be.
+        remaining = self.at - time.monotonic()
+        if remaining > process.WATCH_SECONDS:
+            return
+        time.sleep(max(remaining, 0))
+        self.victim = self.chance.choice(ranks)
+        try:
+            os.kill(self.victim, signal.SIGKILL)
+        except ProcessLookupError:
+            self.victim = None
+
+    def _is_rank(self, pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/exe").readlink() == self.program
+        except OSError:
+            return False
+
+
+def kill_at_random(jobs, name: str, count: int, seed: int) -> None:
+    """Kills `count` jobs one after the other; each has to tidy up after the one before."""
+    mpi, chance = mpis.WHEELS[name](), random.Random(seed)
+    program, earlier = mpi.compile(KILLS), set[int]()
+    before = process.segments()
+    for number in range(count):
+        scheme = chance.choice(["none", "static", "dynamic"])
+        killer = Killer(program, chance)
+        said = f"job {number} of seed {seed}, {scheme}, killed after {killer.delay:.3f} s"
+        killed = jobs.run(mpi, RANKS, [program, "15"], timeout=END_SECONDS, observe=killer, SCHEME=scheme)
+        assert killer.victim is not None, f"{said}: found no rank to kill\n{killed.explain()}"
+        assert not killed.timed_out and killed.status != 0, f"{said}\n{killed.explain()}"
+        assert "WRONG" not in killed.output, f"{said}\n{killed.explain()}"
+        # Only a job that came as far as to open its endpoints tidies up.
+        if "kills: all have begun" in killed.output:
+            left = process.orphans(before, earlier)
+            assert not left, f"{said}: left by jobs before: {left}"
+        earlier |= killed.processes
+    after = jobs.run(mpi, RANKS, [FLOOD, "20", "-1"])
+    assert after.clean, after.explain()
+    assert not process.orphans(before, earlier), "segments of killed jobs were left"
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_ranks_killed_at_random_instants(jobs, name):
+    kill_at_random(jobs, name, 3, random.randrange(1 << 32))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_many_ranks_killed_at_random_instants(jobs, name):
+    kill_at_random(jobs, name, 334, random.randrange(1 << 32))
