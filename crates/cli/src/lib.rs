@@ -25,6 +25,10 @@ pub mod report;
 pub mod scenario;
 pub mod settings;
 
+#[cfg(test)]
+#[path = "../tests/support/script.rs"]
+mod script;
+
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -170,8 +170,8 @@ fn from_files(launcher: &Launcher) -> Option<Mpi> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::write_script;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     const MPICH: &str = "HYDRA build details:\n    Version:                                 5.0.2\n    Configure options:      \
                          '--with-device=ch4:ucx,ofi' --with-pm=hydra:gforker\n";
@@ -181,8 +181,7 @@ mod tests {
 
     fn script(folder: &Path, name: &str, text: &str) -> Launcher {
         let path = folder.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&path, text);
         Launcher { path }
     }
 

@@ -1,11 +1,14 @@
 //! `tidegate run` as a user meets it, with shell scripts in place of MPI programs.
 
+#[path = "support/script.rs"]
+mod script;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use script::write_script;
 use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_flow::{Config, SchemeName};
@@ -31,8 +34,7 @@ impl Bench {
 
     fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&path, text);
         path
     }
 
