@@ -1,9 +1,11 @@
 //! The command line. Help, shell completions and the man page are made from it.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use tidegate_fi::parameter;
 
 /// `tidegate`.
 #[derive(Debug, Parser)]
@@ -112,13 +114,13 @@ pub struct SimArguments {
     #[arg(long, conflicts_with = "fields")]
     pub json: bool,
 
-    /// Write the results as CSV to FILE too
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Write the results as CSV to FILE too; - is standard output, in place of the table
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "fields")]
     pub csv: Option<PathBuf>,
 
     /// Runs at the same time [default: as many as processors]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub jobs: Option<u32>,
+    #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
+    pub jobs: Option<u64>,
 }
 
 /// Arguments of `tidegate paper`.
@@ -157,12 +159,12 @@ pub struct PaperArguments {
     pub json: bool,
 
     /// Decides every random choice
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole_number(text, 0..=u64::MAX))]
     pub seed: u64,
 
     /// Runs at the same time; one with 1024 processes takes up to 4 GiB [default: as many as processors]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub jobs: Option<u32>,
+    #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
+    pub jobs: Option<u64>,
 }
 
 /// Arguments of `tidegate run`.
@@ -172,7 +174,7 @@ pub struct RunArguments {
     #[allow(missing_docs)]
     pub tuning: Tuning,
 
-    /// Write the report as JSON to FILE too (schema in tidegate(1))
+    /// Write the report as JSON to FILE too (schema in tidegate(1)); - is standard output, after the program's own
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Report")]
     pub json: Option<PathBuf>,
 
@@ -185,7 +187,8 @@ pub struct RunArguments {
     pub quiet: bool,
 
     /// The program with its arguments, usually an MPI launcher
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    // Without `allow_hyphen_values` an unknown option before the program is a usage error, and not the program.
+    #[arg(required = true, trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 
@@ -205,7 +208,7 @@ pub struct EnvArguments {
     pub explain: bool,
 
     /// The launcher that will be called, to set only what its MPI needs
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    #[arg(trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 
@@ -233,37 +236,37 @@ pub struct Tuning {
     pub scheme: Option<Scheme>,
 
     /// Mailbox slots of 64 bytes per peer, credit slots included [default: 64]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
-    pub slots: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = value_of("slots"), help_heading = "Flow control")]
+    pub slots: Option<String>,
 
     /// Slots per peer reserved for credit packets [default: 2]
-    #[arg(long, value_name = "N", help_heading = "Flow control")]
-    pub credit_slots: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = value_of("credit_slots"), help_heading = "Flow control")]
+    pub credit_slots: Option<String>,
 
     /// Whether credits ride on data packets [default: on]
     #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true, help_heading = "Flow control")]
     pub piggyback: Option<Switch>,
 
     /// Largest message sent through the mailbox, in bytes; k and M mean 1024 and 1024² [default: 2k]
-    #[arg(long, value_name = "BYTES", value_parser = parse_eager_size, help_heading = "Flow control")]
-    pub eager_size: Option<Size>,
+    #[arg(long, value_name = "BYTES", value_parser = value_of("eager_size"), help_heading = "Flow control")]
+    pub eager_size: Option<String>,
 
     /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of 1024
     /// [default: 64M]
-    #[arg(long, value_name = "BYTES", value_parser = parse_rx_memory, help_heading = "Flow control")]
-    pub rx_memory: Option<Size>,
+    #[arg(long, value_name = "BYTES", value_parser = value_of("rx_memory"), help_heading = "Flow control")]
+    pub rx_memory: Option<String>,
 
     /// Peers that may connect to one process [default: job size + 16]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Flow control")]
-    pub peers: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = value_of("peers"), help_heading = "Flow control")]
+    pub peers: Option<String>,
 
     /// How the data of long messages travels [default: auto]
     #[arg(long, value_enum, help_heading = "Flow control")]
     pub bulk: Option<Bulk>,
 
     /// Stages of 32 KiB per process, for long messages [default: 32]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=32768), help_heading = "Flow control")]
-    pub stages: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = value_of("stages"), help_heading = "Flow control")]
+    pub stages: Option<String>,
 
     /// The MPI to set up
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
@@ -334,41 +337,19 @@ pub enum Ranks {
     None,
 }
 
-/// A size as the provider accepts it: digits and perhaps a letter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Size(pub String);
-
-/// The longest eager message that the provider takes, in bytes.
-const EAGER_BYTES_MOST: u64 = 1 << 20;
-/// The largest bound on receive memory that the provider takes, in bytes.
-const RX_MEMORY_MOST: u64 = 1 << 40;
-
-/// The bytes that `text` means: digits, and a letter for a power of 1024 if wanted. `None` if it means none.
-pub fn bytes_of(text: &str) -> Option<u64> {
-    let (digits, unit) = match text.char_indices().next_back()? {
-        (at, 'k' | 'K') => (&text[..at], 1 << 10),
-        (at, 'm' | 'M') => (&text[..at], 1 << 20),
-        (at, 'g' | 'G') => (&text[..at], 1 << 30),
-        (at, 't' | 'T') => (&text[..at], 1 << 40),
-        _ => (text, 1),
-    };
-    digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit))
-}
-
-fn parse_eager_size(text: &str) -> Result<Size, String> {
-    match bytes_of(text) {
-        Some(0..=EAGER_BYTES_MOST) => Ok(Size(text.to_owned())),
-        Some(_) => Err("at most 1M is allowed".to_owned()),
-        None => Err("a whole number of bytes is needed, with k or M after it if wanted, such as 2k".to_owned()),
+/// Reads a value as the provider does, which refuses what it does not take with the same words.
+fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |text| match parameter::check(name, text) {
+        // To the provider an empty variable is an unset one.
+        Ok(()) if !text.is_empty() => Ok(text.to_owned()),
+        Ok(()) => Err("a value is needed".to_owned()),
+        Err(misfit) => Err(misfit.remedy()),
     }
 }
 
-fn parse_rx_memory(text: &str) -> Result<Size, String> {
-    match bytes_of(text) {
-        Some(0..=RX_MEMORY_MOST) => Ok(Size(text.to_owned())),
-        Some(_) => Err("at most 1T is allowed".to_owned()),
-        None => Err("a whole number of bytes is needed, with k, M, G or T after it if wanted, such as 64M".to_owned()),
-    }
+fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = text.trim().parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }
 
 impl Tuning {
@@ -378,14 +359,14 @@ impl Tuning {
         let mut parameters = Vec::new();
         let mut set = |name, value: Option<String>| parameters.extend(value.map(|value| (name, value)));
         set("FI_TIDEGATE_SCHEME", self.scheme.and_then(|v| v.to_possible_value()).map(word));
-        set("FI_TIDEGATE_SLOTS", self.slots.map(|v| v.to_string()));
-        set("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.map(|v| v.to_string()));
+        set("FI_TIDEGATE_SLOTS", self.slots.clone());
+        set("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.clone());
         set("FI_TIDEGATE_PIGGYBACK", self.piggyback.and_then(|v| v.to_possible_value()).map(word));
-        set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.as_ref().map(|v| v.0.clone()));
-        set("FI_TIDEGATE_RX_MEMORY", self.rx_memory.as_ref().map(|v| v.0.clone()));
-        set("FI_TIDEGATE_PEERS", self.peers.map(|v| v.to_string()));
+        set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.clone());
+        set("FI_TIDEGATE_RX_MEMORY", self.rx_memory.clone());
+        set("FI_TIDEGATE_PEERS", self.peers.clone());
         set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
-        set("FI_TIDEGATE_STAGES", self.stages.map(|v| v.to_string()));
+        set("FI_TIDEGATE_STAGES", self.stages.clone());
         parameters
     }
 }
@@ -423,16 +404,6 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_powers_of_1024() {
-        for (text, bytes) in [("0", 0), ("7", 7), ("2k", 2048), ("64M", 64 << 20), ("3G", 3 << 30), ("1t", 1 << 40)] {
-            assert_eq!(bytes_of(text), Some(bytes), "{text}");
-        }
-        for text in ["", "k", "1x", "-1", "1.5M", "64 M", "99999999999999999999", "999999999999T"] {
-            assert_eq!(bytes_of(text), None, "{text}");
-        }
-    }
-
-    #[test]
     fn options_not_given_set_nothing() {
         assert_eq!(run(&["x"]).unwrap().tuning.parameters(), []);
     }
@@ -450,13 +421,16 @@ mod tests {
     fn wrong_values_are_usage_errors_that_name_what_is_allowed() {
         for (words, names) in [
             (&["--scheme", "fast", "x"][..], "dynamic"),
-            (&["--slots", "0", "x"], "--slots"),
-            (&["--eager-size", "2q", "x"], "such as 2k"),
-            (&["--eager-size", "2M", "x"], "at most 1M"),
-            (&["--eager-size", "1T", "x"], "at most 1M"),
-            (&["--rx-memory", "lots", "x"], "such as 64M"),
-            (&["--rx-memory", "", "x"], "such as 64M"),
-            (&["--rx-memory", "2T", "x"], "at most 1T"),
+            (&["--slots", "0", "x"], "must be a number of slots, at least"),
+            (&["--slots", "abc", "x"], "must be a number of slots, at least"),
+            (&["--peers", "many", "x"], "must be a number of processes from 1 to 1048575"),
+            (&["--stages", "32769", "x"], "must be a number of stages from 0 to 32768"),
+            (&["--eager-size", "2q", "x"], "must be bytes from 0 to 1M"),
+            (&["--eager-size", "2M", "x"], "must be bytes from 0 to 1M"),
+            (&["--eager-size", "1T", "x"], "must be bytes from 0 to 1M"),
+            (&["--rx-memory", "lots", "x"], "must be bytes from 0 to 1T"),
+            (&["--rx-memory", "", "x"], "a value is needed"),
+            (&["--rx-memory", "2T", "x"], "must be bytes from 0 to 1T"),
             (&["--piggyback", "maybe", "x"], "--piggyback"),
             (&[], "<COMMAND>"),
         ] {
@@ -464,5 +438,32 @@ mod tests {
             assert_eq!(error.exit_code(), 2);
             assert!(error.to_string().contains(names), "{error}");
         }
+    }
+
+    #[test]
+    fn wrong_numbers_of_the_other_commands_name_what_is_allowed() {
+        for (words, names) in [
+            (&["sim", "--jobs", "x", "file"][..], "must be a whole number from 1 to 4096"),
+            (&["paper", "--jobs", "0"], "must be a whole number from 1 to 4096"),
+            (&["paper", "--seed", "1.5"], "must be a whole number from 0 to"),
+        ] {
+            let error = Cli::try_parse_from([&["tidegate"], words].concat()).unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(names), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_option_before_the_program_is_not_the_program() {
+        for (words, names) in [
+            (&["run", "--slot", "8", "mpiexec"][..], "'--slots'"),
+            (&["run", "--scheme", "static", "--qiuet", "mpiexec"], "'--quiet'"),
+            (&["run", "-v", "mpiexec"], "'-v'"),
+            (&["run", "-n", "2", "mpiexec"], "'-n'"),
+            (&["env", "--explian", "mpiexec"], "'--explain'"),
+        ] {
+            let error = Cli::try_parse_from([&["tidegate"], words].concat()).unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(names), "{error}");
+        }
+        assert_eq!(run(&["--", "--odd", "x"]).unwrap().command, ["--odd", "x"]);
     }
 }

@@ -1,58 +1,58 @@
-//! Checks the chosen parameters before anything starts, so that a wrong one is one clear error and not one failure of
-//! MPI_Init per rank. What the checks let through, the provider checks again.
+//! Checks options and environment before anything starts, so that a wrong parameter is one clear error and not one failure of
+//! MPI_Init per rank. Parser and words are the provider's own, which checks again: a launcher can give ranks another environment.
 
 use std::ffi::OsString;
-use std::str::FromStr;
 
-use tidegate_flow::{Config, SchemeName};
+use tidegate_fi::parameter::{Settings, misspelling, variable};
+use tidegate_flow::Config;
 use tidegate_link::ShmLink;
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
-use crate::arguments::bytes_of;
 use crate::failure::Failure;
 
-/// The provider's defaults.
-const SCHEME: SchemeName = SchemeName::Dynamic;
-const SLOTS: u32 = 64;
-const CREDIT_SLOTS: u32 = 2;
-
-/// Whether flow control can work with `parameters`, else with what `environment` has, else with the defaults (P eq. 2).
-/// What cannot be read as a number is left to the provider, which says more about it.
+/// Whether the provider and flow control can work with `parameters`, else with what `environment` has, else with the defaults
+/// (P eq. 2).
 pub fn check(
     parameters: &[(&'static str, String)],
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<(), Failure> {
-    let text = |name: &str| match parameters.iter().find(|(parameter, _)| *parameter == name) {
-        Some((_, value)) => Some(value.clone()),
-        None => environment(name)?.into_string().ok().filter(|value| !value.is_empty()),
+    let value_of = |name: &str| {
+        let variable = variable(name);
+        let option = parameters.iter().find(|(parameter, _)| *parameter == variable);
+        option.map(|(_, value)| value.clone()).or_else(|| Some(environment(&variable)?.to_string_lossy().into_owned()))
     };
-    let number = |name, default| match text(name) {
-        Some(value) => u32::from_str(value.trim()).ok(),
-        None => Some(default),
-    };
-    let scheme = match text("FI_TIDEGATE_SCHEME") {
-        Some(name) => {
-            SchemeName::from_str(&name.trim().to_lowercase()).map_err(|error| Failure::usage(error.to_string()))?
-        }
-        None => SCHEME,
-    };
-    let slots = number("FI_TIDEGATE_SLOTS", SLOTS);
-    let credit_slots = number("FI_TIDEGATE_CREDIT_SLOTS", CREDIT_SLOTS);
-    let peers = number("FI_TIDEGATE_PEERS", 1);
-    let (Some(slots_per_peer), Some(credit_slots), Some(peers)) = (slots, credit_slots, peers) else { return Ok(()) };
-    let config = Config { piggyback: true, ..Config::new(scheme, peers, slots_per_peer, credit_slots) };
-    config.regions().map_err(|error| Failure::usage(error.to_string()))?;
-    let receive_memory = text("FI_TIDEGATE_RX_MEMORY").and_then(|bytes| bytes_of(bytes.trim()));
-    match (receive_memory, text("FI_TIDEGATE_PEERS")) {
-        (Some(bytes), Some(_)) => check_receive_memory(config, bytes),
+    let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
+    match (settings.receive_memory, settings.peers) {
+        (Some(bytes), Some(_)) => check_receive_memory(settings.flow(1), bytes),
         // How many peers there will be, and so what is too small for them, only the provider knows.
         _ => Ok(()),
     }
 }
 
+/// A variable that looks like a parameter of Tidegate and is none.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Misspelt {
+    /// The variable's name.
+    pub name: OsString,
+    /// What is wrong with it.
+    pub text: String,
+}
+
+/// Those among the names of the environment's variables, in order of name.
+pub fn misspelt(names: impl Iterator<Item = OsString>) -> Vec<Misspelt> {
+    let mut found: Vec<Misspelt> = names
+        .filter_map(|name| {
+            let text = misspelling(&name.to_string_lossy())?;
+            Some(Misspelt { name, text })
+        })
+        .collect();
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    found
+}
+
 /// Whether a bound on receive memory has room for what configuration fixes.
-fn check_receive_memory(flow: Config, bytes: u64) -> Result<(), Failure> {
-    let (peers, bytes) = (flow.peers, usize::try_from(bytes).unwrap_or(usize::MAX));
+fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
+    let peers = flow.peers;
     let config = EndpointConfig {
         flow,
         eager_bytes: 0,
@@ -80,7 +80,7 @@ mod tests {
                 .map(|(n, v)| (n.into(), v.into()))
                 .collect()
         };
-        let known = [
+        let known: &[&'static str] = &[
             "FI_TIDEGATE_SCHEME",
             "FI_TIDEGATE_SLOTS",
             "FI_TIDEGATE_CREDIT_SLOTS",
@@ -111,7 +111,11 @@ mod tests {
             ("FI_TIDEGATE_CREDIT_SLOTS=0", "", "FI_TIDEGATE_CREDIT_SLOTS=0"),
             ("FI_TIDEGATE_SLOTS=8", "FI_TIDEGATE_CREDIT_SLOTS=5", "FI_TIDEGATE_SLOTS=8"),
             ("FI_TIDEGATE_SLOTS=4000000000 FI_TIDEGATE_PEERS=1000", "", "FI_TIDEGATE_SLOTS=4000000000"),
-            ("", "FI_TIDEGATE_SCHEME=fast", "FI_TIDEGATE_SCHEME=fast"),
+            ("", "FI_TIDEGATE_SCHEME=fast", "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic"),
+            ("", "FI_TIDEGATE_SLOTS=abc", "FI_TIDEGATE_SLOTS is \"abc\", but must be a number"),
+            ("", "FI_TIDEGATE_SPIN=1.5", "FI_TIDEGATE_SPIN is \"1.5\", but must be a number"),
+            ("", "FI_TIDEGATE_BULK=pigeon", "FI_TIDEGATE_BULK is \"pigeon\", but must be auto"),
+            ("", "FI_TIDEGATE_STATS_DIR=/no/such/folder", "FI_TIDEGATE_STATS_DIR is \"/no/such/folder\""),
             ("FI_TIDEGATE_RX_MEMORY=64k", "FI_TIDEGATE_PEERS=100", "FI_TIDEGATE_RX_MEMORY=65536 is too small"),
         ] {
             let message = check_text(parameters, environment).unwrap_err();
@@ -139,7 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_left_to_the_provider() {
-        assert_eq!(check_text("", "FI_TIDEGATE_SLOTS=many"), Ok(()));
+    fn misspelt_variables_are_found_among_others() {
+        let names = ["PATH", "FI_TIDEGATE_SLTOS", "FI_TIDEGATE_SLOTS", "FI_TIDEGATE_BLUK"].map(OsString::from);
+        let found = misspelt(names.into_iter());
+        let names: Vec<_> = found.iter().map(|misspelt| misspelt.name.to_str().unwrap()).collect();
+        assert_eq!(names, ["FI_TIDEGATE_BLUK", "FI_TIDEGATE_SLTOS"]);
+        assert!(found[1].text.contains("did you mean FI_TIDEGATE_SLOTS?"), "{}", found[1].text);
     }
 }

@@ -30,6 +30,11 @@ impl Failure {
         Failure { code: OWN, message: message.into() }
     }
 
+    /// There is no such program.
+    pub fn not_found(program: &std::ffi::OsStr) -> Self {
+        Failure { code: NOT_FOUND, message: format!("{} was not found, or cannot be executed", program.display()) }
+    }
+
     /// The program could not be started.
     pub fn start(program: &std::ffi::OsStr, error: &std::io::Error) -> Self {
         let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };

@@ -3,7 +3,7 @@
 //! * [`arguments`]: the command line, from which help, completions and `tidegate(1)` are made;
 //! * [`launcher`], [`mpi`]: which word of a command is the launcher, and to which MPI it belongs;
 //! * [`provider`], [`settings`]: where the provider is, and the environment that makes an MPI use it;
-//! * [`check`]: whether flow control can work with the parameters, before anything starts;
+//! * [`check`]: whether the provider takes options and environment, before anything starts;
 //! * [`folder`], [`child`]: the private folder of counter pages, and the child with its signals and exit code;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`scenario`]: a TOML file into simulations;
@@ -32,6 +32,7 @@ mod script;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tidegate_link::log::print_line;
 
 use crate::arguments::{Cli, Command};
 
@@ -49,7 +50,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("tidegate: {failure}");
+            print_line(&failure.to_string());
             ExitCode::from(failure.code)
         }
     }

@@ -9,6 +9,8 @@ use crate::mpi::{Mpi, MpiKind};
 
 /// The provider's name.
 const PROVIDER: &str = "tidegate";
+/// By what Open MPI is allowed to run for root.
+pub const ROOT_PERMISSION: &str = "OMPI_ALLOW_RUN_AS_ROOT";
 
 /// One variable to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +96,7 @@ impl Plan<'_> {
         }
         if self.root {
             let why = "You are root, in a container most likely, where Open MPI refuses to start otherwise.";
-            self.unless_set(settings, "OMPI_ALLOW_RUN_AS_ROOT", "1", why);
+            self.unless_set(settings, ROOT_PERMISSION, "1", why);
             self.unless_set(settings, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
         }
     }
@@ -154,22 +156,24 @@ fn intel_providers(root: Option<&Path>, near: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// The names of `settings` that words of `command` set to something of their own, as in `-genv FI_PROVIDER tcp`,
-/// `--mca pml ob1`, `env FI_PROVIDER=tcp`.
+/// `--mca pml ob1`, `env FI_PROVIDER=tcp`. Tidegate's own parameters are not among them: they do not lead past it.
 pub fn overridden(command: &[OsString], settings: &[Setting]) -> Vec<&'static str> {
-    let sets = |name: &str| {
-        command.iter().enumerate().any(|(index, word)| {
-            let before = index.checked_sub(1).map(|index| command[index].to_string_lossy());
-            let before = before.as_deref().unwrap_or_default();
-            let option = before.strip_prefix('-').map_or("", |rest| rest.trim_start_matches('-'));
-            let word = word.to_string_lossy();
-            match option {
-                "genv" | "env" | "x" if word == name => true,
-                "mca" | "gmca" => name.strip_prefix("OMPI_MCA_") == Some(&word),
-                _ => word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')),
-            }
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let word = |index: usize| words.get(index).map(|word| word.as_ref());
+    let sets = |setting: &Setting| {
+        let Setting { name, value, .. } = setting;
+        (0..words.len()).any(|index| {
+            let option = index.checked_sub(1).and_then(word).and_then(|before| before.strip_prefix('-'));
+            let given = match option.map(|option| option.trim_start_matches('-')) {
+                Some("genv" | "env") if word(index) == Some(name) => word(index + 1),
+                Some("mca" | "gmca") if name.strip_prefix("OMPI_MCA_") == word(index) => word(index + 1),
+                _ => words[index].strip_prefix(name).and_then(|rest| rest.strip_prefix('=')),
+            };
+            given.is_some_and(|given| given != value.to_string_lossy())
         })
     };
-    settings.iter().map(|setting| setting.name).filter(|name| sets(name)).collect()
+    let leads_past = |setting: &&Setting| !setting.name.starts_with("FI_TIDEGATE_") && sets(setting);
+    settings.iter().filter(leads_past).map(|setting| setting.name).collect()
 }
 
 #[cfg(test)]
@@ -285,6 +289,8 @@ mod tests {
             ("env FI_PROVIDER=tcp mpiexec x", &["FI_PROVIDER"]),
             ("mpirun --mca pml ob1 --mca btl self x", &["OMPI_MCA_pml"]),
             ("mpirun -x FI_PROVIDER=tcp x", &["FI_PROVIDER"]),
+            ("mpirun --mca pml cm -x FI_PROVIDER=tidegate x", &[]),
+            ("mpirun -n 2 x pml ob1", &[]),
         ] {
             let words: Vec<_> = command.split(' ').map(OsString::from).collect();
             assert_eq!(overridden(&words, &settings), expected, "{command}");

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use tidegate_cli::experiment::{files, page};
 use tidegate_sim::experiment::{Fact, Figure, Report, Series, Table};
@@ -157,4 +158,25 @@ fn what_is_no_report_is_named_with_the_remedy() {
     fs::write(folder.0.join("P-fig4.json"), "{").unwrap();
     let error = page::write(&folder.0).unwrap_err().to_string();
     assert!(error.contains("P-fig4.json is no report") && error.contains("remove it"), "{error}");
+}
+
+#[test]
+fn what_was_written_is_said() {
+    let folder = Folder::new("said");
+    let names = files::write(&report(), &folder.0).unwrap();
+    let mut there: Vec<_> =
+        fs::read_dir(&folder.0).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    there.sort_unstable();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, there);
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tidegate")).args(["paper", "--redraw", "--out"]).arg(&folder.0).output();
+    let output = output.unwrap();
+    let path = folder.0.display();
+    let expected = format!(
+        "tidegate: wrote to {path}: {}\ntidegate: {path}/README.md shows all results in this folder\n",
+        names.join(", ")
+    );
+    assert_eq!((String::from_utf8(output.stderr).unwrap(), output.status.code()), (expected, Some(0)));
 }

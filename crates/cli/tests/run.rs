@@ -5,6 +5,9 @@ mod script;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -13,6 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_flow::{Config, SchemeName};
 use tidegate_link::{ShmConfig, ShmLink, StatsConfig};
+use tidegate_message::{Counter, Link};
 
 /// A machine with a provider that nobody loads, and a private place for counter pages.
 struct Bench {
@@ -241,12 +245,13 @@ fn an_older_and_longer_report_is_replaced_whole() {
     assert_eq!(json(&report)["exit_code"], 0);
 }
 
-/// A real page of an endpoint of this process, as rank `rank` of 2.
-fn page(folder: &Path, rank: u32) {
+/// A real page of an endpoint of this process, as rank `rank` of 2, that sent some packets.
+fn page(folder: &Path, rank: u32, packets: u64) {
     let flow = Config::new(SchemeName::Static, 5, 16, 1);
     let stats = StatsConfig { dir: folder.to_owned(), rank: Some(rank), job_size: Some(2) };
     let config = ShmConfig { stats: Some(stats), directory: folder.to_owned(), ..ShmConfig::new(flow) };
-    ShmLink::new(config).unwrap();
+    let link = ShmLink::new(config).unwrap();
+    link.counters().add(Counter::PacketsSent, packets);
 }
 
 #[test]
@@ -254,8 +259,8 @@ fn pages_of_endpoints_become_the_report() {
     let bench = Bench::new();
     let pages = bench.path("pages");
     fs::create_dir(&pages).unwrap();
-    page(&pages, 1);
-    page(&pages, 0);
+    page(&pages, 1, 7);
+    page(&pages, 0, 7);
     let report = bench.path("run.json");
     // The program is killed after its endpoints have left their pages.
     let script = format!("cp {}/*.counters $FI_TIDEGATE_STATS_DIR; kill -KILL $$", pages.display());
@@ -275,6 +280,143 @@ fn pages_of_endpoints_become_the_report() {
 
     let output = bench.run(&["--quiet", "sh", "-c", &script]);
     assert_eq!((stderr(&output).as_str(), output.status.code()), ("", Some(137)));
+}
+
+#[test]
+fn endpoints_that_no_message_went_through_are_no_report_of_zeros() {
+    let bench = Bench::new();
+    let pages = bench.path("pages");
+    fs::create_dir(&pages).unwrap();
+    page(&pages, 0, 0);
+    page(&pages, 1, 0);
+    let mpiexec = bench.script(
+        "mpiexec",
+        &format!(
+            "[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 5.0.11' && exit\ncp {}/*.counters $FI_TIDEGATE_STATS_DIR",
+            pages.display()
+        ),
+    );
+    let report = bench.path("run.json");
+    let words = ["--json", report.to_str().unwrap(), mpiexec.to_str().unwrap(), "--mca", "pml", "ob1"];
+    let said = stderr(&bench.run(&words));
+    assert!(
+        said.contains("tidegate: no message went through Tidegate: its endpoints were opened and not used."),
+        "{said}"
+    );
+    assert!(said.ends_with("\n  * The command line itself sets OMPI_MCA_pml: leave that out.\n"), "{said}");
+    assert!(!said.contains("packets_sent"), "{said}");
+    let value = json(&report);
+    assert_eq!(value["used"], "endpoints");
+    assert_eq!(value["reasons"][0], "The command line itself sets OMPI_MCA_pml: leave that out.");
+
+    let quiet = stderr(&bench.run(&["--quiet", mpiexec.to_str().unwrap()]));
+    assert!(quiet.starts_with("tidegate: no message went through") && quiet.contains("pml_base_verbose"), "{quiet}");
+}
+
+#[test]
+fn what_the_provider_said_takes_the_place_of_guesses() {
+    let bench = Bench::new();
+    let report = bench.path("run.json");
+    let script =
+        "for pid in 1 2; do echo 'FI_TIDEGATE_X is wrong' > $FI_TIDEGATE_STATS_DIR/$pid-0.troubles; done; exit 9";
+    let said = stderr(&bench.run(&["--json", report.to_str().unwrap(), "sh", "-c", script]));
+    let expected = "tidegate: no process opened a Tidegate endpoint, so there is nothing to report.\n  \
+                    * FI_TIDEGATE_X is wrong (2 processes)\n";
+    assert_eq!(said, expected);
+    assert_eq!(json(&report)["troubles"][0]["text"], "FI_TIDEGATE_X is wrong");
+}
+
+#[test]
+fn the_environment_is_checked_before_anything_starts() {
+    let bench = Bench::new();
+    for (name, value) in [("SLOTS", "abc"), ("SPIN", "1.5"), ("SCHEME", "sometimes"), ("RX_MEMORY", "64 buckets")] {
+        let name = format!("FI_TIDEGATE_{name}");
+        for command in ["run", "env"] {
+            let output = bench.tidegate(&[command, "echo", "ran"]).env(&name, value).output().unwrap();
+            assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{command} with {name}");
+            let said = stderr(&output);
+            assert!(said.starts_with(&format!("tidegate: {name} is \"{value}\", but must be ")), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_variable_is_said_once_and_not_passed_on() {
+    let bench = Bench::new();
+    let mut command = bench.tidegate(&["run", "env"]);
+    let output = command.env("FI_TIDEGATE_SLTOS", "16").env("FI_TIDEGATE_SLOTS", "16").output().unwrap();
+    let (ran, said) = (stdout(&output), stderr(&output));
+    assert!(
+        said.starts_with("tidegate: FI_TIDEGATE_SLTOS is no parameter of Tidegate and has no effect; did you mean"),
+        "{said}"
+    );
+    assert!(ran.contains("FI_TIDEGATE_SLOTS=16\n") && !ran.contains("SLTOS"), "{ran}");
+}
+
+#[test]
+fn an_option_that_does_not_exist_is_not_run_as_a_program() {
+    let bench = Bench::new();
+    for (words, says) in [(&["--slot", "8", "echo", "ran"][..], "'--slots'"), (&["-v", "echo", "ran"], "'-v'")] {
+        let output = bench.run(words);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{words:?}");
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn every_message_is_one_write() {
+    let bench = Bench::new();
+    for words in [&["run", "--slots", "3", "true"][..], &["env", "nosuch"], &["run", "--json", "/nowhere/x", "true"]] {
+        // Each write to a socket of datagrams is a datagram.
+        let (ours, theirs) = UnixDatagram::pair().unwrap();
+        let status = bench.tidegate(words).stderr(OwnedFd::from(theirs)).status().unwrap();
+        assert!(!status.success(), "{words:?}");
+        ours.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 4096];
+        let length = ours.recv(&mut bytes).unwrap();
+        let said = String::from_utf8_lossy(&bytes[..length]);
+        assert!(said.starts_with("tidegate: ") && said.ends_with('\n'), "{said}");
+        assert!(ours.recv(&mut bytes).is_err(), "{words:?} wrote more than once");
+    }
+}
+
+#[test]
+fn the_report_as_json_can_go_to_standard_output() {
+    let bench = Bench::new();
+    let output =
+        bench.tidegate(&["run", "--json", "-", "echo", "ran"]).current_dir(bench.path("runtime")).output().unwrap();
+    let text = stdout(&output);
+    let (first, rest) = text.split_once('\n').unwrap();
+    let value: Value = serde_json::from_str(rest).unwrap();
+    assert_eq!((first, &value["exit_code"]), ("ran", &Value::from(0)));
+    assert_eq!(bench.left_behind(), Vec::<PathBuf>::new(), "no file of the name -");
+}
+
+#[test]
+fn settings_for_a_launcher_that_is_not_there_are_refused() {
+    let bench = Bench::new();
+    let output = bench.tidegate(&["env", "nosuch"]).output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(127), ""));
+    assert_eq!(stderr(&output), "tidegate: nosuch was not found, or cannot be executed\n");
+    // A script may call a launcher in the end.
+    let output = bench.tidegate(&["env", "true"]).output().unwrap();
+    assert!(output.status.success() && stderr(&output).contains("settings for all MPIs"), "{}", stderr(&output));
+    let output = bench.tidegate(&["env", "--mpi", "mpich", "true"]).output().unwrap();
+    assert_eq!((output.status.success(), stderr(&output).as_str()), (true, ""));
+}
+
+#[test]
+fn root_is_told_that_open_mpi_runs_for_root() {
+    let bench = Bench::new();
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let mpiexec = bench.script("mpiexec", "[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 5.0.11'; exit 0");
+    let mpiexec = mpiexec.to_str().unwrap();
+    for words in [&["run", mpiexec][..], &["env", mpiexec]] {
+        let tells =
+            |command: &mut Command| stderr(&command.output().unwrap()).contains("OMPI_ALLOW_RUN_AS_ROOT is set");
+        assert_eq!(tells(&mut bench.tidegate(words)), is_root, "{words:?}");
+        assert!(!tells(bench.tidegate(words).env("OMPI_ALLOW_RUN_AS_ROOT", "1")), "{words:?}: it was the user");
+    }
 }
 
 #[test]

@@ -132,3 +132,21 @@ fn the_documented_example_has_the_costs_of_the_calibrated_machine() {
     assert_eq!(example.cost, plain.cost);
     assert_eq!(example.network, plain.network);
 }
+
+#[test]
+fn comma_separated_values_can_go_to_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = "[network]\nsizes = \"2x2\"\n[machine]\nprocesses_per_node = 1\n";
+    std::fs::write(folder.path().join("small.toml"), small).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["sim", "small.toml"]).args(words).current_dir(folder.path()).output().unwrap()
+    };
+    let output = run(&["--csv", "-"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.lines().count() == 2, "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let columns = |line: &str| line.split(',').count();
+    assert_eq!(columns(text.lines().next().unwrap()), columns(text.lines().nth(1).unwrap()), "{text}");
+    assert!(!folder.path().join("-").exists());
+    assert_eq!(run(&["--csv", "-", "--json"]).status.code(), Some(2));
+}

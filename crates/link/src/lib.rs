@@ -5,6 +5,7 @@
 //! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data by `process_vm_readv` |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
+//! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`] | the clock |
 //! | [`log`] | where log lines go: the provider hands them to libfabric |
 //!
@@ -15,6 +16,7 @@ pub mod log;
 pub mod memory;
 pub mod shm;
 pub mod stats;
+pub mod trouble;
 
 pub use clock::now;
 pub use memory::IoBuffer;

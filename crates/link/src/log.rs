@@ -1,6 +1,7 @@
 //! Log lines. There is no logging crate below: the provider hands each line to libfabric, which filters by its own
 //! `FI_LOG_LEVEL`, and tests collect or ignore them.
 
+use std::io::Write;
 use std::sync::OnceLock;
 
 /// How much a line matters; the names are libfabric's.
@@ -29,4 +30,11 @@ pub(crate) fn line(level: Level, text: impl FnOnce() -> String) {
     if let Some(sink) = SINK.get() {
         sink(level, &text());
     }
+}
+
+/// Prints `text` on standard error, marked as Tidegate's. One write for all of it: the processes of a job share their standard
+/// error, and what they write piece by piece comes out mixed.
+pub fn print_line(text: &str) {
+    // Nobody is left to tell if standard error is closed.
+    let _ = std::io::stderr().write_all(format!("tidegate: {text}\n").as_bytes());
 }

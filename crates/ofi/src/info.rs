@@ -84,11 +84,15 @@ pub unsafe extern "C" fn getinfo(
 /// A wrong parameter stops an application that asks for Tidegate by name, with a line that says what is wrong. Others may be
 /// looking for another provider: they only find a line in the log, and `fi_domain` refuses them should they choose us.
 fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
-    let Err(text) = parameter::read(loader) else { return Ok(()) };
     let named = |list: &str| !list.starts_with('^') && list.split([',', ';']).any(|name| name == "tidegate");
     let by_user = std::env::var("FI_PROVIDER").is_ok_and(|list| named(&list));
     let by_application = hints.and_then(Hints::provider).is_some_and(|name| named(&name.to_string_lossy()));
-    if by_user || by_application {
+    let is_wanted = by_user || by_application;
+    if is_wanted {
+        parameter::warn_of_misspellings();
+    }
+    let Err(text) = parameter::read(loader) else { return Ok(()) };
+    if is_wanted {
         log::trouble(FI_LOG_CORE, &text);
         return Err(INVALID);
     }

@@ -4,8 +4,10 @@ use crate::bindings::*;
 use crate::loader;
 use std::collections::HashSet;
 use std::ffi::CString;
+use std::path::Path;
 use std::sync::Mutex;
-use tidegate_link::log::Level;
+use tidegate_link::log::{Level, print_line};
+use tidegate_link::trouble;
 
 /// Lets the link's lines come here.
 pub fn connect() {
@@ -43,14 +45,36 @@ fn text_of(text: &str) -> CString {
     CString::new(text.replace('\0', "?")).unwrap_or_default()
 }
 
+/// Different texts that a process says on standard error at most: they may name peers, of which there can be many.
+const TEXTS_MOST: usize = 64;
+
 /// A fault that the user has to mend: to the log, and once per text to standard error as well, because libfabric's log is
-/// off unless somebody turns it on.
+/// off unless somebody turns it on. `tidegate run` hears of it too.
 #[track_caller]
 pub fn trouble(subsystem: fi_log_subsys, text: &str) {
-    static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     warn(subsystem, || text.to_owned());
-    let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if said.get_or_insert_default().insert(text.to_owned()) {
-        eprintln!("tidegate: {text}");
+    if is_new(text) {
+        print_line(text);
+        if let Some(folder) = std::env::var_os("FI_TIDEGATE_STATS_DIR") {
+            // There may be no such folder, or no room in it: what was wrong has been said anyway.
+            let _ = trouble::leave(Path::new(&folder), text);
+        }
     }
+}
+
+/// Something that the user should know and that stops nothing: said where a fault is said.
+#[track_caller]
+pub fn notice(subsystem: fi_log_subsys, text: &str) {
+    warn(subsystem, || text.to_owned());
+    if is_new(text) {
+        print_line(text);
+    }
+}
+
+/// Whether this process has not said it before, and has not said too much.
+fn is_new(text: &str) -> bool {
+    static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let said = said.get_or_insert_default();
+    said.len() < TEXTS_MOST && said.insert(text.to_owned())
 }

@@ -1,16 +1,24 @@
 //! The parameters `FI_TIDEGATE_*`: one table of name, default, what is allowed and meaning. `fi_info -g tidegate` lists it.
+//!
+//! The command `tidegate` reads the same table: it checks options and environment before any process starts, and says what the
+//! provider would say.
 
 use crate::bindings::FI_LOG_CORE;
 use crate::launcher::Job;
 use crate::loader::Loader;
 use crate::log;
 use std::ffi::CString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_link::{BulkChoice, DEFAULT_STAGES, STAGES_MOST};
-use tidegate_message::flow::{Config, SchemeName};
+use tidegate_message::flow::{Config, ConfigError, SchemeName};
+
+/// What the names of all variables begin with.
+const PREFIX: &str = "FI_TIDEGATE_";
 
 /// One row of the table.
+#[derive(Debug)]
 struct Parameter {
     name: &'static str,
     default: &'static str,
@@ -144,7 +152,7 @@ pub struct Settings {
 }
 
 /// Registers the table with libfabric.
-pub fn register(loader: &Loader) {
+pub(crate) fn register(loader: &Loader) {
     for Parameter { name, default, allowed, help } in TABLE {
         let help = format!("{help}. Allowed: {allowed} (default: {default})");
         let (Ok(name), Ok(help)) = (CString::new(*name), CString::new(help)) else { continue };
@@ -153,10 +161,83 @@ pub fn register(loader: &Loader) {
 }
 
 /// Reads and checks all parameters. The error names parameter, value, and what is allowed.
-pub fn read(loader: &Loader) -> Result<Settings, String> {
-    let settings = parse(|name| loader.parameter(&CString::new(name).ok()?))?;
+pub(crate) fn read(loader: &Loader) -> Result<Settings, String> {
+    let settings = Settings::parse(|name| loader.parameter(&CString::new(name).ok()?));
+    let settings = settings.map_err(|refusal| refusal.to_string())?;
     log::info(FI_LOG_CORE, || format!("settings: {settings:?}"));
     Ok(settings)
+}
+
+/// Why a value, or several together, cannot be used.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The value of one parameter.
+    Value(Misfit),
+    /// Values that flow control cannot work with together.
+    Combination(ConfigError),
+}
+
+/// A value that a parameter does not take.
+#[derive(Debug)]
+pub struct Misfit {
+    parameter: &'static Parameter,
+    value: String,
+}
+
+impl Misfit {
+    /// What the parameter takes instead.
+    pub fn remedy(&self) -> String {
+        let Parameter { default, allowed, .. } = self.parameter;
+        format!("must be {allowed} (default: {default})")
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Value(misfit) => {
+                write!(f, "{} is \"{}\", but {}", variable(misfit.parameter.name), misfit.value, misfit.remedy())
+            }
+            Refusal::Combination(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The environment variable of a parameter.
+pub fn variable(name: &str) -> String {
+    PREFIX.to_owned() + &name.to_uppercase()
+}
+
+/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was never meant
+/// for Tidegate. Such a variable has no effect, which its user had better hear of.
+pub fn misspelling(variable_set: &str) -> Option<String> {
+    let start = variable_set.get(..PREFIX.len())?;
+    let known: Vec<String> = TABLE.iter().map(|parameter| variable(parameter.name)).collect();
+    if !start.eq_ignore_ascii_case(PREFIX) || known.iter().any(|name| name == variable_set) {
+        return None;
+    }
+    let likeness = |name: &String| strsim::jaro_winkler(name, &variable_set.to_uppercase());
+    let nearest = known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    Some(format!(
+        "{variable_set} is no parameter of Tidegate and has no effect; did you mean {nearest}? `fi_info -g tidegate` lists them"
+    ))
+}
+
+/// Tells the user of misspelt variables, once per job where the launcher tells ranks.
+pub(crate) fn warn_of_misspellings() {
+    let is_first = Job::from_environment().rank.is_none_or(|rank| rank == 0);
+    for (name, _) in std::env::vars_os() {
+        let Some(text) = misspelling(&name.to_string_lossy()) else { continue };
+        match is_first {
+            true => log::notice(FI_LOG_CORE, &text),
+            false => log::warn(FI_LOG_CORE, || text),
+        }
+    }
+}
+
+/// Whether the parameter takes this value, whatever the others are.
+pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
+    Settings::each(|asked| (asked == name).then(|| value.to_owned())).map(|_| ())
 }
 
 /// The bound on receive memory unless the user says otherwise, in bytes.
@@ -181,28 +262,36 @@ impl Settings {
     }
 }
 
-fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
-    let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
-    let settings = Settings {
-        scheme: choose(&SCHEME, get(&SCHEME), &SCHEMES)?,
-        slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=u32::MAX)?.unwrap_or(64),
-        credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=u32::MAX)?.unwrap_or(2),
-        piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
-        eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
-        receive_memory: bytes(&RX_MEMORY, get(&RX_MEMORY), 1 << 40)?,
-        peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
-        bulk: choose(&BULK, get(&BULK), &BULKS)?,
-        stages: number(&STAGES, get(&STAGES), 0..=STAGES_MOST)?.unwrap_or(DEFAULT_STAGES),
-        spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
-        close_timeout: Duration::from_secs(
-            number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
-        ),
-        stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
-        job: Job::from_environment(),
-    };
-    // What two parameters allow together is for flow control to say.
-    settings.flow(1).regions().map_err(|error| error.to_string())?;
-    Ok(settings)
+impl Settings {
+    /// Reads and checks all parameters. `value_of` is asked by the names of the table, such as `slots`; an empty value is none.
+    pub fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Refusal> {
+        let settings = Settings::each(value_of).map_err(Refusal::Value)?;
+        // What two parameters allow together is for flow control to say.
+        settings.flow(1).regions().map_err(Refusal::Combination)?;
+        Ok(settings)
+    }
+
+    /// Checks every parameter by itself.
+    fn each(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Misfit> {
+        let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
+        Ok(Settings {
+            scheme: choose(&SCHEME, get(&SCHEME), &SCHEMES)?,
+            slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=u32::MAX)?.unwrap_or(64),
+            credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=u32::MAX)?.unwrap_or(2),
+            piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
+            eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
+            receive_memory: bytes(&RX_MEMORY, get(&RX_MEMORY), 1 << 40)?,
+            peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
+            bulk: choose(&BULK, get(&BULK), &BULKS)?,
+            stages: number(&STAGES, get(&STAGES), 0..=STAGES_MOST)?.unwrap_or(DEFAULT_STAGES),
+            spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
+            close_timeout: Duration::from_secs(
+                number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
+            ),
+            stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
+            job: Job::from_environment(),
+        })
+    }
 }
 
 const SCHEMES: [(&str, SchemeName); 3] =
@@ -224,30 +313,28 @@ const SWITCH: [(&str, bool); 8] = [
     ("false", false),
 ];
 
-fn refuse(parameter: &Parameter, value: &str) -> String {
-    let Parameter { name, default, allowed, .. } = parameter;
-    let name = name.to_uppercase();
-    format!("FI_TIDEGATE_{name} is \"{value}\", but must be {allowed} (default: {default})")
+fn refuse(parameter: &'static Parameter, value: &str) -> Misfit {
+    Misfit { parameter, value: value.to_owned() }
 }
 
 /// One of a few words; the first is the default.
-fn choose<T: Copy>(parameter: &Parameter, text: Option<String>, choices: &[(&str, T)]) -> Result<T, String> {
+fn choose<T: Copy>(parameter: &'static Parameter, text: Option<String>, choices: &[(&str, T)]) -> Result<T, Misfit> {
     let Some(text) = text else { return Ok(choices[0].1) };
     let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
     found.map(|(_, choice)| *choice).ok_or_else(|| refuse(parameter, &text))
 }
 
 fn number(
-    parameter: &Parameter,
+    parameter: &'static Parameter,
     text: Option<String>,
     range: core::ops::RangeInclusive<u32>,
-) -> Result<Option<u32>, String> {
+) -> Result<Option<u32>, Misfit> {
     let Some(text) = text else { return Ok(None) };
     let value = text.trim().parse().ok().filter(|value| range.contains(value));
     value.map(Some).ok_or_else(|| refuse(parameter, &text))
 }
 
-fn bytes(parameter: &Parameter, text: Option<String>, most: usize) -> Result<Option<usize>, String> {
+fn bytes(parameter: &'static Parameter, text: Option<String>, most: usize) -> Result<Option<usize>, Misfit> {
     let Some(text) = text else { return Ok(None) };
     let trimmed = text.trim();
     let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -263,7 +350,7 @@ fn bytes(parameter: &Parameter, text: Option<String>, most: usize) -> Result<Opt
     value.filter(|&value| value <= most).map(Some).ok_or_else(|| refuse(parameter, &text))
 }
 
-fn folder(parameter: &Parameter, text: Option<String>) -> Result<Option<PathBuf>, String> {
+fn folder(parameter: &'static Parameter, text: Option<String>) -> Result<Option<PathBuf>, Misfit> {
     let Some(text) = text else { return Ok(None) };
     let path = PathBuf::from(&text);
     if path.is_dir() { Ok(Some(path)) } else { Err(refuse(parameter, &text)) }
@@ -272,7 +359,7 @@ fn folder(parameter: &Parameter, text: Option<String>) -> Result<Option<PathBuf>
 #[cfg(test)]
 impl Default for Settings {
     fn default() -> Self {
-        parse(|_| None).expect("defaults are allowed")
+        Settings::parse(|_| None).expect("defaults are allowed")
     }
 }
 
@@ -281,12 +368,12 @@ mod tests {
     use super::*;
 
     fn with(name: &str, value: &str) -> Result<Settings, String> {
-        parse(|asked| (asked == name).then(|| value.to_owned()))
+        Settings::parse(|asked| (asked == name).then(|| value.to_owned())).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
     fn defaults_are_those_in_the_table() {
-        let settings = parse(|_| None).unwrap();
+        let settings = Settings::parse(|_| None).unwrap();
         assert_eq!(settings.scheme, SchemeName::Dynamic);
         assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (64, 2, 2048));
         for parameter in [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK] {
@@ -335,6 +422,30 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_others_make_impossible_is_a_value_all_the_same() {
+        assert!(check("slots", "3").is_ok() && with("slots", "3").is_err());
+        let misfit = check("slots", "abc").unwrap_err();
+        assert_eq!(misfit.remedy(), "must be a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)");
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_named_with_the_nearest_parameter() {
+        for (set, meant) in [
+            ("FI_TIDEGATE_SLTOS", "FI_TIDEGATE_SLOTS"),
+            ("FI_TIDEGATE_SLOT", "FI_TIDEGATE_SLOTS"),
+            ("FI_TIDEGATE_RXMEMORY", "FI_TIDEGATE_RX_MEMORY"),
+            ("FI_TIDEGATE_EAGER", "FI_TIDEGATE_EAGER_SIZE"),
+            ("fi_tidegate_peers", "FI_TIDEGATE_PEERS"),
+        ] {
+            let said = misspelling(set).unwrap_or_else(|| panic!("{set} passes"));
+            assert!(said.starts_with(set) && said.contains(&format!("did you mean {meant}?")), "{said}");
+        }
+        for set in ["FI_TIDEGATE_SLOTS", "FI_PROVIDER", "FI_TCP_IFACE", "TIDEGATE_PROVIDER_DIR", "", "FI_TIDEGATÉ_X"] {
+            assert_eq!(misspelling(set), None, "{set}");
+        }
+    }
+
+    #[test]
     fn slots_that_flow_control_refuses_are_an_error() {
         for value in ["0", "63"] {
             let said = with("credit_slots", value).unwrap_err();
@@ -344,7 +455,7 @@ mod tests {
 
     #[test]
     fn peers_follow_the_user_then_the_launcher_then_the_application() {
-        let mut settings = parse(|_| None).unwrap();
+        let mut settings = Settings::parse(|_| None).unwrap();
         settings.job.size = None;
         assert_eq!(settings.flow(4).peers, 20);
         assert_eq!(settings.flow(0).peers, 17);

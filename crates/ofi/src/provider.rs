@@ -68,9 +68,9 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
 extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
     guard::catch(|| {
         let Some(loader) = loader::find(caller) else {
-            eprintln!(
-                "tidegate: cannot serve the libfabric that loads it: it does not export its functions, or another libfabric in \
-                 this process has loaded the provider before; the provider is left out"
+            tidegate_link::log::print_line(
+                "cannot serve the libfabric that loads it: it does not export its functions, or another libfabric in \
+                 this process has loaded the provider before; the provider is left out",
             );
             return core::ptr::null_mut();
         };

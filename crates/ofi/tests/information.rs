@@ -4,6 +4,8 @@
 mod toolbox;
 
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Output, Stdio};
 use toolbox::{Folder, have_libfabric, provider_folder};
 
@@ -70,6 +72,66 @@ fn a_wrong_parameter_is_named_where_tidegate_is_asked_for() {
 fn a_wrong_parameter_does_not_disturb_applications_of_other_providers() {
     let Some(output) = fi_info(&["-p", "tcp"], &[("FI_TIDEGATE_SCHEME", "fast")]) else { return };
     assert!(!stderr(&output).contains("TIDEGATE"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_misspelt_parameter_is_said_once_for_a_job() {
+    let misspelt = ("FI_TIDEGATE_SLTOS", "16");
+    let expected = "FI_TIDEGATE_SLTOS is no parameter of Tidegate and has no effect; did you mean FI_TIDEGATE_SLOTS?";
+    for (rank, times) in [(None, 1), (Some("0"), 1), (Some("1"), 0)] {
+        let rank = rank.map(|rank| ("PMI_RANK", rank));
+        let Some(output) = fi_info(&["-p", "tidegate"], &[&[misspelt], rank.as_slice()].concat()) else { return };
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches(expected).count(), times, "{rank:?}: {}", stderr(&output));
+    }
+    let Some(output) = fi_info(&["-p", "tcp"], &[misspelt]) else { return };
+    assert!(!stderr(&output).contains("TIDEGATE"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_is_wrong_is_left_beside_the_counters() {
+    let folder = Folder::new("troubles");
+    let place = ("FI_TIDEGATE_STATS_DIR", folder.path().to_str().unwrap());
+    for setting in [("FI_TIDEGATE_SLOTS", "many"), ("FI_TIDEGATE_SLTOS", "16")] {
+        if fi_info(&["-p", "tidegate"], &[place, setting]).is_none() {
+            return;
+        }
+    }
+    let troubles = tidegate_link::trouble::read_dir(folder.path());
+    let texts: Vec<_> = troubles.iter().map(|trouble| (trouble.text.as_str(), trouble.processes)).collect();
+    assert!(matches!(texts[..], [(text, 1)] if text.starts_with("FI_TIDEGATE_SLOTS is \"many\"")), "{texts:?}");
+}
+
+#[test]
+fn a_line_of_the_provider_is_one_write() {
+    if !have_libfabric() {
+        return;
+    }
+    let folder = Folder::new("writes");
+    // Each write to a socket of datagrams is a datagram.
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let status = Command::new("fi_info")
+        .args(["-p", "tidegate"])
+        .env("FI_PROVIDER_PATH", provider_folder(&folder))
+        .env("FI_TIDEGATE_SLTOS", "16")
+        .env("FI_TIDEGATE_SLOTS", "many")
+        .stdout(Stdio::null())
+        .stderr(OwnedFd::from(theirs))
+        .status();
+    if status.is_err() {
+        return eprintln!("SKIPPED: fi_info is not installed (Debian: libfabric-bin)");
+    }
+    ours.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 4096];
+    let mut lines = 0;
+    while let Ok(length) = ours.recv(&mut bytes) {
+        let said = String::from_utf8_lossy(&bytes[..length]);
+        if said.contains("tidegate") || said.contains("TIDEGATE") {
+            assert!(said.starts_with("tidegate: FI_TIDEGATE_SL") && said.ends_with('\n'), "{said:?}");
+            lines += 1;
+        }
+    }
+    assert_eq!(lines, 2);
 }
 
 #[test]

@@ -1,15 +1,33 @@
 //! `tidegate env`.
 
+use tidegate_link::log::print_line;
+
 use crate::arguments::EnvArguments;
 use crate::command::Prepared;
 use crate::failure::Failure;
+use crate::launcher::look_up;
 use crate::quote::quote;
 use crate::report::json;
 use crate::settings::Setting;
 
 /// Prints the settings.
 pub fn env(arguments: &EnvArguments) -> Result<u8, Failure> {
+    if let Some(program) = arguments.command.first()
+        && look_up(program, std::env::var_os("PATH").as_deref()).is_none()
+    {
+        return Err(Failure::not_found(program));
+    }
     let prepared = Prepared::new(&arguments.tuning, &arguments.command)?;
+    if !arguments.command.is_empty() && prepared.mpi.is_none() {
+        let command = arguments.command.join(" ".as_ref());
+        print_line(&format!(
+            "the MPI of `{}` was not recognised, so these are the settings for all MPIs; --mpi names one",
+            command.display()
+        ));
+    }
+    if let Some(permission) = prepared.permission() {
+        print_line(permission);
+    }
     if arguments.json {
         super::print_json(&json::env(prepared.mpi.as_ref(), &prepared.settings))?;
     } else {

@@ -8,27 +8,34 @@ pub mod run;
 pub mod sim;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use tidegate_link::log::print_line;
 
 use crate::arguments::Tuning;
-use crate::check::check;
+use crate::check::{Misspelt, check, misspelt};
 use crate::failure::Failure;
 use crate::launcher::{Launcher, look_up};
-use crate::mpi::{Mpi, recognise};
+use crate::mpi::{Mpi, MpiKind, recognise};
 use crate::provider;
-use crate::settings::{Plan, Setting};
+use crate::settings::{Plan, ROOT_PERMISSION, Setting};
 
 /// The MPI of a command and the settings for it.
 struct Prepared {
     mpi: Option<Mpi>,
     settings: Vec<Setting>,
+    /// Variables of the environment that were meant for Tidegate and are unknown to it. The user has been told.
+    misspelt: Vec<Misspelt>,
 }
 
 impl Prepared {
+    /// Checks everything, and says what is odd but stops nothing.
     fn new(tuning: &Tuning, command: &[std::ffi::OsString]) -> Result<Self, Failure> {
         let environment = |name: &str| std::env::var_os(name);
         let parameters = tuning.parameters();
         check(&parameters, &environment)?;
+        let misspelt = misspelt(std::env::vars_os().map(|(name, _)| name));
+        misspelt.iter().for_each(|misspelt| print_line(&misspelt.text));
         let provider_dir = provider::find(tuning.provider_dir.as_deref())?;
         let launcher = Launcher::find(command);
         let mpi = recognise(tuning.mpi, launcher.as_ref());
@@ -45,7 +52,15 @@ impl Prepared {
             environment: &environment,
         };
         let settings = plan.settings();
-        Ok(Prepared { mpi, settings })
+        Ok(Prepared { mpi, settings, misspelt })
+    }
+
+    /// What Open MPI is let do that it refuses by default, if it is Open MPI and was not allowed to by the user.
+    fn permission(&self) -> Option<&'static str> {
+        let is_given = self.settings.iter().any(|setting| setting.name == ROOT_PERMISSION);
+        let is_open_mpi = self.mpi.as_ref().is_some_and(|mpi| mpi.kind == MpiKind::OpenMpi);
+        (is_given && is_open_mpi)
+            .then_some("you are root, for whom Open MPI does not run by default: OMPI_ALLOW_RUN_AS_ROOT is set for it")
     }
 }
 
@@ -55,6 +70,11 @@ fn folders_of_programs(command: &[std::ffi::OsString]) -> Vec<PathBuf> {
     let words = command.iter().map(|word| word.as_os_str()).chain(["mpiexec".as_ref()]);
     let programs = words.filter_map(|word| look_up(word, search.as_deref()));
     programs.filter_map(|program| Some(program.parent()?.to_owned())).collect()
+}
+
+/// Whether a file that the user names stands for standard output.
+fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Writes to standard output. A reader that has gone away is no failure.

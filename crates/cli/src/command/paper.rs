@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::json;
+use tidegate_link::log::print_line;
 use tidegate_sim::experiment::{Experiment, Report, Scale, Verdict, Workshop};
 
 use crate::arguments::PaperArguments;
@@ -32,13 +33,18 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     let bar = Bar::new("paper");
     let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
     let workshop = if arguments.noise { workshop.with_noise() } else { workshop };
+    if let Some(folder) = &arguments.out {
+        // Before the first run, which may be long: a folder that cannot be made is a mistake to hear of now.
+        std::fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+    }
     let mut reports = Vec::new();
     for experiment in experiments {
         let run = experiment.run(&workshop);
         bar.clear();
         let report = run.map_err(|error| Failure::own(format!("{} failed: {error}", experiment.id)))?;
         if let Some(folder) = &arguments.out {
-            files::write(&report, folder).and_then(|()| page::write(folder)).map_err(cannot_write(folder))?;
+            write(&report, folder)?;
+            page::write(folder).map_err(cannot_write(folder))?;
         }
         if !arguments.json {
             super::print(format!("{}\n", text::report(&report)).as_bytes())?;
@@ -50,7 +56,21 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     } else {
         super::print(summary(&reports, scale).as_bytes())?;
     }
+    if let Some(folder) = &arguments.out {
+        say_page(folder);
+    }
     Ok(0)
+}
+
+/// Writes the files of a report, and says which.
+fn write(report: &Report, folder: &Path) -> Result<(), Failure> {
+    let names = files::write(report, folder).map_err(cannot_write(folder))?;
+    print_line(&format!("wrote to {}: {}", folder.display(), names.join(", ")));
+    Ok(())
+}
+
+fn say_page(folder: &Path) {
+    print_line(&format!("{} shows all results in this folder", folder.join("README.md").display()));
 }
 
 fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Failure {
@@ -64,9 +84,11 @@ fn redraw(folder: &Path) -> Result<(), Failure> {
         return Err(Failure::own(format!("{} holds no results of `tidegate paper --out`", folder.display())));
     }
     for report in &reports {
-        files::write(report, folder).map_err(cannot_write(folder))?;
+        write(report, folder)?;
     }
-    page::write(folder).map_err(cannot_write(folder))
+    page::write(folder).map_err(cannot_write(folder))?;
+    say_page(folder);
+    Ok(())
 }
 
 /// The experiments of these names, in the order of the paper; all if there are none.

@@ -6,15 +6,16 @@ use std::path::Path;
 use std::process;
 use std::time::{Duration, Instant};
 
-use tidegate_link::stats;
+use tidegate_link::log::print_line;
+use tidegate_link::{stats, trouble};
 
 use crate::arguments::RunArguments;
 use crate::child;
 use crate::command::Prepared;
 use crate::failure::Failure;
 use crate::folder::StatsFolder;
-use crate::report::absence::Absence;
 use crate::report::json::{self, RunFacts};
+use crate::report::usage::Usage;
 use crate::report::{Job, table};
 use crate::settings;
 
@@ -22,12 +23,17 @@ use crate::settings;
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let prepared = Prepared::new(&arguments.tuning, &arguments.command)?;
     // Before the run, which may be long: a file that cannot be written is a mistake to hear of now.
-    let json_file = arguments.json.as_deref().map(open_json).transpose()?;
+    let json_file = arguments.json.as_deref().map(JsonFile::open).transpose()?;
+    if let Some(permission) = prepared.permission().filter(|_| !arguments.quiet) {
+        print_line(permission);
+    }
     let folder = StatsFolder::create()?;
     let mut command = process::Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
     command.env("FI_TIDEGATE_STATS_DIR", folder.path());
+    // The user has been told of these, and they have no effect: the ranks need not tell again.
+    prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
 
     let start = Instant::now();
     let status = child::run(&mut command)?;
@@ -37,56 +43,87 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
 
     let exit_code = child::exit_code(status);
     let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
-        eprintln!("tidegate: the counter pages cannot be read: {error}");
+        print_line(&format!("the counter pages cannot be read: {error}"));
         Vec::new()
     });
+    let troubles = trouble::read_dir(folder.path());
     drop(folder);
     let job = Job::new(&pages);
-    say(arguments, &prepared, &job, wall_time, exit_code);
-    if let Some((path, file)) = json_file {
+    let overridden = settings::overridden(&arguments.command, &prepared.settings);
+    let mpi = prepared.mpi.as_ref();
+    let usage = Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0 };
+    say(arguments, &usage, wall_time);
+    if let Some(file) = json_file {
         let facts = RunFacts {
             command: &arguments.command,
-            mpi: prepared.mpi.as_ref(),
+            mpi,
             settings: &prepared.settings,
             wall_time,
             exit_code,
+            usage: &usage,
         };
-        let written = write_json(file, &json::run(&job, &facts));
-        if let Err(error) = written {
-            let failure = Failure::own(format!("{}: {error}", path.display()));
+        if let Err(failure) = file.write(&json::run(&job, &facts)) {
             // The program's own failure matters more than ours.
             if exit_code == 0 {
                 return Err(failure);
             }
-            eprintln!("tidegate: {failure}");
+            print_line(&failure.to_string());
         }
     }
     Ok(exit_code)
 }
 
-/// Prints the report, or why there is none, to standard error.
-fn say(arguments: &RunArguments, prepared: &Prepared, job: &Job, wall_time: Duration, exit_code: u8) {
-    let mpi = prepared.mpi.as_ref();
-    let text = if job.processes().is_empty() {
-        let overridden = settings::overridden(&arguments.command, &prepared.settings);
-        let absence = Absence { mpi, overridden: &overridden, failed: exit_code != 0 };
-        format!("tidegate: {}\n", absence.explain())
-    } else if arguments.quiet {
-        return;
-    } else {
-        let title = mpi.map(|mpi| mpi.title());
-        table::render(job, title.as_deref(), wall_time, arguments.ranks)
-    };
+/// Prints the report, or why it would tell nothing, to standard error.
+fn say(arguments: &RunArguments, usage: &Usage, wall_time: Duration) {
+    let title = usage.mpi.map(|mpi| mpi.title());
+    let mut text = String::new();
+    match usage.explain() {
+        Some(explanation) => {
+            if !usage.job.processes().is_empty() && !arguments.quiet {
+                text += &table::heading(usage.job, title.as_deref(), wall_time);
+            }
+            text += &format!("tidegate: {explanation}\n");
+        }
+        None if arguments.quiet => return,
+        None => {
+            text += &table::render(usage.job, title.as_deref(), wall_time, arguments.ranks);
+            let told: String = usage.told().iter().map(|told| format!("\n  * {told}")).collect();
+            if !told.is_empty() {
+                text += &format!("\ntidegate: processes said:{told}\n");
+            }
+        }
+    }
     // Nobody is left to tell if standard error is closed.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn open_json(path: &Path) -> Result<(&Path, File), Failure> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    file.map(|file| (path, file)).map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+/// Where the report goes as JSON.
+enum JsonFile<'a> {
+    StandardOutput,
+    File(&'a Path, File),
 }
 
-fn write_json(mut file: File, value: &serde_json::Value) -> std::io::Result<()> {
+impl<'a> JsonFile<'a> {
+    fn open(path: &'a Path) -> Result<Self, Failure> {
+        if super::is_standard_output(path) {
+            return Ok(JsonFile::StandardOutput);
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        file.map(|file| JsonFile::File(path, file))
+            .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+    }
+
+    fn write(self, value: &serde_json::Value) -> Result<(), Failure> {
+        match self {
+            JsonFile::StandardOutput => super::print_json(value),
+            JsonFile::File(path, file) => {
+                replace(file, value).map_err(|error| Failure::own(format!("{}: {error}", path.display())))
+            }
+        }
+    }
+}
+
+fn replace(mut file: File, value: &serde_json::Value) -> std::io::Result<()> {
     // A pipe or a device cannot be cut to length, and need not be.
     if file.metadata()?.is_file() {
         file.set_len(0)?;

@@ -25,16 +25,23 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let Some(path) = &arguments.file else {
         return super::print(fields().as_bytes()).map(|()| 0);
     };
+    let prints_csv = arguments.csv.as_deref().is_some_and(super::is_standard_output);
+    if prints_csv && arguments.json {
+        return Err(Failure::usage("--json and --csv - both write to standard output: name a file for one of them"));
+    }
     let text = fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let sweep = Sweep::read(&text, folder).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))?;
     let (columns, cells) = cells(&sweep, &rows);
-    if let Some(file) = &arguments.csv {
-        let all = std::iter::once(&columns).chain(&cells);
-        fs::write(file, csv(all)).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+    let comma_separated = || csv(std::iter::once(&columns).chain(&cells));
+    if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
+        fs::write(file, comma_separated())
+            .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
     }
-    if arguments.json {
+    if prints_csv {
+        super::print(comma_separated().as_bytes())?;
+    } else if arguments.json {
         super::print_json(&as_json(&sweep, &rows))?;
     } else {
         super::print(table(&columns, &cells).as_bytes())?;

@@ -21,30 +21,36 @@ pub fn picture_name(report: &Report, figure: &Figure, ending: &str) -> String {
     format!("{}-{}.{ending}", stem(report), figure.name)
 }
 
-/// Writes all files of a report into a folder.
+/// Writes all files of a report into a folder; returns their names.
 ///
 /// # Errors
 /// If one cannot be written.
-pub fn write(report: &Report, folder: &Path) -> io::Result<()> {
+pub fn write(report: &Report, folder: &Path) -> io::Result<Vec<String>> {
     fs::create_dir_all(folder)?;
+    let mut names = Vec::new();
+    let mut path_of = |name: String| {
+        let path = folder.join(&name);
+        names.push(name);
+        path
+    };
     let json = serde_json::to_string_pretty(report).map_err(io::Error::other)?;
-    fs::write(folder.join(format!("{}.json", stem(report))), json + "\n")?;
+    fs::write(path_of(format!("{}.json", stem(report))), json + "\n")?;
     for table in &report.tables {
         let rows = std::iter::once(&table.columns).chain(&table.rows);
-        fs::write(folder.join(format!("{}-table-{}.csv", stem(report), table.name)), csv(rows))?;
+        fs::write(path_of(format!("{}-table-{}.csv", stem(report), table.name)), csv(rows))?;
     }
     // The paper's size without noise is what everybody expects.
     let is_plain = report.scale == "full" && !report.noise;
     let note = if is_plain { String::new() } else { text::scale(report) };
     for figure in &report.figures {
-        fs::write(folder.join(picture_name(report, figure, "csv")), figure_csv(figure))?;
+        fs::write(path_of(picture_name(report, figure, "csv")), figure_csv(figure))?;
         for ending in ["svg", "png"] {
-            let path = folder.join(picture_name(report, figure, ending));
+            let path = path_of(picture_name(report, figure, ending));
             picture::draw(figure, note.split(':').next().unwrap_or_default(), &path)
                 .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 /// Reads the reports that a folder holds, in the order of the paper.

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tidegate_link::trouble::Trouble;
 use tidegate_message::Counter;
 
 use crate::mpi::Mpi;
 use crate::report::table::aggregate_name;
+use crate::report::usage::Usage;
 use crate::report::{Job, Process, units};
 use crate::settings::Setting;
 
@@ -31,6 +33,8 @@ pub struct RunFacts<'a> {
     pub wall_time: Duration,
     /// What it exited with, as a shell sees it.
     pub exit_code: u8,
+    /// How far it used Tidegate.
+    pub usage: &'a Usage<'a>,
 }
 
 /// The report of a run.
@@ -44,6 +48,9 @@ pub fn run(job: &Job, facts: &RunFacts) -> Value {
         "environment": environment(facts.settings),
         "wall_time_s": facts.wall_time.as_secs_f64(),
         "exit_code": facts.exit_code,
+        "used": facts.usage.used().id(),
+        "reasons": facts.usage.reasons(),
+        "troubles": facts.usage.troubles.iter().map(trouble).collect::<Vec<_>>(),
         "job": job_counters(job),
         "processes": job.processes().iter().map(process).collect::<Vec<_>>(),
     })
@@ -68,6 +75,10 @@ pub fn counters() -> Value {
         })
         .collect();
     json!({ "schema": COUNTERS_SCHEMA, "counters": counters })
+}
+
+fn trouble(trouble: &Trouble) -> Value {
+    json!({ "text": trouble.text, "processes": trouble.processes })
 }
 
 fn mpi(mpi: Option<&Mpi>) -> Value {
@@ -129,7 +140,10 @@ mod tests {
         let job = job(vec![process(0, &[(Counter::PacketsSent, 3)]), process(1, &[(Counter::PacketsSent, u64::MAX)])]);
         let settings = [Setting { name: "FI_PROVIDER", value: "tidegate".into(), why: "" }];
         let mpi = Mpi { kind: MpiKind::Mpich, version: Some("5.0.2".into()), device: None };
+        let troubles = [Trouble { text: "odd".into(), processes: 2 }];
+        let usage = Usage { job: &job, mpi: None, overridden: &[], troubles: &troubles, failed: true };
         let facts = RunFacts {
+            usage: &usage,
             command: &["mpiexec".into(), "x".into()],
             mpi: Some(&mpi),
             settings: &settings,
@@ -142,6 +156,8 @@ mod tests {
         assert_eq!(value["mpi"], json!({ "name": "mpich", "version": "5.0.2" }));
         assert_eq!(value["environment"], json!({ "FI_PROVIDER": "tidegate" }));
         assert_eq!((&value["wall_time_s"], &value["exit_code"]), (&json!(1.5), &json!(137)));
+        assert_eq!((&value["used"], &value["reasons"]), (&json!("messages"), &json!([])));
+        assert_eq!(value["troubles"], json!([{ "text": "odd", "processes": 2 }]));
         let sent = &value["job"]["packets_sent"];
         assert_eq!(
             (&sent["min"], &sent["max"], &sent["max_rank"], &sent["max_pid"]),
@@ -160,8 +176,13 @@ mod tests {
 
     #[test]
     fn a_run_without_endpoints_says_so() {
-        let facts = RunFacts { command: &[], mpi: None, settings: &[], wall_time: Duration::ZERO, exit_code: 0 };
-        let value = run(&job(Vec::new()), &facts);
+        let none = job(Vec::new());
+        let usage = Usage { job: &none, mpi: None, overridden: &["FI_PROVIDER"], troubles: &[], failed: false };
+        let facts =
+            RunFacts { command: &[], mpi: None, settings: &[], wall_time: Duration::ZERO, exit_code: 0, usage: &usage };
+        let value = run(&none, &facts);
+        assert_eq!(value["used"], "nothing");
+        assert_eq!(value["reasons"], json!(["The command line itself sets FI_PROVIDER: leave that out."]));
         assert_eq!((&value["mpi"], &value["job"], &value["processes"]), (&Value::Null, &json!({}), &json!([])));
     }
 

@@ -3,14 +3,14 @@
 //! * [`table`]: for people;
 //! * [`memory`]: of it, what concerns receive memory;
 //! * [`json`]: for programs;
-//! * [`absence`]: what to say when no endpoint left a page;
+//! * [`usage`]: whether the messages went through Tidegate at all, and what to say if not;
 //! * [`units`]: numbers as people read them.
 
-pub mod absence;
 pub mod json;
 pub mod memory;
 pub mod table;
 pub mod units;
+pub mod usage;
 
 use tidegate_flow::SchemeName;
 use tidegate_link::EndpointStats;

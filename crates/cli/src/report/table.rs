@@ -50,7 +50,8 @@ pub fn render(job: &Job, mpi: Option<&str>, wall_time: Duration, ranks: Ranks) -
     text + &memory::pressure(job, ranks)
 }
 
-fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
+/// Who ran, for how long, with which flow control.
+pub fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
     let processes = job.processes();
     let of = |what: &dyn Fn(&Process) -> String| distinct(job, what);
     let mpi = mpi.map(|mpi| format!(", {mpi}")).unwrap_or_default();

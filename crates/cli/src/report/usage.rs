@@ -1,33 +1,145 @@
-//! What to say when no process opened a Tidegate endpoint.
+//! Whether a job's messages went through Tidegate, and what to say if they did not: a report of zeros looks like a perfect run.
+
+use tidegate_link::trouble::Trouble;
+use tidegate_message::Counter;
 
 use crate::mpi::{Mpi, MpiKind};
+use crate::report::Job;
 
-/// What is known about a run without endpoints.
-pub struct Absence<'a> {
+/// Texts of processes that the report repeats at most.
+const TROUBLES_MOST: usize = 4;
+
+/// How far a job used Tidegate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Used {
+    /// Messages went through it.
+    Messages,
+    /// Processes opened endpoints, and no message went through them.
+    Endpoints,
+    /// No process opened an endpoint.
+    Nothing,
+}
+
+impl Used {
+    /// As JSON has it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Used::Messages => "messages",
+            Used::Endpoints => "endpoints",
+            Used::Nothing => "nothing",
+        }
+    }
+}
+
+/// What is known about how far a run used Tidegate, and why it may not have.
+pub struct Usage<'a> {
+    /// What its processes did.
+    pub job: &'a Job,
     /// The MPI, if recognised.
     pub mpi: Option<&'a Mpi>,
     /// Settings that the command line replaces by its own.
     pub overridden: &'a [&'static str],
+    /// What the provider said in the processes.
+    pub troubles: &'a [Trouble],
     /// Whether the program failed.
     pub failed: bool,
 }
 
-impl Absence<'_> {
-    /// That nobody used Tidegate, and why that may be: what is certain alone, else what is likely, most likely first.
-    pub fn explain(&self) -> String {
-        let mut text = "no process opened a Tidegate endpoint, so there is nothing to report.".to_owned();
+impl Usage<'_> {
+    /// How far the job used Tidegate.
+    pub fn used(&self) -> Used {
+        let messages = [Counter::PacketsSent, Counter::MessagesSelf, Counter::RmaOperations, Counter::AtomicOperations];
+        let has = |counter| self.job.spread(counter).is_some_and(|spread| spread.max > 0);
+        match self.job.processes() {
+            [] => Used::Nothing,
+            _ if messages.into_iter().any(has) => Used::Messages,
+            _ => Used::Endpoints,
+        }
+    }
+
+    /// That the messages did not go through Tidegate, and why that may be. `None`: they did, or there were none to expect.
+    pub fn explain(&self) -> Option<String> {
+        let mut text = match self.used() {
+            Used::Messages => return None,
+            Used::Endpoints if self.is_one_alone() => return None,
+            Used::Endpoints => "no message went through Tidegate: its endpoints were opened and not used.".to_owned(),
+            Used::Nothing => "no process opened a Tidegate endpoint, so there is nothing to report.".to_owned(),
+        };
         for reason in self.reasons() {
             text += "\n  * ";
             text += &reason;
         }
-        text
+        Some(text)
     }
 
-    fn reasons(&self) -> Vec<String> {
+    /// Why no message went through Tidegate: what is certain alone, else what is likely, most likely first. Empty if some did.
+    pub fn reasons(&self) -> Vec<String> {
+        let used = self.used();
+        if used == Used::Messages {
+            return Vec::new();
+        }
+        if !self.troubles.is_empty() {
+            return self.told();
+        }
         if !self.overridden.is_empty() {
             let names = self.overridden.join(", ");
             return vec![format!("The command line itself sets {names}: leave that out.")];
         }
+        match used {
+            Used::Endpoints if self.is_one_alone() => vec!["A process that is alone has nobody to send to.".into()],
+            Used::Endpoints => self.reasons_for_no_message(),
+            _ => self.reasons_for_no_endpoint(),
+        }
+    }
+
+    /// What processes said, with how many of them did.
+    pub fn told(&self) -> Vec<String> {
+        let of = |trouble: &Trouble| match trouble.processes {
+            1 => trouble.text.clone(),
+            processes => format!("{} ({processes} processes)", trouble.text),
+        };
+        let mut told: Vec<String> = self.troubles.iter().take(TROUBLES_MOST).map(of).collect();
+        let rest = self.troubles.len() - told.len();
+        if rest > 0 {
+            told.push(format!("and {rest} more, see the messages of the processes"));
+        }
+        told
+    }
+
+    fn is_one_alone(&self) -> bool {
+        matches!(self.job.processes(), [process] if process.job_size.unwrap_or(1) == 1)
+    }
+
+    fn reasons_for_no_message(&self) -> Vec<String> {
+        let sends_none = match self.failed {
+            true => "The program failed, perhaps before its first message: see what it printed.",
+            false => "The program may send no messages between its processes.",
+        };
+        let went_past = match self.mpi.map(|mpi| mpi.kind) {
+            Some(MpiKind::OpenMpi) => {
+                "Open MPI may have sent them by other means than its layer `cm`, which a file of settings or a script can \
+                 choose: `--mca pml_base_verbose 10` shows its choice."
+            }
+            Some(MpiKind::Mpich) => {
+                "MPICH may have sent them through its own shared memory: the ranks need MPIR_CVAR_NOLOCAL=1."
+            }
+            Some(MpiKind::IntelMpi) => {
+                "Intel MPI may have sent them through its own shared memory: the ranks need I_MPI_FABRICS=ofi, not \
+                 shm:ofi, and I_MPI_COLL_INTRANODE=pt2pt; I_MPI_DEBUG=5 shows its choice."
+            }
+            None => {
+                "The MPI may have sent them by its own shared memory; it was not recognised: --mpi names it, and \
+                 fi_tidegate(7) says what each needs."
+            }
+        };
+        let mut reasons = vec![went_past.to_owned(), sends_none.to_owned()];
+        if self.failed {
+            reasons.reverse();
+        }
+        reasons
+    }
+
+    fn reasons_for_no_endpoint(&self) -> Vec<String> {
         if let Some(mpi) = self.mpi.filter(|mpi| mpi.lacks_libfabric()) {
             let device = mpi.device.as_deref().unwrap_or_default();
             let title = mpi.title();
@@ -70,27 +182,94 @@ impl Absence<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::tests::{job, process};
 
     fn mpich(device: &str) -> Mpi {
         Mpi { kind: MpiKind::Mpich, version: Some("4.0.2".into()), device: Some(device.into()) }
     }
 
+    fn of(kind: MpiKind) -> Mpi {
+        Mpi { kind, version: None, device: None }
+    }
+
+    fn usage<'a>(job: &'a Job, mpi: Option<&'a Mpi>) -> Usage<'a> {
+        Usage { job, mpi, overridden: &[], troubles: &[], failed: false }
+    }
+
+    fn explain(usage: &Usage) -> String {
+        usage.explain().expect("something to explain")
+    }
+
+    fn trouble(text: &str, processes: usize) -> Trouble {
+        Trouble { text: text.to_owned(), processes }
+    }
+
     #[test]
     fn a_certain_reason_stands_alone() {
-        let ucx = mpich("ch4:ucx");
-        let text = Absence { mpi: Some(&ucx), overridden: &[], failed: true }.explain();
+        let (none, ucx) = (job(Vec::new()), mpich("ch4:ucx"));
+        let text = explain(&Usage { failed: true, ..usage(&none, Some(&ucx)) });
         assert!(text.contains("MPICH 4.0.2 was built without libfabric (--with-device=ch4:ucx)"), "{text}");
         assert_eq!(text.matches("\n  * ").count(), 1);
-        let text = Absence { mpi: Some(&ucx), overridden: &["FI_PROVIDER", "OMPI_MCA_pml"], failed: false }.explain();
+        let text = explain(&Usage { overridden: &["FI_PROVIDER", "OMPI_MCA_pml"], ..usage(&none, Some(&ucx)) });
         assert!(text.ends_with("* The command line itself sets FI_PROVIDER, OMPI_MCA_pml: leave that out."), "{text}");
     }
 
     #[test]
     fn likely_reasons_come_in_order() {
-        let ofi = mpich("ch4:ofi");
-        let failed = Absence { mpi: Some(&ofi), overridden: &[], failed: true }.explain();
+        let (none, ofi) = (job(Vec::new()), mpich("ch4:ofi"));
+        let failed = explain(&Usage { failed: true, ..usage(&none, Some(&ofi)) });
         assert!(failed.find("MPI_Init").unwrap() < failed.find("mpichversion").unwrap(), "{failed}");
-        let went_well = Absence { mpi: None, overridden: &[], failed: false }.explain();
+        let went_well = explain(&usage(&none, None));
         assert!(!went_well.contains("MPI_Init") && went_well.contains("--mpi"), "{went_well}");
+    }
+
+    #[test]
+    fn what_the_provider_said_takes_the_place_of_guesses() {
+        let (none, ofi) = (job(Vec::new()), mpich("ch4:ofi"));
+        let troubles = [trouble("FI_TIDEGATE_SLOTS is \"abc\"", 4), trouble("odd", 1)];
+        let text = explain(&Usage { troubles: &troubles, failed: true, ..usage(&none, Some(&ofi)) });
+        let expected = "\n  * FI_TIDEGATE_SLOTS is \"abc\" (4 processes)\n  * odd";
+        assert!(text.ends_with(expected) && !text.contains("mpichversion"), "{text}");
+        let many: Vec<_> = (0..9).map(|number| trouble(&number.to_string(), 1)).collect();
+        let text = explain(&Usage { troubles: &many, ..usage(&none, None) });
+        assert!(text.ends_with("\n  * 3\n  * and 5 more, see the messages of the processes"), "{text}");
+    }
+
+    #[test]
+    fn messages_that_went_past_are_explained_for_each_mpi() {
+        let idle = job(vec![process(0, &[]), process(1, &[])]);
+        for (kind, named) in [
+            (MpiKind::Mpich, "MPIR_CVAR_NOLOCAL=1"),
+            (MpiKind::OpenMpi, "pml_base_verbose"),
+            (MpiKind::IntelMpi, "I_MPI_FABRICS=ofi"),
+        ] {
+            let mpi = of(kind);
+            let text = explain(&usage(&idle, Some(&mpi)));
+            assert!(text.starts_with("no message went through Tidegate: ") && text.contains(named), "{text}");
+            assert!(text.contains("may send no messages"), "{text}");
+        }
+        let open_mpi = of(MpiKind::OpenMpi);
+        let text = explain(&Usage { overridden: &["OMPI_MCA_pml"], ..usage(&idle, Some(&open_mpi)) });
+        assert!(text.ends_with("\n  * The command line itself sets OMPI_MCA_pml: leave that out."), "{text}");
+        assert_eq!(usage(&idle, None).used(), Used::Endpoints);
+    }
+
+    #[test]
+    fn a_job_whose_messages_came_needs_no_explanation() {
+        for counter in [Counter::PacketsSent, Counter::MessagesSelf, Counter::RmaOperations, Counter::AtomicOperations]
+        {
+            let busy = job(vec![process(0, &[]), process(1, &[(counter, 1)])]);
+            assert_eq!((usage(&busy, None).used(), usage(&busy, None).explain()), (Used::Messages, None));
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_alone_is_not_expected_to_send() {
+        let mut one = process(0, &[]);
+        one.job_size = Some(1);
+        let alone = job(vec![one.clone()]);
+        assert_eq!((usage(&alone, None).used(), usage(&alone, None).explain()), (Used::Endpoints, None));
+        one.job_size = Some(4);
+        assert!(usage(&job(vec![one]), None).explain().is_some(), "the other three are missing");
     }
 }
