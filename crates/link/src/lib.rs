@@ -20,5 +20,5 @@ pub mod trouble;
 
 pub use clock::now;
 pub use memory::IoBuffer;
-pub use shm::{Address, BulkChoice, DEFAULT_STAGES, LinkError, STAGES_MOST, ShmConfig, ShmLink, reclaim};
+pub use shm::{Address, BulkChoice, DEFAULT_STAGES, LinkError, STAGES_MOST, ShmConfig, ShmLink, Shortage, reclaim};
 pub use stats::{EndpointStats, StatsConfig};

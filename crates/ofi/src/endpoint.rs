@@ -150,7 +150,7 @@ impl Endpoint {
             job_size: settings.job.size,
         });
         let link = ShmLink::new(config).map_err(|error| {
-            log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+            log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             link_errno(&error)
         })?;
         let mut config = EndpointConfig {

@@ -521,7 +521,7 @@ impl Endpoint {
 pub fn link_errno(error: &LinkError) -> Errno {
     Errno(match error {
         LinkError::Config(_) | LinkError::Disagreement { .. } => FI_EINVAL,
-        LinkError::NoSpace { .. } | LinkError::TableFull { .. } => FI_ENOSPC,
+        LinkError::NoSpace(_) | LinkError::TableFull { .. } => FI_ENOSPC,
         LinkError::Elsewhere { .. } => FI_EHOSTUNREACH,
         LinkError::Gone { .. } => FI_ECONNABORTED,
         LinkError::NoDirectBulk { .. } => FI_EACCES,

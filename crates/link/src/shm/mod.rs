@@ -26,7 +26,7 @@ mod vigil;
 mod wake;
 
 pub use address::Address;
-pub use error::LinkError;
+pub use error::{LinkError, Shortage};
 
 use crate::clock;
 use crate::log::{self, Level};

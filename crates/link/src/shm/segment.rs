@@ -3,7 +3,7 @@
 
 use super::STAGES_MOST;
 use super::address::Address;
-use super::error::LinkError;
+use super::error::{LinkError, Shortage};
 use super::life::{self, Here};
 use super::lock::{self, Byte};
 use super::mailbox::{Alone, Mailbox, Pointers, Slot};
@@ -165,8 +165,11 @@ impl OwnSegment {
             let _ = fs::remove_file(&path);
             error
         };
-        memory_map::allocate(&file, layout.total as u64)
-            .map_err(|error| remove(no_space(directory, layout.total as u64, error)))?;
+        memory_map::allocate(&file, layout.total as u64).map_err(|error| {
+            // First of all, so that what is measured as free does not lack what this attempt has taken.
+            let _ = fs::remove_file(&path);
+            no_space(directory, &layout, error)
+        })?;
         let map = Mapping::new(&file, layout.total)
             .map_err(|error| remove(LinkError::system(format!("mapping {}", path.display()), error)))?;
         let cookie = Box::new(AtomicU64::new(random()));
@@ -416,24 +419,36 @@ fn create_file(directory: &Path, here: &Here) -> Result<(File, PathBuf, Address)
     }
 }
 
-fn no_space(directory: &Path, needed: u64, error: io::Error) -> LinkError {
+fn no_space(directory: &Path, layout: &Layout, error: io::Error) -> LinkError {
+    let needed = layout.total as u64;
     if !matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) {
         return LinkError::system(format!("allocating {needed} bytes in {}", directory.display()), error);
     }
-    LinkError::NoSpace { directory: directory.to_path_buf(), needed, available: available(directory) }
+    let (total, free) = space(directory);
+    let names =
+        fs::read_dir(directory).into_iter().flatten().filter_map(|file| file.ok()?.file_name().into_string().ok());
+    LinkError::NoSpace(Shortage {
+        directory: directory.to_path_buf(),
+        needed,
+        mailbox: (layout.slots * size_of::<Slot>()) as u64,
+        bounce_buffers: (layout.stages * STAGE_BYTES) as u64,
+        total,
+        free,
+        others: names.filter(|name| Address::from_file_name(name).is_some()).count(),
+    })
 }
 
-/// Bytes free in the directory's file system; 0 if it does not say.
-fn available(directory: &Path) -> u64 {
+/// Bytes that the directory's file system holds, and those of them that are free; 0 if it does not say.
+fn space(directory: &Path) -> (u64, u64) {
     use std::os::unix::ffi::OsStrExt;
-    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_bytes()) else { return 0 };
+    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_bytes()) else { return (0, 0) };
     // SAFETY: `statvfs` is a C struct of integers, for which zero is a value.
     let mut facts: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are valid for the length of the call.
     if unsafe { libc::statvfs(path.as_ptr(), &mut facts) } != 0 {
-        return 0;
+        return (0, 0);
     }
-    facts.f_bavail.saturating_mul(facts.f_frsize)
+    (facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bavail.saturating_mul(facts.f_frsize))
 }
 
 /// Unpredictable enough to tell one process's memory from another's: the standard library seeds its hash maps from
