@@ -104,6 +104,46 @@ def test_the_printed_environment_makes_the_mpi_use_tidegate(name, tmp_path):
     assert len(list(tmp_path.glob("*.counters"))) >= 2, "no endpoint of Tidegate was opened"
 
 
+@pytest.mark.parametrize("name, words, setting", [
+    ("mpich", ["-genv", "MPIR_CVAR_NOLOCAL", "0"], "MPIR_CVAR_NOLOCAL"),
+    ("openmpi", ["--mca", "pml", "ob1"], "OMPI_MCA_pml"),
+    ("impi", ["-genv", "I_MPI_FABRICS", "shm:ofi"], "I_MPI_FABRICS"),
+], ids=list(mpis.WHEELS))
+def test_messages_that_went_past_tidegate_are_no_report_of_zeros(name, words, setting, tmp_path):
+    mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
+    launcher, *rest = job(mpi, 2, [STORM, "2", "2"])
+    done = run(mpi, ["run", "--json", report, "--", launcher, *words, *rest])
+    assert done.clean, done.explain()
+    assert "tidegate: no message went through Tidegate" in done.output and "packets_sent" not in done.output, done.explain()
+    assert f"The command line itself sets {setting}: leave that out." in done.output, done.explain()
+    found = json.loads(report.read_text())
+    assert found["used"] == "endpoints" and setting in found["reasons"][0]
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_what_the_provider_says_is_the_reason_that_the_report_gives(name, tmp_path):
+    # The launcher gives the ranks another value than the environment that was checked.
+    mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
+    launcher, *rest = job(mpi, 1, [STORM, "2", "2"])
+    words = ["-x", "FI_TIDEGATE_SLOTS=abc"] if name == "openmpi" else ["-genv", "FI_TIDEGATE_SLOTS", "abc"]
+    done = run(mpi, ["run", "--json", report, "--", launcher, *words, *rest])
+    assert not done.timed_out and done.status != 0 and not done.leftovers, done.explain()
+    _, _, said = done.output.partition("no process opened a Tidegate endpoint")
+    assert '* FI_TIDEGATE_SLOTS is "abc", but must be a number of slots' in said and "libfabric" not in said, done.explain()
+    found = json.loads(report.read_text())
+    assert found["used"] == "nothing" and [trouble["processes"] for trouble in found["troubles"]] == [1]
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_misspelt_variable_is_said_once_for_a_job(name):
+    mpi = mpis.WHEELS[name]()
+    launcher, *rest = job(mpi, RANKS, [STORM, "2", "2"])
+    words = ["-x", "FI_TIDEGATE_SLTOS=16"] if name == "openmpi" else ["-genv", "FI_TIDEGATE_SLTOS", "16"]
+    done = run(mpi, ["run", "--quiet", "--", launcher, *words, *rest])
+    assert done.clean, done.explain()
+    assert done.output.count("did you mean FI_TIDEGATE_SLOTS?") == 1, done.explain()
+
+
 def test_the_exit_code_is_the_program_s():
     done = run(mpis.mpich(), ["run", "--quiet", "--", "sh", "-c", "exit 7"])
     assert done.status == 7 and not done.leftovers, done.explain()

@@ -90,27 +90,39 @@ pub struct Shortage {
     pub free: u64,
     /// Other segments in the directory.
     pub others: usize,
+    /// What they take.
+    pub taken_by_others: u64,
 }
 
 impl Shortage {
+    /// Who has what of the directory's file system.
+    fn takers(&self) -> String {
+        let endpoints = match self.others {
+            0 => String::new(),
+            1 => format!("{} for one other endpoint, ", Bytes(self.taken_by_others)),
+            others => format!("{} for {others} other endpoints, ", Bytes(self.taken_by_others)),
+        };
+        let files = match self.total.saturating_sub(self.free).saturating_sub(self.taken_by_others) {
+            0 => String::new(),
+            files => format!("{} for other files, such as an MPI's own, ", Bytes(files)),
+        };
+        let (free, now) = (Bytes(self.free), if self.needed <= self.free { " again" } else { "" });
+        format!("{endpoints}{files}{free} free{now}")
+    }
+
     fn text(&self, ranks: Option<u32>) -> String {
         let place = self.directory.display();
         let job = match ranks {
             Some(ranks @ 2..) => {
                 let all = self.needed.saturating_mul(ranks.into());
-                format!(", those of the job's {ranks} ranks {}", Bytes(all))
+                format!(", one for each of the job's {ranks} ranks {}", Bytes(all))
             }
             _ => String::new(),
         };
-        let there = match (self.total, self.needed <= self.free, self.others) {
-            (0, ..) => String::new(),
-            (_, true, _) => ", which other endpoints, or other files there, had taken at that moment".into(),
-            (_, false, 0) => format!(", of which {} are free", Bytes(self.free)),
-            (_, false, 1) => format!(", of which {} are free beside one other endpoint", Bytes(self.free)),
-            (_, false, others) => format!(", of which {} are free beside {others} other endpoints", Bytes(self.free)),
+        let there = match self.total {
+            0 => String::new(),
+            total => format!("; {place} holds {} in all: {}", Bytes(total), self.takers()),
         };
-        let total =
-            if self.total > 0 { format!("; {place} holds {} in all", Bytes(self.total)) } else { String::new() };
         let remedy = if self.bounce_buffers >= self.mailbox {
             format!(
                 "Bounce buffers take most of it, {}: lower FI_TIDEGATE_STAGES first (with 0 an endpoint needs {}), then \
@@ -125,7 +137,7 @@ impl Shortage {
         };
         let needed = Bytes(self.needed);
         format!(
-            "{place} is too small: this endpoint needs {needed}{job}{total}{there}. {remedy}; or enlarge {place} (docker: --shm-size)"
+            "{place} is too small: this endpoint needs {needed}{job}{there}. {remedy}; or enlarge {place} (docker: --shm-size)"
         )
     }
 }
@@ -201,8 +213,9 @@ mod tests {
             mailbox: 96 << 10,
             bounce_buffers: MIB,
             total: 2 * MIB,
-            free: 880 << 10,
+            free: 600 << 10,
             others: 1,
+            taken_by_others: MIB + (144 << 10),
         }
     }
 
@@ -210,21 +223,18 @@ mod tests {
     fn too_little_space_is_told_with_what_takes_most_and_what_the_job_needs() {
         assert_eq!(
             LinkError::NoSpace(shortage()).for_job(Some(8)),
-            "/dev/shm is too small: this endpoint needs 1.14 MiB, those of the job's 8 ranks 9.12 MiB; /dev/shm holds 2.00 MiB in \
-             all, of which 880 KiB are free beside one other endpoint. Bounce buffers take most of it, 1.00 MiB: lower \
+            "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks 9.12 MiB; /dev/shm holds 2.00 MiB in \
+             all: 1.14 MiB for one other endpoint, 280 KiB for other files, such as an MPI's own, 600 KiB free. Bounce buffers take most of it, 1.00 MiB: lower \
              FI_TIDEGATE_STAGES first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
              enlarge /dev/shm (docker: --shm-size)"
         );
     }
 
     #[test]
-    fn space_that_is_free_again_is_not_said_to_be_too_little() {
-        let text = LinkError::NoSpace(Shortage { free: 2 * MIB, others: 0, ..shortage() }).to_string();
-        assert!(
-            text.contains("holds 2.00 MiB in all, which other endpoints, or other files there, had taken"),
-            "{text}"
-        );
-        assert!(!text.contains("ranks") && !text.contains("free"), "{text}");
+    fn space_that_others_have_given_back_meanwhile_is_said_to_be_free_again() {
+        let shortage = Shortage { free: 2 * MIB, others: 0, taken_by_others: 0, ..shortage() };
+        let text = LinkError::NoSpace(shortage).to_string();
+        assert!(text.contains("needs 1.14 MiB; /dev/shm holds 2.00 MiB in all: 2.00 MiB free again. "), "{text}");
     }
 
     #[test]

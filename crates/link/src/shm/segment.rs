@@ -425,8 +425,9 @@ fn no_space(directory: &Path, layout: &Layout, error: io::Error) -> LinkError {
         return LinkError::system(format!("allocating {needed} bytes in {}", directory.display()), error);
     }
     let (total, free) = space(directory);
-    let names =
-        fs::read_dir(directory).into_iter().flatten().filter_map(|file| file.ok()?.file_name().into_string().ok());
+    let is_segment = |file: &fs::DirEntry| file.file_name().to_str().and_then(Address::from_file_name).is_some();
+    let others = fs::read_dir(directory).into_iter().flatten().flatten().filter(is_segment);
+    let taken: Vec<u64> = others.filter_map(|file| Some(file.metadata().ok()?.blocks() * 512)).collect();
     LinkError::NoSpace(Shortage {
         directory: directory.to_path_buf(),
         needed,
@@ -434,7 +435,8 @@ fn no_space(directory: &Path, layout: &Layout, error: io::Error) -> LinkError {
         bounce_buffers: (layout.stages * STAGE_BYTES) as u64,
         total,
         free,
-        others: names.filter(|name| Address::from_file_name(name).is_some()).count(),
+        others: taken.len(),
+        taken_by_others: taken.iter().sum(),
     })
 }
 
