@@ -4,6 +4,8 @@ use std::fmt;
 
 /// The command line is wrong.
 pub const USAGE: u8 = 2;
+/// The program succeeded, and messages that it had sent were lost.
+pub const LOST: u8 = 124;
 /// `tidegate` itself failed.
 pub const OWN: u8 = 125;
 /// The program was found and cannot be executed.

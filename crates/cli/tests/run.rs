@@ -247,11 +247,33 @@ fn an_older_and_longer_report_is_replaced_whole() {
 
 /// A real page of an endpoint of this process, as rank `rank` of 2, that sent some packets.
 fn page(folder: &Path, rank: u32, packets: u64) {
+    page_with(folder, rank, &[(Counter::PacketsSent, packets)]);
+}
+
+/// The same with any counters.
+fn page_with(folder: &Path, rank: u32, counters: &[(Counter, u64)]) {
     let flow = Config::new(SchemeName::Static, 5, 16, 1);
     let stats = StatsConfig { dir: folder.to_owned(), rank: Some(rank), job_size: Some(2) };
     let config = ShmConfig { stats: Some(stats), directory: folder.to_owned(), ..ShmConfig::new(flow) };
     let link = ShmLink::new(config).unwrap();
-    link.counters().add(Counter::PacketsSent, packets);
+    counters.iter().for_each(|(counter, value)| link.counters().add(*counter, *value));
+}
+
+#[test]
+fn a_job_that_lost_messages_fails_though_its_program_succeeds() {
+    let bench = Bench::new();
+    let pages = bench.path("pages");
+    fs::create_dir(&pages).unwrap();
+    page_with(&pages, 0, &[(Counter::PacketsSent, 9), (Counter::SendsLost, 2)]);
+    page_with(&pages, 1, &[(Counter::PacketsSent, 9), (Counter::SendsLost, 1)]);
+    let report = bench.path("run.json");
+    for (status, expected) in [(0, 124), (7, 7)] {
+        let script = format!("cp {}/*.counters $FI_TIDEGATE_STATS_DIR; exit {status}", pages.display());
+        let output = bench.run(&["--json", report.to_str().unwrap(), "sh", "-c", &script]);
+        assert_eq!(output.status.code(), Some(expected), "{}", stderr(&output));
+        assert!(stderr(&output).contains("3 messages that counted as sent never reached"), "{}", stderr(&output));
+        assert_eq!(json(&report)["exit_code"], status, "the program's own");
+    }
 }
 
 #[test]

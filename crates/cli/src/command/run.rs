@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use tidegate_link::log::print_line;
 use tidegate_link::{stats, trouble};
+use tidegate_message::Counter;
 
 use crate::arguments::RunArguments;
 use crate::child;
 use crate::command::Prepared;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
 use crate::report::json::{self, RunFacts};
 use crate::report::usage::Usage;
@@ -70,7 +71,13 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             print_line(&failure.to_string());
         }
     }
-    Ok(exit_code)
+    let lost = job.spread(Counter::SendsLost).map_or(0, |spread| spread.job);
+    if lost > 0 {
+        print_line(&format!(
+            "{lost} messages that counted as sent never reached their receivers, because endpoints closed first (sends_lost)"
+        ));
+    }
+    Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
 }
 
 /// Prints the report, or why it would tell nothing, to standard error.
