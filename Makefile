@@ -13,7 +13,7 @@ RELEASE := $(CARGO_TARGET_DIR)/release
 PYTEST = .mpi/tests/bin/python -m pytest
 MAN := $(wildcard docs/man/*.1 docs/man/*.7)
 
-.PHONY: build mpi optional demo bench test test-full check unit loom miri system install uninstall clean help
+.PHONY: build mpi optional demo bench test test-full check unit loom miri repeat system install uninstall clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -54,6 +54,9 @@ miri: ## undefined behaviour in the mailbox, where miri is installed
 		if $$miri --version >/dev/null 2>&1; then \
 			CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri; export CARGO_TARGET_DIR; exec $$miri test -p tidegate-link --lib --locked mailbox; fi; \
 	done; echo "miri is not installed, its tests are left out (rustup +nightly component add miri)"
+
+repeat: ## run the tests of the crates many times beside a busy loop: hours (REPEAT="--often 50 cli/run": fewer times, some programs)
+	@CARGO="$(CARGO)" $(PYTHON) scripts/repeat.py $(REPEAT)
 
 system: build ## whole-system tests: real MPI programs over the provider
 	@$(PYTHON) scripts/setup.py tests

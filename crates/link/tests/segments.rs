@@ -214,13 +214,15 @@ fn a_folder_that_is_not_there_is_named() {
     assert!(text.contains("missing") && text.contains("creating the segment"), "{text}");
 }
 
-/// An address of a process that lives, whose segment holds these bytes.
-fn fake(folder: &Folder, link: &ShmLink, bytes: &[u8]) -> (Address, File) {
+/// An address of a process that lives, whose segment holds these bytes. `number` must be another one each time: the lock on the file
+/// outlives its holder for a moment where another test's thread is just starting a process, which inherits the file.
+fn fake(folder: &Folder, link: &ShmLink, number: usize, bytes: &[u8]) -> (Address, File) {
+    let serial = 4_000_000_000 + number as u32;
     let mut address = link.address().to_bytes();
-    address[12..16].copy_from_slice(&4_000_000_000_u32.to_le_bytes());
+    address[12..16].copy_from_slice(&serial.to_le_bytes());
     let own = folder.files().into_iter().find(|file| file.starts_with("tidegate-")).unwrap();
     let (stem, _) = own.rsplit_once('-').unwrap();
-    let path = folder.path().join(format!("{stem}-4000000000"));
+    let path = folder.path().join(format!("{stem}-{serial}"));
     fs::write(&path, bytes).unwrap();
     (Address::from_bytes(&address).unwrap(), hold_life_lock(&path))
 }
@@ -228,7 +230,7 @@ fn fake(folder: &Folder, link: &ShmLink, bytes: &[u8]) -> (Address, File) {
 #[test]
 fn segments_that_are_nonsense_are_refused() {
     let folder = Folder::new();
-    let mut link = folder.link(1);
+    let mut link = folder.link(8);
     let good = fs::read(folder.path().join(&folder.files()[0])).unwrap();
     let mut other_version = good.clone();
     other_version[0] ^= 0xff;
@@ -241,14 +243,14 @@ fn segments_that_are_nonsense_are_refused() {
     let nonsense =
         [vec![], vec![0; 100], good[..good.len() - 4096].to_vec(), other_version, huge_table, huge_ring, no_ring];
     for (at, bytes) in nonsense.iter().enumerate() {
-        let (address, _life) = fake(&folder, &link, bytes);
+        let (address, _life) = fake(&folder, &link, at, bytes);
         let peer = link.peer(&address).unwrap();
         match link.write(peer, &packet(0)) {
             Err(WriteError::Unreachable(text)) => assert!(text.contains("its segment"), "{at}: {text}"),
             other => panic!("{at}: {other:?}"),
         }
     }
-    let (address, _life) = fake(&folder, &link, &good);
+    let (address, _life) = fake(&folder, &link, nonsense.len(), &good);
     let peer = link.peer(&address).unwrap();
     assert_eq!(link.write(peer, &packet(0)), Ok(()), "so the refusals above had their reasons");
 }

@@ -1,0 +1,79 @@
+"""Runs the test programs of the crates many times beside a busy loop, to find tests that fail now and then.
+
+Tests with processes, files or sockets depend on what else the machine does: they are run 200 times, the others 20 times. What a failed run
+printed is kept in build/repeat/. usage: repeat.py [--often N] [--seldom N] [NAME ...], a NAME being part of a test program's, such as run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.paths import BUILD, ROOT
+
+CRATES_WITH_PROCESSES = ("link", "ofi", "cli")
+OUTPUT = BUILD / "repeat"
+
+
+@dataclass(frozen=True)
+class Program:
+    """One test program."""
+
+    crate: Path
+    name: str
+    path: Path
+
+    @property
+    def title(self) -> str:
+        return f"{self.crate.name}/{self.name}"
+
+
+def programs() -> list[Program]:
+    """All test programs, built."""
+    command = [os.environ.get("CARGO", "cargo"), "test", "--workspace", "--no-run", "--locked", "--message-format=json-render-diagnostics"]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout
+    messages = [json.loads(line) for line in built.splitlines()]
+    made = [message for message in messages if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]]
+    return sorted((Program(Path(message["manifest_path"]).parent, message["target"]["name"], Path(message["executable"])) for message in made),
+                  key=lambda program: program.title)
+
+
+def repeat(program: Program, times: int) -> int:
+    """Runs a test program many times; returns how many runs failed."""
+    failures, started = 0, time.monotonic()
+    for number in range(times):
+        done = subprocess.run([program.path], cwd=program.crate, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode != 0:
+            failures += 1
+            (OUTPUT / f"{program.title.replace('/', '-')}-{number}.txt").write_bytes(done.stdout)
+    print(f"{program.title:<28} {times:>4} runs {failures:>4} failed {time.monotonic() - started:>7.0f} s", flush=True)
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--often", type=int, default=200, metavar="N", help="runs of tests with processes, files or sockets (default: 200)")
+    parser.add_argument("--seldom", type=int, default=20, metavar="N", help="runs of the others (default: 20)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only test programs whose names contain one of these")
+    arguments = parser.parse_args()
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    chosen = [program for program in programs() if not arguments.names or any(name in program.title for name in arguments.names)]
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        failures = sum(repeat(program, arguments.often if program.crate.name in CRATES_WITH_PROCESSES else arguments.seldom) for program in chosen)
+    finally:
+        busy.kill()
+        busy.wait()
+    if failures:
+        print(f"what the failed runs printed is in {OUTPUT.relative_to(ROOT)}")
+    return min(failures, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
