@@ -2,7 +2,7 @@
 //!
 //! | folder or file | what it is |
 //! |---|---|
-//! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data by `process_vm_readv` |
+//! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data from memory to memory |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
@@ -20,5 +20,7 @@ pub mod trouble;
 
 pub use clock::now;
 pub use memory::IoBuffer;
-pub use shm::{Address, BulkChoice, DEFAULT_STAGES, LinkError, STAGES_MOST, ShmConfig, ShmLink, Shortage, reclaim};
+pub use shm::{
+    Address, BulkChoice, DEFAULT_STAGES, LinkError, STAGES_MOST, ShmConfig, ShmLink, Shortage, check_settings, reclaim,
+};
 pub use stats::{EndpointStats, StatsConfig};

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 /// How much a line matters; the names are libfabric's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// Something that the user has to mend: whoever shows lines shows this one where the user sees it, log or not.
+    Trouble,
     /// Something is wrong and somebody should look.
     Warn,
     /// A choice was made, once, that explains later behaviour.

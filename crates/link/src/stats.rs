@@ -5,7 +5,7 @@
 //! (see `Word`), then one per counter, in the order of `Counter::ALL`. The name of the program takes the last
 //! `PROGRAM_BYTES` of the description.
 
-use crate::shm::memory_map::{self, Mapping};
+use crate::shm::memory_map::{self, Access, Mapping};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -112,7 +112,7 @@ impl StatsPage {
             })
             .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))?;
         memory_map::allocate(&file, PAGE_BYTES as u64)?;
-        let map = Mapping::new(&file, PAGE_BYTES)?;
+        let map = Mapping::new(&file, 0, PAGE_BYTES, Access::Write)?;
         // `Counters` is a transparent wrapper of an array of atomics.
         let counters = map.slice::<AtomicU64>(HEADER_WORDS * 8, Counter::COUNT).cast::<Counters>();
         let page = StatsPage { counters, memory: Memory::File { map } };

@@ -11,7 +11,7 @@ use support::*;
 use tidegate_link::{Address, LinkError, ShmLink};
 use tidegate_message::{Link, WriteError};
 
-/// The six fields of a segment's name: uid, boot, namespace, pid, start, serial.
+/// The six fields of a segment's name: uid, boot, namespace, pid, serial, nonce.
 fn fields(folder: &Folder) -> [String; 6] {
     let link = folder.link(1);
     let [name] = &folder.files()[..] else { panic!("one segment") };
@@ -60,21 +60,25 @@ fn segments_of_dead_owners_are_reclaimed_and_no_others() {
     let own = fields(&folder);
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
+    let ended = child.id().to_string();
+    let nonce = |value: u64| format!("{value:016x}");
     let stale = [
-        changed(&own, 1, "00000000000000ff"),      // another boot
-        changed(&own, 4, "1"),                     // this process id, but another process
-        changed(&own, 3, &child.id().to_string()), // a process that has ended
-        changed(&changed(&own, 2, "1"), 5, "77"),  // another container, and nobody holds the lock
-        changed(&own, 5, "999"),                   // this process, but nobody holds the lock
+        changed(&own, 1, "00000000000000ff"), // another boot, and nobody holds the lock
+        changed(&changed(&own, 2, "1"), 5, &nonce(77)), // another container, and nobody holds the lock
+        changed(&own, 5, &nonce(999)),        // this process, but nobody holds the lock
+        changed(&own, 3, &ended),             // a process that has ended, whatever its lock says
     ];
     let kept = [
-        changed(&own, 0, "12345678"),             // another user
-        changed(&changed(&own, 2, "1"), 5, "78"), // another container, and its owner lives
-        changed(&own, 5, "1000"),                 // this process, and the endpoint exists
+        changed(&own, 0, "12345678"),                   // another user
+        changed(&changed(&own, 2, "1"), 5, &nonce(78)), // another container, and its owner lives
+        changed(&own, 5, &nonce(1000)),                 // this process, and the endpoint exists
+        changed(&own, 1, "00000000000000fe"),           // another boot id, and its owner lives all the same
     ];
     for fields in stale.iter().chain(&kept) {
         fs::write(folder.path().join(name(fields)), []).unwrap();
     }
+    // A child that its owner forked holds the lock on.
+    let _inherited = hold_life_lock(&folder.path().join(name(&stale[3])));
     let _held = kept[1..].iter().map(|fields| hold_life_lock(&folder.path().join(name(fields)))).collect::<Vec<_>>();
     let others = ["tidegate-", "tidegate-0-0-0", "sem.something"];
     others.iter().for_each(|name| fs::write(folder.path().join(name), []).unwrap());
@@ -217,12 +221,12 @@ fn a_folder_that_is_not_there_is_named() {
 /// An address of a process that lives, whose segment holds these bytes. `number` must be another one each time: the lock on the file
 /// outlives its holder for a moment where another test's thread is just starting a process, which inherits the file.
 fn fake(folder: &Folder, link: &ShmLink, number: usize, bytes: &[u8]) -> (Address, File) {
-    let serial = 4_000_000_000 + number as u32;
+    let nonce = 4_000_000_000 + number as u64;
     let mut address = link.address().to_bytes();
-    address[12..16].copy_from_slice(&serial.to_le_bytes());
+    address[32..40].copy_from_slice(&nonce.to_le_bytes());
     let own = folder.files().into_iter().find(|file| file.starts_with("tidegate-")).unwrap();
     let (stem, _) = own.rsplit_once('-').unwrap();
-    let path = folder.path().join(format!("{stem}-{serial}"));
+    let path = folder.path().join(format!("{stem}-{nonce:016x}"));
     fs::write(&path, bytes).unwrap();
     (Address::from_bytes(&address).unwrap(), hold_life_lock(&path))
 }
@@ -249,6 +253,9 @@ fn segments_that_are_nonsense_are_refused() {
             Err(WriteError::Unreachable(text)) => assert!(text.contains("its segment"), "{at}: {text}"),
             other => panic!("{at}: {other:?}"),
         }
+        let left = departure(&mut link);
+        assert!(left.peer == peer && !left.orderly && left.name.contains("its segment"), "{at}: {left:?}");
+        link.release(peer);
     }
     let (address, _life) = fake(&folder, &link, nonsense.len(), &good);
     let peer = link.peer(&address).unwrap();

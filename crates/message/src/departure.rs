@@ -8,6 +8,7 @@ use crate::inbound::Sink;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
 use crate::rendezvous::StreamKind;
+use crate::window::Limits;
 use tidegate_flow::PeerId;
 
 /// A peer that cannot be reached any more.
@@ -30,29 +31,39 @@ impl<L: Link> Endpoint<L> {
         self.release_if_forgotten(Target::Peer(peer));
     }
 
-    /// The link cannot reach `peer` at all: ends everything that waits for it. Nothing of it is in our mailbox and no
-    /// departure will be reported, so nothing is remembered either: the place may be another's the next time.
+    /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
+    /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
     #[cold]
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
-        self.lose_peer(peer, name, false);
-        self.peers[peer.0 as usize].lost = None;
+        let state = &mut self.peers[peer.0 as usize];
+        (state.held, state.room, state.towards) = (None, 0, Limits::default());
+        let queue = std::mem::take(&mut state.queue);
+        self.end_waiting(peer);
+        self.queued -= queue.len();
+        for message in queue {
+            self.fail_notice(message.into_notice(), name);
+        }
+        self.streams.retain(|stream| stream.to != peer || matches!(stream.kind, StreamKind::Write { .. }));
+        for key in self.sends.keys_where(|send| send.peer == peer) {
+            self.lose_send(key, name);
+        }
+        for key in self.operations.keys_where(|operation| operation.to == Target::Peer(peer)) {
+            self.end_operation(key, Some(name));
+        }
     }
 
     /// Ends everything that waits for `peer`.
     pub(crate) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
         let state = &mut self.peers[peer.0 as usize];
         state.lost = Some(Lost { name: name.to_owned(), orderly });
-        let queue = std::mem::take(&mut state.queue);
         let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
-        self.end_waiting(peer);
-        self.queued -= queue.len();
-        for message in queue {
-            self.fail_notice(message.into_notice(), name);
-        }
+        self.handle_unreachable(peer, name);
         self.held_control.retain(|control| control.to != peer);
         self.lose_window(peer);
         self.lose_inbound(sink, name);
-        self.lose_bulk(peer, name);
+        for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
+            self.lose_fetch(key, name);
+        }
         for tagged in [true, false] {
             for receive in self.matching(tagged).lose_peer(Target::Peer(peer), name, !orderly) {
                 let failure = Failure::PeerLost { peer: name.to_owned() };
@@ -74,20 +85,6 @@ impl<L: Link> Endpoint<L> {
                 }
             }
             Sink::Idle | Sink::Control(_) | Sink::Piece(..) | Sink::ReadData(..) | Sink::Discard => {}
-        }
-    }
-
-    /// Sends, fetches and remote operations that involve the peer.
-    fn lose_bulk(&mut self, peer: PeerId, name: &str) {
-        self.streams.retain(|stream| stream.to != peer || matches!(stream.kind, StreamKind::Write { .. }));
-        for key in self.sends.keys_where(|send| send.peer == peer) {
-            self.lose_send(key, name);
-        }
-        for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
-            self.lose_fetch(key, name);
-        }
-        for key in self.operations.keys_where(|operation| operation.to == Target::Peer(peer)) {
-            self.end_operation(key, Some(name));
         }
     }
 

@@ -48,9 +48,10 @@ pub enum TransferStatus {
     Pending,
     /// The peer's memory cannot be reached: wrong address.
     Failed,
-    /// The peer is gone. Its departure, which [`Link::poll_departure`] reports sooner or later, ends the operation and
-    /// names it.
-    PeerGone,
+    /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another way. If
+    /// the peer is gone, its departure ends the operation and names it. Of a peer that lives this comes at once, never by
+    /// [`Link::poll_transfer`].
+    Unreachable,
 }
 
 /// How many stages an endpoint has, and their size. None by default.
@@ -67,18 +68,19 @@ pub struct Stages {
 pub enum WriteError {
     /// The peer's mailbox is full: try again later. Under credits this cannot happen.
     Full,
-    /// The peer cannot be reached at all; the text says why and what to do.
+    /// The peer cannot be reached at all; the text says why and what to do. If it has sent anything, its departure is
+    /// reported behind that.
     Unreachable(String),
 }
 
-/// A peer is no more. Reported after its last packet was retrieved.
+/// A peer is no more, or cannot be reached any more. Reported after its last packet was retrieved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// Which.
     pub peer: PeerId,
-    /// Whether it closed its endpoint (`true`) or died (`false`).
+    /// Whether it closed its endpoint (`true`), or died or got out of reach (`false`).
     pub orderly: bool,
-    /// Who it was, for people: "pid 4711 of host h".
+    /// Who it was, for people: "pid 4711 of host h"; and why, where it did not simply end.
     pub name: String,
 }
 
@@ -114,8 +116,8 @@ pub trait Link {
     /// Takes the next packet out of our mailbox, `header.source()` being a valid [`PeerId`] of ours.
     fn retrieve(&mut self) -> Option<Packet>;
 
-    /// Whether [`read_peer`](Self::read_peer) and [`write_peer`](Self::write_peer) reach this peer's memory. Fixed for the
-    /// life of the connection; may connect.
+    /// Whether [`read_peer`](Self::read_peer) and [`write_peer`](Self::write_peer) reach this peer's memory. Once it
+    /// does not, it stays so for the life of the connection; may connect.
     fn reaches_memory(&mut self, peer: PeerId) -> bool;
 
     /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on. A synchronous link never returns

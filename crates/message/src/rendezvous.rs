@@ -292,17 +292,21 @@ impl<L: Link> Endpoint<L> {
         let key = self.fetches.insert(fetch);
         self.take_first_piece(key);
         let Some(fetch) = self.fetches.get(key) else { return };
-        let (peer, id, position) = (fetch.announcement.peer, fetch.announcement.id, fetch.position);
-        if position == wanted {
+        if fetch.position == wanted {
             return self.end_fetch(key, Ok(()));
         }
         match self.choose_way(key, waited) {
             Way::Read => self.step_fetch(key),
-            Way::Ask => {
-                let head = Head::new(MessageKind::Fetch).aux(id).word(wanted as u64);
-                self.tell(peer, head.with(u64::from(key.0)).with(position as u64));
-            }
+            Way::Ask => self.ask_for_rest(key),
         }
+    }
+
+    /// Asks the sender for what is left of its message.
+    fn ask_for_rest(&mut self, key: Key) {
+        let Some(fetch) = self.fetches.get(key) else { return };
+        let head = Head::new(MessageKind::Fetch).aux(fetch.announcement.id).word(fetch.wanted as u64);
+        let head = head.with(u64::from(key.0)).with(fetch.position as u64);
+        self.tell(fetch.announcement.peer, head);
     }
 
     /// How to get what is left of a message. Where its sender's memory can be reached: a very long one is read, and so is a
@@ -366,12 +370,10 @@ impl<L: Link> Endpoint<L> {
 
     /// A transfer that the link was asked for has ended.
     pub(crate) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
-        let owner = self.transfers.remove(Key(id.0));
-        if status == TransferStatus::PeerGone {
-            return;
-        }
-        match owner {
+        match self.transfers.remove(Key(id.0)) {
             Some(TransferOwner::Fetch(key, length)) => self.end_fetch_part(key, length, status),
+            // The departure of the operation's peer ends it.
+            Some(TransferOwner::Operation(_)) if status == TransferStatus::Unreachable => {}
             Some(TransferOwner::Operation(key)) => {
                 let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
                 self.end_part(key, result);
@@ -382,6 +384,11 @@ impl<L: Link> Endpoint<L> {
 
     fn end_fetch_part(&mut self, key: Key, length: usize, status: TransferStatus) {
         let Some(fetch) = self.fetches.get_mut(key) else { return };
+        if status == TransferStatus::Unreachable {
+            // What is in place stays; how long it took says nothing about either way.
+            (fetch.admitted, fetch.measured) = (fetch.position, None);
+            return self.ask_for_rest(key);
+        }
         if status != TransferStatus::Done {
             return self.end_fetch(key, Err(Failure::Fault));
         }

@@ -145,10 +145,11 @@ impl<L: Link> Endpoint<L> {
         };
         if let Some(span) = self.direct_span(peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
-            self.add_parts(key, 1);
             let transfer = TransferId(self.transfers.insert(TransferOwner::Operation(key)).0);
             let status = self.link.write_peer(transfer, peer, &[span], &part, 0);
-            return self.end_unless_pending(transfer, status);
+            if self.has_begun(key, transfer, status) {
+                return;
+            }
         }
         if self.fail_if_lost(key, peer) {
             return;
@@ -193,11 +194,12 @@ impl<L: Link> Endpoint<L> {
             return self.fail_part(key, status);
         };
         if let Some(span) = self.direct_span(peer, target, bytes, Access::Read) {
-            self.add_parts(key, 1);
             let transfer = TransferId(self.transfers.insert(TransferOwner::Operation(key)).0);
             let mut part = buffer.slice(offset, bytes);
             let status = self.link.read_peer(transfer, peer, &[span], &mut part, 0);
-            return self.end_unless_pending(transfer, status);
+            if self.has_begun(key, transfer, status) {
+                return;
+            }
         }
         if self.fail_if_lost(key, peer) {
             return;
@@ -216,10 +218,20 @@ impl<L: Link> Endpoint<L> {
         self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
     }
 
-    fn end_unless_pending(&mut self, transfer: TransferId, status: TransferStatus) {
-        if status != TransferStatus::Pending {
-            self.end_transfer(transfer, status);
+    /// Whether a direct transfer is a part of its operation. If not, the target has to be asked by message.
+    fn has_begun(&mut self, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
+        match status {
+            TransferStatus::Unreachable => {
+                self.transfers.remove(Key(transfer.0));
+                return false;
+            }
+            TransferStatus::Pending => self.add_parts(key, 1),
+            TransferStatus::Done | TransferStatus::Failed => {
+                self.add_parts(key, 1);
+                self.end_transfer(transfer, status);
+            }
         }
+        true
     }
 
     /// Fails an operation towards a peer that is gone. Returns whether it did.

@@ -189,7 +189,6 @@ impl Endpoint {
         }
         self.activate(entered)?;
         if !self.state.get(entered).enabled {
-            self.state.get(entered).enabled = true;
             for queue in self.wait_queues() {
                 let Some(active) = &mut self.state.get(entered).active else { continue };
                 let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
@@ -198,6 +197,8 @@ impl Endpoint {
                 })?;
                 queue.add_wake(descriptor)?;
             }
+            // Only now: an endpoint whose enabling failed fails again.
+            self.state.get(entered).enabled = true;
         }
         Ok(0)
     }

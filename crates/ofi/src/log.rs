@@ -13,6 +13,7 @@ use tidegate_link::trouble;
 pub fn connect() {
     tidegate_link::log::set_sink(|level, text| {
         let level = match level {
+            Level::Trouble => return trouble(FI_LOG_EP_DATA, text),
             Level::Warn => FI_LOG_WARN,
             Level::Info => FI_LOG_INFO,
             Level::Debug => FI_LOG_DEBUG,

@@ -523,7 +523,7 @@ pub fn link_errno(error: &LinkError) -> Errno {
         LinkError::Config(_) | LinkError::Disagreement { .. } => FI_EINVAL,
         LinkError::NoSpace(_) | LinkError::TableFull { .. } => FI_ENOSPC,
         LinkError::Elsewhere { .. } => FI_EHOSTUNREACH,
-        LinkError::Gone { .. } => FI_ECONNABORTED,
+        LinkError::Gone { .. } | LinkError::Vanished { .. } => FI_ECONNABORTED,
         LinkError::NoDirectBulk { .. } => FI_EACCES,
         LinkError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
     })

@@ -1,30 +1,70 @@
-//! Bulk data between the memories of two processes, by `process_vm_readv` and `process_vm_writev`: one copy, no
-//! staging.
+//! Bulk data between the memories of two processes: one copy, no staging. Reads by `process_vm_readv`, writes through
+//! `/proc/<pid>/mem`.
 //!
 //! Whether the system permits it depends on the user, on the ptrace policy and on the container, so it is tried once
-//! per connection: each endpoint's segment shows a random number and where its own memory holds it, and the peer
-//! tries to read it there. Where Yama restricts ptrace to ancestors (`ptrace_scope` 1), every endpoint that may use
-//! direct transfers first permits them with `PR_SET_PTRACER_ANY`; that opens its memory to other processes of the
-//! same user, as it would be without Yama.
+//! per connection. Where Yama restricts ptrace to ancestors (`ptrace_scope` 1), every endpoint that may use direct
+//! transfers first permits them with `PR_SET_PTRACER_ANY`; that opens its memory to other processes of the same user, as it
+//! would be without Yama.
 //!
-//! A process id that died and was reused could name the wrong memory; departures are noticed long before ids come
-//! round.
+//! **Never another process's memory.** A process id may be reused, and a process may execute another program: the same id
+//! then stands for another address space. So each endpoint keeps its nonce in memory, its *cookie*, at an address that its
+//! segment shows. A read takes the cookie along: the first piece of every system call is the peer's cookie, and the kernel
+//! looks the address space up once per call, so what the call brought is that peer's memory if the cookie is right, and
+//! counts for nothing if it is not. For a write that would be too late. It goes through a descriptor of `/proc/<pid>/mem`,
+//! which belongs to an address space, not to a process id; it is opened at the first write and kept once the cookie has
+//! been read through it. When the peer ends or executes another program, a write through it moves nothing.
+//!
+//! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So an
+//! error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from then on
+//! all of this peer's.
 
-use super::segment::Header;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::sync::atomic::Ordering;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_message::Span;
 
 /// Pieces per system call (`IOV_MAX`).
 const PIECES: usize = 1024;
+const COOKIE_BYTES: usize = size_of::<u64>();
 
-/// Which way the bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    /// From the peer's memory to ours.
-    Read,
-    /// From ours to the peer's.
-    Write,
+/// Our nonce, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and not
+/// ours.
+#[derive(Debug)]
+pub(crate) struct Cookie(NonNull<AtomicU64>);
+
+const COOKIE_PAGE: usize = 4096;
+
+impl Cookie {
+    pub fn new(nonce: u64) -> io::Result<Cookie> {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
+        let page = unsafe { libc::mmap(ptr::null_mut(), COOKIE_PAGE, access, kind, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // A system from before 4.14 does not know it, and a child's copy then passes for us: as likely as that the child
+        // gets our process id.
+        // SAFETY: the page is ours.
+        unsafe { libc::madvise(page, COOKIE_PAGE, libc::MADV_WIPEONFORK) };
+        let page = NonNull::new(page.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: the page is mapped, aligned, and shared with nobody yet.
+        unsafe { page.as_ref() }.store(nonce, Ordering::Relaxed);
+        Ok(Cookie(page))
+    }
+
+    pub fn address(&self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+}
+
+impl Drop for Cookie {
+    fn drop(&mut self) {
+        // SAFETY: the page mapped in `new`; nobody here keeps a reference to it.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), COOKIE_PAGE) };
+    }
 }
 
 /// Permits what Yama's middle setting would forbid. Harmless where there is no Yama.
@@ -37,21 +77,83 @@ pub(crate) fn permit() {
     }
 }
 
-/// Tries to read the peer's memory. Errors say why not and what would help.
-pub(crate) fn probe(pid: u32, header: &Header) -> Result<(), String> {
-    let expected = header.cookie.load(Ordering::Relaxed);
-    let remote = Span { address: header.cookie_address.load(Ordering::Relaxed), length: 8 };
-    let mut found = [0; 8];
-    let local = Span { address: found.as_mut_ptr() as u64, length: 8 };
-    // SAFETY: `local` is `found`, which lives through the call and is not otherwise used meanwhile.
-    let copied = unsafe { Copier::default().copy(Direction::Read, pid, [local].into_iter(), &[remote]) };
-    match copied {
-        Ok(()) if u64::from_ne_bytes(found) == expected => Ok(()),
-        Ok(()) => Err(format!("pid {pid} is another process here, so the processes are in different containers")),
-        Err(error) => Err(format!(
-            "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
-             container with --cap-add SYS_PTRACE"
-        )),
+/// Why a transfer did not happen.
+#[derive(Debug)]
+pub(crate) enum TransferError {
+    /// An address of the operation is wrong, on either side.
+    Fault(io::Error),
+    /// This peer's memory cannot be reached in this way.
+    Unreachable(io::Error),
+}
+
+impl From<io::Error> for TransferError {
+    fn from(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            // Linux says EIO for an address that is not mapped in a process whose memory is written through `/proc`.
+            Some(libc::EFAULT | libc::EIO) => TransferError::Fault(error),
+            _ => TransferError::Unreachable(error),
+        }
+    }
+}
+
+/// A peer's memory.
+#[derive(Debug)]
+pub(crate) struct PeerMemory {
+    pid: u32,
+    /// Where its cookie is, and what it is.
+    cookie: Span,
+    nonce: u64,
+    writes: Writes,
+}
+
+/// How to write to it.
+#[derive(Debug)]
+enum Writes {
+    /// Not tried so far.
+    Untried,
+    /// Through this, which is bound to the address space.
+    Through(File),
+    /// Not at all.
+    Refused,
+}
+
+impl PeerMemory {
+    /// Tries to read the memory of the endpoint with this nonce. Errors say why not and what would help.
+    pub fn probe(pid: u32, cookie_address: u64, nonce: u64) -> Result<PeerMemory, String> {
+        let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
+        let memory = PeerMemory { pid, cookie, nonce, writes: Writes::Untried };
+        // SAFETY: nothing is copied to memory of ours but the cookie.
+        match unsafe { Copier::default().read(&memory, [].into_iter(), &[]) } {
+            Ok(()) => Ok(memory),
+            Err(TransferError::Unreachable(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(format!("pid {pid} is another process here, so the processes are in different containers"))
+            }
+            Err(TransferError::Unreachable(error) | TransferError::Fault(error)) => Err(format!(
+                "process_vm_readv: {error}; allow it with ptrace_scope 0 or 1 (sysctl kernel.yama.ptrace_scope), in a \
+                 container with --cap-add SYS_PTRACE"
+            )),
+        }
+    }
+
+    /// The process, for people.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether it can be written to. Opens the way there at the first call.
+    pub fn is_writable(&mut self) -> bool {
+        if matches!(self.writes, Writes::Untried) {
+            self.writes = self.open().map_or(Writes::Refused, Writes::Through);
+        }
+        matches!(self.writes, Writes::Through(_))
+    }
+
+    /// A descriptor of the address space that has the cookie.
+    fn open(&self) -> Option<File> {
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", self.pid)).ok()?;
+        let mut found = [0; COOKIE_BYTES];
+        file.read_exact_at(&mut found, self.cookie.address).ok()?;
+        (u64::from_ne_bytes(found) == self.nonce).then_some(file)
     }
 }
 
@@ -66,48 +168,124 @@ pub(crate) struct Copier {
 unsafe impl Send for Copier {}
 
 impl Copier {
-    /// Copies all bytes of `remote`, in order, from or to `local`, which must have as many.
+    /// Copies all bytes of `remote`, in order, out of a peer's memory to `local`, which must have as many. After an error
+    /// some bytes of `local` may have changed.
     ///
     /// # Safety
-    /// `local` must be memory that may be written to (for [`Direction::Read`]) or read, with nobody else using it
-    /// meanwhile. Nothing is asked of `remote`: what is not mapped there is an error, and other damage is the other
-    /// process's affair.
-    pub unsafe fn copy(
+    /// `local` must be memory that may be written to, with nobody else using it meanwhile. Nothing is asked of `remote`:
+    /// what is not mapped there is an error.
+    pub unsafe fn read(
         &mut self,
-        direction: Direction,
-        pid: u32,
+        memory: &PeerMemory,
         local: impl Iterator<Item = Span>,
         remote: &[Span],
-    ) -> io::Result<()> {
-        fill(&mut self.local, local);
-        fill(&mut self.remote, remote.iter().copied());
+    ) -> Result<(), TransferError> {
+        let mut found = 0_u64;
+        let found_at = Span { address: (&raw mut found) as u64, length: COOKIE_BYTES as u64 };
+        fill(&mut self.local, [found_at].into_iter().chain(local));
+        fill(&mut self.remote, [memory.cookie].into_iter().chain(remote.iter().copied()));
+        let (cookie_to, cookie_from) = (self.local[0], self.remote[0]);
         let (mut local, mut remote) = (&mut self.local[..], &mut self.remote[..]);
-        while !local.is_empty() && !remote.is_empty() {
+        loop {
+            // The place before what is left belongs to a piece that is done, or to the last call's cookie.
+            (local[0], remote[0]) = (cookie_to, cookie_from);
             let (ours, theirs) = (local.len().min(PIECES), remote.len().min(PIECES));
-            let call = match direction {
-                Direction::Read => libc::process_vm_readv,
-                Direction::Write => libc::process_vm_writev,
-            };
-            // SAFETY: the lists have at least as many entries as given; the caller vouches for our memory they name.
-            let count = unsafe { call(pid as libc::pid_t, local.as_ptr(), ours as _, remote.as_ptr(), theirs as _, 0) };
-            match count {
-                // Transfers may stop anywhere, for signals or at 2 GiB; nothing at all means that the next byte is
-                // not there.
-                1.. => {
-                    local = advance(local, count as usize);
-                    remote = advance(remote, count as usize);
+            let pid = memory.pid as libc::pid_t;
+            // SAFETY: the lists have at least as many entries as given, `found` lives through the call, and the caller vouches
+            // for the rest of the memory of ours that they name.
+            let count =
+                unsafe { libc::process_vm_readv(pid, local.as_ptr(), ours as _, remote.as_ptr(), theirs as _, 0) };
+            if count < 0 {
+                let error = io::Error::last_os_error();
+                match error.raw_os_error() {
+                    Some(libc::EINTR) => continue,
+                    // Nothing was copied, so it is the cookie that is not there.
+                    Some(libc::EFAULT) => return Err(TransferError::Unreachable(stranger())),
+                    _ => return Err(error.into()),
                 }
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                _ => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        return Err(error);
+            }
+            // SAFETY: `found` is ours; the system has written to it behind the compiler's back.
+            if unsafe { (&raw const found).read_volatile() } != memory.nonce {
+                return Err(TransferError::Unreachable(stranger()));
+            }
+            let copied = (count as usize).saturating_sub(COOKIE_BYTES);
+            (local, remote) = (advance(local, copied), advance(remote, copied));
+            match (local.len(), remote.len()) {
+                (1, 1) => return Ok(()),
+                (1, _) | (_, 1) => return Err(TransferError::Fault(io::ErrorKind::InvalidInput.into())),
+                // Transfers may stop anywhere, for signals or at 2 GiB; nothing at all means that the next byte is not
+                // there.
+                _ if copied == 0 => return Err(TransferError::Fault(io::Error::from_raw_os_error(libc::EFAULT))),
+                _ => {}
+            }
+        }
+    }
+
+    /// Copies all bytes of `local`, in order, into a peer's memory at `remote`, which must have as many. After an error
+    /// some of them may be there.
+    ///
+    /// # Safety
+    /// `local` must be memory that may be read, with nobody writing to it meanwhile. Nothing is asked of `remote`: what is
+    /// not mapped there is an error, and other damage is the other process's affair.
+    pub unsafe fn write(
+        &mut self,
+        memory: &mut PeerMemory,
+        local: impl Iterator<Item = Span>,
+        remote: &[Span],
+    ) -> Result<(), TransferError> {
+        if !memory.is_writable() {
+            return Err(TransferError::Unreachable(io::ErrorKind::PermissionDenied.into()));
+        }
+        let Writes::Through(file) = &memory.writes else { return Ok(()) };
+        fill(&mut self.local, local);
+        let mut left = &mut self.local[..];
+        for span in remote {
+            let mut position = span.address;
+            let end = span.address.checked_add(span.length).ok_or(io::Error::from_raw_os_error(libc::EFAULT))?;
+            while position < end {
+                let room = usize::try_from(end - position).unwrap_or(usize::MAX);
+                let Some(first) = left.first().copied() else {
+                    return Err(TransferError::Fault(io::ErrorKind::InvalidInput.into()));
+                };
+                let (file, at) = (file.as_raw_fd(), position as libc::off_t);
+                let count = match pieces_within(left, room) {
+                    // SAFETY: the caller vouches for the memory of ours; where it ends up is not in this process.
+                    0 => unsafe { libc::pwrite(file, first.iov_base, room, at) },
+                    // SAFETY: as above; the list has so many entries.
+                    pieces => unsafe { libc::pwritev(file, left.as_ptr(), pieces as _, at) },
+                };
+                match count {
+                    1.. => {
+                        position += count as u64;
+                        left = consume(left, count as usize);
+                    }
+                    // The address space is no more.
+                    0 => return Err(TransferError::Unreachable(stranger())),
+                    _ => {
+                        let error = io::Error::last_os_error();
+                        if error.kind() != io::ErrorKind::Interrupted {
+                            return Err(error.into());
+                        }
                     }
                 }
             }
         }
-        if local.is_empty() && remote.is_empty() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
+        if left.is_empty() { Ok(()) } else { Err(TransferError::Fault(io::ErrorKind::InvalidInput.into())) }
     }
+}
+
+/// How many pieces, from the first on, have at most `room` bytes together, and fit a system call.
+fn pieces_within(list: &[libc::iovec], room: usize) -> usize {
+    let sums = list.iter().scan(0_usize, |sum, piece| {
+        *sum = sum.saturating_add(piece.iov_len);
+        Some(*sum)
+    });
+    sums.take(PIECES).take_while(|sum| *sum <= room).count()
+}
+
+/// What is behind the process id is not the peer's memory.
+fn stranger() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the memory is not the peer's any more")
 }
 
 fn fill(list: &mut Vec<libc::iovec>, spans: impl Iterator<Item = Span>) {
@@ -119,8 +297,16 @@ fn fill(list: &mut Vec<libc::iovec>, spans: impl Iterator<Item = Span>) {
     );
 }
 
+/// What is left of a list after its first entry, the cookie's, and `count` bytes of what follows: the place that was before
+/// it still comes first, for the next cookie.
+fn advance(list: &mut [libc::iovec], count: usize) -> &mut [libc::iovec] {
+    let left = consume(&mut list[1..], count).len();
+    let from = list.len() - left - 1;
+    &mut list[from..]
+}
+
 /// What is left of a list after `count` bytes.
-fn advance(mut list: &mut [libc::iovec], mut count: usize) -> &mut [libc::iovec] {
+fn consume(mut list: &mut [libc::iovec], mut count: usize) -> &mut [libc::iovec] {
     while let Some(first) = list.first_mut() {
         if count < first.iov_len {
             first.iov_base = first.iov_base.wrapping_byte_add(count);
@@ -136,6 +322,9 @@ fn advance(mut list: &mut [libc::iovec], mut count: usize) -> &mut [libc::iovec]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    const NONCE: u64 = 0x7461_6c65_6e74;
 
     /// The parts of `bytes` in pieces of `size`.
     fn pieces(bytes: &mut [u8], size: usize) -> Vec<Span> {
@@ -143,38 +332,119 @@ mod tests {
         bytes.chunks_mut(size).map(span).collect()
     }
 
+    /// Our own memory, as a peer would see it.
+    fn own_memory(cookie: &Cookie) -> PeerMemory {
+        PeerMemory::probe(std::process::id(), cookie.address(), NONCE).unwrap()
+    }
+
+    fn read(memory: &PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
+        // SAFETY: in each test `local` is parts of a vector that nothing else uses until the copy is done.
+        unsafe { Copier::default().read(memory, local.iter().copied(), remote) }
+    }
+
+    fn write(memory: &mut PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
+        // SAFETY: as in `read`.
+        unsafe { Copier::default().write(memory, local.iter().copied(), remote) }
+    }
+
     #[test]
     fn more_pieces_than_a_call_takes_cut_differently_on_both_sides() {
         let mut source: Vec<u8> = (0..10_000_u32).map(|at| (at % 251) as u8).collect();
         let mut target = vec![0; source.len()];
+        let cookie = Cookie::new(NONCE).unwrap();
+        let mut memory = own_memory(&cookie);
         let (from, into) = (pieces(&mut source, 3), pieces(&mut target, 7));
-        let pid = std::process::id();
-        // SAFETY: `into` is the parts of `target`, which nothing else uses until the copy is done.
-        unsafe { Copier::default().copy(Direction::Read, pid, into.into_iter(), &from) }.unwrap();
+        read(&memory, &into, &from).unwrap();
         assert_eq!(source, target);
         target.fill(1);
-        let (from, into) = (pieces(&mut source, 5), pieces(&mut target, 10_000));
-        // SAFETY: as above, the other way round.
-        unsafe { Copier::default().copy(Direction::Write, pid, from.into_iter(), &into) }.unwrap();
+        let (from, into) = (pieces(&mut source, 5), pieces(&mut target, 7));
+        write(&mut memory, &from, &into).unwrap();
         assert_eq!(source, target);
     }
 
     #[test]
-    fn addresses_that_are_not_there_and_processes_that_are_gone_are_errors() {
+    fn addresses_that_are_not_there_are_faults() {
         let mut bytes = [7; 16];
-        let copy = |pid, local: Vec<Span>, remote: Span| {
-            // SAFETY: `local` is always `bytes`.
-            unsafe { Copier::default().copy(Direction::Read, pid, local.into_iter(), &[remote]) }
-        };
-        let pid = std::process::id();
+        let cookie = Cookie::new(NONCE).unwrap();
+        let mut memory = own_memory(&cookie);
         let local = pieces(&mut bytes, 16);
-        let bad = copy(pid, local.clone(), Span { address: 8, length: 16 }).unwrap_err();
-        assert_eq!(bad.raw_os_error(), Some(libc::EFAULT));
-        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let wrong = Span { address: 8, length: 16 };
+        let short = Span { length: 8, ..local[0] };
+        let long = Span { length: 24, ..local[0] };
+        for remote in [[wrong], [short], [long]] {
+            assert!(matches!(read(&memory, &local, &remote), Err(TransferError::Fault(_))), "{remote:?}");
+            assert!(matches!(write(&mut memory, &local, &remote), Err(TransferError::Fault(_))), "{remote:?}");
+        }
+        read(&memory, &local, &local).unwrap();
+    }
+
+    #[test]
+    fn another_address_space_is_never_the_peers() {
+        let mut bytes = [7; 16];
+        let cookie = Cookie::new(NONCE).unwrap();
+        let mut memory = own_memory(&cookie);
+        let local = pieces(&mut bytes, 16);
+        write(&mut memory, &local, &local).unwrap();
+        // As it is after exec, or when the process id is another's.
+        // SAFETY: the page is mapped as long as the cookie.
+        unsafe { cookie.0.as_ref() }.store(1, Ordering::Relaxed);
+        assert!(matches!(read(&memory, &local, &local), Err(TransferError::Unreachable(_))));
+        memory.writes = Writes::Untried;
+        assert!(!memory.is_writable());
+        assert!(matches!(write(&mut memory, &local, &local), Err(TransferError::Unreachable(_))));
+        drop(cookie);
+        assert!(matches!(read(&memory, &local, &local), Err(TransferError::Unreachable(_))), "nothing is there");
+    }
+
+    #[test]
+    fn a_process_that_ends_or_executes_another_program_is_out_of_reach() {
+        // The child waits for a line, then becomes another program with the same id, and waits again.
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; exec sh -c 'echo done; read line'"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        // Any readable word of it serves as its cookie: the start of its stack, which the system shows.
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
+        let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
+        let end = u64::from_str_radix(stack.split(['-', ' ']).nth(1).unwrap(), 16).unwrap();
+        let address = end - 64;
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", child.id())).unwrap();
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, address).unwrap();
+        let mut memory = PeerMemory::probe(child.id(), address, u64::from_ne_bytes(word)).unwrap();
+        assert!(memory.is_writable());
+        use std::io::{Read, Write};
+        input.write_all(b"go\n").unwrap();
+        output.read_exact(&mut [0; 4]).unwrap();
+        let mut bytes = [7; 16];
+        let local = pieces(&mut bytes, 16);
+        let gone = write(&mut memory, &local, &[Span { address, length: 16 }]);
+        assert!(matches!(gone, Err(TransferError::Unreachable(_))), "{gone:?}");
+        drop(input);
         child.wait().unwrap();
-        let gone = copy(child.id(), local.clone(), local[0]).unwrap_err();
-        assert_eq!(gone.raw_os_error(), Some(libc::ESRCH));
-        let short = copy(pid, local.clone(), Span { length: 8, ..local[0] }).unwrap_err();
-        assert_eq!(short.kind(), io::ErrorKind::InvalidInput, "both sides must have as many bytes");
+        let gone = read(&memory, &local, &[Span { address, length: 16 }]);
+        assert!(matches!(gone, Err(TransferError::Unreachable(_))), "{gone:?}");
+    }
+
+    #[test]
+    fn a_forked_childs_copy_is_not_our_memory() {
+        let cookie = Cookie::new(NONCE).unwrap();
+        // SAFETY: the child only waits to be killed.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            loop {
+                // SAFETY: takes no pointers.
+                unsafe { libc::pause() };
+            }
+        }
+        let found = PeerMemory::probe(child as u32, cookie.address(), NONCE);
+        // SAFETY: our child.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        // SAFETY: our child; nobody wants to know how it ended.
+        unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+        assert!(found.unwrap_err().contains("another process"));
     }
 }

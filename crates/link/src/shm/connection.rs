@@ -1,12 +1,14 @@
 //! A connection: our way into one peer's mailbox. It is made at the first write and lasts until the peer departs.
 
+use super::BulkChoice;
 use super::address::Address;
+use super::bulk::PeerMemory;
 use super::error::LinkError;
-use super::life::Here;
+use super::life::{Fate, Here};
 use super::mailbox::{Admission, Writer};
-use super::peer::Table;
+use super::peer::{State, Table};
 use super::segment::PeerSegment;
-use super::{BulkChoice, bulk};
+use super::wake::WakeName;
 use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -29,8 +31,8 @@ pub(crate) struct Connection {
     writer: Writer,
     /// Whether the peer may wait to be woken.
     wakes: bool,
-    /// The process whose memory bulk transfers reach; `None`: they go through the mailbox.
-    memory: Option<u32>,
+    /// Its memory, if bulk transfers reach it; else they go another way.
+    memory: Option<PeerMemory>,
     /// Our place in the peer's table.
     place: PeerId,
     /// Last, so that it outlives what points into it.
@@ -41,12 +43,9 @@ impl Connection {
     /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection
     /// returns why bulk data goes through the mailbox, if it does.
     pub fn open(terms: &Terms, peer: &Address) -> Result<(Connection, Option<String>), LinkError> {
-        if !terms.here.shares_boot(peer) {
-            return Err(LinkError::Elsewhere { peer: *peer, reason: "it runs on another host".into() });
-        }
-        let mut segment = PeerSegment::open(terms.directory, peer, terms.flow)?;
+        let mut segment = PeerSegment::open(terms.directory, terms.here, peer)?;
         let (memory, obstacle) = match reach_memory(terms, peer, &segment) {
-            Ok(pid) => (Some(pid), None),
+            Ok(memory) => (Some(memory), None),
             Err(reason) if terms.bulk == BulkChoice::Direct => {
                 return Err(LinkError::NoDirectBulk { peer: *peer, reason });
             }
@@ -70,14 +69,24 @@ impl Connection {
 
     /// Whether the peer waits. The first writer who asks after a packet of its own is told so.
     fn disarm(&self) -> bool {
-        let armed: &AtomicU64 = &self.segment.header().armed.0;
+        let armed: &AtomicU64 = &self.segment.signals().armed.0;
         fence(Ordering::SeqCst);
         armed.load(Ordering::Relaxed) != 0 && armed.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// The process that bulk transfers reach, if they do.
-    pub fn memory(&self) -> Option<u32> {
-        self.memory
+    /// How to wake the peer, if it can be woken.
+    pub fn wake_name(&self) -> Option<WakeName> {
+        self.segment.header().wake_name()
+    }
+
+    /// The peer's memory, if bulk transfers reach it.
+    pub fn memory(&mut self) -> Option<&mut PeerMemory> {
+        self.memory.as_mut()
+    }
+
+    /// The peer's memory has turned out to be out of reach.
+    pub fn give_up_memory(&mut self) {
+        self.memory = None;
     }
 
     /// What the peer sets aside for each sender's unmatched messages, in bytes, if it says.
@@ -96,9 +105,19 @@ impl Connection {
         self.segment.has_closed()
     }
 
-    /// Tells the peer that we leave, as the last thing.
-    pub fn leave(&self) {
-        self.table().mark_left(self.place);
+    /// Whether the peer hears us no more.
+    pub fn is_severed(&self) -> bool {
+        self.table().state(self.place) == State::Severed
+    }
+
+    /// What the lock of the peer says on its own file, wherever that is, if we can ask for it.
+    pub fn fate_of_peer(&self) -> Option<Fate> {
+        self.segment.fate_of_owner()
+    }
+
+    /// Tells the peer, as the last thing, that we will write no more: because we close, or because we cannot go on.
+    pub fn leave(&self, orderly: bool) {
+        self.table().mark_ended(self.place, orderly);
     }
 
     fn table(&self) -> Table {
@@ -122,6 +141,8 @@ impl Connection {
     /// Leaves a reserved slot behind, as a writer does that is killed at the worst moment.
     pub fn reserve_and_die(self) {
         self.writer.reserve_and_die(1, &[]);
+        // It lives on, and so do its locks.
+        std::mem::forget(self.segment);
     }
 
     /// Writes with another sender's index from now on.
@@ -130,13 +151,14 @@ impl Connection {
     }
 }
 
-/// The process id under which the peer's memory can be reached, or why it cannot.
-fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<u32, String> {
+/// The peer's memory, or why it cannot be reached.
+fn reach_memory(terms: &Terms, peer: &Address, segment: &PeerSegment) -> Result<PeerMemory, String> {
     if !terms.bulk.may_be_direct() {
         return Err("FI_TIDEGATE_BULK says so".into());
     }
-    if !terms.here.shares_namespace(peer) {
+    if !terms.here.shares_namespace(&peer.identity) {
         return Err("the processes are in different containers (process namespaces)".into());
     }
-    bulk::probe(peer.pid, segment.header()).map(|()| peer.pid)
+    let cookie_address = segment.header().cookie_address.load(Ordering::Relaxed);
+    PeerMemory::probe(peer.identity.pid, cookie_address, peer.identity.nonce)
 }

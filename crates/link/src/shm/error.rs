@@ -42,6 +42,13 @@ pub enum LinkError {
         /// The peer.
         peer: Address,
     },
+    /// The peer's process runs, but its segment is not there.
+    Vanished {
+        /// The peer.
+        peer: Address,
+        /// The segment.
+        file: PathBuf,
+    },
     /// Bulk data was to go directly, but the peer's memory cannot be reached.
     NoDirectBulk {
         /// The peer.
@@ -174,11 +181,18 @@ impl fmt::Display for LinkError {
             }
             LinkError::Disagreement { peer, parameter, ours, theirs } => write!(
                 f,
-                "{parameter} is {ours} here and {theirs} at {peer}; set it alike for all processes of the job"
+                "{parameter} is {ours} here (pid {}) and {theirs} at {peer}; set it alike for all processes of the job",
+                std::process::id()
             ),
             LinkError::Elsewhere { peer, reason } => {
                 write!(f, "{peer} cannot be reached through shared memory: {reason}")
             }
+            LinkError::Vanished { peer, file } => write!(
+                f,
+                "{peer} has closed its endpoint, or its file {} was removed while it runs: keep systemd's RemoveIPC and \
+                 epilogues of jobs from clearing the folder under jobs that run",
+                file.display()
+            ),
             LinkError::Gone { peer } => write!(f, "{peer} has ended or closed its endpoint"),
             LinkError::NoDirectBulk { peer, reason } => write!(
                 f,

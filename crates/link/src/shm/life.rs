@@ -1,12 +1,18 @@
-//! Who lives: telling, at any time and from outside, whether the process behind an [`Address`] still is that process.
+//! Who lives: telling, at any time and from outside, whether the endpoint of an [`Identity`] still is there.
 //!
-//! A process id alone does not tell: it may have been given to somebody else. So, in this order:
-//! 1. another boot of the host: dead;
-//! 2. our own process namespace: `/proc/<pid>/stat` is gone, shows another start time, or a zombie: dead;
-//! 3. in any namespace: the owner holds a lock on its segment's file for as long as it lives. Free lock: dead. (2
-//!    comes first because a child that was forked without exec keeps its parent's lock.)
+//! Only these prove that it is not:
+//! 1. In our own process namespace: there is no such process id, or it is a zombie's. It comes first, because a child that
+//!    was forked without exec keeps its parent's locks.
+//! 2. In any namespace: the endpoint holds locks on files for as long as it lives, which the kernel releases when the
+//!    process ends or executes another program: one on its own segment (*life*), and one on the segment of every peer that
+//!    it writes to, for its place in the table there (`Byte::of`). A free lock proves that the endpoint is gone. The second
+//!    one can be asked for on our own descriptor whatever has become of the other's file.
+//!
+//! Everything else is a guess, and a held lock outranks it: another boot id may be a container's, start times differ by an
+//! offset between time namespaces, and a file can vanish while its owner lives (systemd's `RemoveIPC=yes`, the epilogue of
+//! a job that clears `/dev/shm`).
 
-use super::address::Address;
+use super::address::{Address, Identity, Settings};
 use super::lock::{self, Byte};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -16,75 +22,81 @@ use std::{io, process};
 /// What became of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It exists.
+    /// It exists, as far as anybody can tell.
     Alive,
-    /// It is gone and has left its segment behind.
+    /// It is gone: that is proven.
     Dead,
-    /// It is gone, and so is its segment: it closed, or somebody else cleaned up.
+    /// There is no file of it, and nothing else to ask.
     Absent,
 }
 
 /// This process, as part of an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
-    address: Address,
+    identity: Identity,
 }
 
 impl Here {
-    /// Asks the system. Where `/proc` is missing or shows another namespace, the lock alone will tell who lives.
+    /// Asks the system. Where `/proc` is missing or shows another namespace, the locks alone will tell who lives.
     pub fn find() -> Here {
         let pid = process::id();
         // SAFETY: `geteuid` has no preconditions.
         let uid = unsafe { libc::geteuid() };
         let sees_itself = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == pid.to_string().as_str());
         let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino()) } else { 0 };
-        let start_ticks = if sees_itself { Process::read(pid).map_or(0, |process| process.start_ticks) } else { 0 };
-        Here { address: Address { boot: boot(), namespace, start_ticks, pid, uid, serial: 0 } }
+        Here { identity: Identity { boot: boot(), namespace, pid, uid, serial: 0, nonce: 0 } }
     }
 
-    /// The address of this process's endpoint number `serial`.
-    pub fn address(&self, serial: u32) -> Address {
-        Address { serial, ..self.address }
+    /// The address of this process's endpoint number `serial`: another one with every call.
+    pub fn address(&self, serial: u16, settings: Settings) -> Address {
+        Address { identity: Identity { serial, nonce: super::address::random(), ..self.identity }, settings }
     }
 
-    /// Whether both are of one host that has not been booted since.
-    pub fn shares_boot(&self, address: &Address) -> bool {
-        self.address.boot == address.boot
+    /// Whether both show the same boot id: then they are of one host. Otherwise they may be, in different containers.
+    pub fn shares_boot(&self, other: &Identity) -> bool {
+        self.identity.boot == other.boot
     }
 
     /// Whether a process id means the same to both.
-    pub fn shares_namespace(&self, address: &Address) -> bool {
-        self.address.namespace == address.namespace && address.namespace != 0
+    pub fn shares_namespace(&self, other: &Identity) -> bool {
+        self.identity.namespace == other.namespace && other.namespace != 0
     }
 
-    /// Whether the process of `address` is certainly gone.
-    pub fn sees_gone(&self, address: &Address) -> bool {
-        if !self.shares_boot(address) {
-            return true;
-        }
-        self.shares_namespace(address)
-            && match Process::read(address.pid) {
-                Ok(process) => process.has_ended || process.start_ticks != address.start_ticks,
-                Err(error) => error.kind() == io::ErrorKind::NotFound,
-            }
+    /// Whether the process has certainly ended. Another one may have its id by now, so `false` says nothing.
+    pub fn sees_ended(&self, other: &Identity) -> bool {
+        self.shares_namespace(other) && has_ended(other.pid)
     }
 
-    /// What became of the endpoint of `address`, whose segment lies in `directory`. When in doubt it is alive.
-    pub fn fate(&self, directory: &Path, address: &Address) -> Fate {
-        let gone = self.sees_gone(address);
-        match open(&directory.join(address.file_name())) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::Absent,
-            _ if gone => Fate::Dead,
-            Ok(file) if matches!(lock::is_taken(&file, Byte::Life), Ok(false)) => Fate::Dead,
-            _ => Fate::Alive,
+    /// What the endpoint's file in `directory` says.
+    pub fn fate_by_file(&self, directory: &Path, owner: &Identity) -> Fate {
+        match open(&directory.join(owner.file_name()), Rights::Lock) {
+            Ok(file) => fate_by_lock(&file, Byte::LIFE),
+            // A process that runs may have lost its file and live on. It has not closed without our knowing either: who
+            // had anything to do with us holds a lock or leaves a mark.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.shares_namespace(owner) => Fate::Absent,
+            Err(_) => Fate::Alive,
         }
     }
 }
 
+/// What the lock of an endpoint says; `file` is anybody's own open description of the locked file.
+pub(crate) fn fate_by_lock(file: &File, byte: Byte) -> Fate {
+    if matches!(lock::is_taken(file, byte), Ok(false)) { Fate::Dead } else { Fate::Alive }
+}
+
+/// What to open a segment's file for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// Reading alone: a mapping of it can never be made writable.
+    Read,
+    /// Writing too, without which the system gives no exclusive lock.
+    Lock,
+}
+
 /// Opens a segment's file, and nothing that merely has its name: no link, no pipe, no file of another user.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new().read(true).write(rights == Rights::Lock).custom_flags(flags).open(path)?;
     let facts = file.metadata()?;
     // SAFETY: `geteuid` has no preconditions.
     if !facts.is_file() || facts.uid() != unsafe { libc::geteuid() } {
@@ -100,71 +112,65 @@ fn boot() -> u64 {
     u128::from_str_radix(&digits, 16).map_or(0, |id| (id >> 64) as u64 ^ id as u64)
 }
 
-/// What `/proc/<pid>/stat` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Process {
-    start_ticks: u64,
-    /// A zombie none of whose threads runs any more. (A process whose first thread has ended looks like one, but has
-    /// others.)
-    has_ended: bool,
+/// Whether no process of our namespace has this id, or a zombie.
+fn has_ended(pid: u32) -> bool {
+    let Ok(id) = libc::pid_t::try_from(pid) else { return false };
+    // `/proc` may hide the processes of others (`hidepid`), so a missing entry there proves nothing; a signal does.
+    // SAFETY: signal 0 is never delivered: the call only says whether there is anybody.
+    let missing = unsafe { libc::kill(id, 0) } != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
+    missing || fs::read(format!("/proc/{pid}/stat")).is_ok_and(|text| is_zombie(&text))
 }
 
-impl Process {
-    fn read(pid: u32) -> io::Result<Process> {
-        let text = fs::read(format!("/proc/{pid}/stat"))?;
-        Process::parse(&text).ok_or_else(|| io::Error::other("/proc/<pid>/stat has an unknown form"))
-    }
-
-    /// The name, field 2, may contain anything, so count from the last parenthesis: state 3, threads 20, start 22.
-    fn parse(text: &[u8]) -> Option<Process> {
-        let name_end = text.iter().rposition(|byte| *byte == b')')?;
-        let text = str::from_utf8(&text[name_end + 1..]).ok()?;
-        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3);
-        let threads: u32 = field(20)?.parse().ok()?;
-        let has_ended = matches!(*field(3)?, "Z" | "X") && threads <= 1;
-        Some(Process { start_ticks: field(22)?.parse().ok()?, has_ended })
-    }
+/// Whether `/proc/<pid>/stat` shows a zombie none of whose threads runs any more. (A process whose first thread has ended
+/// looks like one, but has others.) The name, field 2, may contain anything, so count from the last parenthesis: state 3,
+/// threads 20.
+fn is_zombie(text: &[u8]) -> bool {
+    let Some(name_end) = text.iter().rposition(|byte| *byte == b')') else { return false };
+    let fields: Vec<&[u8]> =
+        text[name_end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
+    let field = |number: usize| fields.get(number - 3).copied();
+    matches!(field(3), Some(b"Z" | b"X")) && matches!(field(20), Some(b"0" | b"1"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_name_with_parentheses_and_blanks_does_not_confuse() {
-        let tail = |state, threads| format!("{state} 1 7 7 0 -1 4 1 0 0 0 3 4 0 0 20 0 {threads} 0 98765 1 2 3");
-        let parse = |state, threads| Process::parse(format!("7 (a) Z (b) {}", tail(state, threads)).as_bytes());
-        assert_eq!(parse("S", 3), Some(Process { start_ticks: 98765, has_ended: false }));
-        assert_eq!(parse("Z", 1), Some(Process { start_ticks: 98765, has_ended: true }));
-        assert_eq!(parse("Z", 2), Some(Process { start_ticks: 98765, has_ended: false }));
-        assert_eq!(Process::parse(b"nonsense"), None);
+    fn identity(here: &Here) -> Identity {
+        here.address(0, Settings { scheme: 0, piggyback: true, slots_per_peer: 64, credit_slots: 2 }).identity
     }
 
     #[test]
-    fn this_process_is_alive_until_its_id_means_another() {
+    fn a_name_with_parentheses_and_blanks_does_not_confuse() {
+        let text =
+            |state, threads| format!("7 (a) Z (b) {state} 1 7 7 0 -1 4 1 0 0 0 3 4 0 0 20 0 {threads} 0 98765 1 2 3");
+        assert!(!is_zombie(text("S", 3).as_bytes()));
+        assert!(is_zombie(text("Z", 1).as_bytes()));
+        assert!(!is_zombie(text("Z", 2).as_bytes()));
+        assert!(!is_zombie(b"nonsense"));
+    }
+
+    #[test]
+    fn a_process_that_runs_has_not_ended_whatever_else_differs() {
         let here = Here::find();
-        let me = here.address(0);
+        let me = identity(&here);
         assert!(here.shares_namespace(&me), "these tests want /proc");
-        assert!(!here.sees_gone(&me));
-        assert!(here.sees_gone(&Address { start_ticks: me.start_ticks + 1, ..me }), "same pid, another process");
-        assert!(here.sees_gone(&Address { boot: me.boot ^ 1, ..me }), "another boot");
-        assert!(
-            !here.sees_gone(&Address { namespace: me.namespace + 1, pid: 1, start_ticks: 0, ..me }),
-            "cannot be told"
-        );
+        assert!(!here.sees_ended(&me));
+        assert!(!here.sees_ended(&Identity { boot: me.boot ^ 1, ..me }), "another boot id proves nothing");
+        assert!(!here.sees_ended(&Identity { namespace: me.namespace + 1, pid: 1, ..me }), "cannot be told");
+        assert_ne!(me.nonce, identity(&here).nonce, "no two endpoints are one");
     }
 
     #[test]
     fn a_zombie_has_ended() {
         let mut child = process::Command::new("true").spawn().unwrap();
         let here = Here::find();
-        let start_ticks = Process::read(child.id()).unwrap().start_ticks;
-        let address = Address { pid: child.id(), start_ticks, ..here.address(0) };
-        while !here.sees_gone(&address) {
+        let owner = Identity { pid: child.id(), ..identity(&here) };
+        while !here.sees_ended(&owner) {
             std::thread::yield_now();
         }
         assert!(fs::metadata(format!("/proc/{}", child.id())).is_ok(), "nobody has waited for it yet");
         child.wait().unwrap();
+        assert!(here.sees_ended(&owner), "and when somebody has");
     }
 }

@@ -7,13 +7,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// What a byte of the file stands for.
+/// A byte of the file, by its offset; what it stands for is below. The file need not be so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Byte {
+pub(crate) struct Byte(libc::off_t);
+
+impl Byte {
     /// Held by the owner for the life of the segment.
-    Life = 0,
+    pub const LIFE: Byte = Byte(0);
     /// Held while somebody looks for, or takes, a place in the table of peers.
-    Insertion = 1,
+    pub const INSERTION: Byte = Byte(1);
+
+    /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the place's:
+    /// a child that was forked from a process that has died holds that one's locks, and the place goes to another.
+    pub fn of(nonce: u64) -> Byte {
+        Byte((nonce >> 2) as libc::off_t | 1 << 62)
+    }
 }
 
 fn request(kind: libc::c_int, byte: Byte) -> libc::flock {
@@ -21,7 +29,7 @@ fn request(kind: libc::c_int, byte: Byte) -> libc::flock {
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = byte as libc::off_t;
+    lock.l_start = byte.0;
     lock.l_len = 1;
     lock
 }
@@ -63,7 +71,7 @@ pub(crate) struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// Waits for the lock. Holders of [`Byte::Insertion`] keep it for microseconds.
+    /// Waits for the lock. Holders of [`Byte::INSERTION`] keep it for microseconds.
     pub fn take(file: &'a File, byte: Byte) -> io::Result<Self> {
         control(file, libc::F_OFD_SETLKW, &mut request(libc::F_WRLCK, byte))?;
         Ok(Held { file, byte })

@@ -15,7 +15,16 @@ pub(crate) unsafe trait Shared {}
 // SAFETY: an atomic integer is what the trait asks for.
 unsafe impl Shared for std::sync::atomic::AtomicU64 {}
 
-/// A file mapped for reading and writing, shared. Page-aligned, unmapped when dropped.
+/// What a mapping is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Loads only; a store ends the process (SIGSEGV).
+    Read,
+    /// Loads and stores.
+    Write,
+}
+
+/// A part of a file, mapped and shared. Page-aligned, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -23,12 +32,17 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `length` bytes, which the file must have: the system delivers SIGBUS for what is not there.
-    /// (Another process of the same user could still cut the file short afterwards; that is not defended against.)
-    pub fn new(file: &File, length: usize) -> io::Result<Mapping> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
+    /// Maps `length` bytes from `offset` on, a multiple of the page's size. The file must have them: the system delivers
+    /// SIGBUS for what is not there. (Another process of the same user could still cut the file short afterwards; that is
+    /// not defended against.)
+    pub fn new(file: &File, offset: usize, length: usize, access: Access) -> io::Result<Mapping> {
+        let access = match access {
+            Access::Read => libc::PROT_READ,
+            Access::Write => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        let (descriptor, offset) = (file.as_raw_fd(), offset as libc::off_t);
         // SAFETY: a new mapping at an address of the system's choice touches no memory of ours.
-        let base = unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let base = unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, descriptor, offset) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

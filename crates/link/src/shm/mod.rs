@@ -1,8 +1,8 @@
 //! Shared memory between the processes of one host.
 //!
-//! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, a list of published
-//! `region`s and a `mailbox`, and `stage`s for bulk data. A `connection` is made at the first packet to a
-//! peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
+//! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s and a `mailbox`, which peers write to, and
+//! a list of published `region`s and `stage`s for bulk data, which they only read. A `connection` is made at the first packet
+//! to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
 //! `vigil` notices peers that close or die and what they leave behind; `life` says who lives. `patience`
 //! decides when an idle process yields, and `wake` lets it block.
 
@@ -32,11 +32,13 @@ use crate::clock;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use crate::stats::{BulkState, StatsConfig, StatsPage};
+use address::{Difference, Settings};
+use bulk::TransferError;
 use connection::{Connection, Terms};
-use life::Here;
+use life::{Here, Rights};
 use mailbox::Reader;
 use patience::{Patience, Step};
-use peer::{State, Table};
+use peer::Table;
 use region::Regions;
 use segment::OwnSegment;
 use stage::{STAGE_BYTES, StageArea};
@@ -50,7 +52,7 @@ use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{
     Access, Buffer, Counter, Counters, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError,
 };
-use vigil::Vigil;
+use vigil::{End, Vigil};
 use wake::{Alarm, Waker};
 
 /// How bulk data may travel.
@@ -148,6 +150,8 @@ struct Peer {
     lost: Option<Box<str>>,
     /// It is closing, and we have noticed.
     is_closing: bool,
+    /// It will write no more: it has said so, or its end is proven.
+    is_silent: bool,
     standing: Standing,
 }
 
@@ -159,11 +163,11 @@ enum Standing {
     Unknown,
     /// In good order.
     Known,
-    /// Gone; what it wrote before is still being retrieved.
+    /// Gone, or out of reach; what it wrote before is still being retrieved.
     Leaving,
-    /// Gone, and reported.
+    /// Gone, or out of reach, and reported.
     Departed,
-    /// The endpoint wants to hear no more of it, although it lives.
+    /// The endpoint wants to hear no more of it, although it may still write.
     Shunned,
 }
 
@@ -191,6 +195,8 @@ pub struct ShmLink {
     /// By `PeerId`.
     peers: Vec<Peer>,
     vigil: Vigil,
+    /// Somebody has removed our file: nobody can connect to us any more.
+    is_removed: bool,
     by_address: HashMap<Address, PeerId>,
     table: Table,
     regions: Regions,
@@ -246,6 +252,7 @@ impl ShmLink {
             patience: Patience::new(config.spin),
             peers,
             vigil: Vigil::default(),
+            is_removed: false,
             by_address: HashMap::new(),
             table,
             regions,
@@ -272,18 +279,29 @@ impl ShmLink {
     }
 
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
-    /// connect. Errors: the table is full; the address is of another host, or our own.
+    /// connect. Errors: the table is full; the address is our own, or of another host, or of an endpoint with other settings;
+    /// nothing goes to and fro between us any more.
     pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
+        let elsewhere = |reason: &str| LinkError::Elsewhere { peer: *address, reason: reason.into() };
         if let Some(peer) = self.by_address.get(address) {
-            return Ok(*peer);
-        }
-        if !self.here.shares_boot(address) {
-            return Err(LinkError::Elsewhere { peer: *address, reason: "it runs on another host".into() });
+            let known = &self.peers[peer.0 as usize];
+            return match &known.lost {
+                Some(why) if known.standing == Standing::Shunned => Err(elsewhere(why)),
+                _ => Ok(*peer),
+            };
         }
         if *address == self.address() {
-            return Err(LinkError::Elsewhere { peer: *address, reason: "it is this endpoint itself".into() });
+            return Err(elsewhere("it is this endpoint itself"));
+        }
+        check_settings(&self.config.flow, address)?;
+        let path = self.config.directory.join(address.identity.file_name());
+        if !self.here.shares_boot(&address.identity) && life::open(&path, Rights::Read).is_err() {
+            return Err(elsewhere(&segment::elsewhere(&path)));
         }
         let held = self.segment.lock_table()?;
+        if self.is_removed && self.table.find(address).is_none() {
+            return Err(elsewhere(&self.why_nobody_connects()));
+        }
         let place = self.table.find_or_insert(address);
         drop(held);
         let peers = self.table.capacity() as u32;
@@ -342,8 +360,11 @@ impl ShmLink {
         }
         let waker = match self.waker.take() {
             Some(waker) => waker,
-            None => Waker::new(&self.address())?,
+            None => Waker::new()?,
         };
+        if let Some(name) = waker.name() {
+            self.segment.header().set_wake_name(name);
+        }
         Ok(self.waker.insert(waker).descriptor())
     }
 
@@ -353,7 +374,7 @@ impl ShmLink {
         let Some(waker) = &self.waker else { return false };
         waker.stop();
         self.is_armed = true;
-        let armed = &self.segment.header().armed.0;
+        let armed = &self.segment.signals().armed.0;
         armed.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         // Who left is known without a packet, so a departure must not wait for one either.
@@ -368,7 +389,7 @@ impl ShmLink {
     #[cold]
     fn disarm(&mut self) {
         self.is_armed = false;
-        self.segment.header().armed.0.store(0, Ordering::Relaxed);
+        self.segment.signals().armed.0.store(0, Ordering::Relaxed);
         if let Some(waker) = &self.waker {
             waker.stop();
         }
@@ -386,14 +407,17 @@ impl ShmLink {
         self.peers[peer.0 as usize] = Peer { address: Some(address), standing: Standing::Known, ..Peer::default() };
         if self.is_new_process(&address) {
             // Of a process in another container only the number counts; no process has this pid.
-            self.patience.add_process(if self.here.shares_namespace(&address) { address.pid } else { i32::MAX as u32 });
+            let pid =
+                if self.here.shares_namespace(&address.identity) { address.identity.pid } else { i32::MAX as u32 };
+            self.patience.add_process(pid);
         }
         self.by_address.insert(address, peer);
     }
 
     /// Whether no other endpoint that we know belongs to the same process.
     fn is_new_process(&self, address: &Address) -> bool {
-        let same = |known: &Address| known.pid == address.pid && known.namespace == address.namespace;
+        let process = |address: &Address| (address.identity.pid, address.identity.namespace);
+        let same = |known: &Address| process(known) == process(address);
         !same(&self.address()) && !self.by_address.keys().any(same)
     }
 
@@ -421,9 +445,29 @@ impl ShmLink {
         let address = peer.address.ok_or_else(|| format!("there is no peer {}", to.0))?;
         let ShmConfig { flow, bulk, directory, .. } = &self.config;
         let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
-        let (connection, obstacle) = Connection::open(&terms, &address).map_err(|error| error.to_string())?;
-        self.note_bulk(obstacle);
-        Ok(self.peers[to.0 as usize].connection.insert(connection))
+        match Connection::open(&terms, &address) {
+            Ok((connection, obstacle)) => {
+                self.note_bulk(obstacle);
+                Ok(self.peers[to.0 as usize].connection.insert(connection))
+            }
+            Err(error) => Err(self.give_up(to, &error)),
+        }
+    }
+
+    /// A peer cannot be connected to. What it has sent is still retrieved, but it could not be answered: its departure is
+    /// reported behind that. Returns why.
+    fn give_up(&mut self, peer: PeerId, error: &LinkError) -> String {
+        if let Some(end) = self.last_words(peer) {
+            // It has closed, which is the better thing to say. So is that it is dead.
+            self.notice_departure(peer, end);
+        } else if matches!(error, LinkError::Gone { .. } | LinkError::Vanished { .. }) {
+            self.ask_about(peer);
+        }
+        if self.is_present(peer) {
+            log::line(Level::Trouble, || error.to_string());
+            self.notice_departure(peer, End::OutOfReach(error.to_string()));
+        }
+        self.peers[peer.0 as usize].lost.as_ref().map_or_else(|| error.to_string(), |why| why.to_string())
     }
 
     /// Logs once how bulk data travels, and once more if it is not the same for all peers.
@@ -464,8 +508,9 @@ impl ShmLink {
 
     #[cold]
     fn wake_peer(&mut self, peer: PeerId) {
-        if let Some(address) = self.address_of(peer) {
-            self.alarm.ring(&address);
+        let connection = self.peers.get(peer.0 as usize).and_then(|peer| peer.connection.as_ref());
+        if let Some(name) = connection.and_then(Connection::wake_name) {
+            self.alarm.ring(name);
         }
     }
 
@@ -480,7 +525,7 @@ impl ShmLink {
     /// Copies between a peer's memory, `remote`, and ours: `local` from `offset` on.
     fn transfer(
         &mut self,
-        direction: bulk::Direction,
+        direction: Direction,
         peer: PeerId,
         remote: &[Span],
         local: &IoBuffer,
@@ -489,27 +534,72 @@ impl ShmLink {
         let room = local.len().checked_sub(offset);
         let wanted = remote.iter().try_fold(0_u64, |sum, span| sum.checked_add(span.length));
         let (Some(room), Some(wanted)) = (room, wanted) else { return TransferStatus::Failed };
-        let Some(pid) = self.connection(peer).and_then(|connection| connection.memory()) else {
-            return TransferStatus::Failed;
-        };
         if wanted > room as u64 {
             return TransferStatus::Failed;
         }
-        let spans = local.spans_of(offset, wanted as usize);
+        // Made now if need be.
+        self.connection(peer);
+        let connection = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.connection.as_mut());
+        let Some(connection) = connection else { return TransferStatus::Unreachable };
+        let Some(memory) = connection.memory() else { return TransferStatus::Unreachable };
+        let (pid, spans) = (memory.pid(), local.spans_of(offset, wanted as usize));
         // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
         // `Link` has it by `&mut`, for writing.
-        match unsafe { self.copier.copy(direction, pid, spans, remote) } {
+        let copied = unsafe {
+            match direction {
+                Direction::Read => self.copier.read(memory, spans, remote),
+                Direction::Write => self.copier.write(memory, spans, remote),
+            }
+        };
+        match copied {
             Ok(()) => TransferStatus::Done,
-            Err(error) => {
+            Err(TransferError::Fault(error)) => {
                 log::line(Level::Warn, || format!("bulk transfer of {wanted} bytes with pid {pid}: {error}"));
-                if error.raw_os_error() == Some(libc::ESRCH) {
-                    TransferStatus::PeerGone
-                } else {
-                    TransferStatus::Failed
+                TransferStatus::Failed
+            }
+            Err(TransferError::Unreachable(error)) => {
+                // Who cannot be written to may be readable all the same.
+                if direction == Direction::Read || memory.is_writable() {
+                    connection.give_up_memory();
+                    log::line(Level::Info, || {
+                        format!(
+                            "the memory of pid {pid} cannot be reached any more, its bulk data goes another way: {error}"
+                        )
+                    });
                 }
+                TransferStatus::Unreachable
             }
         }
     }
+
+    /// Why no new peer can connect after our file was removed.
+    fn why_nobody_connects(&self) -> String {
+        let path = self.segment.path().display();
+        format!(
+            "the segment {path} of this process was removed while it runs: keep systemd's RemoveIPC and epilogues of jobs \
+             from clearing the folder under jobs that run"
+        )
+    }
+}
+
+/// Whether an endpoint with this address counts slots as one with our settings does. Errors name the first parameter that
+/// differs, with both values.
+pub fn check_settings(flow: &Config, address: &Address) -> Result<(), LinkError> {
+    match Settings::of(flow).difference(&address.settings) {
+        None => Ok(()),
+        Some(Difference { parameter, ours, theirs }) => {
+            Err(LinkError::Disagreement { peer: *address, parameter, ours, theirs })
+        }
+    }
+}
+
+/// Which way bulk data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// From the peer's memory to ours.
+    Read,
+    /// From ours to the peer's.
+    Write,
 }
 
 impl Link for ShmLink {
@@ -584,7 +674,7 @@ impl Link for ShmLink {
         offset: usize,
     ) -> TransferStatus {
         let begun = clock::now();
-        let status = self.transfer(bulk::Direction::Read, peer, from, into, offset);
+        let status = self.transfer(Direction::Read, peer, from, into, offset);
         self.time_reading += clock::now().since(begun);
         status
     }
@@ -597,7 +687,7 @@ impl Link for ShmLink {
         from: &IoBuffer,
         offset: usize,
     ) -> TransferStatus {
-        self.transfer(bulk::Direction::Write, peer, to, from, offset)
+        self.transfer(Direction::Write, peer, to, from, offset)
     }
 
     fn time_reading(&self) -> Duration {
@@ -627,7 +717,10 @@ impl Link for ShmLink {
 
     fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
         let connection = self.connection(peer)?;
-        connection.memory()?;
+        let memory = connection.memory()?;
+        if access == Access::Write && !memory.is_writable() {
+            return None;
+        }
         connection.find_region(key, offset, length, access)
     }
 
@@ -655,14 +748,16 @@ impl Link for ShmLink {
 
     fn release(&mut self, peer: PeerId) {
         let Some(known) = self.peers.get_mut(peer.0 as usize) else { return };
-        if known.standing != Standing::Departed {
-            // It lives, or is not reported yet: its place must not go to another while its packets may still come.
-            known.standing = Standing::Shunned;
-            known.connection = None;
-            known.lost = Some("it broke the protocol".into());
-            return;
+        if known.standing == Standing::Departed && (known.is_silent || !self.table.may_write(peer)) {
+            return self.forget(peer);
         }
-        self.forget(peer);
+        // It may write, or is not reported yet: its place must not go to another while its packets may still come.
+        known.standing = Standing::Shunned;
+        if known.lost.is_none() {
+            known.lost = Some("it broke the protocol".into());
+        }
+        self.end_connection(peer, false);
+        self.table.sever(peer);
     }
 
     #[inline]
@@ -674,10 +769,10 @@ impl Link for ShmLink {
 impl ShmLink {
     /// Whether this is a copy in a child that was forked from the owner.
     fn is_forked(&self) -> bool {
-        std::process::id() != self.address().pid
+        std::process::id() != self.address().identity.pid
     }
 
-    /// Gives a departed peer's place away.
+    /// Gives the place of a peer away that will write no more, or never has.
     fn forget(&mut self, peer: PeerId) {
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
         if let Some(address) = known.address {
@@ -686,8 +781,17 @@ impl ShmLink {
                 self.patience.remove_process();
             }
         }
-        if self.table.state(peer) != State::Free {
+        // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
+        let _held = self.segment.lock_table();
+        if known.is_silent || !self.table.may_write(peer) {
             self.table.free(peer);
+        }
+    }
+
+    /// Drops our connection to a peer, if there is one, and tells the peer that we will write no more.
+    fn end_connection(&mut self, peer: PeerId, orderly: bool) {
+        if let Some(connection) = self.peers[peer.0 as usize].connection.take() {
+            connection.leave(orderly);
         }
     }
 }
@@ -698,6 +802,6 @@ impl Drop for ShmLink {
         if self.is_forked() {
             return;
         }
-        self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(Connection::leave);
+        self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
     }
 }

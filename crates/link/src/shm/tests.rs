@@ -39,8 +39,9 @@ fn receive(link: &mut ShmLink) -> (PeerId, u16) {
 #[ignore = "a process of the next test: dies between reserving a slot and publishing it"]
 fn role_dies_writing() {
     let mut link = link(std::env::var_os(FOLDER).unwrap().as_ref());
-    let name = std::env::var(ADDRESS).unwrap();
-    let to = link.peer(&Address::from_file_name(&name).unwrap()).unwrap();
+    let text = std::env::var(ADDRESS).unwrap();
+    let bytes: Vec<u8> = text.split(' ').map(|byte| byte.parse().unwrap()).collect();
+    let to = link.peer(&Address::from_bytes(&bytes).unwrap()).unwrap();
     (0..3).for_each(|label| link.write(to, &packet(label)).unwrap());
     let connection = link.peers[to.0 as usize].connection.take().unwrap();
     connection.reserve_and_die();
@@ -53,7 +54,7 @@ fn start_dying(folder: &std::path::Path, address: Address) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "shm::tests::role_dies_writing"])
         .env(FOLDER, folder)
-        .env(ADDRESS, address.file_name())
+        .env(ADDRESS, address.to_bytes().map(|byte| byte.to_string()).join(" "))
         .stdout(Stdio::null())
         .spawn()
         .unwrap()

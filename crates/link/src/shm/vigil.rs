@@ -6,17 +6,20 @@
 //! [`SHARE`]th of the peers, at least [`ASKED_AT_LEAST`], so that a death is noticed within a second and costs little
 //! among many.
 //!
-//! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped: the
-//! peer wrote nothing after that.
+//! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped. A peer whose
+//! end is proven, or who said that it would write no more, wrote nothing after that, and its place can go to another. One
+//! that lives and cannot be answered keeps its place until then: it is told that it is not heard any more, and ends its side.
 
 use super::connection::Connection;
-use super::life::Fate;
+use super::life::{Fate, Here};
 use super::mailbox::{Hole, Verdict};
-use super::peer::State;
-use super::{Address, ShmLink, Standing, segment};
+use super::peer::{State, Table};
+use super::segment::OwnSegment;
+use super::{Address, Peer, ShmLink, Standing, segment};
 use crate::clock;
 use crate::log::{self, Level};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Counter, Departure};
@@ -41,6 +44,53 @@ pub(super) struct Vigil {
     closings: VecDeque<(PeerId, u64)>,
     /// A write pointer out of bounds has been reported.
     has_seen_wild_pointer: bool,
+}
+
+/// How it ends between a peer and us.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// The peer has closed its endpoint.
+    Closed,
+    /// The peer is dead.
+    Died,
+    /// The peer has given up, with this to be said of it, and will write no more.
+    GaveUp(String),
+    /// Nothing can be sent to it, for this reason; it may live and write.
+    OutOfReach(String),
+}
+
+/// Everything that tells whether a peer lives.
+#[derive(Clone, Copy)]
+struct Evidence<'a> {
+    here: &'a Here,
+    directory: &'a Path,
+    segment: &'a OwnSegment,
+    table: Table,
+    peers: &'a [Peer],
+}
+
+impl Evidence<'_> {
+    /// What became of a peer. When in doubt it is alive.
+    fn fate(&self, peer: PeerId) -> Fate {
+        let known = self.peers.get(peer.0 as usize);
+        let address = known.and_then(|known| known.address).or_else(|| self.table.address(peer));
+        let Some(Address { identity, .. }) = address else { return Fate::Alive };
+        if self.here.sees_ended(&identity) {
+            return Fate::Dead;
+        }
+        if self.table.is_locked(peer) {
+            return self.segment.fate_of_writer(&identity);
+        }
+        let connection = known.and_then(|known| known.connection.as_ref());
+        if let Some(fate) = connection.and_then(|connection| connection.fate_of_peer()) {
+            return fate;
+        }
+        match self.here.fate_by_file(self.directory, &identity) {
+            // Who is connected in either direction and holds no lock may live without a file.
+            Fate::Absent if connection.is_some() || self.table.may_write(peer) => Fate::Alive,
+            fate => fate,
+        }
+    }
 }
 
 /// A departure that is not reported yet.
@@ -75,6 +125,7 @@ impl ShmLink {
             self.look_for_strangers();
             self.look_at_closings();
             self.look_at_marks();
+            self.look_at_own_file();
             self.ask_about_some();
             self.look_at_hole();
         }
@@ -129,12 +180,45 @@ impl ShmLink {
         }
     }
 
-    /// Peers that closed say so.
+    /// Peers that closed, or gave up, say so.
     fn look_at_marks(&mut self) {
         for at in 0..self.peers.len() {
             let peer = PeerId(at as u32);
-            if self.is_present(peer) && self.has_said_farewell(peer) {
-                self.notice_departure(peer, true);
+            if self.is_present(peer)
+                && let Some(end) = self.last_words(peer)
+            {
+                self.notice_departure(peer, end);
+            }
+        }
+    }
+
+    /// What the peer has said of its end.
+    pub(super) fn last_words(&self, peer: PeerId) -> Option<End> {
+        let connection = self.peers[peer.0 as usize].connection.as_ref();
+        match self.table.state(peer) {
+            State::Left => Some(End::Closed),
+            State::Failed => Some(End::GaveUp("could not go on communicating with this process".into())),
+            _ if connection.is_some_and(|connection| connection.has_closed()) => Some(End::Closed),
+            _ if connection.is_some_and(|connection| connection.is_severed()) => {
+                Some(End::OutOfReach("does not hear this process any more".into()))
+            }
+            _ => None,
+        }
+    }
+
+    /// When our file has been removed, those who are connected go on. All others never will be, and what waits for them has
+    /// to be told so; they learn it when they try.
+    fn look_at_own_file(&mut self) {
+        if self.is_removed || !self.segment.is_removed() {
+            return;
+        }
+        self.is_removed = true;
+        let why = self.why_nobody_connects();
+        log::line(Level::Trouble, || format!("{why}. Who is connected already goes on, nobody else can"));
+        for at in 0..self.peers.len() {
+            let peer = PeerId(at as u32);
+            if self.is_present(peer) && self.table.state(peer) == State::Expected {
+                self.notice_departure(peer, End::OutOfReach(why.clone()));
             }
         }
     }
@@ -154,30 +238,32 @@ impl ShmLink {
     }
 
     /// Asks the system whether the peer lives; if not, notes its departure and clears away its segment.
-    fn ask_about(&mut self, peer: PeerId) -> Fate {
-        let Some(address) = self.address_of(peer) else { return Fate::Alive };
-        let fate = self.here.fate(&self.config.directory, &address);
-        match fate {
-            Fate::Alive => {}
+    pub(super) fn ask_about(&mut self, peer: PeerId) {
+        match self.evidence().fate(peer) {
+            Fate::Alive => return,
             Fate::Dead => {
-                segment::remove_if_dead(&self.config.directory, &self.here, &address);
-                self.notice_departure(peer, false);
+                if let Some(Address { identity, .. }) = self.address_of(peer) {
+                    segment::remove_if_dead(&self.config.directory, &self.here, &identity);
+                }
             }
-            // Closing marks our table before, and its own header before the file goes. Without a mark, the process
-            // died and somebody else was quicker to tidy up; unless we never had anything to do with it, so that it could
-            // not mark anything, and it still runs.
-            Fate::Absent => {
-                let connected = self.peers[peer.0 as usize].connection.is_some();
-                let had_contact = connected || self.table.state(peer) == State::Connected;
-                let runs_on = !had_contact && !self.here.sees_gone(&address);
-                let orderly = self.has_said_farewell(peer) || runs_on;
-                self.notice_departure(peer, orderly);
-            }
+            Fate::Absent => {}
         }
-        fate
+        // Who closes first says so, and then lets go of its locks.
+        let end = self.last_words(peer).unwrap_or(End::Died);
+        self.notice_departure(peer, end);
     }
 
-    fn is_present(&self, peer: PeerId) -> bool {
+    fn evidence(&self) -> Evidence<'_> {
+        Evidence {
+            here: &self.here,
+            directory: &self.config.directory,
+            segment: &self.segment,
+            table: self.table,
+            peers: &self.peers,
+        }
+    }
+
+    pub(super) fn is_present(&self, peer: PeerId) -> bool {
         let known = &self.peers[peer.0 as usize];
         match known.standing {
             Standing::Known => true,
@@ -186,29 +272,31 @@ impl ShmLink {
         }
     }
 
-    fn has_said_farewell(&self, peer: PeerId) -> bool {
-        let connection = self.peers[peer.0 as usize].connection.as_ref();
-        self.table.state(peer) == State::Left || connection.is_some_and(|connection| connection.has_closed())
-    }
-
-    /// The peer will write no more. What it has written is still retrieved.
-    fn notice_departure(&mut self, peer: PeerId, orderly: bool) {
+    /// It is over between a peer and us. What it has written is still retrieved.
+    pub(super) fn notice_departure(&mut self, peer: PeerId, end: End) {
         if !self.is_present(peer) {
             return;
         }
-        let end = self.reader.end();
+        let until = self.reader.end();
         let known = &mut self.peers[peer.0 as usize];
-        let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
-        let text = if orderly { format!("{name} has closed its endpoint") } else { format!("{name} has died") };
+        let who = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
+        let (name, text) = match &end {
+            End::Closed => (who.clone(), format!("{who} has closed its endpoint")),
+            End::Died => (who.clone(), format!("{who} has died")),
+            End::GaveUp(what) => (format!("{who} {what}"), format!("{who} {what}")),
+            End::OutOfReach(why) => (format!("{who} ({why})"), format!("{who}: {why}")),
+        };
+        let orderly = matches!(end, End::Closed);
         if !orderly {
             log::line(Level::Warn, || text.clone());
         }
-        known.connection = None;
-        known.lost = Some(text.into());
+        known.is_silent = !matches!(end, End::OutOfReach(_));
+        known.lost.get_or_insert(text.into());
         if known.standing == Standing::Known {
             known.standing = Standing::Leaving;
         }
-        self.vigil.departures.push_back(Leaving { departure: Departure { peer, orderly, name }, end });
+        self.end_connection(peer, orderly);
+        self.vigil.departures.push_back(Leaving { departure: Departure { peer, orderly, name }, end: until });
     }
 
     /// Steps over slots whose writers died before publishing them.
@@ -222,10 +310,15 @@ impl ShmLink {
         for _ in 0..self.reader.size() {
             let table = self.table;
             let mut suspects = Vec::new();
-            let here = self.here;
-            let directory = &self.config.directory;
+            let evidence = Evidence {
+                here: &self.here,
+                directory: &self.config.directory,
+                segment: &self.segment,
+                table,
+                peers: &self.peers,
+            };
             let is_alive = |peer: PeerId| {
-                let alive = table.address(peer).is_some_and(|address| here.fate(directory, &address) == Fate::Alive);
+                let alive = evidence.fate(peer) != Fate::Dead;
                 if !alive {
                     suspects.push(peer);
                 }

@@ -114,15 +114,20 @@ impl Process {
 
     /// The same in a process namespace of its own, as in a container; `None` for those who may not make one.
     pub fn start_contained(role: &str, folder: &Folder, address: Address) -> Option<Self> {
-        let unshare = |program: &std::path::Path| {
-            let mut command = Command::new("unshare");
-            command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(program);
+        Self::start_within(&["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"], role, folder, address)
+    }
+
+    /// The same, started by the command `wrapper`; `None` if that cannot run anything here.
+    pub fn start_within(wrapper: &[&str], role: &str, folder: &Folder, address: Address) -> Option<Self> {
+        let wrapped = |program: &std::path::Path| {
+            let mut command = Command::new(wrapper[0]);
+            command.args(&wrapper[1..]).arg(program);
             command
         };
-        if !unshare("true".as_ref()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        if !wrapped("true".as_ref()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
             return None;
         }
-        Some(Self::run(unshare(&std::env::current_exe().unwrap()), role, folder, address))
+        Some(Self::run(wrapped(&std::env::current_exe().unwrap()), role, folder, address))
     }
 
     fn run(mut command: Command, role: &str, folder: &Folder, address: Address) -> Self {

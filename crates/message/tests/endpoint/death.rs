@@ -1,7 +1,7 @@
 //! Peers that die or leave: what waits for them fails and names them, nothing else does, and their place is used again.
 
 use crate::support::{Handle, Memory, Setup, World, pattern};
-use tidegate_message::flow::{Packet, PacketKind};
+use tidegate_message::flow::{Packet, PacketKind, SchemeName};
 use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure};
 
 /// Every setting with three nodes.
@@ -349,4 +349,31 @@ fn a_receive_from_a_peer_that_closed_takes_nothing_of_who_comes_after() {
     assert!(world.cancel(left), "the application can still have it back");
     world.settle();
     assert_eq!(world.failure(left), Failure::Canceled);
+}
+
+#[test]
+fn what_a_peer_had_sent_that_cannot_be_answered_is_received_and_then_it_is_lost() {
+    // With enough credits for all of it: more could not come from somebody who gets no answer.
+    let enough = |setup: &Setup| setup.slots >= 64 && setup.scheme != SchemeName::Dynamic;
+    for setup in settings(94).filter(enough) {
+        let mut world = setup.build();
+        world.network().cut.push((0, 1));
+        let stored = world.send(1).to(0).tagged(7).bytes(&pattern(1, 100)).post();
+        let under_way = world.send(1).to(0).tagged(8).bytes(&pattern(2, 500)).post();
+        // It waits for a message that comes only after the answer has failed.
+        let receive = world.receive(0).from(1).tagged(8).capacity(500).post();
+        let directed = world.receive(0).from(1).tagged(9).capacity(10).post();
+        let answer = world.send(0).to(1).tagged(9).bytes(&[1]).post();
+        world.settle();
+        assert!(matches!(world.failure(answer), Failure::PeerLost { .. }), "{world}");
+        assert_eq!(world.bytes(receive), pattern(2, 500), "what had been sent counts\n{world}");
+        world.success(under_way);
+        world.success(stored);
+        world.assert_lost(directed, 1);
+        assert!(!world.network().has_released(0, 1), "its name is still needed\n{world}");
+        let late = world.receive(0).from(1).tagged(7).capacity(100).post();
+        world.settle();
+        assert_eq!(world.bytes(late), pattern(1, 100), "{world}");
+        assert!(world.network().has_released(0, 1), "{world}");
+    }
 }

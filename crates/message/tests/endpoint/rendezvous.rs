@@ -91,6 +91,24 @@ fn many_long_messages_cross_in_both_directions() {
 }
 
 #[test]
+fn a_message_whose_senders_memory_gets_out_of_reach_comes_another_way() {
+    // The test's endpoints read 10,000 bytes or so per progress call: the memory is lost before, amid and after the message.
+    for transfers in [0, 1, 3, 100] {
+        for memory in [Memory::Direct, Memory::StagedOrDirect] {
+            let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();
+            world.network().transfers_left = Some(transfers);
+            for (round, size) in [100_000, 30_000, 100_000].into_iter().enumerate() {
+                let send = world.send(0).to(1).tagged(7).bytes(&pattern(round, size)).post();
+                let receive = world.receive(1).tagged(7).capacity(size).post();
+                world.settle();
+                world.success(send);
+                assert!(world.bytes(receive) == pattern(round, size), "{transfers} transfers\n{world}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_fetch_that_fails_ends_both_sides() {
     for memory in [Memory::Direct, Memory::Delayed] {
         let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();

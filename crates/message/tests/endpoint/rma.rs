@@ -1,6 +1,6 @@
 //! RMA: straight to memory where the link reaches it, by message elsewhere.
 
-use crate::support::{Setup, pattern};
+use crate::support::{Memory, Setup, pattern};
 use tidegate_message::{Access, Counter, Failure, Operation};
 
 const BOTH: [Access; 2] = [Access::Read, Access::Write];
@@ -38,6 +38,27 @@ fn a_read_brings_what_is_there() {
             assert_eq!(world.bytes(read), &contents[10..10 + size], "{world}");
             assert_eq!(memory.bytes(), contents);
             world.deregister(1, 9);
+        }
+    }
+}
+
+#[test]
+fn memory_that_gets_out_of_reach_is_read_and_written_by_message() {
+    for left in [0, 1, 5] {
+        for memory in [Memory::Direct, Memory::StagedOrDirect] {
+            let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();
+            world.network().transfers_left = Some(left);
+            let region = world.register(1, 9, &vec![7; 30_000], &BOTH);
+            for round in 0..4 {
+                let write = world.write(0, vec![(world.place(0, 1, 9, 0), 30_000)], &pattern(round, 30_000), None);
+                world.settle();
+                world.success(write);
+                assert_eq!(region.bytes(), pattern(round, 30_000), "{world}");
+                let read = world.read(0, vec![(world.place(0, 1, 9, 0), 30_000)]);
+                world.settle();
+                world.success(read);
+                assert_eq!(world.bytes(read), pattern(round, 30_000), "{world}");
+            }
         }
     }
 }

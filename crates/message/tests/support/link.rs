@@ -112,6 +112,10 @@ pub struct Network {
     nodes: Vec<Node>,
     /// Every bulk transfer fails, as if the addresses were wrong.
     pub memory_fails: bool,
+    /// Bulk transfers after which no memory can be reached any more.
+    pub transfers_left: Option<u32>,
+    /// Who cannot send to whom, although the latter lives: writes fail, and a departure is reported once.
+    pub cut: Vec<(usize, usize)>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
     /// Application memory.
@@ -144,6 +148,8 @@ impl Network {
             scheduled,
             nodes,
             memory_fails: false,
+            transfers_left: None,
+            cut: Vec::new(),
             hostile: false,
             arena,
             problems: Vec::new(),
@@ -154,6 +160,13 @@ impl Network {
     fn write(&mut self, from: usize, to: usize, packet: &Packet) -> Result<(), WriteError> {
         if self.nodes[from].gone.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
+        }
+        if self.cut.contains(&(from, to)) {
+            let departures = &mut self.nodes[from].departures;
+            if !departures.contains(&(to, false)) {
+                departures.push_back((to, false));
+            }
+            return Err(WriteError::Unreachable(format!("node {to} is out of reach")));
         }
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
@@ -239,7 +252,7 @@ impl Network {
         let mut offset = transfer.offset;
         for span in &transfer.remote {
             if !self.nodes[transfer.peer].alive {
-                return TransferStatus::PeerGone;
+                return TransferStatus::Unreachable;
             }
             let found = self.arena.find(transfer.peer, *span).filter(|_| !self.memory_fails);
             let Some(mut remote) = found else { return TransferStatus::Failed };
@@ -264,6 +277,11 @@ impl Network {
         if self.memory == Memory::Delayed {
             self.nodes[node].transfers.push(transfer);
             return TransferStatus::Pending;
+        }
+        match &mut self.transfers_left {
+            Some(0) => return TransferStatus::Unreachable,
+            Some(left) => *left -= 1,
+            None => {}
         }
         self.copy(&transfer)
     }
