@@ -179,6 +179,20 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Lets packets wake the readers of our queues: of all of them, or of none.
+    fn add_wakes(&self, entered: &mut Entered) -> Result<()> {
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
+            log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
+            Errno(error.raw_os_error().unwrap_or(FI_EIO))
+        })?;
+        let added = self.wait_queues().try_for_each(|queue| queue.add_wake(descriptor));
+        if added.is_err() {
+            self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
+        }
+        added
+    }
+
     /// `fi_enable`.
     fn enable(self: &Arc<Self>, entered: &mut Entered) -> Result {
         if self.vector.get().is_none() {
@@ -189,13 +203,8 @@ impl Endpoint {
         }
         self.activate(entered)?;
         if !self.state.get(entered).enabled {
-            for queue in self.wait_queues() {
-                let Some(active) = &mut self.state.get(entered).active else { continue };
-                let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
-                    log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
-                    Errno(error.raw_os_error().unwrap_or(FI_EIO))
-                })?;
-                queue.add_wake(descriptor)?;
+            if self.wait_queues().next().is_some() {
+                self.add_wakes(entered)?;
             }
             // Only now: an endpoint whose enabling failed fails again.
             self.state.get(entered).enabled = true;

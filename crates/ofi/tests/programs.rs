@@ -173,6 +173,25 @@ fn the_death_of_a_peer_is_told_and_leaves_nothing() {
 }
 
 #[test]
+fn who_is_connected_goes_on_when_files_are_removed() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("vanished", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn a_process_whose_main_thread_has_ended_is_served() {
+    for bulk in ["auto", "direct"] {
+        run("thread_ends", &[("FI_TIDEGATE_BULK", bulk)]);
+    }
+}
+
+#[test]
+fn nobody_can_take_the_name_by_which_an_endpoint_is_woken() {
+    run("wake_names", &[]);
+}
+
+#[test]
 fn an_application_built_for_an_old_interface_is_served() {
     run("old", &[]);
 }
