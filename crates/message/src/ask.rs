@@ -224,7 +224,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The first receive or peek after `asked` that a message of `from` could satisfy.
-    fn next_need(&self, from: PeerId, asked: Number) -> Option<(Number, bool, Pattern)> {
+    fn next_need(&mut self, from: PeerId, asked: Number) -> Option<(Number, bool, Pattern)> {
         let source = Target::Peer(from);
         let tagged = self.tagged.first_from(source, asked).map(|(number, pattern)| (number, true, pattern));
         let untagged = self.untagged.first_from(source, asked).map(|(number, pattern)| (number, false, pattern));

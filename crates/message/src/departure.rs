@@ -7,7 +7,6 @@ use crate::endpoint::{Endpoint, Peer};
 use crate::inbound::Sink;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
-use crate::rendezvous::StreamKind;
 use crate::window::Limits;
 use tidegate_flow::PeerId;
 
@@ -43,7 +42,7 @@ impl<L: Link> Endpoint<L> {
         for message in queue {
             self.fail_notice(message.into_notice(), name);
         }
-        self.streams.retain(|stream| stream.to != peer || matches!(stream.kind, StreamKind::Write { .. }));
+        self.streams.remove_where(peer, |_| true);
         for key in self.sends.keys_where(|send| send.peer == peer) {
             self.lose_send(key, name);
         }

@@ -13,10 +13,11 @@ use crate::matching::{Matching, Pattern};
 use crate::operation::{
     Context, EndpointConfig, MatchFlags, MultiReceive, Receive, Send, Source, Space, Target, TryAgain,
 };
-use crate::rendezvous::{Fetch, PendingSend, Stream, TransferOwner};
+use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
 use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
+use crate::streams::Streams;
 use crate::timing::Timing;
 use crate::transmit::Outgoing;
 use crate::window::{Division, EndpointError, Limits};
@@ -108,7 +109,7 @@ pub struct Endpoint<L: Link> {
     /// Whose each transfer is that the link was asked for.
     pub(crate) transfers: Slab<TransferOwner>,
     /// Bulk data that leaves through mailboxes, piece by piece.
-    pub(crate) streams: VecDeque<Stream<L::Buffer>>,
+    pub(crate) streams: Streams<L::Buffer>,
     pub(crate) stages: StagePool,
     pub(crate) regions: HashMap<u64, Region<L::Buffer>>,
     pub(crate) completions: VecDeque<Completion>,
@@ -146,8 +147,9 @@ impl<L: Link> Endpoint<L> {
     /// Largest eager size that a configuration may ask for.
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
-    /// What the table of peers takes per peer, what a sender of forgotten sends needs included.
-    pub(crate) const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>() + size_of::<Forgotten>() + 64;
+    /// What the tables of peers take per peer, what a sender of forgotten sends needs included.
+    pub(crate) const PEER_BYTES: usize =
+        size_of::<Peer<L::Buffer>>() + Streams::<L::Buffer>::BYTES_PER_PEER + size_of::<Forgotten>() + 64;
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
     /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
@@ -157,7 +159,8 @@ impl<L: Link> Endpoint<L> {
         let Division { fixed, limits, spare } = Self::divide_memory(&config, &flow)?;
         link.tell_window(limits.window);
         let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
-        let bookkeeping = flow.bookkeeping_bytes() + std::mem::size_of_val(peers.as_slice());
+        let bookkeeping = flow.bookkeeping_bytes()
+            + peers.len() * (size_of::<Peer<L::Buffer>>() + Streams::<L::Buffer>::BYTES_PER_PEER);
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
@@ -179,7 +182,7 @@ impl<L: Link> Endpoint<L> {
             fetch_ways: FetchWays::default(),
             operations: Slab::new(),
             transfers: Slab::new(),
-            streams: VecDeque::new(),
+            streams: Streams::new(peer_count),
             stages,
             regions: HashMap::new(),
             completions: VecDeque::new(),
@@ -292,15 +295,27 @@ impl<L: Link> Endpoint<L> {
 
     /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns whether.
     pub fn cancel(&mut self, context: Context) -> bool {
-        for tagged in [true, false] {
-            if let Some(canceled) = self.matching(tagged).cancel(context) {
-                self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.released, Failure::Canceled);
-                return true;
-            }
+        self.cancel_named(context.0, |context| context.0)
+    }
+
+    /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it calls the
+    /// receive of a context: always the same, as long as the receive is there.
+    pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
+        let inquiry = self.inquiries.iter().position(|inquiry| name_of(inquiry.context) == name);
+        let inquiry_number = inquiry.map(|at| self.inquiries[at].number);
+        let tagged = self.tagged.find_named(name, &name_of).map(|(number, at)| (number, true, at));
+        let untagged = self.untagged.find_named(name, &name_of).map(|(number, at)| (number, false, at));
+        let oldest = tagged.into_iter().chain(untagged).min_by_key(|(number, ..)| *number);
+        if let Some((number, tagged, at)) = oldest
+            && inquiry_number.is_none_or(|other| number < other)
+        {
+            let Some(canceled) = self.matching(tagged).take_back(at) else { return false };
+            self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.released, Failure::Canceled);
+            return true;
         }
-        let Some(at) = self.inquiries.iter().position(|inquiry| inquiry.context == context) else { return false };
+        let Some(at) = inquiry else { return false };
         let inquiry = self.inquiries.remove(at);
-        self.complete_unmatched(context, space_of(inquiry.tagged, 0), false, Failure::Canceled);
+        self.complete_unmatched(inquiry.context, space_of(inquiry.tagged, 0), false, Failure::Canceled);
         true
     }
 

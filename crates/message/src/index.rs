@@ -69,14 +69,49 @@ impl Index {
         }
     }
 
+    /// Adds all elements of `list`, so many, to an index that has none.
+    pub(crate) fn add_all<T: Indexed>(&mut self, list: &mut Ordered<T>, elements: usize) {
+        self.elements = elements;
+        if elements > self.chains.len() {
+            self.make_chains(elements.next_power_of_two());
+        }
+        self.append_all(list);
+    }
+
+    /// Forgets all elements, which are still in `list`.
+    pub(crate) fn remove_all<T: Indexed>(&mut self, list: &Ordered<T>) {
+        self.elements = 0;
+        let mut next = list.first();
+        while let Some(at) = next {
+            next = list.after(at);
+            if let Some(chain) = list.get(at).map(|element| self.chain_of(element.key())) {
+                self.chains[chain] = Chain::default();
+            }
+        }
+    }
+
+    /// How many elements are in the index.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
     /// Chains all elements anew, in twice as many chains.
     #[cold]
     fn grow<T: Indexed>(&mut self, list: &mut Ordered<T>) {
-        let chains = (2 * self.chains.len()).max(FEWEST);
+        self.make_chains(2 * self.chains.len());
+        self.append_all(list);
+    }
+
+    /// So many empty chains.
+    fn make_chains(&mut self, chains: usize) {
+        let chains = chains.max(FEWEST);
         // The old ones go first: the memory of both together is nowhere accounted for.
         self.chains = Vec::new();
         self.chains.reserve_exact(chains);
         self.chains.resize(chains, Chain::default());
+    }
+
+    fn append_all<T: Indexed>(&mut self, list: &mut Ordered<T>) {
         let mut next = list.first();
         while let Some(at) = next {
             next = list.after(at);

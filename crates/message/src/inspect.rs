@@ -43,4 +43,9 @@ impl<L: Link> Endpoint<L> {
     pub fn inspect_spare(&self) -> usize {
         self.spare
     }
+
+    /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.
+    pub fn inspect_stream_looks(&self) -> u64 {
+        self.streams.looks()
+    }
 }

@@ -3,10 +3,11 @@
 //!
 //! A tour. The application's operations ([`Send`], [`Receive`], …) enter at `endpoint`. What leaves is cut into packets in
 //! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
-//! is put together in `inbound` and goes by its kind to `eager`, `rendezvous` (`fetch_way` chooses between two copies and one), `rma` or `atomic`
-//! (`atomic_apply` has the arithmetic). `matching` decides which receive gets which message, `stock` has the unexpected ones (in a `list`, with an `index`
-//! by tag), `peek` looks at them, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died,
-//! and `closing` is leaving oneself.
+//! is put together in `inbound` and goes by its kind to `eager`, `rendezvous` (`fetch_way` chooses between two copies and one, `streams` has
+//! what goes through mailboxes piece by piece), `rma` or `atomic` (`atomic_apply` has the arithmetic). `matching` decides which receive gets
+//! which message, `posted` has the receives that wait and `stock` the unexpected messages (each in a `list`, with an `index`), `peek` looks
+//! at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
+//! leaving oneself.
 //! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
 //! asks (`ask`); `inspect` shows how they stand. [`Counter`] lists all counters.
 
@@ -30,11 +31,13 @@ mod loopback;
 mod matching;
 mod operation;
 mod peek;
+mod posted;
 mod rendezvous;
 mod rma;
 mod slab;
 mod stage;
 mod stock;
+mod streams;
 mod timing;
 mod transmit;
 mod window;

@@ -124,6 +124,16 @@ impl<T> Ordered<T> {
         self.first
     }
 
+    /// The last element.
+    pub(crate) fn last(&self) -> Option<Position> {
+        self.last
+    }
+
+    /// The element before the one at `at`.
+    pub(crate) fn before(&self, at: Position) -> Option<Position> {
+        self.node(at)?.previous
+    }
+
     /// The element after the one at `at`.
     #[inline]
     pub(crate) fn after(&self, at: Position) -> Option<Position> {

@@ -6,8 +6,9 @@
 
 use crate::ask::Number;
 use crate::link::{Buffer, Span};
-use crate::list::{Ordered, Position};
+use crate::list::Position;
 use crate::operation::{Context, MultiReceive, Source, Target};
+use crate::posted::{Posted, PostedReceives};
 use crate::slab::{Key, Slab};
 use crate::stock::Stock;
 use tidegate_flow::PeerId;
@@ -49,18 +50,9 @@ impl Pattern {
     }
 }
 
-/// A receive that waits for a message.
+/// Where the message of a posted receive goes.
 #[derive(Debug)]
-struct Posted<B> {
-    number: Number,
-    pattern: Pattern,
-    context: Context,
-    report: bool,
-    place: Place<B>,
-}
-
-#[derive(Debug)]
-enum Place<B> {
+pub(crate) enum Place<B> {
     Single(B),
     Multi(Key),
 }
@@ -141,7 +133,7 @@ pub(crate) struct TakenBack {
 /// Posted receives and unexpected messages of one matching space.
 #[derive(Debug)]
 pub(crate) struct Matching<B> {
-    posted: Ordered<Posted<B>>,
+    posted: PostedReceives<B>,
     unexpected: Stock<B>,
     multis: Slab<MultiBuffer<B>>,
 }
@@ -157,13 +149,13 @@ impl<B: Buffer> Matching<B> {
 
     /// Matches the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
-        Matching { posted: Ordered::new(), unexpected: Stock::new(peers), multis: Slab::new() }
+        Matching { posted: PostedReceives::new(), unexpected: Stock::new(peers), multis: Slab::new() }
     }
 
     /// Posts a receive. The caller has looked for a stored message first.
     #[inline]
     pub(crate) fn post(&mut self, number: Number, pattern: Pattern, buffer: B, context: Context, report: bool) {
-        self.posted.push_back(Posted { number, pattern, context, report, place: Place::Single(buffer) });
+        self.posted.push(Posted::new(number, pattern, context, report, Place::Single(buffer)));
     }
 
     /// Posts a buffer for many messages. The caller takes stored messages into it with [`accept_stored`](Self::accept_stored).
@@ -178,34 +170,32 @@ impl<B: Buffer> Matching<B> {
     ) -> Position {
         let shared = MultiBuffer { buffer, used: 0, smallest: multi.smallest.max(1), in_flight: 0, retired: false };
         let place = Place::Multi(self.multis.insert(shared));
-        self.posted.push_back(Posted { number, pattern, context, report, place })
+        self.posted.push(Posted::new(number, pattern, context, report, place))
     }
 
     /// The receive for a message that arrives, if one is posted.
     #[inline]
     pub(crate) fn accept(&mut self, envelope: &Envelope) -> Option<Active<B>> {
-        let at = self.posted.find(|posted| posted.pattern.accepts(envelope.source, envelope.tag))?;
+        let at = self.posted.find(envelope.source, envelope.tag)?;
         Some(self.activate(at, envelope.length))
     }
 
     /// The same, if the number of that receive is not beyond `until`.
     pub(crate) fn accept_until(&mut self, envelope: &Envelope, until: Option<Number>) -> Option<Active<B>> {
-        let at = self.posted.find(|posted| posted.pattern.accepts(envelope.source, envelope.tag))?;
+        let at = self.posted.find(envelope.source, envelope.tag)?;
         let number = self.posted.get(at)?.number;
         until.is_none_or(|until| number <= until).then(|| self.activate(at, envelope.length))
     }
 
     /// The first posted receive beyond `number` that accepts messages of `source`.
-    pub(crate) fn first_from(&self, source: Target, number: Number) -> Option<(Number, Pattern)> {
-        let wanted = |posted: &Posted<B>| posted.number > number && posted.pattern.may_come_from(source);
-        let posted = self.posted.get(self.posted.find(wanted)?)?;
-        Some((posted.number, posted.pattern))
+    pub(crate) fn first_from(&mut self, source: Target, number: Number) -> Option<(Number, Pattern)> {
+        self.posted.first_from(source, number).map(|posted| (posted.number, posted.pattern))
     }
 
     /// Turns the posted receive at `at` into an active one for a message of `length` bytes.
     #[inline]
     fn activate(&mut self, at: Position, length: usize) -> Active<B> {
-        let multi = match self.posted.get_mut(at) {
+        let multi = match self.posted.get(at) {
             Some(Posted { place: Place::Multi(key), .. }) => Some(*key),
             _ => None,
         };
@@ -223,7 +213,7 @@ impl<B: Buffer> Matching<B> {
         shared.in_flight += 1;
         shared.retired = shared.buffer.len() - shared.used < shared.smallest;
         let retired = shared.retired;
-        let posted = self.posted.get_mut(at).expect("a position that was just found");
+        let posted = self.posted.get(at).expect("a position that was just found");
         let (context, report) = (posted.context, posted.report);
         if retired {
             self.posted.remove(at);
@@ -240,7 +230,7 @@ impl<B: Buffer> Matching<B> {
     /// Moves the first stored message that the multi-receive at `at` accepts into it. `None` when there is none or the
     /// buffer is full.
     pub(crate) fn accept_stored(&mut self, at: Position) -> Option<(Active<B>, Unexpected<B>)> {
-        let pattern = match self.posted.get_mut(at) {
+        let pattern = match self.posted.get(at) {
             Some(posted) if matches!(posted.place, Place::Multi(_)) => posted.pattern,
             _ => return None,
         };
@@ -295,10 +285,9 @@ impl<B: Buffer> Matching<B> {
         self.unexpected.remove(at)
     }
 
-    /// Takes back the posted receive of `context`.
-    pub(crate) fn cancel(&mut self, context: Context) -> Option<TakenBack> {
-        let at = self.posted.find(|posted| posted.context == context)?;
-        self.take_back(at)
+    /// The first posted receive that the application calls so, and where it is. `name_of` says what it calls one.
+    pub(crate) fn find_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> Option<(Number, Position)> {
+        self.posted.find_named(name, name_of)
     }
 
     /// Takes back the posted receive at a position.
@@ -340,9 +329,9 @@ impl<B: Buffer> Matching<B> {
     /// The place of a peer that left goes to another process: receives meant for the old one match nobody any more. They
     /// stay until the application cancels them.
     pub(crate) fn forget_peer(&mut self, peer: Target) {
-        self.posted.for_each_mut(|posted| {
-            if posted.pattern.from == Source::From(peer) {
-                posted.pattern.from = Source::From(NOBODY);
+        self.posted.change_patterns(|pattern| {
+            if pattern.from == Source::From(peer) {
+                pattern.from = Source::From(NOBODY);
             }
         });
     }

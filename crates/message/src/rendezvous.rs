@@ -23,6 +23,7 @@ use crate::matching::{Active, Announcement, Envelope, Pattern, Stored};
 use crate::operation::{Send, Space, Target};
 use crate::slab::Key;
 use crate::stage::Use;
+use crate::streams::Lane;
 use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
 use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub(crate) struct PendingSend<B> {
     pub(crate) held: Option<Position>,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
+    /// The stream that this made has not ended.
+    is_streaming: bool,
 }
 
 impl<B> PendingSend<B> {
@@ -169,8 +172,9 @@ impl<L: Link> Endpoint<L> {
             self.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
+        let (held, streamed, is_streaming) = (None, false, false);
         let kept =
-            PendingSend { peer: to, space, data, length, delivery, payload, notice, held: None, streamed: false };
+            PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, is_streaming };
         Some(self.sends.insert(kept))
     }
 
@@ -459,7 +463,11 @@ impl<L: Link> Endpoint<L> {
             self.peers[from.0 as usize].reads = !send.streamed;
         }
         self.stages.free_send(key);
-        self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Announced { send, .. } if send == key));
+        if send.is_streaming {
+            // It has failed at the receiver, which does not want the rest.
+            let of_it = |kind: &StreamKind| matches!(kind, StreamKind::Announced { send, .. } if *send == key);
+            self.streams.remove_where(from, of_it);
+        }
         let result = match Status::from_word(head.word) {
             Status::Success => Ok(()),
             _ => Err(Failure::Fault),
@@ -503,6 +511,7 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         send.streamed = true;
+        send.is_streaming = matches!(send.payload, Payload::Application(_));
         if position > 0 {
             // The receiver has copied the first piece.
             self.stages.free_send(key);
@@ -512,9 +521,9 @@ impl<L: Link> Endpoint<L> {
             Payload::Application(buffer) => {
                 let kind = StreamKind::Announced { send: key, fetch };
                 let buffer = buffer.slice(0, wanted);
-                self.streams.push_back(Stream { to: from, kind, buffer, position, end: wanted });
+                self.streams.push(Stream { to: from, kind, buffer, position, end: wanted });
                 // What we can send at once must not wait for the next progress call.
-                self.pump_streams();
+                self.pump_streams_to(from);
             }
             Payload::Copied(bytes) => {
                 let rest = Body::Owned(bytes[position..wanted].into());
@@ -525,30 +534,45 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Lets every stream send some pieces to a peer for which nothing else waits. Returns whether any did.
+    /// Lets streams send some pieces to peers for which nothing else waits. Returns whether any did.
     pub(crate) fn pump_streams(&mut self) -> bool {
         let mut moved = false;
-        for _ in 0..self.streams.len() {
-            let Some(mut stream) = self.streams.pop_front() else { break };
-            for _ in 0..PIECES_PER_TURN {
-                let blocked = !self.peers[stream.to.0 as usize].queue.is_empty();
-                if blocked || stream.position == stream.end {
-                    break;
-                }
-                match self.stage_piece(&mut stream) {
-                    Staged::Sent => {}
-                    Staged::Busy => break,
-                    Staged::Unavailable => self.send_piece(&mut stream),
-                }
-                moved = true;
-            }
+        for _ in 0..self.streams.turns() {
+            let Some(peer) = self.streams.next_peer() else { break };
+            moved |= self.pump_streams_to(peer);
+        }
+        moved
+    }
+
+    fn pump_streams_to(&mut self, peer: PeerId) -> bool {
+        let lane = self.streams.first_lane(peer);
+        let first_moved = self.pump_lane(peer, lane);
+        let moved = self.pump_lane(peer, lane.other()) || first_moved;
+        if moved {
+            self.streams.swap_lanes(peer);
+        }
+        moved
+    }
+
+    /// Lets the streams of one queue take turns until one cannot go on: then none behind it can.
+    fn pump_lane(&mut self, peer: PeerId, lane: Lane) -> bool {
+        let mut moved = false;
+        for _ in 0..self.streams.len_of(peer, lane) {
+            let Some(mut stream) = self.streams.pop(peer, lane) else { break };
+            let begun_at = stream.position;
+            let goes_on = self.send_some_pieces(&mut stream);
+            let has_moved = stream.position > begun_at;
+            moved |= has_moved;
             if !self.is_wanted(&stream) {
                 continue;
             }
-            if stream.position < stream.end {
-                self.streams.push_back(stream);
-            } else if let StreamKind::ReadData { operation, .. } = stream.kind {
-                self.reply(stream.to, operation, Status::Success, 0, Body::None);
+            match stream.position == stream.end {
+                true => self.end_stream(&stream),
+                false if has_moved => self.streams.push(stream),
+                false => self.streams.put_back(stream),
+            }
+            if !goes_on {
+                break;
             }
         }
         moved
@@ -556,11 +580,41 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
     pub(crate) fn streams_can_move(&self) -> bool {
-        self.streams.iter().any(|stream| {
-            let may_be_staged = matches!(stream.kind, StreamKind::Announced { .. });
-            let is_busy = may_be_staged && self.stages.is_busy_for(stream.to);
-            self.peers[stream.to.0 as usize].queue.is_empty() && !is_busy
+        self.streams.waiting().any(|(peer, lane)| {
+            let is_busy = lane == Lane::Announced && self.stages.is_busy_for(peer);
+            self.peers[peer.0 as usize].queue.is_empty() && !is_busy
         })
+    }
+
+    /// One turn of a stream. Returns whether others of its queue may have theirs.
+    fn send_some_pieces(&mut self, stream: &mut Stream<L::Buffer>) -> bool {
+        for _ in 0..PIECES_PER_TURN {
+            let blocked = !self.peers[stream.to.0 as usize].queue.is_empty();
+            if blocked || stream.position == stream.end {
+                return !blocked;
+            }
+            match self.stage_piece(stream) {
+                Staged::Sent => {}
+                Staged::Busy => return false,
+                Staged::Unavailable => self.send_piece(stream),
+            }
+        }
+        true
+    }
+
+    /// All of a stream has left.
+    fn end_stream(&mut self, stream: &Stream<L::Buffer>) {
+        match stream.kind {
+            StreamKind::Announced { send, .. } => {
+                if let Some(send) = self.sends.get_mut(send) {
+                    send.is_streaming = false;
+                }
+            }
+            StreamKind::Write { operation, .. } => self.end_write_stream(operation),
+            StreamKind::ReadData { operation, .. } => {
+                self.reply(stream.to, operation, Status::Success, 0, Body::None);
+            }
+        }
     }
 
     /// Whether a stream's purpose is still there: sending a piece may have shown that its peer is not.

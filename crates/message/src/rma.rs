@@ -38,6 +38,8 @@ pub(crate) struct RemoteOperation<B> {
     destination: Option<B>,
     /// Parts that are not answered yet.
     parts: usize,
+    /// Streams that it made and that have not ended.
+    streams: usize,
     /// The first bad answer.
     status: Status,
     /// Completion data to send to the target afterwards.
@@ -55,6 +57,7 @@ impl<B> RemoteOperation<B> {
             length,
             destination: None,
             parts: 1,
+            streams: 0,
             status: Status::Success,
             data: None,
         }
@@ -85,13 +88,8 @@ impl<L: Link> Endpoint<L> {
     /// Ends that. Reads of the region that are under way are answered with an error.
     pub fn deregister(&mut self, key: u64) {
         self.regions.remove(&key);
-        for stream in std::mem::take(&mut self.streams) {
-            match stream.kind {
-                StreamKind::ReadData { operation, region, .. } if region == key => {
-                    self.reply(stream.to, operation, Status::Denied, 0, Body::None);
-                }
-                _ => self.streams.push_back(stream),
-            }
+        for (reader, operation) in self.streams.remove_reads_of(key) {
+            self.reply(reader, operation, Status::Denied, 0, Body::None);
         }
     }
 
@@ -160,7 +158,19 @@ impl<L: Link> Endpoint<L> {
         match (bytes, inject) {
             (0, _) => self.send_piece(&mut stream),
             (_, true) => self.send_all_pieces(stream),
-            (_, false) => self.streams.push_back(stream),
+            (_, false) => {
+                if let Some(operation) = self.operations.get_mut(key) {
+                    operation.streams += 1;
+                }
+                self.streams.push(stream);
+            }
+        }
+    }
+
+    /// All of a stream of a write has left.
+    pub(crate) fn end_write_stream(&mut self, key: Key) {
+        if let Some(operation) = self.operations.get_mut(key) {
+            operation.streams -= 1;
         }
     }
 
@@ -277,7 +287,11 @@ impl<L: Link> Endpoint<L> {
     /// An operation is over, with `lost` because its peer is gone.
     pub(crate) fn end_operation(&mut self, key: Key, lost: Option<&str>) {
         let Some(operation) = self.operations.remove(key) else { return };
-        self.streams.retain(|stream| !matches!(stream.kind, StreamKind::Write { operation, .. } if operation == key));
+        if let (Target::Peer(peer), 1..) = (operation.to, operation.streams) {
+            // It has failed, or its peer says falsely that it is over.
+            let of_it = |kind: &StreamKind| matches!(kind, StreamKind::Write { operation, .. } if *operation == key);
+            self.streams.remove_where(peer, of_it);
+        }
         let peer_lost = match operation.to {
             Target::Peer(peer) => self.peers[peer.0 as usize].lost.as_ref().map(|lost| lost.name.clone()),
             Target::Myself => None,
@@ -366,7 +380,7 @@ impl<L: Link> Endpoint<L> {
         match self.find_region(region, offset, length, Access::Read) {
             Some(buffer) if length > 0 => {
                 let kind = StreamKind::ReadData { operation: head.aux, region, start: head.word };
-                self.streams.push_back(Stream { to: from, kind, buffer, position: 0, end: length });
+                self.streams.push(Stream { to: from, kind, buffer, position: 0, end: length });
             }
             Some(_) => self.reply(from, head.aux, Status::Success, 0, Body::None),
             None => self.reply(from, head.aux, Status::Denied, 0, Body::None),

@@ -185,13 +185,9 @@ impl Active {
 
     /// The receive of this context, for canceling.
     pub fn cancel(&mut self, context: *mut c_void) -> bool {
-        // A context may name several receives; the oldest that has not matched is meant. Places are not in order of age, so
-        // try them all.
-        let receives = self.tickets.places.iter().enumerate().filter(|(_, ticket)| {
-            ticket.in_use && ticket.context == context && ticket.event == EventKind::Receive && !ticket.claimed
-        });
-        let candidates: Vec<Context> = receives.map(|(index, _)| Context(index)).collect();
-        candidates.into_iter().any(|context| self.engine.cancel(context))
+        // A context may name several receives; the oldest that has not matched is meant.
+        let tickets = &self.tickets;
+        self.engine.cancel_named(context.addr(), |ticket| tickets.places[ticket.0].context.addr())
     }
 
     /// The message set aside for this context was claimed or discarded: its name, which the new operation takes over.

@@ -1,7 +1,7 @@
 //! Messages above the eager limit: announced, then fetched from memory or through the mailbox.
 
 use crate::support::{Memory, Setup, pattern};
-use tidegate_message::{Counter, Failure};
+use tidegate_message::{Access, Counter, Failure};
 
 const SIZES: [usize; 4] = [2049, 4096, 5001, 30_000];
 
@@ -123,5 +123,64 @@ fn a_fetch_that_fails_ends_both_sides() {
         world.settle();
         world.success(send);
         assert_eq!(world.bytes(receive), pattern(2, 30_000), "the next one is not affected");
+    }
+}
+
+/// How often streams are looked at for each of `count` messages that are all announced, in one order or the other, before their receives
+/// are posted.
+fn looks_each(memory: Memory, count: usize, reverse: bool) -> f64 {
+    const BYTES: usize = 2100;
+    let mut world = Setup { memory, operations: 1 << 20, ..Setup::new(2) }.build();
+    for n in 0..count {
+        world.send(0).to(1).tagged(n as u64).bytes(&pattern(n % 7, BYTES)).post();
+    }
+    world.settle();
+    let order = |n| if reverse { count - 1 - n } else { n };
+    let receives: Vec<_> =
+        (0..count).map(order).map(|n| (n, world.receive(1).tagged(n as u64).capacity(BYTES).post())).collect();
+    world.settle();
+    for (n, receive) in receives {
+        assert_eq!(world.bytes(receive), pattern(n % 7, BYTES));
+    }
+    world.endpoint(0).inspect_stream_looks() as f64 / count as f64
+}
+
+#[test]
+fn a_message_that_fails_half_way_sends_no_more_of_itself() {
+    let mut world = Setup { memory: Memory::Staged, ..Setup::new(2) }.build();
+    world.network().memory_fails = true;
+    let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, 30_000)).post();
+    let receive = world.receive(1).tagged(7).capacity(30_000).post();
+    world.run_until("the sender knows", |world| world.is_done(send));
+    assert!(!world.endpoint(0).has_unsent(), "its memory is the application's again\n{world}");
+    world.settle();
+    assert_eq!((world.failure(receive), world.failure(send)), (Failure::Fault, Failure::Fault));
+}
+
+#[test]
+fn long_messages_and_remote_writes_do_not_wait_for_all_of_each_other() {
+    const SHORT: usize = 20_000;
+    const LONG: usize = 300_000;
+    for [sent, written] in [[SHORT, LONG], [LONG, SHORT]] {
+        let mut world = Setup { memory: Memory::Mailbox, ..Setup::new(2) }.build();
+        world.register(1, 9, &[0; LONG], &[Access::Write]);
+        let receive = world.receive(1).tagged(7).capacity(sent).post();
+        let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, sent)).post();
+        let write = world.write(0, vec![(world.place(0, 1, 9, 0), written as u64)], &pattern(1, written), None);
+        world.run_until("one of them is done", |world| world.is_done(send) || world.is_done(write));
+        assert_eq!([world.is_done(send), world.is_done(write)], [sent == SHORT, written == SHORT], "{world}");
+        world.settle();
+        assert_eq!(world.bytes(receive), pattern(1, sent));
+        world.success(write);
+    }
+}
+
+#[test]
+fn a_long_message_takes_no_more_looks_among_20_000_than_among_500() {
+    for memory in [Memory::Mailbox, Memory::Staged] {
+        for reverse in [false, true] {
+            let [few, many] = [500, 20_000].map(|count| looks_each(memory, count, reverse));
+            assert!(few <= 24.0 && many <= 1.2 * few, "{memory:?}: {few} looks each of 500, {many} of 20,000");
+        }
     }
 }

@@ -448,7 +448,8 @@ impl Link for MemoryLink {
         length: usize,
     ) -> bool {
         let (peer, network) = (self.node(peer), self.network.borrow());
-        let found = network.nodes[peer].stages.get(stage).and_then(|stage| stage.get(..length));
+        let found = network.nodes[peer].stages.get(stage).filter(|_| !network.memory_fails);
+        let found = found.and_then(|stage| stage.get(..length));
         found.is_some_and(|bytes| {
             into.write(offset, bytes);
             true
