@@ -199,11 +199,7 @@ impl<B> PostedReceives<B> {
     /// Posts a receive, whose number is beyond all others'.
     #[inline]
     pub(crate) fn push(&mut self, posted: Posted<B>) -> Position {
-        let at = self.list.push_back(posted);
-        if self.is_indexed {
-            self.enter(at);
-        }
-        at
+        if self.is_indexed { self.push_indexed(posted) } else { self.list.push_back(posted) }
     }
 
     #[inline]
@@ -213,11 +209,7 @@ impl<B> PostedReceives<B> {
 
     #[inline]
     pub(crate) fn remove(&mut self, at: Position) -> Option<Posted<B>> {
-        let posted = self.list.remove(at)?;
-        if self.is_indexed {
-            self.leave(&posted);
-        }
-        Some(posted)
+        if self.is_indexed { self.remove_indexed(at) } else { self.list.remove(at) }
     }
 
     /// The first receive that accepts a message of `source` with `tag`.
@@ -299,23 +291,27 @@ impl<B> PostedReceives<B> {
         posted.key = class.key(number, source, posted.pattern.tag);
     }
 
-    /// A receive that was just posted is indexed with the others.
+    /// The same as [`push`](Self::push), with the index.
     #[inline(never)]
-    fn enter(&mut self, at: Position) {
+    fn push_indexed(&mut self, posted: Posted<B>) -> Position {
         steps::count();
+        let at = self.list.push_back(posted);
         self.classify(at);
         self.index.add(&mut self.list, at);
+        at
     }
 
-    /// A receive has left the list. The last few are found without an index.
+    /// The same as [`remove`](Self::remove), with the index. The last few receives are found without it.
     #[inline(never)]
-    fn leave(&mut self, gone: &Posted<B>) {
+    fn remove_indexed(&mut self, at: Position) -> Option<Posted<B>> {
         steps::count();
-        self.index.remove(&mut self.list, gone);
+        let gone = self.list.remove(at)?;
+        self.index.remove(&mut self.list, &gone);
         self.classes[gone.class as usize].posted -= 1;
         if self.index.elements() <= FEW {
             self.drop_index();
         }
+        Some(gone)
     }
 
     #[cold]
