@@ -13,6 +13,7 @@ use crate::matching::{Matching, Pattern};
 use crate::operation::{
     Context, EndpointConfig, MatchFlags, MultiReceive, Receive, Send, Source, Space, Target, TryAgain,
 };
+use crate::peek::PEEKS_MOST;
 use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
 use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
@@ -261,7 +262,8 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very receive.
+    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very receive. A peek is
+    /// refused while 64 (`PEEKS_MOST`) wait for answers.
     #[inline]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
         if self.completions.len() >= self.config.operations {
@@ -272,6 +274,9 @@ impl<L: Link> Endpoint<L> {
             Space::Untagged => (false, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
         };
         if receive.flags != MatchFlags::default() {
+            if receive.flags.peek && self.inquiries.len() >= PEEKS_MOST {
+                return Err(TryAgain);
+            }
             self.receive_by_flags(receive, &pattern, tagged);
             return Ok(());
         }

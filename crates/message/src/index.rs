@@ -8,6 +8,7 @@
 use crate::list::{Chain, Links, Ordered, Position};
 use crate::matching::Pattern;
 use std::fmt;
+use std::marker::PhantomData;
 
 /// The bits of a tag that count.
 const KEY_BITS: u64 = (1 << 31) - 1;
@@ -29,10 +30,14 @@ pub(crate) fn key_wanted(pattern: &Pattern) -> Option<TagKey> {
     (pattern.ignore & KEY_BITS == 0).then(|| key_of(pattern.tag))
 }
 
-/// An element of an indexed list.
-pub(crate) trait Indexed {
+/// An element of an indexed list. `By` tells the indices of one list apart.
+pub(crate) trait Indexed<By = ()> {
     /// Its key, the same as long as it is in the list.
     fn key(&self) -> TagKey;
+    /// Whether it is in the index.
+    fn is_indexed(&self) -> bool {
+        true
+    }
     /// Its neighbours in the index, which are the index's own.
     fn links(&self) -> &Links;
     /// The same, to change.
@@ -40,27 +45,33 @@ pub(crate) trait Indexed {
 }
 
 /// The chains of a list by key. It grows with the list, to at most twice as many chains as there ever were elements.
-#[derive(Default)]
-pub(crate) struct Index {
+pub(crate) struct Index<By = ()> {
     chains: Vec<Chain>,
     elements: usize,
+    by: PhantomData<By>,
+}
+
+impl<By> Default for Index<By> {
+    fn default() -> Self {
+        Index { chains: Vec::new(), elements: 0, by: PhantomData }
+    }
 }
 
 /// It follows from the list.
-impl fmt::Debug for Index {
+impl<By> fmt::Debug for Index<By> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Index")
     }
 }
 
-impl Index {
+impl<By> Index<By> {
     /// Memory that one element takes in the index, its links apart.
     pub(crate) const BYTES_PER_ELEMENT: usize = 2 * size_of::<Chain>();
     /// Memory that an index may take beyond that.
     pub(crate) const BYTES_BEGUN: usize = FEWEST * size_of::<Chain>() + 32;
 
     /// Adds the last element of `list`, which is at `at`.
-    pub(crate) fn add<T: Indexed>(&mut self, list: &mut Ordered<T>, at: Position) {
+    pub(crate) fn add<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, at: Position) {
         self.elements += 1;
         if self.elements > self.chains.len() {
             self.grow(list);
@@ -70,7 +81,7 @@ impl Index {
     }
 
     /// Adds all elements of `list`, so many, to an index that has none.
-    pub(crate) fn add_all<T: Indexed>(&mut self, list: &mut Ordered<T>, elements: usize) {
+    pub(crate) fn add_all<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, elements: usize) {
         self.elements = elements;
         if elements > self.chains.len() {
             self.make_chains(elements.next_power_of_two());
@@ -79,7 +90,7 @@ impl Index {
     }
 
     /// Forgets all elements, which are still in `list`.
-    pub(crate) fn remove_all<T: Indexed>(&mut self, list: &Ordered<T>) {
+    pub(crate) fn remove_all<T: Indexed<By>>(&mut self, list: &Ordered<T>) {
         self.elements = 0;
         let mut next = list.first();
         while let Some(at) = next {
@@ -97,7 +108,7 @@ impl Index {
 
     /// Chains all elements anew, in twice as many chains.
     #[cold]
-    fn grow<T: Indexed>(&mut self, list: &mut Ordered<T>) {
+    fn grow<T: Indexed<By>>(&mut self, list: &mut Ordered<T>) {
         self.make_chains(2 * self.chains.len());
         self.append_all(list);
     }
@@ -111,30 +122,43 @@ impl Index {
         self.chains.resize(chains, Chain::default());
     }
 
-    fn append_all<T: Indexed>(&mut self, list: &mut Ordered<T>) {
+    fn append_all<T: Indexed<By>>(&mut self, list: &mut Ordered<T>) {
         let mut next = list.first();
         while let Some(at) = next {
             next = list.after(at);
-            self.append(list, at);
+            if list.get(at).is_some_and(T::is_indexed) {
+                self.append(list, at);
+            }
         }
     }
 
-    fn append<T: Indexed>(&mut self, list: &mut Ordered<T>, at: Position) {
+    fn append<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, at: Position) {
         let Some(element) = list.get(at) else { return };
         let chain = self.chain_of(element.key());
         self.chains[chain].append(list, at, T::links_mut);
     }
 
     /// Forgets an element that has left the list.
-    pub(crate) fn remove<T: Indexed>(&mut self, list: &mut Ordered<T>, gone: &T) {
+    pub(crate) fn remove<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, gone: &T) {
+        self.take_out(list, gone.key(), *gone.links());
+    }
+
+    /// Forgets an element that stays in the list.
+    pub(crate) fn remove_at<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, at: Position) {
+        if let Some((key, links)) = list.get(at).map(|element| (element.key(), *element.links())) {
+            self.take_out(list, key, links);
+        }
+    }
+
+    fn take_out<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, key: TagKey, links: Links) {
         self.elements -= 1;
-        let chain = self.chain_of(gone.key());
-        self.chains[chain].take_out(list, *gone.links(), T::links_mut);
+        let chain = self.chain_of(key);
+        self.chains[chain].take_out(list, links, T::links_mut);
     }
 
     /// The first element with this key for which `wanted` holds.
     #[inline]
-    pub(crate) fn find<T: Indexed>(
+    pub(crate) fn find<T: Indexed<By>>(
         &self,
         list: &Ordered<T>,
         key: TagKey,
@@ -152,7 +176,7 @@ impl Index {
 
     /// Elements of the longest chain.
     #[cfg(test)]
-    pub(crate) fn longest<T: Indexed>(&self, list: &Ordered<T>) -> usize {
+    pub(crate) fn longest<T: Indexed<By>>(&self, list: &Ordered<T>) -> usize {
         let count = |chain: &Chain| {
             let passed = std::cell::Cell::new(0);
             chain.find(list, T::links, |_| passed.replace(passed.get() + 1) == usize::MAX);

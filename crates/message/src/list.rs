@@ -10,10 +10,13 @@ const BLOCK: usize = 1 << BLOCK_BITS;
 
 /// Where an element of an [`Ordered`] is, as long as it is there. The first place of the first block is never used, so that `None`
 /// takes no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(NonZeroU32);
 
 impl Position {
+    /// No position is before this one, in whatever list.
+    pub(crate) const MIN: Position = Position(NonZeroU32::MIN);
+
     #[inline]
     fn of(index: u32) -> Option<Position> {
         NonZeroU32::new(index).map(Position)

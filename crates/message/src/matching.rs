@@ -279,9 +279,14 @@ impl<B: Buffer> Matching<B> {
         self.unexpected.remove(at)
     }
 
+    /// Sets the stored message at a position aside for `context`.
+    pub(crate) fn claim(&mut self, at: Position, context: Context) {
+        self.unexpected.claim(at, context);
+    }
+
     /// Takes the message that was set aside for `context`.
     pub(crate) fn take_claimed(&mut self, context: Context) -> Option<Unexpected<B>> {
-        let at = self.unexpected.find_where(|stored| stored.claimed == Some(context))?;
+        let at = self.unexpected.find_claimed(context)?;
         self.unexpected.remove(at)
     }
 

@@ -9,6 +9,9 @@ use crate::list::Position;
 use crate::matching::{Envelope, Matching, Pattern};
 use crate::operation::{Context, MatchFlags, Receive};
 
+/// Peeks that may wait for answers at a time: each call of `progress` looks at all of them.
+pub(crate) const PEEKS_MOST: usize = 64;
+
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.
     #[cold]
@@ -56,7 +59,7 @@ impl<L: Link> Endpoint<L> {
         let Some(found) = self.matching(tagged).stored_mut(at) else { return };
         let envelope = found.envelope;
         if inquiry.claim && !inquiry.discard {
-            found.claimed = Some(inquiry.context);
+            self.matching(tagged).claim(at, inquiry.context);
         }
         self.complete_peek(inquiry.context, &envelope, tagged);
         if inquiry.discard

@@ -397,7 +397,7 @@ fn number_of_class(classes: &mut Vec<Class>, wanted: Class) -> usize {
 }
 
 /// How many elements the calls of this thread have looked at or moved, for tests. Nothing elsewhere.
-mod steps {
+pub(crate) mod steps {
     #[cfg(test)]
     thread_local!(static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
 

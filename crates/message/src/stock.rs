@@ -1,22 +1,33 @@
 //! The messages of one matching space that arrived before their receive.
 //!
-//! They stand in one list in order of arrival, which a receive from any source searches. Through the same elements run two sorts
-//! of chains, in the same order: one for each source, for receives that name one, which would else walk past all that a flood
-//! of somebody else has left, for every message anew; and an [`index`](crate::index) for those that name a source and a tag. The first
-//! match is the same on all ways.
+//! They stand in one list in order of arrival. Through the same elements run three sorts of chains, in the same order: one for each
+//! source, for receives that name one, which would else walk past all that a flood of somebody else has left, for every message
+//! anew; and two [indices](crate::index), for those that name a source and a tag, and for those that name only a tag. The first match
+//! is the same on all ways. Only a receive that ignores some of a tag's lower bits, but not all that differ among what is
+//! stored, walks past messages that it does not accept.
+//!
+//! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 
 use crate::index::{Index, Indexed, TagKey, key_of, key_wanted};
 use crate::list::{Chain, Links, Ordered, Position};
 use crate::matching::{Pattern, Unexpected};
-use crate::operation::{Source, Target};
+use crate::operation::{Context, Source, Target};
+use crate::posted::steps;
+use std::collections::BTreeSet;
 use std::fmt;
 
-/// A message, and its neighbours of the same source and of the same key.
+/// A message, and its neighbours of the same source, of the same source and tag, and of the same tag.
 struct Shelved<B> {
     message: Unexpected<B>,
     of_source: Links,
     of_key: Links,
+    of_tag: Links,
 }
+
+/// Index by source and tag.
+struct BySourceAndTag;
+/// Index by tag.
+struct ByTag;
 
 /// The neighbours follow from the list.
 impl<B: fmt::Debug> fmt::Debug for Shelved<B> {
@@ -25,9 +36,12 @@ impl<B: fmt::Debug> fmt::Debug for Shelved<B> {
     }
 }
 
-impl<B> Indexed for Shelved<B> {
+impl<B> Indexed<BySourceAndTag> for Shelved<B> {
     fn key(&self) -> TagKey {
         key_from(self.message.envelope.source, key_of(self.message.envelope.tag))
+    }
+    fn is_indexed(&self) -> bool {
+        self.message.claimed.is_none()
     }
     fn links(&self) -> &Links {
         &self.of_key
@@ -37,12 +51,30 @@ impl<B> Indexed for Shelved<B> {
     }
 }
 
+impl<B> Indexed<ByTag> for Shelved<B> {
+    fn key(&self) -> TagKey {
+        key_of(self.message.envelope.tag)
+    }
+    fn is_indexed(&self) -> bool {
+        self.message.claimed.is_none()
+    }
+    fn links(&self) -> &Links {
+        &self.of_tag
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.of_tag
+    }
+}
+
 /// Stored messages.
 pub(crate) struct Stock<B> {
     list: Ordered<Shelved<B>>,
     /// By source: this endpoint itself, then its peers.
     sources: Box<[Chain]>,
-    index: Index,
+    index: Index<BySourceAndTag>,
+    tags: Index<ByTag>,
+    /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted receive's.
+    claimed: BTreeSet<(usize, Position)>,
 }
 
 /// The chains follow from the list.
@@ -67,24 +99,36 @@ fn key_from(source: Target, tag: TagKey) -> TagKey {
 
 impl<B> Stock<B> {
     /// Memory that a message takes, payload apart.
-    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT + Index::BYTES_PER_ELEMENT;
+    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT
+        + Index::<BySourceAndTag>::BYTES_PER_ELEMENT
+        + Index::<ByTag>::BYTES_PER_ELEMENT;
 
     /// Memory that a stock may take beyond its messages' own, if messages come from so many peers.
     pub(crate) const fn bytes_begun(peers: usize) -> usize {
-        Ordered::<Shelved<B>>::BYTES_BEGUN + Index::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
+        let indices = Index::<BySourceAndTag>::BYTES_BEGUN + Index::<ByTag>::BYTES_BEGUN;
+        Ordered::<Shelved<B>>::BYTES_BEGUN + indices + (peers + 1) * size_of::<Chain>()
     }
 
     /// A stock for the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
-        Stock { list: Ordered::new(), sources: vec![Chain::default(); peers + 1].into(), index: Index::default() }
+        let sources = vec![Chain::default(); peers + 1].into();
+        let (index, tags) = (Index::default(), Index::default());
+        Stock { list: Ordered::new(), sources, index, tags, claimed: BTreeSet::new() }
     }
 
     /// Stores a message.
     pub(crate) fn push(&mut self, message: Unexpected<B>) -> Position {
-        let source = number_of(message.envelope.source);
-        let at = self.list.push_back(Shelved { message, of_source: Links::default(), of_key: Links::default() });
+        let (source, claimed) = (number_of(message.envelope.source), message.claimed);
+        let (of_source, of_key, of_tag) = Default::default();
+        let at = self.list.push_back(Shelved { message, of_source, of_key, of_tag });
         self.sources[source].append(&mut self.list, at, |shelved| &mut shelved.of_source);
-        self.index.add(&mut self.list, at);
+        match claimed {
+            Some(context) => _ = self.claimed.insert((context.0, at)),
+            None => {
+                self.index.add(&mut self.list, at);
+                self.tags.add(&mut self.list, at);
+            }
+        }
         at
     }
 
@@ -93,24 +137,54 @@ impl<B> Stock<B> {
         self.list.get_mut(at).map(|shelved| &mut shelved.message)
     }
 
+    /// Sets the message at a position aside.
+    pub(crate) fn claim(&mut self, at: Position, context: Context) {
+        let Some(claimed) = self.get_mut(at).map(|message| message.claimed.replace(context)) else { return };
+        if let Some(other) = claimed {
+            self.claimed.remove(&(other.0, at));
+        } else {
+            self.index.remove_at(&mut self.list, at);
+            self.tags.remove_at(&mut self.list, at);
+        }
+        self.claimed.insert((context.0, at));
+    }
+
+    /// Where the message is that was set aside for `context`.
+    pub(crate) fn find_claimed(&self, context: Context) -> Option<Position> {
+        let (of, at) = *self.claimed.range((context.0, Position::MIN)..).next()?;
+        (of == context.0).then_some(at)
+    }
+
     /// Removes the message at a position.
     pub(crate) fn remove(&mut self, at: Position) -> Option<Unexpected<B>> {
         let gone = self.list.remove(at)?;
         let source = number_of(gone.message.envelope.source);
         self.sources[source].take_out(&mut self.list, gone.of_source, |shelved| &mut shelved.of_source);
-        self.index.remove(&mut self.list, &gone);
+        match gone.message.claimed {
+            Some(context) => _ = self.claimed.remove(&(context.0, at)),
+            None => {
+                self.index.remove(&mut self.list, &gone);
+                self.tags.remove(&mut self.list, &gone);
+            }
+        }
         Some(gone.message)
     }
 
     /// The first message, in order of arrival, that `pattern` accepts and that nobody claimed.
     #[inline]
     pub(crate) fn find(&self, pattern: &Pattern) -> Option<Position> {
+        if self.list.is_empty() { None } else { self.find_stored(pattern) }
+    }
+
+    fn find_stored(&self, pattern: &Pattern) -> Option<Position> {
         let wanted = |shelved: &Shelved<B>| {
+            steps::count();
             let Unexpected { claimed, envelope, .. } = &shelved.message;
             claimed.is_none() && pattern.accepts(envelope.source, envelope.tag)
         };
         match (pattern.from, key_wanted(pattern)) {
-            (Source::Any, _) => self.list.find(wanted),
+            (Source::Any, Some(tag)) => self.tags.find(&self.list, tag, wanted),
+            (Source::Any, None) => self.list.find(wanted),
             (Source::From(source), Some(tag)) => self.index.find(&self.list, key_from(source, tag), wanted),
             (Source::From(source), None) => {
                 self.sources.get(number_of(source))?.find(&self.list, |shelved| &shelved.of_source, wanted)
@@ -118,8 +192,9 @@ impl<B> Stock<B> {
         }
     }
 
-    /// The first message for which `wanted` holds.
-    pub(crate) fn find_where(&self, wanted: impl Fn(&Unexpected<B>) -> bool) -> Option<Position> {
+    /// The first message for which `wanted` holds, found by a walk.
+    #[cfg(test)]
+    fn find_where(&self, wanted: impl Fn(&Unexpected<B>) -> bool) -> Option<Position> {
         self.list.find(|shelved| wanted(&shelved.message))
     }
 
@@ -153,11 +228,6 @@ mod tests {
         Pattern { from: Source::From(Target::Peer(PeerId(peer))), tag, ignore: 0 }
     }
 
-    fn take(stock: &mut Stock<()>, pattern: &Pattern) -> Option<(Target, u64)> {
-        let at = stock.find(pattern)?;
-        stock.remove(at).map(|message| (message.envelope.source, message.envelope.tag))
-    }
-
     #[test]
     fn chains_and_index_find_what_a_search_of_the_whole_list_finds() {
         let mut stock = Stock::new(PEERS as usize);
@@ -179,12 +249,25 @@ mod tests {
                 most = most.max(length);
                 continue;
             }
-            let pattern = Pattern { from: if random(5) == 0 { Source::Any } else { from }, tag, ignore };
-            let searched = stock.find_where(|message| pattern.accepts(message.envelope.source, message.envelope.tag));
+            let pattern = Pattern { from: if random(3) == 0 { Source::Any } else { from }, tag, ignore };
+            let accepted = |message: &Unexpected<()>| {
+                message.claimed.is_none() && pattern.accepts(message.envelope.source, message.envelope.tag)
+            };
+            let searched = stock.find_where(accepted);
             assert_eq!(stock.find(&pattern), searched, "{pattern:?}");
-            if take(&mut stock, &pattern).is_some() {
-                found += 1;
-                length -= 1;
+            let context = Context(random(100) as usize);
+            match (searched, stock.find_claimed(context)) {
+                (Some(at), None) if random(4) == 0 => stock.claim(at, context),
+                (_, Some(at)) if random(2) == 0 => {
+                    assert_eq!(stock.remove(at).and_then(|message| message.claimed), Some(context));
+                    length -= 1;
+                }
+                (Some(at), _) => {
+                    assert!(stock.remove(at).is_some_and(|message| accepted(&message)));
+                    found += 1;
+                    length -= 1;
+                }
+                (None, _) => {}
             }
         }
         assert!(found > 5_000 && most > 1_000, "{found} found, {most} at the most");
@@ -197,9 +280,46 @@ mod tests {
             for n in 0..1000 {
                 stock.push(message(1, n * step));
             }
-            let longest = stock.index.longest(&stock.list);
-            assert!(longest <= 8, "step {step}: a chain of {longest}");
+            for longest in [stock.index.longest(&stock.list), stock.tags.longest(&stock.list)] {
+                assert!(longest <= 8, "step {step}: a chain of {longest}");
+            }
         }
+    }
+
+    /// Steps for each of so many messages, all stored first, of which `ask` then looks for each in the worst order.
+    #[track_caller]
+    fn assert_flat(what: &str, tag_of: impl Fn(u64) -> u64, ask: impl Fn(&mut Stock<()>, u64)) {
+        let [few, many] = [500, 20_000].map(|count| {
+            let mut stock = Stock::new(PEERS as usize);
+            (0..count).for_each(|n| _ = stock.push(message(n as u32 % PEERS, tag_of(n))));
+            let all = steps::of(|| (0..count).rev().for_each(|n| ask(&mut stock, n)));
+            all as f64 / count as f64
+        });
+        assert!(few <= 4.0 && many <= few + 1.0, "{what}: {few} steps each of 500, {many} of 20,000");
+    }
+
+    #[test]
+    fn a_search_takes_no_more_steps_among_20_000_than_among_500() {
+        let from_any = |tag| Pattern { from: Source::Any, tag, ignore: 0 };
+        for step in [1, 3, 1000, 4096] {
+            let take = |stock: &mut Stock<()>, pattern: &Pattern| {
+                let at = stock.find(pattern).expect("it is stored");
+                stock.remove(at);
+            };
+            assert_flat("any source", |n| n * step, |stock, n| take(stock, &from_any(n * step)));
+            assert_flat("one source", |n| n * step, |stock, n| take(stock, &exactly(n as u32 % PEERS, n * step)));
+            let nowhere = |n: u64| (n + 30_000) * step;
+            assert_flat(
+                "unmatched, any source",
+                |n| n * step,
+                |stock, n| assert_eq!(stock.find(&from_any(nowhere(n))), None),
+            );
+        }
+        let claim = |stock: &mut Stock<()>, n| {
+            let at = stock.find(&from_any(7)).expect("not all are claimed");
+            stock.claim(at, Context(n as usize));
+        };
+        assert_flat("claims", |_| 7, claim);
     }
 
     #[test]
@@ -207,7 +327,7 @@ mod tests {
         let mut stock = Stock::new(PEERS as usize);
         let first = stock.push(message(1, 5));
         let second = stock.push(message(1, 5));
-        stock.get_mut(first).unwrap().claimed = Some(Context(9));
+        stock.claim(first, Context(9));
         assert_eq!(stock.find(&exactly(1, 5)), Some(second));
         assert_eq!(stock.find(&Pattern { from: Source::Any, tag: 5, ignore: 0 }), Some(second));
         assert_eq!(stock.first_of(Target::Peer(PeerId(1))), Some(first));

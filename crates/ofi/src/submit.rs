@@ -9,6 +9,7 @@ use crate::guard::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
 use core::ffi::{c_int, c_void};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tidegate_link::{Address, IoBuffer, LinkError, ShmLink};
 use tidegate_message::{
@@ -49,9 +50,6 @@ struct Ticket {
     /// Whether success goes to the queue (failure always does).
     wanted: bool,
     event: EventKind,
-    /// An unexpected message that was set aside waits under this ticket for `FI_CLAIM`.
-    claimed: bool,
-    in_use: bool,
 }
 
 /// Tickets by number: the number is the operation's context in the message layer.
@@ -61,6 +59,8 @@ struct Tickets {
     free: Vec<u32>,
     /// Sends, reads, writes and atomics that have not completed.
     outgoing: usize,
+    /// Unexpected messages that were set aside for `FI_CLAIM`: the application's context, and the number of the ticket.
+    claimed: BTreeSet<(usize, usize)>,
 }
 
 /// Context of operations that nobody wants to hear of unless they fail.
@@ -84,8 +84,7 @@ impl Tickets {
 
     #[inline]
     fn remove(&mut self, context: Context) {
-        let Some(ticket) = self.places.get_mut(context.0) else { return };
-        ticket.in_use = false;
+        let Some(ticket) = self.places.get(context.0) else { return };
         self.outgoing -= usize::from(ticket.event != EventKind::Receive);
         self.free.push(context.0 as u32);
     }
@@ -95,15 +94,20 @@ impl Tickets {
         self.places.get(context.0).copied()
     }
 
-    /// The receive that the application knows by this context.
-    fn find(&self, context: *mut c_void, claimed: bool) -> Option<Context> {
-        let is_it = |ticket: &Ticket| {
-            ticket.in_use
-                && ticket.context == context
-                && ticket.claimed == claimed
-                && ticket.event == EventKind::Receive
+    /// The message that was set aside for this context of the application waits under this ticket, or no longer.
+    fn set_claimed(&mut self, ticket: Context, claimed: bool) {
+        let name = (self.places[ticket.0].context.addr(), ticket.0);
+        if claimed {
+            self.claimed.insert(name)
+        } else {
+            self.claimed.remove(&name)
         };
-        self.places.iter().position(is_it).map(Context)
+    }
+
+    /// The ticket of a message that was set aside for this context of the application.
+    fn find_claimed(&self, context: *mut c_void) -> Option<Context> {
+        let all = (context.addr(), 0)..=(context.addr(), usize::MAX);
+        self.claimed.range(all).next().map(|(_, ticket)| Context(*ticket))
     }
 }
 
@@ -192,7 +196,7 @@ impl Active {
 
     /// The message set aside for this context was claimed or discarded: its name, which the new operation takes over.
     pub fn claimed(&self, context: *mut c_void) -> Option<Context> {
-        self.tickets.find(context, true)
+        self.tickets.find_claimed(context)
     }
 
     /// Turns a completion into what queues and counters want, and ends the ticket if nothing more comes under it.
@@ -236,7 +240,7 @@ impl Active {
         if ticket.kind & FI_CLAIM != 0 {
             entry.completion.flags &= !FI_CLAIM;
             if completion.result.is_ok() {
-                self.tickets.places[completion.context.0].claimed = true;
+                self.tickets.set_claimed(completion.context, true);
                 ended = false;
             }
         }
@@ -257,7 +261,7 @@ impl Ticket {
             _ => (FI_SEND, EventKind::Send),
         };
         let (context, start) = (core::ptr::null_mut(), core::ptr::null_mut());
-        Ticket { context, kind, start, wanted: true, event, claimed: false, in_use: false }
+        Ticket { context, kind, start, wanted: true, event }
     }
 }
 
@@ -336,7 +340,7 @@ impl Endpoint {
         }
         let context = if ticketed {
             let Call { context, kind, event, start, .. } = call;
-            active.tickets.insert(Ticket { context, kind, start, wanted, event, claimed: false, in_use: true })
+            active.tickets.insert(Ticket { context, kind, start, wanted, event })
         } else {
             SILENT
         };
@@ -363,9 +367,9 @@ impl Endpoint {
         let ticket = &mut active.tickets.places[context.0];
         ticket.kind = call.kind;
         ticket.wanted = !selective || call.flags & FI_COMPLETION != 0;
-        ticket.claimed = false;
+        active.tickets.set_claimed(context, false);
         if start(&mut active.engine, Named { context, report: true }).is_err() {
-            active.tickets.places[context.0].claimed = true;
+            active.tickets.set_claimed(context, true);
             return Err(TRY_AGAIN);
         }
         Ok(0)

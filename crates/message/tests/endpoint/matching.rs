@@ -1,6 +1,6 @@
 //! Who receives what: MPI's matching rules (R §1.1) and libfabric's peek, claim, discard and cancel.
 
-use crate::support::{Setup, pattern};
+use crate::support::{Setup, World, pattern};
 use tidegate_message::{Counter, Failure, Space};
 
 /// One eager message of a single packet, one of many packets, one that is announced.
@@ -238,6 +238,50 @@ fn a_canceled_receive_says_so_and_takes_nothing() {
     world.send(0).to(1).tagged(7).bytes(&pattern(1, 100)).post();
     world.settle();
     assert_eq!(world.bytes(next), pattern(1, 100));
+}
+
+#[test]
+fn of_receives_with_one_name_the_oldest_is_canceled_whatever_it_is() {
+    let mut world = Setup { window: Some(0), ..Setup::new(2) }.build();
+    // Without room for more than one message, a peek has to wait for its sender's answer.
+    (0..9).for_each(|_| _ = world.send(0).to(1).tagged(9).bytes(&[1]).post());
+    world.settle();
+    world.pause(0);
+    let mut posted = Vec::new();
+    for turn in 0..30 {
+        posted.push(match turn % 3 {
+            0 => world.receive(1).tagged(100 + turn).capacity(1).post(),
+            1 => world.receive(1).capacity(1).post(),
+            _ => world.receive(1).tagged(100 + turn).peek().post(),
+        });
+    }
+    let canceled = |world: &mut World| world.endpoint(1).cancel_named(1, |context| usize::from(context.0 > 0));
+    for receive in posted {
+        assert!(canceled(&mut world) && !world.is_done(receive), "{world}");
+        world.progress(1);
+        assert_eq!(world.failure(receive), Failure::Canceled, "{world}");
+    }
+    assert!(!canceled(&mut world));
+}
+
+#[test]
+fn peeks_that_wait_for_answers_are_bounded() {
+    let mut world = Setup { window: Some(0), ..Setup::new(2) }.build();
+    (0..9).for_each(|_| _ = world.send(0).to(1).tagged(9).bytes(&[1]).post());
+    world.settle();
+    world.pause(0);
+    let peeks: Vec<_> = (0..64).map(|tag| world.receive(1).tagged(100 + tag).peek().post()).collect();
+    assert!(world.receive(1).tagged(7).peek().try_post().is_err(), "one more has to wait");
+    let receive = world.receive(1).tagged(7).capacity(1).post();
+    world.resume(0);
+    world.settle();
+    for peek in peeks {
+        assert_eq!(world.failure(peek), Failure::NoMessage, "{world}");
+    }
+    assert!(!world.is_done(receive), "a receive is never refused");
+    let peek = world.receive(1).tagged(9).peek().post();
+    world.settle();
+    world.success(peek);
 }
 
 #[test]
