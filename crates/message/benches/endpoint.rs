@@ -1,7 +1,8 @@
 //! What the endpoint itself costs per message, without any shared memory: two endpoints in one thread over two queues.
 //!
 //! `cargo bench -p tidegate-message`. Printed are nanoseconds per message, both sides together; the packets per message are
-//! asserted against P §3 (16 bytes of header, 56 bytes per packet).
+//! asserted against P §3 (16 bytes of header, 56 bytes per packet). The last table is what messages and cancels cost while many
+//! operations are outstanding (docs/benchmarks.md).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,8 +11,8 @@ use std::rc::Rc;
 use std::time::Instant;
 use tidegate_message::flow::{Config, Packet, SchemeName};
 use tidegate_message::{
-    Access, Buffer, Context, Counter, Counters, Departure, Endpoint, EndpointConfig, Link, MatchFlags, PeerId, Receive,
-    Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError,
+    Access, Buffer, Context, Counter, Counters, Departure, Endpoint, EndpointConfig, Link, MatchFlags, MultiReceive,
+    PeerId, Receive, Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError,
 };
 
 /// Messages per measurement.
@@ -193,10 +194,128 @@ fn main() {
             println!("{:<12} {size:>6} {packets:>8} {ready:>12.1} {late:>12.1}", format!("{scheme:?}").to_lowercase());
         }
     }
-    println!("\n{:<40} {:>12}", "receives posted before the one that matches", "ns");
-    for depth in [0, 10, 100, 1000] {
-        let mut pair = Pair::new(SchemeName::Dynamic, true, 8);
-        (0..depth).for_each(|tag| pair.post(1000 + tag));
-        println!("{depth:<40} {:>12.1}", measure(|| expected(&mut pair)));
+    print_outstanding();
+}
+
+/// Times of which the least counts: the others were disturbed.
+const ROUNDS: usize = 5;
+/// How many operations are outstanding.
+const OUTSTANDING: [u64; 3] = [500, 5_000, 20_000];
+/// The part of a tag that `MPI_ANY_TAG` ignores.
+const TAG_BITS: u64 = (1 << 31) - 1;
+const EXACT: Source = Source::From(Target::Peer(PEER));
+
+/// What is outstanding, one row of the table.
+struct Kind {
+    name: &'static str,
+    bytes: usize,
+    /// Whether messages come before their receives.
+    is_unexpected: bool,
+    /// Whether what was posted last is wanted first.
+    is_reverse: bool,
+    /// The tag of the message with this number.
+    tag: fn(u64) -> u64,
+    /// What the receive with this number accepts: source, tag, ignored bits.
+    wanted: fn(u64) -> (Source, u64, u64),
+    is_multi: bool,
+}
+
+const EXACT_TAGS: Kind = Kind {
+    name: "posted, by tag, in order",
+    bytes: 8,
+    is_unexpected: false,
+    is_reverse: false,
+    tag: |n| n,
+    wanted: |n| (EXACT, n, 0),
+    is_multi: false,
+};
+const REVERSE: Kind = Kind { name: "posted, by tag, in reverse", is_reverse: true, ..EXACT_TAGS };
+const LONG: Kind = Kind { name: "long (3,000 bytes), in order", bytes: 3000, ..EXACT_TAGS };
+
+const KINDS: [Kind; 11] = [
+    EXACT_TAGS,
+    REVERSE,
+    Kind { name: "posted, any source, in reverse", wanted: |n| (Source::Any, n, 0), ..REVERSE },
+    Kind {
+        name: "posted, any tag of many contexts, in reverse",
+        tag: |n| n << 32 | 5,
+        wanted: |n| (EXACT, n << 32, TAG_BITS),
+        ..REVERSE
+    },
+    Kind {
+        name: "posted, 8 masks, half from any source, in reverse",
+        tag: |n| n << 8,
+        wanted: |n| (if n % 2 == 0 { EXACT } else { Source::Any }, n << 8, n / 2 % 8),
+        ..REVERSE
+    },
+    Kind { name: "posted, any source and any tag", wanted: |_| (Source::Any, 0, u64::MAX), ..EXACT_TAGS },
+    Kind { name: "posted multi-receives, by tag, in reverse", is_multi: true, ..REVERSE },
+    Kind { name: "unexpected, by tag, in reverse", is_unexpected: true, ..REVERSE },
+    Kind {
+        name: "unexpected, any source, in reverse",
+        is_unexpected: true,
+        wanted: |n| (Source::Any, n, 0),
+        ..REVERSE
+    },
+    LONG,
+    Kind { name: "long (3,000 bytes), in reverse", is_reverse: true, ..LONG },
+];
+
+impl Kind {
+    fn post_all(&self, pair: &mut Pair, count: u64) {
+        for n in (0..count).map(|n| if self.is_reverse { count - 1 - n } else { n }) {
+            let (from, tag, ignore) = (self.wanted)(n);
+            let (space, context, flags) = (Space::Tagged { tag, ignore }, Context(n as usize), MatchFlags::default());
+            let multi = self.is_multi.then_some(MultiReceive { smallest: self.bytes });
+            let receive = Receive { from, space, buffer: pair.buffer.clone(), context, multi, flags, report: true };
+            pair.receiver.receive(receive).expect("room");
+        }
     }
+
+    /// Nanoseconds per message, with `count` of them outstanding at once.
+    fn measure(&self, count: u64) -> f64 {
+        least_of(count, || {
+            let mut pair = Pair::new(SchemeName::Dynamic, true, self.bytes);
+            let start = Instant::now();
+            if !self.is_unexpected {
+                self.post_all(&mut pair, count);
+            }
+            (0..count).for_each(|n| pair.send((self.tag)(n)));
+            let mut arrived = pair.drain();
+            if self.is_unexpected {
+                self.post_all(&mut pair, count);
+                arrived += pair.drain();
+            }
+            assert_eq!(arrived as u64, count, "{}", self.name);
+            start
+        })
+    }
+}
+
+/// Nanoseconds for each of `count`, at best, since the moment that `run` returns.
+fn least_of(count: u64, mut run: impl FnMut() -> Instant) -> f64 {
+    let once = |_| run().elapsed().as_nanos() as f64 / count as f64;
+    (0..ROUNDS).map(once).fold(f64::INFINITY, f64::min)
+}
+
+fn measure_cancels(count: u64) -> f64 {
+    least_of(count, || {
+        let mut pair = Pair::new(SchemeName::Dynamic, true, 8);
+        EXACT_TAGS.post_all(&mut pair, count);
+        let start = Instant::now();
+        for n in (0..count).rev() {
+            assert!(pair.receiver.cancel(Context(n as usize)));
+        }
+        start
+    })
+}
+
+/// What each operation costs while many are outstanding: the worst order that there is for a list that is searched from its start.
+fn print_outstanding() {
+    println!("\n{:<52} {:>9} {:>9} {:>9}", "outstanding: ns each", OUTSTANDING[0], OUTSTANDING[1], OUTSTANDING[2]);
+    let print = |name, [few, more, many]: [f64; 3]| println!("{name:<52} {few:>9.0} {more:>9.0} {many:>9.0}");
+    for kind in KINDS {
+        print(kind.name, OUTSTANDING.map(|count| kind.measure(count)));
+    }
+    print("cancel, last first", OUTSTANDING.map(measure_cancels));
 }

@@ -81,6 +81,38 @@ static void canceling(int other)
 	nothing_completes();
 }
 
+/* Any number of receives, taken back in whatever order. Of those with one context the oldest is meant. */
+static void canceling_many(int other)
+{
+	enum { MANY = 500 };
+	static struct fi_context contexts[MANY];
+	static char buffers[MANY];
+	char text[256];
+	for (int i = 0; i < MANY; i++)
+		OK(fi_trecv(my.ep, &buffers[i], 1, NULL, my.peers[other], 1000 + (uint64_t)i, 0, &contexts[i % 400]));
+	for (int i = MANY - 1; i >= 0; i--) {
+		struct fi_context *context = &contexts[i % 400];
+		OK(fi_cancel(&my.ep->fid, context));
+		CHECK(next_error(text).op_context == context);
+	}
+	EQUAL(fi_cancel(&my.ep->fid, &contexts[0]), -FI_ENOENT);
+
+	for (int i = 0; i < MANY; i++)
+		OK(fi_trecv(my.ep, &buffers[i], 1, NULL, FI_ADDR_UNSPEC, 1000 + (uint64_t)i, 0, &contexts[0]));
+	OK(fi_cancel(&my.ep->fid, &contexts[0]));
+	CHECK(next_error(text).op_context == &contexts[0]);
+	meet(my.ranks);
+	/* The first is gone, so the message of its tag stays; all others are there. */
+	for (int i = 0; i < MANY; i++)
+		OK_WHEN_ROOM(fi_tinject(my.ep, "x", 1, my.peers[other], 1000 + (uint64_t)i));
+	for (int i = 1; i < MANY; i++)
+		CHECK(next().op_context == &contexts[0]);
+	nothing_completes();
+	OK(fi_trecv(my.ep, &buffers[0], 1, NULL, FI_ADDR_UNSPEC, 1000, 0, &contexts[1]));
+	CHECK(next().op_context == &contexts[1]);
+	meet(my.ranks);
+}
+
 static ssize_t look(int other, uint64_t tag, uint64_t flags, void *context)
 {
 	struct fi_msg_tagged message = {.addr = my.peers[other], .tag = tag, .context = context};
@@ -195,6 +227,7 @@ static void body(void)
 	spaces(other);
 	truncation(other);
 	canceling(other);
+	canceling_many(other);
 	peeking(other);
 	meet(my.ranks);
 	multi_receive(other);
