@@ -113,6 +113,8 @@ pub struct Endpoint<L: Link> {
     pub(crate) streams: Streams<L::Buffer>,
     pub(crate) stages: StagePool,
     pub(crate) regions: HashMap<u64, Region<L::Buffer>>,
+    /// Whether writes of peers are reported that bring no completion data.
+    pub(crate) counts_writes: bool,
     pub(crate) completions: VecDeque<Completion>,
     /// Messages in all peers' queues.
     pub(crate) queued: usize,
@@ -186,6 +188,7 @@ impl<L: Link> Endpoint<L> {
             streams: Streams::new(peer_count),
             stages,
             regions: HashMap::new(),
+            counts_writes: false,
             completions: VecDeque::new(),
             queued: 0,
             full: Vec::new(),

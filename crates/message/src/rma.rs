@@ -4,6 +4,9 @@
 //! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is answered by a
 //! stream of pieces; each piece of a write, and each read when its data is through, is answered by a `Reply`. An operation
 //! is complete when all of its parts have been answered: then its data is in place (delivery complete).
+//!
+//! A target that counts the writes of its peers ([`Endpoint::count_writes`]) publishes no memory for direct writing, and says
+//! so in its replies: then the origin ends its operation with a notice, one for the operation however many pieces it had.
 
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
@@ -44,7 +47,12 @@ pub(crate) struct RemoteOperation<B> {
     status: Status,
     /// Completion data to send to the target afterwards.
     data: Option<u64>,
+    /// Whether the target wants to hear of the end even without completion data.
+    counted: bool,
 }
+
+/// In the word of a reply: the target counts writes, beside the status (8 bits) and the offset (from bit 32 on).
+const COUNTED: u64 = 1 << 8;
 
 impl<B> RemoteOperation<B> {
     pub(crate) fn new(to: Target, operation: Operation, context: Context, report: bool, length: usize) -> Self {
@@ -60,6 +68,7 @@ impl<B> RemoteOperation<B> {
             streams: 0,
             status: Status::Success,
             data: None,
+            counted: false,
         }
     }
 
@@ -70,6 +79,15 @@ impl<B> RemoteOperation<B> {
 
     pub(crate) fn add_parts(&mut self, parts: usize) {
         self.parts += parts;
+    }
+
+    /// Whether it counts as a write at its target: writes and atomics without result do (`FI_REMOTE_WRITE`).
+    fn changes_target(&self) -> bool {
+        match self.operation {
+            Operation::Write => true,
+            Operation::Atomic => self.destination.is_none(),
+            _ => false,
+        }
     }
 
     pub(crate) fn destination_mut(&mut self) -> Option<&mut B> {
@@ -91,6 +109,12 @@ impl<L: Link> Endpoint<L> {
         for (reader, operation) in self.streams.remove_reads_of(key) {
             self.reply(reader, operation, Status::Denied, 0, Body::None);
         }
+    }
+
+    /// Whether writes and atomics of peers that bring no completion data are reported as well, as [`Operation::RemoteWrite`]
+    /// without data. It holds for accesses that come by message: who asks for it keeps the link from giving direct access.
+    pub fn count_writes(&mut self, count: bool) {
+        self.counts_writes = count;
     }
 
     /// The part of a region that an access names, if it is allowed.
@@ -303,8 +327,9 @@ impl<L: Link> Endpoint<L> {
             (_, Status::Unsupported) => Err(Failure::Unsupported),
             (_, Status::Fault) => Err(Failure::Fault),
         };
-        if let (Ok(()), Some(data)) = (&result, operation.data) {
-            self.notify_target(operation.to, operation.length, data);
+        let counted = operation.changes_target() && (operation.counted || self.counts_own(operation.to));
+        if result.is_ok() && (operation.data.is_some() || counted) {
+            self.notify_target(operation.to, operation.length, operation.data);
         }
         if operation.report || result.is_err() {
             let length = if result.is_ok() { operation.length } else { 0 };
@@ -322,25 +347,30 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Tells the target of a completed write its completion data.
-    fn notify_target(&mut self, to: Target, length: usize, data: u64) {
+    /// Whether the target is this endpoint and counts writes.
+    fn counts_own(&self, to: Target) -> bool {
+        self.counts_writes && to == Target::Myself
+    }
+
+    /// Tells the target of a write that is complete, with its completion data.
+    fn notify_target(&mut self, to: Target, length: usize, data: Option<u64>) {
         match to {
             Target::Myself => self.complete_remote_write(Target::Myself, length, data),
             Target::Peer(peer) => {
-                let head = Head::new(MessageKind::WriteNotice).word(length as u64).data(Some(data));
+                let head = Head::new(MessageKind::WriteNotice).word(length as u64).data(data);
                 self.tell(peer, head);
             }
         }
     }
 
-    fn complete_remote_write(&mut self, source: Target, length: usize, data: u64) {
+    fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
         self.completions.push_back(Completion {
             context: Context(0),
             operation: Operation::RemoteWrite,
             space: Space::Untagged,
             length,
             offset: 0,
-            data: Some(data),
+            data,
             source: Some(source),
             released: false,
             result: Ok(()),
@@ -348,14 +378,17 @@ impl<L: Link> Endpoint<L> {
     }
 
     pub(crate) fn handle_write_notice(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let data = head.data.ok_or(Malformed)?;
-        self.complete_remote_write(Target::Peer(from), head.word as usize, data);
+        if head.data.is_none() && !self.counts_writes {
+            return Err(Malformed);
+        }
+        self.complete_remote_write(Target::Peer(from), head.word as usize, head.data);
         Ok(())
     }
 
     /// Answers a part of a peer's operation.
     pub(crate) fn reply(&mut self, to: PeerId, operation: u32, status: Status, offset: u32, body: Body<L::Buffer>) {
-        let word = status as u64 | u64::from(offset) << 32;
+        let counted = if self.counts_writes { COUNTED } else { 0 };
+        let word = status as u64 | counted | u64::from(offset) << 32;
         let head = Head::new(MessageKind::Reply).aux(operation).word(word);
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
@@ -416,6 +449,7 @@ impl<L: Link> Endpoint<L> {
         if operation.to != Target::Peer(from) {
             return Err(Malformed);
         }
+        operation.counted |= head.word & COUNTED != 0;
         if let (Some(buffer), false) = (&mut operation.destination, body.is_empty()) {
             write_clipped(buffer, (head.word >> 32) as usize, body);
         }

@@ -225,12 +225,18 @@ unsafe extern "C" fn remove(vector: *mut fid_av, indices: *mut fi_addr_t, count:
     // SAFETY: the handle is an open vector's.
     let vector = unsafe { object::object::<AddressVector>(vector) };
     let outcome = vector.domain.enter(|entered| {
+        if count == 0 {
+            return Ok(0);
+        }
+        let mut outcome = Ok(0);
         // SAFETY: the application passes `count` indices.
         for &index in unsafe { core::slice::from_raw_parts(indices, count) } {
-            vector.state.get(entered).addresses.remove(index)?;
+            // A bad index spoils the answer, not the removal of the others.
+            outcome = vector.state.get(entered).addresses.remove(index).and(outcome);
         }
+        // Whatever the answer: endpoints must not go on using what has been removed.
         vector.forget_in_endpoints(entered);
-        Ok(0)
+        outcome
     });
     outcome as c_int
 }

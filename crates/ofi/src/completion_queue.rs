@@ -275,6 +275,12 @@ impl CompletionQueue {
         Ok(most.is_some())
     }
 
+    /// `fi_trywait`: as [`may_sleep`](Self::may_sleep), for an application that sleeps on the descriptor by itself. A signal ends
+    /// one sleep: here it is forgotten, or the descriptor would stay readable for ever.
+    pub fn may_sleep_on_descriptor(&self) -> Result<bool> {
+        Ok(self.may_sleep()? && !self.wait.as_ref().is_some_and(Wait::quieten))
+    }
+
     /// Reads, and sleeps until there is something to read, the time in milliseconds is over (negative: never), or a signal.
     ///
     /// # Safety

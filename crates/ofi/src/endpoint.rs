@@ -38,7 +38,7 @@ pub enum EventKind {
     Write,
     /// An RMA read or an atomic with result.
     Read,
-    /// A peer's write that brought completion data.
+    /// A write of a peer, or an atomic without result.
     RemoteWrite,
 }
 
@@ -122,6 +122,11 @@ impl Endpoint {
         self.caps & FI_DIRECTED_RECV != 0
     }
 
+    /// Whether a counter wants to hear of the writes of peers (`FI_REMOTE_WRITE`).
+    pub fn counts_writes(&self) -> bool {
+        self.counters[EventKind::RemoteWrite as usize].get().is_some()
+    }
+
     /// Its queues whose readers sleep.
     pub fn wait_queues(&self) -> impl Iterator<Item = &Arc<CompletionQueue>> {
         let send = self.send_queue.get().map(|bound| &bound.queue);
@@ -168,14 +173,11 @@ impl Endpoint {
         let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;
         config.receive_memory = settings.receive_memory(least);
         let engine = Engine::new(config, link).map_err(refuse)?;
-        let mut active = Active::new(engine);
-        let domain = self.domain.state.get(entered);
-        for (key, region) in &domain.regions {
-            region.register(*key, &mut active.engine);
-        }
-        domain.endpoints.push(Arc::clone(self));
+        let active = Active::new(engine);
+        self.domain.state.get(entered).endpoints.push(Arc::clone(self));
         log::info(FI_LOG_EP_CTRL, || format!("endpoint {} is open", active.own));
         self.state.get(entered).active = Some(active);
+        self.register_regions(entered);
         Ok(())
     }
 
@@ -191,6 +193,18 @@ impl Endpoint {
             self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
         }
         added
+    }
+
+    /// Lets peers reach the domain's regions through this endpoint, if it can communicate.
+    fn register_regions(&self, entered: &mut Entered) {
+        let regions = core::mem::take(&mut self.domain.state.get(entered).regions);
+        if let Some(active) = &mut self.state.get(entered).active {
+            active.engine.count_writes(self.counts_writes());
+            for (key, region) in &regions {
+                region.register(*key, &mut active.engine, self.counts_writes());
+            }
+        }
+        self.domain.state.get(entered).regions = regions;
     }
 
     /// `fi_enable`.
@@ -249,7 +263,7 @@ impl Endpoint {
             return Err(INVALID);
         }
         if flags & !EVENT_FLAGS.iter().fold(0, |all, flag| all | flag) != 0 {
-            // Peers read and write memory without our noticing (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
+            // Peers read memory without our noticing (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
             return Err(Errno(FI_ENOSYS));
         }
         for (flag, place) in EVENT_FLAGS.iter().zip(&self.counters) {
@@ -258,6 +272,10 @@ impl Endpoint {
             }
         }
         self.join(counter.endpoints.get(entered));
+        if flags & FI_REMOTE_WRITE != 0 {
+            // Who asked for its name before has published the regions already.
+            self.register_regions(entered);
+        }
         Ok(0)
     }
 

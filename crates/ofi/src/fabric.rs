@@ -83,7 +83,7 @@ unsafe extern "C" fn trywait(_fabric: *mut fid_fabric, fids: *mut *mut fid, coun
             let ready = unsafe {
                 let fid = *fids.add(index);
                 match (*fid).fclass as u32 {
-                    FI_CLASS_CQ => object::object::<CompletionQueue>(fid.cast()).may_sleep(),
+                    FI_CLASS_CQ => object::object::<CompletionQueue>(fid.cast()).may_sleep_on_descriptor(),
                     FI_CLASS_EQ => object::object::<EventQueue>(fid.cast()).may_sleep(),
                     _ => Err(INVALID),
                 }

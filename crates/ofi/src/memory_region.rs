@@ -45,12 +45,14 @@ pub struct Region {
 }
 
 impl Region {
-    /// Lets peers of this endpoint reach the region: by message, and directly where the link can.
-    pub fn register(&self, key: u64, engine: &mut Engine) {
+    /// Lets peers of this endpoint reach the region: by message, and directly where the link can. Writes that are to be counted
+    /// have to come by message: the target does not see the others.
+    pub fn register(&self, key: u64, engine: &mut Engine, counts_writes: bool) {
         let mut spans = self.buffer.spans();
         if let (Some(span), None) = (spans.next(), spans.next()) {
             let grants = |access| self.access.contains(&access);
-            engine.link_mut().publish_region(key, span, grants(Access::Read), grants(Access::Write));
+            let (read, write) = (grants(Access::Read), grants(Access::Write) && !counts_writes);
+            engine.link_mut().publish_region(key, span, read, write);
         }
         engine.register(key, self.buffer.slice(0, self.buffer.len()), &self.access);
     }
@@ -137,7 +139,7 @@ fn announce(domain: &Domain, key: u64, entered: &mut Entered) {
         let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
         let Some(region) = domain.state.get(entered).regions.remove(&key) else { return };
         if let Some(active) = &mut endpoint.state.get(entered).active {
-            region.register(key, &mut active.engine);
+            region.register(key, &mut active.engine, endpoint.counts_writes());
         }
         domain.state.get(entered).regions.insert(key, region);
     }

@@ -206,7 +206,8 @@ impl Active {
             let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);
-            return Event { kind: EventKind::RemoteWrite, wanted: true, entry };
+            // Without data it is only counted.
+            return Event { kind: EventKind::RemoteWrite, wanted: completion.data.is_some(), entry };
         }
         let ticket = self.tickets.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
         let mut entry = Entry::new(ticket.context, ticket.kind);

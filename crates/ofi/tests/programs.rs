@@ -161,6 +161,11 @@ fn who_has_work_is_awake_and_who_waits_sleeps() {
 }
 
 #[test]
+fn removed_addresses_are_not_used_any_more() {
+    run("addresses", &[]);
+}
+
+#[test]
 fn threads_share_an_endpoint() {
     run("threads", &[]);
 }

@@ -1,7 +1,7 @@
 //! RMA: straight to memory where the link reaches it, by message elsewhere.
 
-use crate::support::{Memory, Setup, pattern};
-use tidegate_message::{Access, Counter, Failure, Operation};
+use crate::support::{Memory, Setup, World, pattern};
+use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure, Operation};
 
 const BOTH: [Access; 2] = [Access::Read, Access::Write];
 const SIZES: [usize; 7] = [0, 1, 24, 56, 97, 2500, 30_000];
@@ -191,5 +191,40 @@ fn everybody_reads_and_writes_everybody_at_once() {
             }
             assert_eq!(world.remote_writes(to).len(), 12);
         }
+    }
+}
+
+#[test]
+fn who_counts_writes_hears_once_of_each_that_succeeded() {
+    let by_message = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged);
+    for setup in Setup::all(2, 69).filter(by_message) {
+        let mut world = setup.build();
+        world.endpoint(1).count_writes(true);
+        world.register(1, 9, &[0; 9000], &BOTH);
+        let place = |world: &World, offset, length| (world.place(0, 1, 9, offset), length);
+        let heard =
+            |world: &World| world.remote_writes(1).iter().map(|told| (told.data, told.length)).collect::<Vec<_>>();
+        let (one, two) = (place(&world, 0, 5000), place(&world, 6000, 1));
+        let plain = world.write(0, vec![one, two], &pattern(1, 5001), None);
+        world.settle();
+        world.success(plain);
+        assert_eq!(heard(&world), [(None, 5001)], "once, however many pieces and places: {world}");
+        let to = vec![place(&world, 0, 9000)];
+        world.write(0, to.clone(), &pattern(1, 9000), Some(7));
+        world.settle();
+        assert_eq!(heard(&world)[1..], [(Some(7), 9000)], "not twice because it brings data: {world}");
+        world.read(0, to);
+        world.write(0, vec![place(&world, 8999, 2)], &[1; 2], None);
+        world.settle();
+        assert_eq!(heard(&world).len(), 2, "reads and refused writes do not count: {world}");
+        let to = vec![place(&world, 0, 2)];
+        world.atomic(0, to, AtomicType::Uint64, AtomicOp::Sum, &[1; 16]);
+        world.settle();
+        assert_eq!(heard(&world)[2..], [(None, 16)], "{world}");
+        let own = vec![(world.place(1, 1, 9, 0), 3)];
+        world.write(1, own, &[1; 3], None);
+        world.settle();
+        assert_eq!(heard(&world)[3..], [(None, 3)], "its own as well: {world}");
+        assert!(world.remote_writes(0).is_empty(), "who does not count hears nothing: {world}");
     }
 }

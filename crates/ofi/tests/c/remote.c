@@ -235,6 +235,41 @@ static void counted(void)
 	meet(2);
 }
 
+/* A target that counts writes counts each of its peer's, with data or without, long or short, once; reads do not count. */
+static void counted_by_target(void)
+{
+	enum { WRITES = 4 };
+	struct fi_rma_iov places[2] = {{0, 50000, 0}, {0, 50000, 0}};
+	struct iovec iov = {0};
+	struct fi_msg_rma message = {.msg_iov = &iov, .iov_count = 1, .rma_iov = places, .rma_iov_count = 2};
+	uint64_t one = 1;
+	open_memory();
+	for (int i = 0; i < 2; i++) {
+		places[i].addr = base + (uint64_t)i * 100000;
+		places[i].key = key;
+	}
+	iov = (struct iovec){local, 100000};
+	message.addr = my.peers[other];
+	fill(local, 100000, 9);
+	OK_WHEN_ROOM(fi_writemsg(my.ep, &message, FI_COMPLETION));
+	OK_WHEN_ROOM(fi_inject_write(my.ep, local, 8, my.peers[other], base + 300000, key));
+	OK_WHEN_ROOM(fi_inject_writedata(my.ep, local, 8, 7, my.peers[other], base + 300008, key));
+	OK_WHEN_ROOM(fi_inject_atomic(my.ep, &one, 1, my.peers[other], base + 300016, key, FI_UINT64, FI_ATOMIC_WRITE));
+	OK(fi_cntr_wait(my.counter, WRITES, -1));
+	check_filled(memory, 50000, 9);
+	CHECK(!memcmp(memory + 100000, local + 50000, 50000) && !memcmp(memory + 300000, local, 8));
+	EQUAL(((uint64_t *)memory)[300016 / 8], 1);
+	OK_WHEN_ROOM(fi_read(my.ep, local, 8, NULL, my.peers[other], base, key, local));
+	/* Two successes of its own, and one write that brought data. */
+	for (int i = 0; i < 3; i++)
+		next();
+	meet(2);
+	nothing_completes();
+	EQUAL(fi_cntr_read(my.counter), WRITES);
+	OK(fi_close(&region->fid));
+	meet(2);
+}
+
 int main(void)
 {
 	int failed = run(2, &(struct wishes){0}, body, -1);
@@ -242,5 +277,7 @@ int main(void)
 		failed = run(2, &(struct wishes){.mr_mode = FI_MR_BASIC}, body, -1);
 	if (!failed)
 		failed = run(2, &(struct wishes){.counter_flags = FI_READ | FI_WRITE, .cq_flags = FI_SELECTIVE_COMPLETION}, counted, -1);
+	if (!failed)
+		failed = run(2, &(struct wishes){.counter_flags = FI_REMOTE_WRITE}, counted_by_target, -1);
 	return failed;
 }
