@@ -89,7 +89,7 @@ impl Endpoint {
 
     /// Progress though the application has not read what is in its queues: nobody may read them any more.
     fn progress_without_queues(&self, entered: &mut Entered) -> bool {
-        if !self.queues_are_full(entered) {
+        if !self.waits_for_reader(entered) {
             return false;
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };

@@ -1,8 +1,19 @@
 //! `fi_cq_open`: completions, in the format that the application chose.
 //!
 //! Successes and errors share one order: a read returns successes up to the next error, then `-FI_EAVAIL` until the error has
-//! been fetched with `fi_cq_readerr`. Reading is what makes progress; a queue that is full makes none, so the operations
-//! behind it wait where their bounds are.
+//! been fetched with `fi_cq_readerr`. Reading is what makes progress.
+//!
+//! Sends and receives may report to different queues, of which the application may read one and leave the other. The simple
+//! idea, that a full queue stops progress, hangs such an application: what it waits for at one queue does not come because
+//! the other is full. So the bound is on what is started, and never on what is under way:
+//! 1. an operation is refused (`-FI_EAGAIN`) while its own queue holds `capacity` completions that nobody has read; the other
+//!    queue does not matter. (An endpoint counts down from the room that it saw last, so it may notice that late, by
+//!    `capacity` operations at most: see `Endpoint::find_room`.)
+//! 2. what was accepted always completes: the queue grows for it (the size that an application asks for is a minimum,
+//!    fi_cq(3)), to no more than what was outstanding besides;
+//! 3. completions that nobody here has started one by one, messages into a multi-receive buffer and peers' writes with data,
+//!    could come without end: while the queue holds `capacity` of these, nothing is retrieved from the mailbox, and credits
+//!    keep the senders back.
 
 use crate::address_vector::NO_ADDRESS;
 use crate::bindings::*;
@@ -12,8 +23,10 @@ use crate::guard::{Errno, INVALID, Result, TRY_AGAIN, guarded};
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
 use crate::wait::Wait;
-use crate::{loader, log};
+use crate::{info, loader, log};
 use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::{Acquire, Release};
 use std::collections::VecDeque;
 use std::ffi::CString;
 use std::os::fd::RawFd;
@@ -22,8 +35,10 @@ use std::time::{Duration, Instant};
 
 /// Longest text of an error, in bytes with its end.
 pub const ERROR_TEXT_BYTES_MOST: usize = 256;
-/// Completions that an application gets room for if it does not say.
-const CAPACITY_DEFAULT: usize = 4096;
+/// Completions that an application gets room for if it does not say: as many as it may have operations outstanding.
+const CAPACITY_DEFAULT: usize = info::QUEUE_SIZE;
+/// Completions that there is memory for from the start.
+const ENTRIES_FIRST: usize = 4096;
 /// Polls before a blocking read sleeps.
 const POLLS_BEFORE_SLEEP: u32 = 64;
 
@@ -36,6 +51,8 @@ pub struct CompletionQueue {
     /// Bytes of an entry: the formats are prefixes of one another.
     entry_bytes: usize,
     wait: Option<Wait>,
+    /// Whether there was a signal since an application last asked whether it may sleep on the descriptor.
+    signaled: AtomicBool,
     /// Completions and bound endpoints.
     pub state: Guarded<State>,
 }
@@ -53,6 +70,8 @@ pub struct State {
     errors: VecDeque<(u64, Failed)>,
     /// Entries read so far.
     read: u64,
+    /// Numbers of the entries that no operation of ours was started for; some may have been read.
+    unsolicited: VecDeque<u64>,
     /// Text of the error fetched last: the application may look at it until it reads again.
     last_text: CString,
     /// Endpoints that report here.
@@ -96,9 +115,10 @@ impl State {
     fn new(capacity: usize) -> Self {
         State {
             capacity,
-            entries: VecDeque::with_capacity(capacity.min(CAPACITY_DEFAULT)),
+            entries: VecDeque::with_capacity(capacity.min(ENTRIES_FIRST)),
             errors: VecDeque::new(),
             read: 0,
+            unsolicited: VecDeque::new(),
             last_text: CString::default(),
             endpoints: Vec::new(),
         }
@@ -110,20 +130,39 @@ impl State {
         self.entries.push_back(entry);
     }
 
+    /// The success added next is one that no operation of ours was started for.
+    pub fn expect_unsolicited(&mut self) {
+        self.unsolicited.push_back(self.read + self.entries.len() as u64);
+    }
+
     /// Adds an error.
     pub fn push_error(&mut self, failed: Failed) {
         self.errors.push_back((self.read + self.entries.len() as u64, failed));
     }
 
-    /// How many more errors the queue takes of operations that nobody may ask for any more.
+    /// How many completions more there is room for.
+    pub fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.entries.len() + self.errors.len())
+    }
+
+    /// How many more errors the queue takes of operations that nobody may ask for any more, or that were to report nothing.
     pub fn room_for_errors(&self) -> usize {
         self.capacity.saturating_sub(self.errors.len())
     }
 
-    /// Whether the application has to read before there is room for more.
+    /// Whether there is room for more that no operation of ours was started for.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.entries.len() >= self.capacity
+    pub fn has_room_for_unsolicited(&mut self) -> bool {
+        self.unsolicited.len() < self.capacity || self.forget_unsolicited() < self.capacity
+    }
+
+    /// Forgets which of the entries read so far were unsolicited. Returns how many of the others are.
+    #[cold]
+    fn forget_unsolicited(&mut self) -> usize {
+        while self.unsolicited.front().is_some_and(|&number| number < self.read) {
+            self.unsolicited.pop_front();
+        }
+        self.unsolicited.len()
     }
 
     /// Whether a read would return something.
@@ -278,7 +317,13 @@ impl CompletionQueue {
     /// `fi_trywait`: as [`may_sleep`](Self::may_sleep), for an application that sleeps on the descriptor by itself. A signal ends
     /// one sleep: here it is forgotten, or the descriptor would stay readable for ever.
     pub fn may_sleep_on_descriptor(&self) -> Result<bool> {
-        Ok(self.may_sleep()? && !self.wait.as_ref().is_some_and(Wait::quieten))
+        if self.signaled.load(Acquire) && self.signaled.swap(false, Acquire) {
+            if let Some(wait) = &self.wait {
+                wait.quieten();
+            }
+            return Ok(false);
+        }
+        self.may_sleep()
     }
 
     /// Reads, and sleeps until there is something to read, the time in milliseconds is over (negative: never), or a signal.
@@ -334,6 +379,7 @@ pub unsafe extern "C" fn open(
                     FI_WAIT_UNSPEC | FI_WAIT_FD => Some(Wait::new()?),
                     _ => return Err(Errno(FI_ENOSYS)),
                 },
+                signaled: AtomicBool::new(false),
                 state: Guarded::new(State::new(if capacity == 0 { CAPACITY_DEFAULT } else { capacity })),
             };
             hand_out(Arc::new(opened), queue);
@@ -414,13 +460,12 @@ unsafe extern "C" fn blocking_read_from(
 
 unsafe extern "C" fn signal(queue: *mut fid_cq) -> c_int {
     // SAFETY: the handle is an open queue's.
-    match &unsafe { object::object::<CompletionQueue>(queue) }.wait {
-        Some(wait) => {
-            wait.signal();
-            0
-        }
-        None => -FI_ENOSYS,
-    }
+    let queue = unsafe { object::object::<CompletionQueue>(queue) };
+    let Some(wait) = &queue.wait else { return -FI_ENOSYS };
+    wait.signal();
+    // In this order, who sees the mark finds the signal.
+    queue.signaled.store(true, Release);
+    0
 }
 
 /// `fi_cq_err_entry` as it is from version 1.20 on.
@@ -589,14 +634,35 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_says_so() {
+    fn what_has_been_read_makes_room() {
         let mut state = State::new(2);
         state.push(entry(1));
-        assert!(!state.is_full());
-        state.push(entry(2));
-        assert!(state.is_full());
+        assert_eq!(state.room(), 1);
+        state.push_error(failed(2));
+        assert_eq!(state.room(), 0);
+        state.push(entry(3));
+        assert_eq!(state.room(), 0, "what was accepted is taken all the same");
         take(&mut state, 1).unwrap();
-        assert!(!state.is_full());
+        state.errors.pop_front();
+        assert_eq!(state.room(), 1);
+    }
+
+    #[test]
+    fn only_what_was_not_asked_for_fills_the_room_for_it() {
+        let mut state = State::new(2);
+        for number in 0..6 {
+            if number % 2 == 1 {
+                state.expect_unsolicited();
+            }
+            state.push(entry(number));
+            assert_eq!(state.has_room_for_unsolicited(), number < 3);
+        }
+        take(&mut state, 3).unwrap();
+        assert!(!state.has_room_for_unsolicited(), "two are left of three");
+        take(&mut state, 1).unwrap();
+        assert!(state.has_room_for_unsolicited());
+        take(&mut state, 2).unwrap();
+        assert_eq!(state.forget_unsolicited(), 0);
     }
 
     /// An application's struct of version 1.20, filled with a pattern.

@@ -84,6 +84,18 @@ pub struct State {
     pub receive_flags: u64,
     /// `FI_OPT_MIN_MULTI_RECV`, in bytes.
     pub multi_receive_least: usize,
+    /// How many sends and remote operations may start before their queue has to be looked at again.
+    pub send_room: usize,
+    /// The same for receives.
+    pub receive_room: usize,
+}
+
+impl State {
+    /// How many operations of this kind may start before their queue has to be looked at again.
+    #[inline(always)]
+    pub fn room(&mut self, kind: EventKind) -> &mut usize {
+        if kind == EventKind::Receive { &mut self.receive_room } else { &mut self.send_room }
+    }
 }
 
 // SAFETY: `repr(C)`, and the C struct comes first.
@@ -318,6 +330,8 @@ pub unsafe extern "C" fn open(
                 send_flags: info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags),
                 receive_flags: info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags),
                 multi_receive_least: MULTI_RECEIVE_LEAST,
+                send_room: 0,
+                receive_room: 0,
             };
             let fid = fid_ep {
                 fid: head(FI_CLASS_EP, context, &HEAD),

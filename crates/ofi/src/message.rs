@@ -38,7 +38,7 @@ unsafe extern "C" fn receive(
     from: fi_addr_t,
     context: *mut c_void,
 ) -> isize {
-    let call = to_receive(from, Flags::Default, context);
+    let call = || to_receive(from, Flags::Default, context);
     // SAFETY: an open endpoint, and a buffer that is ours until the receive completes.
     unsafe { object::<Endpoint>(endpoint).receive(call, buffer, || Ok(memory(buffer, length))) }
 }
@@ -51,7 +51,7 @@ unsafe extern "C" fn receive_scattered(
     from: fi_addr_t,
     context: *mut c_void,
 ) -> isize {
-    let call = to_receive(from, Flags::Default, context);
+    let call = || to_receive(from, Flags::Default, context);
     // SAFETY: an open endpoint, and pieces that are ours until the receive completes.
     unsafe {
         let start = if count > 0 { (*pieces).iov_base } else { core::ptr::null_mut() };
@@ -63,7 +63,7 @@ unsafe extern "C" fn receive_message(endpoint: *mut fid_ep, message: *const fi_m
     // SAFETY: an open endpoint, a message description, and pieces that are ours until the receive completes.
     unsafe {
         let message = &*message;
-        let call = to_receive(message.addr, Flags::Given(flags), message.context);
+        let call = || to_receive(message.addr, Flags::Given(flags), message.context);
         let start = if message.iov_count > 0 { (*message.msg_iov).iov_base } else { core::ptr::null_mut() };
         object::<Endpoint>(endpoint).receive(call, start, || scattered(message.msg_iov, message.iov_count))
     }
@@ -77,7 +77,7 @@ unsafe extern "C" fn send(
     to: fi_addr_t,
     context: *mut c_void,
 ) -> isize {
-    let call = to_send(to, Flags::Default, None, context);
+    let call = || to_send(to, Flags::Default, None, context);
     // SAFETY: an open endpoint, and a buffer that stays until the send completes.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }
@@ -90,7 +90,7 @@ unsafe extern "C" fn send_scattered(
     to: fi_addr_t,
     context: *mut c_void,
 ) -> isize {
-    let call = to_send(to, Flags::Default, None, context);
+    let call = || to_send(to, Flags::Default, None, context);
     // SAFETY: an open endpoint, and pieces that stay until the send completes.
     unsafe { object::<Endpoint>(endpoint).send(call, || scattered(pieces, count)) }
 }
@@ -100,13 +100,13 @@ unsafe extern "C" fn send_message(endpoint: *mut fid_ep, message: *const fi_msg,
     unsafe {
         let message = &*message;
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
-        let call = to_send(message.addr, Flags::Given(flags), data, message.context);
+        let call = || to_send(message.addr, Flags::Given(flags), data, message.context);
         object::<Endpoint>(endpoint).send(call, || scattered(message.msg_iov, message.iov_count))
     }
 }
 
 unsafe extern "C" fn inject(endpoint: *mut fid_ep, buffer: *const c_void, length: usize, to: fi_addr_t) -> isize {
-    let call = to_send(to, Flags::Inject, None, core::ptr::null_mut());
+    let call = || to_send(to, Flags::Inject, None, core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }
@@ -120,7 +120,7 @@ unsafe extern "C" fn send_data(
     to: fi_addr_t,
     context: *mut c_void,
 ) -> isize {
-    let call = to_send(to, Flags::Default, Some(data), context);
+    let call = || to_send(to, Flags::Default, Some(data), context);
     // SAFETY: an open endpoint, and a buffer that stays until the send completes.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }
@@ -132,7 +132,7 @@ unsafe extern "C" fn inject_data(
     data: u64,
     to: fi_addr_t,
 ) -> isize {
-    let call = to_send(to, Flags::Inject, Some(data), core::ptr::null_mut());
+    let call = || to_send(to, Flags::Inject, Some(data), core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }

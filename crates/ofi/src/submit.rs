@@ -136,10 +136,21 @@ pub struct Named {
     pub report: bool,
 }
 
+/// What is to be told of an operation that succeeds.
+#[derive(Clone, Copy)]
+struct Reporting {
+    /// Whether success goes to the queue.
+    wanted: bool,
+    /// Whether the message layer tells of success at all.
+    ticketed: bool,
+}
+
 /// An operation that ended, on its way to queues and counters.
 struct Event {
     kind: EventKind,
     wanted: bool,
+    /// Whether it is not the end of one operation that the application started here.
+    unsolicited: bool,
     entry: Entry,
 }
 
@@ -199,37 +210,38 @@ impl Active {
         self.tickets.find_claimed(context)
     }
 
-    /// Turns a completion into what queues and counters want, and ends the ticket if nothing more comes under it.
+    /// Turns a completion into what queues and counters want, and ends the ticket if nothing more comes under it. `None`: it is one
+    /// of the special ones.
     #[inline(always)]
-    fn settle(&mut self, completion: &Completion) -> Event {
+    fn settle(&mut self, completion: &Completion) -> Option<Event> {
         if completion.operation == Operation::RemoteWrite {
+            return None;
+        }
+        let ticket = self.tickets.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
+        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
+            return None;
+        }
+        if completion.context != SILENT {
+            self.tickets.remove(completion.context);
+        }
+        let entry = ticket.entry(completion);
+        Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry })
+    }
+
+    /// The same for special completions: peers' writes, multi-receives, which complete many times, and peeks that claim, whose ticket
+    /// waits for the claim.
+    #[cold]
+    fn settle_special(&mut self, completion: &Completion) -> Event {
+        let ticket = self.tickets.get(completion.context);
+        let Some(ticket) = ticket.filter(|_| completion.operation != Operation::RemoteWrite) else {
             let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);
             // Without data it is only counted.
-            return Event { kind: EventKind::RemoteWrite, wanted: completion.data.is_some(), entry };
-        }
-        let ticket = self.tickets.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
-        let mut entry = Entry::new(ticket.context, ticket.kind);
-        entry.completion.len = completion.length;
-        if let Some(data) = completion.data {
-            entry.completion.data = data;
-            entry.completion.flags |= FI_REMOTE_CQ_DATA;
-        }
-        if let Space::Tagged { tag, .. } = completion.space {
-            entry.completion.tag = tag;
-        }
-        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
-            self.settle_special(&ticket, completion, &mut entry);
-        } else if completion.context != SILENT {
-            self.tickets.remove(completion.context);
-        }
-        Event { kind: ticket.event, wanted: ticket.wanted, entry }
-    }
-
-    /// Multi-receives, which complete many times, and peeks that claim, whose ticket waits for the claim.
-    #[cold]
-    fn settle_special(&mut self, ticket: &Ticket, completion: &Completion, entry: &mut Entry) {
+            let wanted = completion.data.is_some();
+            return Event { kind: EventKind::RemoteWrite, wanted, unsolicited: true, entry };
+        };
+        let mut entry = ticket.entry(completion);
         let mut ended = true;
         if ticket.kind & FI_MULTI_RECV != 0 {
             entry.completion.buf = ticket.start.wrapping_add(completion.offset).cast();
@@ -248,10 +260,27 @@ impl Active {
         if ended {
             self.tickets.remove(completion.context);
         }
+        let unsolicited = ticket.kind & FI_MULTI_RECV != 0;
+        Event { kind: ticket.event, wanted: ticket.wanted, unsolicited, entry }
     }
 }
 
 impl Ticket {
+    /// What a queue says of an operation.
+    #[inline(always)]
+    fn entry(&self, completion: &Completion) -> Entry {
+        let mut entry = Entry::new(self.context, self.kind);
+        entry.completion.len = completion.length;
+        if let Some(data) = completion.data {
+            entry.completion.data = data;
+            entry.completion.flags |= FI_REMOTE_CQ_DATA;
+        }
+        if let Space::Tagged { tag, .. } = completion.space {
+            entry.completion.tag = tag;
+        }
+        entry
+    }
+
     /// For an operation without a ticket that failed.
     #[cold]
     fn silent(operation: Operation) -> Ticket {
@@ -262,7 +291,7 @@ impl Ticket {
             _ => (FI_SEND, EventKind::Send),
         };
         let (context, start) = (core::ptr::null_mut(), core::ptr::null_mut());
-        Ticket { context, kind, start, wanted: true, event }
+        Ticket { context, kind, start, wanted: false, event }
     }
 }
 
@@ -334,6 +363,36 @@ impl Endpoint {
         let queue = if call.event == EventKind::Receive { self.receive_queue.get() } else { self.send_queue.get() };
         let wanted = !call.silent && queue.is_some_and(|queue| !queue.selective || call.flags & FI_COMPLETION != 0);
         let ticketed = !call.silent || self.counters[call.event as usize].get().is_some();
+        if wanted {
+            match self.state.get(entered).room(call.event) {
+                0 => return self.start_if_room(call, entered, start),
+                room => *room -= 1,
+            }
+        }
+        self.start(call, Reporting { wanted, ticketed }, entered, start)
+    }
+
+    /// As [`submit`](Self::submit), where the queue has to be looked at first.
+    #[cold]
+    fn start_if_room(
+        &self,
+        call: Call,
+        entered: &mut Entered,
+        start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
+    ) -> Result {
+        self.find_room(call.event, entered)?;
+        self.start(call, Reporting { wanted: true, ticketed: true }, entered, start)
+    }
+
+    #[inline(always)]
+    fn start(
+        &self,
+        call: Call,
+        reporting: Reporting,
+        entered: &mut Entered,
+        start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
+    ) -> Result {
+        let Reporting { wanted, ticketed } = reporting;
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         if call.flags & FI_FENCE != 0 && !active.is_drained() {
             self.progress(entered);
@@ -376,11 +435,25 @@ impl Endpoint {
         Ok(0)
     }
 
-    /// Makes progress and reports what has ended. Nothing happens while the application has not read what is in its queues.
-    /// Returns whether anything happened.
+    /// Looks how many operations may start whose completions go where those of this kind do, and lets one of them start. If none
+    /// may, makes progress, since the application may do nothing but try again until another queue tells it what it waits for.
+    #[cold]
+    fn find_room(&self, kind: EventKind, entered: &mut Entered) -> Result<()> {
+        self.report_all(entered);
+        let room = self.queue_for(kind).map_or(usize::MAX, |bound| bound.queue.state.get(entered).room());
+        if room == 0 {
+            self.progress(entered);
+            return Err(TRY_AGAIN);
+        }
+        *self.state.get(entered).room(kind) = room - 1;
+        Ok(())
+    }
+
+    /// Makes progress and reports what has ended. Nothing happens while the application has not read what peers have brought
+    /// that it did not ask for. Returns whether anything happened.
     #[inline]
     pub fn progress(&self, entered: &mut Entered) -> bool {
-        if self.queues_are_full(entered) {
+        if self.waits_for_reader(entered) {
             return false;
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
@@ -394,14 +467,7 @@ impl Endpoint {
             active.epoch = active.engine.epoch();
             active.forget_addresses();
         }
-        while let Some(active) = &mut self.state.get(entered).active {
-            let Some(completion) = active.engine.poll_completion() else { break };
-            match &completion.result {
-                Ok(()) => self.report(&completion, entered),
-                Err(_) => self.report_failure(completion, entered),
-            }
-            moved = true;
-        }
+        moved |= self.report_all(entered);
         if moved && let Some(active) = &mut self.state.get(entered).active {
             active.engine.link_mut().busy();
         }
@@ -420,12 +486,25 @@ impl Endpoint {
         }
     }
 
+    /// Whether progress waits until the application has read what peers have brought that it did not ask for.
     #[inline]
-    pub fn queues_are_full(&self, entered: &mut Entered) -> bool {
-        let full = |queue: Option<&QueueBinding>, entered: &mut Entered| {
-            queue.is_some_and(|bound| bound.queue.state.get(entered).is_full())
-        };
-        full(self.receive_queue.get(), entered) || full(self.send_queue.get(), entered)
+    pub fn waits_for_reader(&self, entered: &mut Entered) -> bool {
+        self.receive_queue.get().is_some_and(|bound| !bound.queue.state.get(entered).has_room_for_unsolicited())
+    }
+
+    /// Reports what has ended. Returns whether anything has.
+    #[inline(always)]
+    fn report_all(&self, entered: &mut Entered) -> bool {
+        let mut any = false;
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some(completion) = active.engine.poll_completion() else { break };
+            match &completion.result {
+                Ok(()) => self.report(&completion, entered),
+                Err(_) => self.report_failure(completion, entered),
+            }
+            any = true;
+        }
+        any
     }
 
     /// Progress found nothing: spins or yields. Returns whether something has come meanwhile.
@@ -446,22 +525,42 @@ impl Endpoint {
     #[inline(always)]
     fn report(&self, completion: &Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
-        let Event { kind, wanted, mut entry } = active.settle(completion);
+        match active.settle(completion) {
+            Some(event) => self.report_event(event, completion.source, entered),
+            None => self.report_special(completion, entered),
+        }
+    }
+
+    #[cold]
+    fn report_special(&self, completion: &Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let event = active.settle_special(completion);
+        self.report_event(event, completion.source, entered);
+    }
+
+    #[inline(always)]
+    fn report_event(&self, event: Event, source: Option<Target>, entered: &mut Entered) {
+        let Event { kind, wanted, unsolicited, mut entry } = event;
         if let Some(counter) = self.counters[kind as usize].get() {
             counter.count(true);
         }
         let Some(bound) = self.queue_for(kind).filter(|_| wanted) else { return };
-        if let Some(source) = completion.source {
+        if let Some(source) = source {
             entry.source = self.source_of(source, entered);
         }
-        bound.queue.state.get(entered).push(entry);
+        let queue = bound.queue.state.get(entered);
+        if unsolicited {
+            queue.expect_unsolicited();
+        }
+        queue.push(entry);
     }
 
     /// Tells of an operation that failed.
     #[cold]
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
-        let Event { kind, mut entry, .. } = active.settle(&completion);
+        let event = active.settle(&completion).unwrap_or_else(|| active.settle_special(&completion));
+        let Event { kind, wanted, unsolicited, mut entry } = event;
         if let Some(counter) = self.counters[kind as usize].get() {
             counter.count(false);
         }
@@ -472,8 +571,12 @@ impl Endpoint {
         let (errno, overflow, text) = describe(failure, completion.length);
         let failed = Failed { entry, errno, overflow, text };
         log_failure(&failed);
-        if let Some(bound) = self.queue_for(kind) {
-            bound.queue.state.get(entered).push_error(failed);
+        let Some(bound) = self.queue_for(kind) else { return };
+        let queue = bound.queue.state.get(entered);
+        // An operation that was to report nothing is not refused for want of room, so its error may find none. Then the log has
+        // it: resource management does not promise more (fi_domain(3)).
+        if (wanted && !unsolicited) || queue.room_for_errors() > 0 {
+            queue.push_error(failed);
         }
     }
 

@@ -40,7 +40,7 @@ unsafe extern "C" fn receive(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    let call = to_receive(from, tag, ignore, Flags::Default, context);
+    let call = || to_receive(from, tag, ignore, Flags::Default, context);
     // SAFETY: an open endpoint, and a buffer that is ours until the receive completes.
     unsafe { object::<Endpoint>(endpoint).receive(call, buffer, || Ok(memory(buffer, length))) }
 }
@@ -55,7 +55,7 @@ unsafe extern "C" fn receive_scattered(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    let call = to_receive(from, tag, ignore, Flags::Default, context);
+    let call = || to_receive(from, tag, ignore, Flags::Default, context);
     // SAFETY: an open endpoint, and pieces that are ours until the receive completes.
     unsafe { object::<Endpoint>(endpoint).receive(call, core::ptr::null_mut(), || scattered(pieces, count)) }
 }
@@ -64,7 +64,7 @@ unsafe extern "C" fn receive_message(endpoint: *mut fid_ep, message: *const fi_m
     // SAFETY: an open endpoint, a message description, and pieces that are ours until the receive completes.
     unsafe {
         let message = &*message;
-        let call = to_receive(message.addr, message.tag, message.ignore, Flags::Given(flags), message.context);
+        let call = || to_receive(message.addr, message.tag, message.ignore, Flags::Given(flags), message.context);
         let start = if message.iov_count > 0 { (*message.msg_iov).iov_base } else { core::ptr::null_mut() };
         object::<Endpoint>(endpoint).receive(call, start, || scattered(message.msg_iov, message.iov_count))
     }
@@ -79,7 +79,7 @@ unsafe extern "C" fn send(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    let call = to_send(to, tag, Flags::Default, None, context);
+    let call = || to_send(to, tag, Flags::Default, None, context);
     // SAFETY: an open endpoint, and a buffer that stays until the send completes.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }
@@ -93,7 +93,7 @@ unsafe extern "C" fn send_scattered(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    let call = to_send(to, tag, Flags::Default, None, context);
+    let call = || to_send(to, tag, Flags::Default, None, context);
     // SAFETY: an open endpoint, and pieces that stay until the send completes.
     unsafe { object::<Endpoint>(endpoint).send(call, || scattered(pieces, count)) }
 }
@@ -103,7 +103,7 @@ unsafe extern "C" fn send_message(endpoint: *mut fid_ep, message: *const fi_msg_
     unsafe {
         let message = &*message;
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
-        let call = to_send(message.addr, message.tag, Flags::Given(flags), data, message.context);
+        let call = || to_send(message.addr, message.tag, Flags::Given(flags), data, message.context);
         object::<Endpoint>(endpoint).send(call, || scattered(message.msg_iov, message.iov_count))
     }
 }
@@ -115,7 +115,7 @@ unsafe extern "C" fn inject(
     to: fi_addr_t,
     tag: u64,
 ) -> isize {
-    let call = to_send(to, tag, Flags::Inject, None, core::ptr::null_mut());
+    let call = || to_send(to, tag, Flags::Inject, None, core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }
@@ -130,7 +130,7 @@ unsafe extern "C" fn send_data(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    let call = to_send(to, tag, Flags::Default, Some(data), context);
+    let call = || to_send(to, tag, Flags::Default, Some(data), context);
     // SAFETY: an open endpoint, and a buffer that stays until the send completes.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }
@@ -143,7 +143,7 @@ unsafe extern "C" fn inject_data(
     to: fi_addr_t,
     tag: u64,
 ) -> isize {
-    let call = to_send(to, tag, Flags::Inject, Some(data), core::ptr::null_mut());
+    let call = || to_send(to, tag, Flags::Inject, Some(data), core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
     unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
 }

@@ -76,10 +76,12 @@ fn kind_of(space: Space) -> u64 {
 }
 
 impl Endpoint {
-    /// One send, all the way.
+    /// One send, all the way. It is described inside, by `call`: what each of libfabric's calls fixes (its flags, whether it has a
+    /// tag) is then known to the compiler, which sees no further than the border where panics are caught.
     #[inline(always)]
-    pub fn send(&self, call: SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
+    pub fn send(&self, call: impl FnOnce() -> SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
         self.domain.enter(|entered| {
+            let call = call();
             let (flags, silent) = match call.flags {
                 Flags::Default => (self.state.get(entered).send_flags, false),
                 Flags::Given(flags) if flags & !SEND_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
@@ -115,10 +117,16 @@ impl Endpoint {
         })
     }
 
-    /// One receive, all the way. `start` is where the buffer begins, for multi-receive.
+    /// One receive, all the way, described as for [`send`](Self::send). `start` is where the buffer begins, for multi-receive.
     #[inline(always)]
-    pub fn receive(&self, call: ReceiveCall, start: *mut c_void, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
+    pub fn receive(
+        &self,
+        call: impl FnOnce() -> ReceiveCall,
+        start: *mut c_void,
+        buffer: impl FnOnce() -> Result<IoBuffer>,
+    ) -> isize {
         self.domain.enter(|entered| {
+            let call = call();
             let flags = match call.flags {
                 Flags::Given(flags) if flags & !RECEIVE_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
                 Flags::Given(flags) => flags,

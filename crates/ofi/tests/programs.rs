@@ -161,6 +161,13 @@ fn who_has_work_is_awake_and_who_waits_sleeps() {
 }
 
 #[test]
+fn a_queue_that_nobody_reads_stops_nothing_but_what_reports_to_it() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("queues", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
 fn removed_addresses_are_not_used_any_more() {
     run("addresses", &[]);
 }

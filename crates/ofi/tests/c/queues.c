@@ -1,0 +1,175 @@
+/* Sends and receives report to different queues, of which one is full because nobody reads it: the other goes on. */
+#include "harness.h"
+
+enum { SIZE = 64, MANY = 1000, NUMBERS = 1 << 22 };
+
+static struct fid_cq *send_queue, *receive_queue;
+static struct fid_ep *endpoint;
+static fi_addr_t peer;
+
+static void open_queues(void)
+{
+	int other = 1 - my.rank;
+	char name[64] = {0}, theirs[64];
+	size_t length = sizeof name;
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .size = SIZE};
+	OK(fi_cq_open(my.domain, &attr, &send_queue, NULL));
+	OK(fi_cq_open(my.domain, &attr, &receive_queue, NULL));
+	OK(fi_endpoint(my.domain, my.info, &endpoint, NULL));
+	OK(fi_ep_bind(endpoint, &my.av->fid, 0));
+	OK(fi_ep_bind(endpoint, &send_queue->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(endpoint, &receive_queue->fid, FI_RECV));
+	OK(fi_enable(endpoint));
+	OK(fi_getname(&endpoint->fid, name, &length));
+	write_all(other, name, sizeof name);
+	read_all(other, theirs, sizeof theirs);
+	EQUAL(fi_av_insert(my.av, theirs, 1, &peer, 0, NULL), 1);
+}
+
+static void close_queues(void)
+{
+	OK(fi_close(&endpoint->fid));
+	OK(fi_close(&send_queue->fid));
+	OK(fi_close(&receive_queue->fid));
+}
+
+static void read_some(struct fid_cq *queue, int count)
+{
+	struct fi_cq_tagged_entry entry;
+	for (ssize_t got; count > 0; count -= got == 1)
+		if ((got = fi_cq_read(queue, &entry, 1)) != 1)
+			EQUAL(got, -FI_EAGAIN);
+}
+
+/* The other side may be waiting for our progress, at this queue, of which nothing is read. */
+static void meet_at(struct fid_cq *queue)
+{
+	int other = 1 - my.rank;
+	char byte = 0;
+	struct pollfd quiet = {.fd = pipes[other][my.rank][0], .events = POLLIN};
+	write_all(other, &byte, 1);
+	while (poll(&quiet, 1, 0) == 0)
+		fi_cq_read(queue, NULL, 0);
+	read_all(other, &byte, 1);
+}
+
+/* Rank 0 sends until it may not; then it receives all the same, and sends again as soon as it has read one completion. */
+static void full_of_sends(void)
+{
+	struct fi_cq_tagged_entry entry;
+	static int numbers[NUMBERS];
+	int number = -1, sent = 0;
+	if (my.rank == 1) {
+		/* Until its sender says how many they were. */
+		OK(fi_trecv(endpoint, &sent, sizeof sent, NULL, peer, 2, 0, &sent));
+		OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 1, 0, NULL));
+		for (int received = 0; sent == 0 || received < sent;) {
+			if (fi_cq_read(receive_queue, &entry, 1) != 1 || entry.op_context == &sent)
+				continue;
+			EQUAL(number, received++);
+			OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 1, 0, NULL));
+		}
+		OK(fi_tinject(endpoint, &sent, sizeof sent, peer, 3));
+		/* And the one that it may send then. */
+		read_some(receive_queue, 1);
+		meet_at(send_queue);
+		return;
+	}
+	/* What has not left yet is outstanding, and not in the queue: these may be many, until enough has left. */
+	for (ssize_t result = 0; result == 0; sent += result == 0) {
+		numbers[sent] = sent;
+		EQUAL(fi_cq_read(receive_queue, &entry, 1), -FI_EAGAIN);
+		result = fi_tsend(endpoint, &numbers[sent], sizeof sent, NULL, peer, 1, NULL);
+		CHECK(result == 0 || (result == -FI_EAGAIN && sent >= SIZE));
+		CHECK(sent + 1 < NUMBERS);
+	}
+	OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 3, 0, NULL));
+	/* What reports nothing is never refused for want of room. */
+	OK(fi_tinject(endpoint, &sent, sizeof sent, peer, 2));
+	read_some(receive_queue, 1);
+	EQUAL(number, sent);
+	EQUAL(fi_tsend(endpoint, &sent, sizeof sent, NULL, peer, 1, NULL), -FI_EAGAIN);
+	/* All of them are received, and one less than fits is left. */
+	read_some(send_queue, sent - SIZE + 1);
+	OK(fi_tsend(endpoint, &sent, sizeof sent, NULL, peer, 1, NULL));
+	EQUAL(fi_tsend(endpoint, &sent, sizeof sent, NULL, peer, 1, NULL), -FI_EAGAIN);
+	read_some(send_queue, SIZE);
+	meet_at(receive_queue);
+}
+
+/* Rank 0 reads none of what it receives, and sends as if nothing were. */
+static void full_of_receives(void)
+{
+	int number = 0;
+	if (my.rank == 0)
+		for (int i = 0; i < MANY; i++)
+			OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 4, 0, NULL));
+	meet_at(send_queue);
+	for (int i = 0; i < MANY; i++) {
+		ssize_t result;
+		while ((result = fi_tsend(endpoint, &i, sizeof i, NULL, peer, 5 - my.rank, NULL)) == -FI_EAGAIN)
+			read_some(send_queue, 1);
+		OK(result);
+		read_some(send_queue, 1);
+	}
+	meet_at(send_queue);
+	if (my.rank == 0) {
+		int posted = 0;
+		while (*(volatile int *)&number != MANY - 1)
+			fi_cq_read(send_queue, NULL, 0);
+		while (fi_trecv(endpoint, &number, sizeof number, NULL, peer, 6, 0, NULL) == 0)
+			posted++;
+		CHECK(posted <= SIZE);
+		read_some(receive_queue, MANY);
+		OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 6, 0, NULL));
+	}
+	for (int i = 0; i < MANY && my.rank == 1; i++) {
+		OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 5, 0, NULL));
+		read_some(receive_queue, 1);
+		EQUAL(number, i);
+	}
+	meet_at(send_queue);
+}
+
+/* Messages into one buffer can be any number: what is not read stays with who sent it, but for what one round of progress brings. */
+static void full_of_what_nobody_asked_for(void)
+{
+	static unsigned char buffer[2 * MANY];
+	struct fi_cq_tagged_entry entries[MANY];
+	struct iovec iov = {buffer, sizeof buffer};
+	struct fi_msg message = {.msg_iov = &iov, .iov_count = 1, .addr = peer};
+	if (my.rank == 0)
+		OK(fi_recvmsg(endpoint, &message, FI_MULTI_RECV | FI_COMPLETION));
+	meet_at(send_queue);
+	for (int i = 0; i < MANY && my.rank == 1; i++) {
+		unsigned char byte = (unsigned char)i;
+		OK(fi_inject(endpoint, &byte, 1, peer));
+		fi_cq_read(send_queue, NULL, 0);
+	}
+	if (my.rank == 0) {
+		ssize_t got;
+		for (int i = 0; i < 100 * MANY; i++)
+			fi_cq_read(send_queue, NULL, 0);
+		while ((got = fi_cq_read(receive_queue, entries, MANY)) == -FI_EAGAIN)
+			;
+		CHECK(got > 0 && got < 3 * SIZE);
+		read_some(receive_queue, MANY - (int)got);
+		for (int i = 0; i < MANY; i++)
+			EQUAL(buffer[i], (unsigned char)i);
+	}
+	meet_at(send_queue);
+}
+
+static void body(void)
+{
+	open_queues();
+	full_of_sends();
+	full_of_receives();
+	full_of_what_nobody_asked_for();
+	close_queues();
+}
+
+int main(void)
+{
+	return run(2, &(struct wishes){0}, body, -1);
+}
