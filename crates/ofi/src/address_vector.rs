@@ -5,9 +5,10 @@ use crate::domain::Domain;
 use crate::endpoint::Endpoint;
 use crate::guard::{Errno, INVALID, Result, guarded};
 use crate::lock::{Entered, Guarded};
-use crate::log;
+use crate::name::Name;
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, share, table};
 use crate::submit::link_errno;
+use crate::{info, log};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
@@ -16,6 +17,8 @@ use std::ffi::CString;
 use std::sync::Arc;
 use tidegate_link::{Address, check_settings};
 
+/// Flags of the calls that insert.
+const INSERT_FLAGS: u64 = FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID;
 /// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`.
 pub const NO_ADDRESS: fi_addr_t = u64::MAX;
 
@@ -50,39 +53,66 @@ unsafe impl Object for AddressVector {
 /// Addresses by index and indices by address.
 #[derive(Debug, Default)]
 struct Addresses {
-    /// Address, and what the application wants to see as the source of its messages.
-    entries: Vec<Option<(Address, fi_addr_t)>>,
+    entries: Vec<Option<Entry>>,
     indices: HashMap<Address, fi_addr_t>,
     free: Vec<usize>,
 }
 
+/// One insertion.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name: Name,
+    /// Where it leads, as far as that is known.
+    address: Option<Address>,
+    /// What the application wants to see as the source of its messages.
+    shown: fi_addr_t,
+}
+
 impl Addresses {
     /// Every insertion gets an index of its own, even of an address that is there already.
-    fn insert(&mut self, address: Address, user_id: Option<fi_addr_t>) -> fi_addr_t {
+    fn insert(&mut self, name: Name, user_id: Option<fi_addr_t>) -> fi_addr_t {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() - 1
         });
         let shown = user_id.unwrap_or(index as fi_addr_t);
-        self.entries[index] = Some((address, shown));
-        self.indices.insert(address, shown);
+        self.entries[index] = Some(Entry { name, address: None, shown });
+        if let Name::Endpoint(address) = name {
+            self.note(index as fi_addr_t, address);
+        }
         index as fi_addr_t
+    }
+
+    /// The address that a name leads to, now.
+    fn note(&mut self, index: fi_addr_t, address: Address) {
+        let Some(entry) = self.entries.get_mut(index as usize).and_then(Option::as_mut) else { return };
+        let before = entry.address.replace(address);
+        self.indices.insert(address, entry.shown);
+        if let Some(before) = before.filter(|before| *before != address) {
+            self.answer_for(before);
+        }
+    }
+
+    /// An insertion does not lead to `address` any more; another of the same address goes on answering for it.
+    fn answer_for(&mut self, address: Address) {
+        match self.entries.iter().flatten().find(|other| other.address == Some(address)) {
+            Some(other) => self.indices.insert(address, other.shown),
+            None => self.indices.remove(&address),
+        };
     }
 
     fn remove(&mut self, index: fi_addr_t) -> Result<()> {
         let slot = usize::try_from(index).ok().and_then(|index| self.entries.get_mut(index)).ok_or(INVALID)?;
-        let (address, _) = slot.take().ok_or(INVALID)?;
+        let removed = slot.take().ok_or(INVALID)?;
         self.free.push(index as usize);
-        // Another insertion of the same address goes on answering for it.
-        match self.entries.iter().flatten().find(|(other, _)| *other == address) {
-            Some((_, shown)) => self.indices.insert(address, *shown),
-            None => self.indices.remove(&address),
-        };
+        if let Some(address) = removed.address {
+            self.answer_for(address);
+        }
         Ok(())
     }
 
-    fn get(&self, index: fi_addr_t) -> Option<Address> {
-        self.entries.get(usize::try_from(index).ok()?)?.map(|(address, _)| address)
+    fn get(&self, index: fi_addr_t) -> Option<Name> {
+        self.entries.get(usize::try_from(index).ok()?)?.map(|entry| entry.name)
     }
 }
 
@@ -100,7 +130,7 @@ static HEAD: fi_ops = operations(close, no_bind, no_control);
 static OPS: fi_ops_av = fi_ops_av {
     size: size_of::<fi_ops_av>(),
     insert: Some(insert),
-    insertsvc: Some(no_service),
+    insertsvc: Some(insert_service),
     insertsym: Some(no_symmetric),
     remove: Some(remove),
     lookup: Some(lookup),
@@ -109,9 +139,40 @@ static OPS: fi_ops_av = fi_ops_av {
 };
 
 impl AddressVector {
-    /// The address that an index stands for.
-    pub fn address(&self, index: fi_addr_t, entered: &mut Entered) -> Option<Address> {
+    /// What an index stands for.
+    pub fn name(&self, index: fi_addr_t, entered: &mut Entered) -> Option<Name> {
         self.state.get(entered).addresses.get(index)
+    }
+
+    /// Where the name of an index has been found to lead.
+    pub fn note(&self, index: fi_addr_t, address: Address, entered: &mut Entered) {
+        self.state.get(entered).addresses.note(index, address);
+    }
+
+    /// Inserts one name, at the places that the application may have given.
+    ///
+    /// # Safety
+    /// `place` and `error` must be null or valid.
+    unsafe fn insert_one(
+        &self,
+        name: Option<Name>,
+        place: *mut fi_addr_t,
+        error: *mut c_int,
+        flags: u64,
+        entered: &mut Entered,
+    ) -> bool {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let user_id = place.as_ref().copied().filter(|_| flags & FI_AV_USER_ID != 0);
+            let new = self.check(name).map(|name| self.state.get(entered).addresses.insert(name, user_id));
+            if let Some(place) = place.as_mut() {
+                *place = new.unwrap_or(NO_ADDRESS);
+            }
+            if let Some(error) = error.as_mut() {
+                *error = new.err().unwrap_or(0);
+            }
+            new.is_ok()
+        }
     }
 
     /// What the application calls an address; `NO_ADDRESS` if it has not inserted it.
@@ -122,14 +183,20 @@ impl AddressVector {
     /// What is wrong with an address that an application wants to insert, as libfabric's error number. A process with other
     /// settings is refused here, before anything is sent: some MPIs take no notice of operations that fail (Intel MPI returned
     /// wrong sums), but all of them notice this.
-    fn check(&self, address: Option<Address>) -> core::result::Result<Address, c_int> {
-        let address = address.ok_or(FI_EINVAL)?;
-        check_settings(&self.domain.settings.flow(self.announced), &address).map_err(|error| {
+    fn check(&self, name: Option<Name>) -> core::result::Result<Name, c_int> {
+        let name = name.filter(Name::is_somewhere).ok_or(FI_EINVAL)?;
+        if let Name::Endpoint(address) = &name {
+            self.check_settings(address).inspect_err(|_| linger_once()).map_err(|errno| errno.0)?;
+        }
+        Ok(name)
+    }
+
+    /// Whether a process has our settings. If not, it is said.
+    pub fn check_settings(&self, address: &Address) -> Result<()> {
+        check_settings(&self.domain.settings.flow(self.announced), address).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
-            linger_once();
-            link_errno(&error).0
-        })?;
-        Ok(address)
+            link_errno(&error)
+        })
     }
 
     /// Endpoints look up again what they need.
@@ -158,8 +225,10 @@ pub unsafe extern "C" fn open(
             if !attr.name.is_null() || attr.flags & !FI_AV_USER_ID != 0 || attr.rx_ctx_bits != 0 {
                 return Err(Errno(FI_ENOSYS));
             }
-            if attr.type_ == FI_AV_UNSPEC {
-                attr.type_ = FI_AV_TABLE;
+            match attr.type_ {
+                FI_AV_UNSPEC => attr.type_ = FI_AV_TABLE,
+                FI_AV_MAP | FI_AV_TABLE => {}
+                _ => return Err(INVALID),
             }
             let opened = AddressVector {
                 fid: Fid::new(fid_av { fid: head(FI_CLASS_AV, context, &HEAD), ops: table(&OPS) }),
@@ -189,7 +258,7 @@ unsafe extern "C" fn insert(
     // SAFETY: the handle is an open vector's.
     let vector = unsafe { object::object::<AddressVector>(vector) };
     let inserted = vector.domain.enter(|entered| {
-        if bytes.is_null() || flags & !(FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID) != 0 {
+        if bytes.is_null() || flags & !INSERT_FLAGS != 0 {
             return Err(INVALID);
         }
         let errors = if flags & FI_SYNC_ERR != 0 { context.cast::<c_int>() } else { core::ptr::null_mut() };
@@ -198,20 +267,11 @@ unsafe extern "C" fn insert(
             // SAFETY: the application passes `count` addresses of our length one after the other, and, where it passes
             // them at all, as many places for indices and errors.
             unsafe {
-                let bytes =
-                    core::slice::from_raw_parts(bytes.cast::<u8>().add(number * Address::BYTES), Address::BYTES);
-                let index = (!indices.is_null()).then(|| &mut *indices.add(number));
-                let user_id = index.as_deref().filter(|_| flags & FI_AV_USER_ID != 0).copied();
-                let new = vector
-                    .check(Address::from_bytes(bytes))
-                    .map(|address| vector.state.get(entered).addresses.insert(address, user_id));
-                if let Some(index) = index {
-                    *index = new.unwrap_or(NO_ADDRESS);
-                }
-                if !errors.is_null() {
-                    *errors.add(number) = new.err().unwrap_or(0);
-                }
-                inserted += isize::from(new.is_ok());
+                let bytes = core::slice::from_raw_parts(bytes.cast::<u8>().add(number * Name::BYTES), Name::BYTES);
+                let place = if indices.is_null() { indices } else { indices.add(number) };
+                let error = if errors.is_null() { errors } else { errors.add(number) };
+                let new = vector.insert_one(Name::from_bytes(bytes), place, error, flags, entered);
+                inserted += isize::from(new);
             }
         }
         // Who was unknown as a source may be known now.
@@ -219,6 +279,38 @@ unsafe extern "C" fn insert(
         Ok(inserted)
     });
     inserted as c_int
+}
+
+/// `fi_av_insertsvc`: a service of this host, whether or not somebody has it already.
+unsafe extern "C" fn insert_service(
+    vector: *mut fid_av,
+    node: *const c_char,
+    service: *const c_char,
+    index: *mut fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the handle is an open vector's.
+    let vector = unsafe { object::object::<AddressVector>(vector) };
+    guarded(|| {
+        if flags & !INSERT_FLAGS != 0 {
+            return Err(INVALID);
+        }
+        // Not inside the domain: asking about a host may take long.
+        let (node, service) = (info::text(node), info::text(service));
+        let name = info::Place { node, service, numeric: false }.name().map_err(|mismatch| {
+            log::info(FI_LOG_AV, || format!("no address for fi_av_insertsvc: {mismatch}"));
+            Errno(FI_ENODATA)
+        })?;
+        let error = if flags & FI_SYNC_ERR != 0 { context.cast::<c_int>() } else { core::ptr::null_mut() };
+        let inserted = vector.domain.enter(|entered| {
+            // SAFETY: the application gives null, or a place for an index and one for an error.
+            let new = unsafe { vector.insert_one(Some(name), index, error, flags, entered) };
+            vector.forget_in_endpoints(entered);
+            if new { Ok(1) } else { Err(INVALID) }
+        });
+        Ok(inserted)
+    })
 }
 
 unsafe extern "C" fn remove(vector: *mut fid_av, indices: *mut fi_addr_t, count: usize, _flags: u64) -> c_int {
@@ -257,9 +349,9 @@ unsafe extern "C" fn lookup(vector: *mut fid_av, index: fi_addr_t, place: *mut c
     // SAFETY: the handle is an open vector's.
     let vector = unsafe { object::object::<AddressVector>(vector) };
     let outcome = vector.domain.enter(|entered| {
-        let address = vector.address(index, entered).ok_or(INVALID)?;
+        let name = vector.name(index, entered).ok_or(INVALID)?;
         // SAFETY: the application provides the place.
-        unsafe { copy_out(&address.to_bytes(), place, length) };
+        unsafe { copy_out(&name.to_bytes(), place, length) };
         Ok(0)
     });
     outcome as c_int
@@ -273,9 +365,8 @@ unsafe extern "C" fn as_text(
 ) -> *const c_char {
     let written = guarded(|| {
         // SAFETY: the application passes an address of our length.
-        let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), Address::BYTES) };
-        let text =
-            Address::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |address| address.to_string());
+        let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), Name::BYTES) };
+        let text = Name::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |name| name.to_string());
         let text = CString::new(text).unwrap_or_default();
         // SAFETY: the application provides the place. A text that is cut still ends.
         unsafe {
@@ -288,17 +379,6 @@ unsafe extern "C" fn as_text(
         Ok(0)
     });
     if written == 0 { place } else { core::ptr::null() }
-}
-
-unsafe extern "C" fn no_service(
-    _: *mut fid_av,
-    _: *const c_char,
-    _: *const c_char,
-    _: *mut fi_addr_t,
-    _: u64,
-    _: *mut c_void,
-) -> c_int {
-    -FI_ENOSYS
 }
 
 unsafe extern "C" fn no_symmetric(
@@ -321,6 +401,7 @@ unsafe extern "C" fn no_set(_: *mut fid_av, _: *mut fi_av_set_attr, _: *mut *mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_link::Service;
 
     fn address(pid: u8) -> Address {
         let mut bytes = [0; Address::BYTES];
@@ -329,13 +410,17 @@ mod tests {
         Address::from_bytes(&bytes).unwrap()
     }
 
+    fn name(pid: u8) -> Name {
+        Name::Endpoint(address(pid))
+    }
+
     #[test]
     fn indices_count_from_zero_and_lead_back() {
         let mut all = Addresses::default();
         for pid in 0..5 {
-            assert_eq!(all.insert(address(pid), None), pid.into());
+            assert_eq!(all.insert(name(pid), None), pid.into());
         }
-        assert_eq!(all.get(3), Some(address(3)));
+        assert_eq!(all.get(3), Some(name(3)));
         assert_eq!(all.indices[&address(3)], 3);
         assert_eq!((all.get(5), all.get(NO_ADDRESS)), (None, None));
     }
@@ -343,20 +428,20 @@ mod tests {
     #[test]
     fn a_removed_address_is_gone_and_its_index_used_again() {
         let mut all = Addresses::default();
-        all.insert(address(1), None);
-        all.insert(address(2), None);
+        all.insert(name(1), None);
+        all.insert(name(2), None);
         all.remove(0).unwrap();
         assert_eq!(all.get(0), None);
         assert!(!all.indices.contains_key(&address(1)));
         assert_eq!(all.remove(0), Err(INVALID));
-        assert_eq!(all.insert(address(3), None), 0);
+        assert_eq!(all.insert(name(3), None), 0);
     }
 
     #[test]
     fn an_address_inserted_twice_survives_one_removal() {
         let mut all = Addresses::default();
-        let first = all.insert(address(1), None);
-        let second = all.insert(address(1), None);
+        let first = all.insert(name(1), None);
+        let second = all.insert(name(1), None);
         assert_ne!(first, second);
         all.remove(second).unwrap();
         assert_eq!(all.indices[&address(1)], first);
@@ -365,7 +450,23 @@ mod tests {
     #[test]
     fn the_application_may_name_sources_itself() {
         let mut all = Addresses::default();
-        let index = all.insert(address(1), Some(77));
+        let index = all.insert(name(1), Some(77));
         assert_eq!((index, all.indices[&address(1)]), (0, 77));
+    }
+
+    #[test]
+    fn a_service_is_known_by_the_address_that_it_leads_to_last() {
+        let mut all = Addresses::default();
+        let service = Name::Service(Service::new(b"7471").unwrap());
+        let index = all.insert(service, None);
+        assert!(all.indices.is_empty());
+        all.note(index, address(1));
+        all.note(index, address(1));
+        assert_eq!(all.indices, HashMap::from([(address(1), index)]));
+        all.note(index, address(2));
+        assert_eq!(all.indices, HashMap::from([(address(2), index)]));
+        assert_eq!(all.get(index), Some(service));
+        all.remove(index).unwrap();
+        assert!(all.indices.is_empty());
     }
 }

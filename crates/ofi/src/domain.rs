@@ -74,6 +74,15 @@ impl Domain {
         }
     }
 
+    /// Whether a handle is one of a domain of ours.
+    ///
+    /// # Safety
+    /// It must be the handle of an open domain, of whatever provider.
+    pub unsafe fn is_ours(domain: *mut fid_domain) -> bool {
+        // SAFETY: promised by the caller.
+        core::ptr::eq(unsafe { (*domain).ops }, table(&OPS))
+    }
+
     /// Runs one call inside the domain: holding its lock, and with a panic turned into `-FI_EOTHER`. After a panic the state may
     /// be half-changed, so the domain refuses all further calls.
     #[inline(always)]

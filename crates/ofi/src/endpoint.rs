@@ -9,11 +9,11 @@ use crate::domain::Domain;
 use crate::guard::{Errno, INVALID, Result, guarded};
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, operations, share, table};
-use crate::submit::{Active, Engine, link_errno};
+use crate::submit::{Active, Engine, claim_errno, link_errno};
 use crate::{closing, info, log, message, rma, tagged};
 use core::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
-use tidegate_link::{Address, ShmConfig, ShmLink, StatsConfig};
+use tidegate_link::{Address, Service, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::{EndpointConfig, EndpointError};
 
 /// Most operations that may be outstanding at an endpoint: as many as the message layer can name. Programs may start any number of
@@ -60,6 +60,8 @@ pub struct Endpoint {
     /// Its domain.
     pub domain: Arc<Domain>,
     caps: u64,
+    /// The service that it is to be found by.
+    service: Option<Service>,
     /// Queue for what we start.
     pub send_queue: OnceLock<QueueBinding>,
     /// Queue for what arrives.
@@ -185,7 +187,14 @@ impl Endpoint {
         let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;
         config.receive_memory = settings.receive_memory(least);
         let engine = Engine::new(config, link).map_err(refuse)?;
-        let active = Active::new(engine);
+        let mut active = Active::new(engine);
+        if let Some(service) = &self.service {
+            let claim = service.claim(active.engine.link().directory(), active.own).map_err(|error| {
+                log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+                claim_errno(&error)
+            })?;
+            active.claim = Some(claim);
+        }
         self.domain.state.get(entered).endpoints.push(Arc::clone(self));
         log::info(FI_LOG_EP_CTRL, || format!("endpoint {} is open", active.own));
         self.state.get(entered).active = Some(active);
@@ -320,7 +329,7 @@ pub unsafe extern "C" fn open(
             let info = info.as_ref().ok_or(INVALID)?;
             if let Some(attr) = info.ep_attr.as_ref() {
                 let shared = attr.tx_ctx_cnt == FI_SHARED_CONTEXT || attr.rx_ctx_cnt == FI_SHARED_CONTEXT;
-                if shared || !matches!(attr.type_, FI_EP_UNSPEC | FI_EP_RDM) {
+                if shared || !matches!(attr.type_, FI_EP_UNSPEC | FI_EP_RDM | FI_EP_DGRAM) {
                     return Err(Errno(FI_ENOSYS));
                 }
             }
@@ -347,6 +356,7 @@ pub unsafe extern "C" fn open(
                 fid: Fid::new(fid),
                 domain: share(domain),
                 caps: info.caps,
+                service: info::source_of(info)?,
                 send_queue: OnceLock::new(),
                 receive_queue: OnceLock::new(),
                 vector: OnceLock::new(),

@@ -33,6 +33,15 @@ static OPS: fi_ops_fabric = fi_ops_fabric {
 };
 
 impl Fabric {
+    /// Whether a handle is one of a fabric of ours.
+    ///
+    /// # Safety
+    /// It must be the handle of an open fabric, of whatever provider.
+    pub unsafe fn is_ours(fabric: *mut fid_fabric) -> bool {
+        // SAFETY: promised by the caller.
+        core::ptr::eq(unsafe { (*fabric).ops }, table(&OPS))
+    }
+
     /// The interface version that the application was built for, in libfabric's form. libfabric fills it in after `open`.
     pub fn api_version(&self) -> u32 {
         // SAFETY: libfabric wrote it before it gave the fabric to the application, which only reads it.

@@ -1,16 +1,24 @@
 //! `fi_getinfo`: what Tidegate offers, and whether that is what the application asks for.
 //!
 //! There is one offer: reliable datagram endpoints within one host. Hints either fit into it or they do not; where they name
-//! a choice that costs nothing to grant (threading, table or map of addresses, progress of control operations), the answer
-//! repeats the choice.
+//! a choice that costs nothing to grant (threading, table or map of addresses, progress of control operations, a class of
+//! traffic, datagrams that might get lost), the answer repeats the choice. What does not fit is refused here and not later.
+//!
+//! Node and service name the one end or the other. Every name and address of this host is this host, where a service is
+//! enough to find an endpoint (`name`); other hosts are refused. `src_addr` is the service that an endpoint is to be opened
+//! by, or one that is empty: an endpoint's own address is only known once it is open (fi_getname).
 
 use crate::bindings::*;
+use crate::completion_queue::ERROR_TEXT_BYTES_MOST;
+use crate::domain::Domain;
+use crate::fabric::Fabric;
 use crate::guard::{Errno, INVALID, Result, guarded};
 use crate::loader::{self, Loader};
+use crate::name::Name;
 use crate::provider::NAME;
-use crate::{log, parameter};
-use core::ffi::{CStr, c_char, c_int};
-use tidegate_link::Address;
+use crate::{host, log, parameter};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use tidegate_link::Service;
 
 /// Largest message, and largest RMA or atomic transfer, in bytes.
 pub const MESSAGE_BYTES_MOST: usize = isize::MAX as usize;
@@ -38,6 +46,10 @@ const CAPABILITIES: u64 = PRIMARY | DIRECTIONS | SECONDARY;
 /// Open MPI asks for it whether or not the ranks share a host, so it is granted to who asks, and to nobody else. An address of
 /// another host is refused when it is used, with a text that says so.
 const ON_DEMAND: u64 = FI_REMOTE_COMM;
+/// Completion queues, endpoints, contexts and counters of a domain that applications are told of and may ask for. More are made.
+const OBJECTS_MOST: usize = 1024;
+/// Regions of a domain that applications are told of and may ask for.
+const REGIONS_MOST: usize = 65536;
 const SEND_CAPABILITIES: u64 = KINDS | SENDING | FI_FENCE;
 const RECEIVE_CAPABILITIES: u64 = KINDS | RECEIVING | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE;
 const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM | ON_DEMAND;
@@ -55,15 +67,19 @@ const RECEIVE_FLAGS: u64 = FI_MULTI_RECV | FI_COMPLETION | FI_MORE;
 /// Messages to one peer match in order; atomic operations travel as messages and are applied in order.
 const ORDER: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
+/// Flag by which libfabric's own layers look for a provider to stand on. It is no part of the interface, but the same in all versions.
+/// One of them (rxd) would make reliable endpoints of our datagrams, and appear beside ours as another "tidegate".
+const FOR_ANOTHER_LAYER: u64 = 1 << 59;
+
 /// Pattern of tag bits: all are the application's (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
 /// `fi_getinfo`, called by libfabric with pointers of its caller.
 pub unsafe extern "C" fn getinfo(
     api: u32,
-    _node: *const c_char,
-    _service: *const c_char,
-    _flags: u64,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
     hints: *const fi_info,
     list: *mut *mut fi_info,
 ) -> c_int {
@@ -71,14 +87,119 @@ pub unsafe extern "C" fn getinfo(
         let loader = loader::get().ok_or(Errno(FI_ENODATA))?;
         // SAFETY: libfabric passes hints that are null or valid for this call, and a place for the answer.
         let (hints, list) = unsafe { (hints.as_ref().map(Hints), list.as_mut().ok_or(INVALID)?) };
-        let answer = Answer::to(api, hints.as_ref()).map_err(|mismatch| {
+        let mut place = Place { node: text(node), service: text(service), numeric: flags & FI_NUMERICHOST != 0 };
+        // Who asks what there is may name what he likes besides.
+        let hints = hints.filter(|_| flags & FI_PROV_ATTR_ONLY == 0);
+        if flags & FI_PROV_ATTR_ONLY != 0 {
+            place = Place::default();
+        } else if flags & FI_SOURCE != 0 && place.is_nowhere() {
+            return Err(INVALID);
+        }
+        let refuse = |mismatch: Mismatch| {
             log::info(FI_LOG_CORE, || format!("not for this application: {mismatch}"));
             Errno(FI_ENODATA)
-        })?;
+        };
+        let answer = Answer::to(api, hints.as_ref()).map_err(refuse)?;
+        if answer.endpoint_type == FI_EP_DGRAM && flags & FOR_ANOTHER_LAYER != 0 {
+            return Err(refuse(
+                "a layer of libfabric that makes datagrams reliable asks for them; ours are".to_owned(),
+            ));
+        }
         check_parameters(loader, hints.as_ref())?;
-        *list = answer.write(loader, hints.as_ref())?;
+        let ends = Ends::of(&place, flags & FI_SOURCE != 0, hints.as_ref()).map_err(refuse)?;
+        *list = answer.write(loader, &ends)?;
         Ok(0)
     })
+}
+
+/// The service that an endpoint is to be opened by, as an info says that `getinfo` gave.
+///
+/// # Safety
+/// The info's source address must be null or as long as the info says.
+pub unsafe fn source_of(info: &fi_info) -> Result<Option<Service>> {
+    // SAFETY: promised by the caller.
+    match unsafe { name_at(info.src_addr, info.src_addrlen) } {
+        Ok(None) => Ok(None),
+        Ok(Some(Name::Service(service))) => Ok(Some(service).filter(|service| !service.is_empty())),
+        Ok(Some(Name::Endpoint(_))) | Err(_) => Err(INVALID),
+    }
+}
+
+/// The name at an address; `None` if there is nothing.
+///
+/// # Safety
+/// There must be `length` bytes, unless the address is null.
+unsafe fn name_at(address: *const c_void, length: usize) -> core::result::Result<Option<Name>, Mismatch> {
+    if address.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: promised by the caller.
+    let bytes = unsafe { core::slice::from_raw_parts(address.cast::<u8>(), length) };
+    Name::from_bytes(bytes).map(Some).ok_or_else(|| "it gives an address that is not one of Tidegate's".to_owned())
+}
+
+/// A place as people name it.
+#[derive(Clone, Copy, Default)]
+pub struct Place<'a> {
+    /// A host's name or address.
+    pub node: Option<&'a CStr>,
+    /// A number or a word.
+    pub service: Option<&'a CStr>,
+    /// The node must be a numeric address.
+    pub numeric: bool,
+}
+
+impl Place<'_> {
+    fn is_nowhere(&self) -> bool {
+        self.node.is_none() && self.service.is_none()
+    }
+
+    /// The service on this host, which the node must be; without a service, or with port 0, one that is empty.
+    pub fn name(&self) -> core::result::Result<Name, Mismatch> {
+        let service = self.service.map_or(&b""[..], CStr::to_bytes);
+        let service = if service == b"0" { b"" } else { service };
+        let most = Service::NAME_BYTES_MOST;
+        let service =
+            Service::new(service).ok_or_else(|| format!("it names a service by more than {most} characters"))?;
+        if let Some(node) = self.node
+            && !host::is_this_host(node, self.numeric)
+        {
+            return Err(format!("{} is not this host, and Tidegate reaches no other", node.to_string_lossy()));
+        }
+        Ok(Name::Service(service))
+    }
+}
+
+/// What an info says of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends {
+    source: Name,
+    destination: Option<Name>,
+}
+
+impl Ends {
+    /// `is_source`: the place is where the application's own endpoints are to be (`FI_SOURCE`).
+    fn of(place: &Place, is_source: bool, hints: Option<&Hints>) -> core::result::Result<Ends, Mismatch> {
+        // Hints only count for what the place does not say.
+        let source = match hints {
+            _ if is_source => Some(place.name()?),
+            Some(hints) => hints.source()?,
+            None => None,
+        };
+        if matches!(source, Some(Name::Endpoint(_))) {
+            return Err("its source address is that of an endpoint, and each endpoint has one of its own".to_owned());
+        }
+        let destination = match hints {
+            _ if !is_source && !place.is_nowhere() => Some(place.name()?),
+            Some(hints) => hints.destination()?,
+            None => None,
+        };
+        let source = match source {
+            Some(source) => source,
+            None => Place::default().name()?,
+        };
+        Ok(Ends { source, destination })
+    }
 }
 
 /// A wrong parameter stops an application that asks for Tidegate by name, with a line that says what is wrong. Others may be
@@ -127,28 +248,30 @@ impl Hints<'_> {
     fn provider(&self) -> Option<&CStr> {
         text(self.fabric()?.prov_name)
     }
-    /// The bytes at `address`, if they are an address of ours.
-    fn address(&self, address: *const core::ffi::c_void, length: usize) -> Option<Address> {
-        if address.is_null() || length < Address::BYTES {
-            return None;
-        }
-        // SAFETY: `length` bytes are there.
-        Address::from_bytes(unsafe { core::slice::from_raw_parts(address.cast::<u8>(), length) })
+    fn source(&self) -> core::result::Result<Option<Name>, Mismatch> {
+        // SAFETY: an address in hints is null or as long as they say.
+        unsafe { name_at(self.0.src_addr, self.0.src_addrlen) }
+    }
+    fn destination(&self) -> core::result::Result<Option<Name>, Mismatch> {
+        // SAFETY: see `source`.
+        unsafe { name_at(self.0.dest_addr, self.0.dest_addrlen) }
     }
 }
 
-fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
+/// A text of libfabric's caller.
+pub fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
     // SAFETY: names in hints are null or C strings that outlive the call.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
 }
 
-/// A hint that cannot be met, for people.
+/// What cannot be met, for people.
 type Mismatch = String;
 
 /// What an application gets: the parts of the offer that depend on its hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     caps: u64,
+    endpoint_type: fi_ep_type,
     threading: fi_threading,
     control_progress: fi_progress,
     data_progress: fi_progress,
@@ -156,12 +279,15 @@ struct Answer {
     mr_mode: c_int,
     send_flags: u64,
     receive_flags: u64,
+    /// Classes of traffic, of sends and of the domain.
+    traffic: [u32; 2],
 }
 
 impl Answer {
     fn to(api: u32, hints: Option<&Hints>) -> core::result::Result<Answer, Mismatch> {
         let mut answer = Answer {
             caps: CAPABILITIES,
+            endpoint_type: FI_EP_RDM,
             threading: FI_THREAD_SAFE,
             control_progress: FI_PROGRESS_AUTO,
             data_progress: FI_PROGRESS_MANUAL,
@@ -169,22 +295,31 @@ impl Answer {
             mr_mode: 0,
             send_flags: 0,
             receive_flags: 0,
+            traffic: [0; 2],
         };
         let Some(hints) = hints else { return Ok(answer) };
         answer.caps = granted(hints.0.caps)?;
         require(hints.0.addr_format == FI_FORMAT_UNSPEC, "address format", hints.0.addr_format)?;
+        require(hints.0.handle.is_null(), "an endpoint made from", "a handle")?;
         if let Some(domain) = hints.domain() {
             answer.meet_domain(api, domain)?;
         }
         if let Some(fabric) = hints.fabric() {
             require_name("fabric", fabric.name)?;
+            // SAFETY: null, or an open fabric.
+            let ours = fabric.fabric.is_null() || unsafe { Fabric::is_ours(fabric.fabric) };
+            require(ours, "the fabric of", "another provider")?;
         }
         if let Some(endpoint) = hints.endpoint() {
             meet_endpoint(endpoint)?;
+            if endpoint.type_ != FI_EP_UNSPEC {
+                answer.endpoint_type = endpoint.type_;
+            }
         }
         if let Some(send) = hints.send() {
             meet_send(send)?;
             answer.send_flags = send.op_flags;
+            answer.traffic[0] = send.tclass;
         }
         if let Some(receive) = hints.receive() {
             meet_receive(receive)?;
@@ -195,19 +330,28 @@ impl Answer {
 
     fn meet_domain(&mut self, api: u32, hints: &fi_domain_attr) -> core::result::Result<(), Mismatch> {
         require_name("domain", hints.name)?;
+        // SAFETY: null, or an open domain.
+        let ours = hints.domain.is_null() || unsafe { Domain::is_ours(hints.domain) };
+        require(ours, "the domain of", "another provider")?;
+        self.traffic[1] = hints.tclass;
         if hints.threading != FI_THREAD_UNSPEC {
             require(hints.threading <= FI_THREAD_ENDPOINT, "threading", hints.threading)?;
             self.threading = hints.threading;
         }
         if hints.control_progress != FI_PROGRESS_UNSPEC {
+            let known = hints.control_progress <= FI_PROGRESS_CONTROL_UNIFIED;
+            require(known, "progress of control operations", hints.control_progress)?;
             self.control_progress = hints.control_progress;
         }
         if hints.data_progress != FI_PROGRESS_UNSPEC {
             // Messages move while the application calls us, and never otherwise: saying AUTO would be a lie.
             require(hints.data_progress != FI_PROGRESS_AUTO, "automatic data progress", hints.data_progress)?;
+            require(hints.data_progress == FI_PROGRESS_MANUAL, "data progress", hints.data_progress)?;
             self.data_progress = hints.data_progress;
         }
+        require(hints.resource_mgmt <= FI_RM_ENABLED, "resource management", hints.resource_mgmt)?;
         if hints.av_type != FI_AV_UNSPEC {
+            require(matches!(hints.av_type, FI_AV_MAP | FI_AV_TABLE), "type of address vector", hints.av_type)?;
             self.av_type = hints.av_type;
         }
         self.mr_mode = registration_mode(api, hints.mr_mode);
@@ -218,11 +362,17 @@ impl Answer {
         let contexts = hints.max_ep_tx_ctx.max(hints.max_ep_rx_ctx);
         require(contexts <= 1, "several contexts per endpoint", contexts)?;
         let shared = hints.max_ep_stx_ctx.max(hints.max_ep_srx_ctx);
-        require(shared == 0, "shared contexts", shared)
+        require(shared == 0, "shared contexts", shared)?;
+        let objects = [hints.cq_cnt, hints.ep_cnt, hints.tx_ctx_cnt, hints.rx_ctx_cnt, hints.cntr_cnt];
+        let most = objects.into_iter().max().unwrap_or(0);
+        require(most <= OBJECTS_MOST, "queues, endpoints, contexts or counters", most)?;
+        require(hints.mr_iov_limit <= PIECES_MOST, "pieces of registered memory", hints.mr_iov_limit)?;
+        require(hints.mr_cnt <= REGIONS_MOST, "registered regions", hints.mr_cnt)?;
+        require(hints.max_err_data <= ERROR_TEXT_BYTES_MOST, "bytes of error data", hints.max_err_data)
     }
 
     /// The answer as libfabric's struct.
-    fn write(&self, loader: &Loader, hints: Option<&Hints>) -> Result<*mut fi_info> {
+    fn write(&self, loader: &Loader, ends: &Ends) -> Result<*mut fi_info> {
         let raw = loader.allocate_info();
         // SAFETY: the loader has just made the struct with all its parts, zeroed and at least as large as in version 1.17.
         unsafe {
@@ -230,12 +380,11 @@ impl Answer {
             info.caps = self.caps;
             info.addr_format = FI_FORMAT_UNSPEC;
             self.write_transfer(&mut *info.tx_attr, &mut *info.rx_attr);
-            write_endpoint(&mut *info.ep_attr);
+            write_endpoint(self.endpoint_type, &mut *info.ep_attr);
             self.write_domain(loader, &mut *info.domain_attr);
             (*info.fabric_attr).name = libc::strdup(NAME.as_ptr());
-            if let Some(hints) = hints {
-                (info.dest_addr, info.dest_addrlen) = copied(hints.address(hints.0.dest_addr, hints.0.dest_addrlen));
-            }
+            (info.src_addr, info.src_addrlen) = copied(Some(ends.source));
+            (info.dest_addr, info.dest_addrlen) = copied(ends.destination);
         }
         Ok(raw)
     }
@@ -248,6 +397,7 @@ impl Answer {
         send.size = QUEUE_SIZE;
         send.iov_limit = PIECES_MOST;
         send.rma_iov_limit = REMOTE_PIECES_MOST;
+        send.tclass = self.traffic[0];
         receive.caps = self.caps & RECEIVE_CAPABILITIES;
         receive.op_flags = self.receive_flags;
         receive.msg_order = ORDER;
@@ -266,17 +416,18 @@ impl Answer {
         domain.mr_mode = self.mr_mode;
         domain.mr_key_size = size_of::<u64>();
         domain.cq_data_size = CQ_DATA_BYTES;
-        domain.cq_cnt = 1024;
-        domain.ep_cnt = 1024;
-        domain.tx_ctx_cnt = 1024;
-        domain.rx_ctx_cnt = 1024;
+        domain.cq_cnt = OBJECTS_MOST;
+        domain.ep_cnt = OBJECTS_MOST;
+        domain.tx_ctx_cnt = OBJECTS_MOST;
+        domain.rx_ctx_cnt = OBJECTS_MOST;
         domain.max_ep_tx_ctx = 1;
         domain.max_ep_rx_ctx = 1;
-        domain.cntr_cnt = 1024;
+        domain.cntr_cnt = OBJECTS_MOST;
         domain.mr_iov_limit = PIECES_MOST;
         domain.caps = DOMAIN_CAPABILITIES & self.caps;
-        domain.max_err_data = crate::completion_queue::ERROR_TEXT_BYTES_MOST;
-        domain.mr_cnt = 65536;
+        domain.max_err_data = ERROR_TEXT_BYTES_MOST;
+        domain.mr_cnt = REGIONS_MOST;
+        domain.tclass = self.traffic[1];
         if loader.is_at_least(2, 5) {
             // SAFETY: the struct is the loader's own, and from version 2.5 on it has this tail.
             unsafe { (*(&raw mut *domain).cast::<DomainAttr25>()).counters_most = [u64::MAX; 2] };
@@ -294,8 +445,8 @@ struct DomainAttr25 {
     counters_most: [u64; 2],
 }
 
-fn write_endpoint(endpoint: &mut fi_ep_attr) {
-    endpoint.type_ = FI_EP_RDM;
+fn write_endpoint(kind: fi_ep_type, endpoint: &mut fi_ep_attr) {
+    endpoint.type_ = kind;
     endpoint.protocol = PROTOCOL;
     endpoint.protocol_version = 1;
     endpoint.max_msg_size = MESSAGE_BYTES_MOST;
@@ -307,20 +458,23 @@ fn write_endpoint(endpoint: &mut fi_ep_attr) {
     endpoint.rx_ctx_cnt = 1;
 }
 
+/// `FI_PROGRESS_CONTROL_UNIFIED`, of version 2.0 and later: control operations and data make progress together.
+const FI_PROGRESS_CONTROL_UNIFIED: fi_progress = 3;
+
 /// Our protocol, in the range for protocols that libfabric does not know (`FI_PROV_SPECIFIC`).
 const PROTOCOL: u32 = FI_PROV_SPECIFIC as u32 | 0x71de;
 
-/// Memory for libfabric to free, holding the address; null if there is none.
-fn copied(address: Option<Address>) -> (*mut core::ffi::c_void, usize) {
-    let Some(address) = address else { return (core::ptr::null_mut(), 0) };
+/// Memory for libfabric to free, holding the name; null if there is none.
+fn copied(name: Option<Name>) -> (*mut c_void, usize) {
+    let Some(name) = name else { return (core::ptr::null_mut(), 0) };
     // SAFETY: the block is checked, and as long as what is copied into it.
     unsafe {
-        let block = libc::malloc(Address::BYTES);
+        let block = libc::malloc(Name::BYTES);
         if block.is_null() {
             return (block, 0);
         }
-        core::ptr::copy_nonoverlapping(address.to_bytes().as_ptr(), block.cast(), Address::BYTES);
-        (block, Address::BYTES)
+        core::ptr::copy_nonoverlapping(name.to_bytes().as_ptr(), block.cast(), Name::BYTES);
+        (block, Name::BYTES)
     }
 }
 
@@ -351,10 +505,14 @@ fn registration_mode(api: u32, hint: c_int) -> c_int {
 }
 
 fn meet_endpoint(hints: &fi_ep_attr) -> core::result::Result<(), Mismatch> {
-    require(matches!(hints.type_, FI_EP_UNSPEC | FI_EP_RDM), "endpoint type", hints.type_)?;
+    // A datagram that always arrives is a datagram too.
+    require(matches!(hints.type_, FI_EP_UNSPEC | FI_EP_RDM | FI_EP_DGRAM), "endpoint type", hints.type_)?;
     require(matches!(hints.protocol, 0 | PROTOCOL), "protocol", hints.protocol)?;
     require(hints.protocol_version <= 1, "protocol version", hints.protocol_version)?;
     require(hints.max_msg_size <= MESSAGE_BYTES_MOST, "largest message", hints.max_msg_size)?;
+    require(hints.msg_prefix_size == 0, "room before messages", hints.msg_prefix_size)?;
+    let ordered = hints.max_order_raw_size.max(hints.max_order_war_size).max(hints.max_order_waw_size);
+    require(ordered <= MESSAGE_BYTES_MOST, "largest ordered transfer", ordered)?;
     require(hints.tx_ctx_cnt != FI_SHARED_CONTEXT && hints.rx_ctx_cnt != FI_SHARED_CONTEXT, "shared contexts", "")?;
     let contexts = hints.tx_ctx_cnt.max(hints.rx_ctx_cnt);
     require(contexts <= 1, "several contexts per endpoint", contexts)?;
@@ -362,7 +520,8 @@ fn meet_endpoint(hints: &fi_ep_attr) -> core::result::Result<(), Mismatch> {
 }
 
 fn meet_send(hints: &fi_tx_attr) -> core::result::Result<(), Mismatch> {
-    require(hints.caps & !(SEND_CAPABILITIES | SECONDARY | PRIMARY) == 0, "capabilities for sending", hints.caps)?;
+    let capabilities = SEND_CAPABILITIES | SECONDARY | PRIMARY | ON_DEMAND;
+    require(hints.caps & !capabilities == 0, "capabilities for sending", format_args!("{:#x}", hints.caps))?;
     require(hints.op_flags & !SEND_FLAGS == 0, "flags for sending", format_args!("{:#x}", hints.op_flags))?;
     require(hints.msg_order & !ORDER == 0, "order of messages", format_args!("{:#x}", hints.msg_order))?;
     require(hints.comp_order & !FI_ORDER_DATA == 0, "order of completions", hints.comp_order)?;
@@ -373,7 +532,8 @@ fn meet_send(hints: &fi_tx_attr) -> core::result::Result<(), Mismatch> {
 }
 
 fn meet_receive(hints: &fi_rx_attr) -> core::result::Result<(), Mismatch> {
-    require(hints.caps & !(RECEIVE_CAPABILITIES | SECONDARY | PRIMARY) == 0, "capabilities for receiving", hints.caps)?;
+    let capabilities = RECEIVE_CAPABILITIES | SECONDARY | PRIMARY | ON_DEMAND;
+    require(hints.caps & !capabilities == 0, "capabilities for receiving", format_args!("{:#x}", hints.caps))?;
     require(hints.op_flags & !RECEIVE_FLAGS == 0, "flags for receiving", format_args!("{:#x}", hints.op_flags))?;
     require(hints.msg_order & !ORDER == 0, "order of messages", format_args!("{:#x}", hints.msg_order))?;
     require(hints.comp_order & !FI_ORDER_DATA == 0, "order of completions", hints.comp_order)?;
@@ -470,11 +630,11 @@ mod tests {
     }
 
     #[test]
-    fn only_reliable_datagrams_of_our_own_protocol_fit() {
+    fn only_datagrams_of_our_own_protocol_fit() {
         assert!(answer(|info| endpoint(info).type_ = FI_EP_RDM).is_ok());
-        for other in [FI_EP_MSG, FI_EP_DGRAM] {
-            assert!(answer(|info| endpoint(info).type_ = other).is_err());
-        }
+        assert!(answer(|info| endpoint(info).type_ = FI_EP_MSG).is_err());
+        assert_eq!(answer(|_| ()).unwrap().endpoint_type, FI_EP_RDM);
+        assert_eq!(answer(|info| endpoint(info).type_ = FI_EP_DGRAM).unwrap().endpoint_type, FI_EP_DGRAM);
         assert!(answer(|info| endpoint(info).protocol = 1).is_err());
         assert!(answer(|info| endpoint(info).tx_ctx_cnt = FI_SHARED_CONTEXT).is_err());
         assert!(answer(|info| endpoint(info).rx_ctx_cnt = 2).is_err());

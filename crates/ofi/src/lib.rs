@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `provider`, `loader` | the way in, and the way back to the libfabric that loaded us |
 //! | `info`, `parameter`, `launcher` | what is offered, what the user set, what the launcher told |
+//! | `name`, `host` | what addresses say, and which hosts they may name |
 //! | `fabric`, `domain`, `endpoint`, `address_vector`, `completion_queue`, `counter`, `event_queue`, `memory_region` | the objects |
 //! | `closing` | `fi_close` of an endpoint |
 //! | `tagged`, `message`, `rma`, `atomic` | the transfer calls: thin, they describe and pass on |
@@ -28,6 +29,7 @@ mod endpoint;
 mod event_queue;
 mod fabric;
 mod guard;
+mod host;
 mod info;
 pub mod launcher;
 mod loader;
@@ -35,6 +37,7 @@ mod lock;
 mod log;
 mod memory_region;
 mod message;
+mod name;
 mod object;
 pub mod parameter;
 pub mod provider;

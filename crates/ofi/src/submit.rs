@@ -8,10 +8,11 @@ use crate::endpoint::{Endpoint, EventKind, QueueBinding};
 use crate::guard::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
+use crate::name::{Name, PATIENCE, Wait};
 use core::ffi::{c_int, c_void};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
-use tidegate_link::{Address, IoBuffer, LinkError, ShmLink};
+use tidegate_link::{Address, Claim, ClaimError, IoBuffer, LinkError, Service, ShmLink};
 use tidegate_message::{
     Completion, Context, Failure, Instant, Operation, PeerId, Pressure, Source, Space, Target, TryAgain,
 };
@@ -33,6 +34,10 @@ pub struct Active {
     own_source: fi_addr_t,
     /// State of the table of peers that the two above belong to.
     epoch: u32,
+    /// Services that nobody has opened yet, by index in the address vector.
+    waits: HashMap<fi_addr_t, Wait>,
+    /// The service that others find this endpoint by.
+    pub claim: Option<Claim>,
     tickets: Tickets,
 }
 
@@ -159,12 +164,14 @@ impl Active {
     pub fn new(engine: Engine) -> Active {
         let (own, epoch) = (engine.link().address(), engine.epoch());
         let (targets, sources) = (Vec::new(), Vec::new());
-        Active { engine, own, targets, sources, own_source: NO_ADDRESS, epoch, tickets: Tickets::default() }
+        let (own_source, waits, tickets) = (NO_ADDRESS, HashMap::new(), Tickets::default());
+        Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
     }
 
     /// Addresses have changed: they are looked up again when they are needed.
     pub fn forget_addresses(&mut self) {
         self.targets.clear();
+        self.waits.clear();
         self.sources.clear();
         self.own_source = NO_ADDRESS;
     }
@@ -334,7 +341,10 @@ impl Endpoint {
     #[cold]
     fn find_target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
         let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
-        let bytes = vector.address(address, entered).ok_or(INVALID)?;
+        let bytes = match vector.name(address, entered).ok_or(INVALID)? {
+            Name::Endpoint(bytes) => bytes,
+            Name::Service(service) => self.find_service(address, &service, entered)?,
+        };
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         let index = address as usize;
         if active.targets.len() <= index {
@@ -350,6 +360,33 @@ impl Endpoint {
         })?;
         active.targets[index] = peer.0;
         Ok(Target::Peer(peer))
+    }
+
+    /// Where a service leads that was inserted under this index. While it leads nowhere, the operation is to be tried again, but
+    /// not for ever.
+    fn find_service(&self, index: fi_addr_t, service: &Service, entered: &mut Entered) -> Result<Address> {
+        let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        if let Some(owner) = service.find(active.engine.link().directory()) {
+            active.waits.remove(&index);
+            vector.check_settings(&owner)?;
+            vector.note(index, owner, entered);
+            return Ok(owner);
+        }
+        let now = std::time::Instant::now();
+        if active.waits.entry(index).or_insert_with(|| Wait::new(now)).is_over(now) {
+            let seconds = PATIENCE.as_secs();
+            log::trouble(
+                FI_LOG_EP_DATA,
+                &format!(
+                    "no endpoint of this user has opened {service} on this host for {seconds} seconds; start its server, \
+                     which opens by fi_getinfo with FI_SOURCE and the same service"
+                ),
+            );
+            return Err(Errno(FI_ECONNREFUSED));
+        }
+        self.progress(entered);
+        Err(TRY_AGAIN)
     }
 
     /// Starts an operation: the one way from all calls into the message layer.
@@ -630,6 +667,14 @@ pub fn link_errno(error: &LinkError) -> Errno {
         LinkError::Gone { .. } | LinkError::Vanished { .. } => FI_ECONNABORTED,
         LinkError::NoDirectBulk { .. } => FI_EACCES,
         LinkError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
+    })
+}
+
+/// libfabric's number for what went wrong in claiming a service.
+pub fn claim_errno(error: &ClaimError) -> Errno {
+    Errno(match error {
+        ClaimError::Taken { .. } => FI_EADDRINUSE,
+        ClaimError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
     })
 }
 

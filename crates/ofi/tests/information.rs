@@ -47,6 +47,33 @@ fn the_provider_is_found() {
 }
 
 #[test]
+fn this_host_is_served_by_whatever_name_and_no_other() {
+    for node in ["localhost", "127.0.0.1", "::1"] {
+        let Some(output) = fi_info(&["-p", "tidegate", "-n", node, "-P", "7471"], &[]) else { return };
+        assert!(output.status.success(), "{node}: {}", stderr(&output));
+    }
+    for node in ["no-such-host.invalid", "192.0.2.1"] {
+        let Some(output) = fi_info(&["-p", "tidegate", "-n", node, "-P", "7471"], &[]) else { return };
+        assert!(
+            !output.status.success() && stderr(&output).contains("No data available"),
+            "{node}: {}",
+            stdout(&output)
+        );
+    }
+}
+
+#[test]
+fn datagrams_are_offered_and_no_layer_of_libfabric_stands_on_them() {
+    let Some(output) = fi_info(&["-p", "tidegate", "-t", "FI_EP_DGRAM"], &[]) else { return };
+    assert!(stdout(&output).contains("type: FI_EP_DGRAM"), "{}{}", stdout(&output), stderr(&output));
+    let Some(output) = fi_info(&[], &[]) else { return };
+    let text = stdout(&output);
+    let ours: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("provider: ") && line.contains("tidegate")).collect();
+    assert_eq!(ours, ["provider: tidegate"], "{text}");
+}
+
+#[test]
 fn every_parameter_is_listed_with_what_is_allowed_and_its_default() {
     let Some(output) = fi_info(&["-g", "tidegate"], &[]) else { return };
     let text = stdout(&output);
@@ -149,6 +176,13 @@ fn log_lines_follow_the_settings_of_libfabric() {
 
 #[test]
 fn the_ping_pong_of_libfabric_runs() {
+    // Without a choice it plays with datagrams.
+    for arguments in [&[][..], &["-e", "rdm"]] {
+        play_ping_pong(arguments);
+    }
+}
+
+fn play_ping_pong(arguments: &[&str]) {
     if !have_libfabric() {
         return;
     }
@@ -157,7 +191,8 @@ fn the_ping_pong_of_libfabric_runs() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let side = |role: &[&str]| {
         Command::new("timeout")
-            .args(["60", "fi_pingpong", "-p", "tidegate", "-e", "rdm", "-c", "-I", "100"])
+            .args(["60", "fi_pingpong", "-p", "tidegate", "-c", "-I", "100"])
+            .args(arguments)
             .args(role)
             .env("FI_PROVIDER_PATH", &providers)
             .stdout(Stdio::piped())

@@ -168,6 +168,11 @@ fn a_queue_that_nobody_reads_stops_nothing_but_what_reports_to_it() {
 }
 
 #[test]
+fn client_and_server_meet_by_a_service() {
+    run("services", &[]);
+}
+
+#[test]
 fn removed_addresses_are_not_used_any_more() {
     run("addresses", &[]);
 }

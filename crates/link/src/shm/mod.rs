@@ -3,6 +3,7 @@
 //! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s and a `mailbox`, which peers write to, and
 //! a list of published `region`s and `stage`s for bulk data, which they only read. A `connection` is made at the first packet
 //! to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
+//! A `service` is a name that leads to an endpoint.
 //! `vigil` notices peers that close or die and what they leave behind; `life` says who lives. `patience`
 //! decides when an idle process yields, and `wake` lets it block.
 
@@ -18,6 +19,7 @@ mod patience;
 mod peer;
 mod region;
 mod segment;
+mod service;
 mod stage;
 mod sync;
 #[cfg(all(test, not(loom)))]
@@ -27,6 +29,7 @@ mod wake;
 
 pub use address::Address;
 pub use error::{LinkError, Shortage};
+pub use service::{Claim, ClaimError, Service};
 
 use crate::clock;
 use crate::log::{self, Level};
@@ -118,7 +121,10 @@ impl ShmConfig {
 /// Removes the segments that dead processes of this user left in `directory`; returns how many. Every new endpoint
 /// does so by itself: this is for whoever sees a job end and wants its memory back at once.
 pub fn reclaim(directory: &Path) -> usize {
-    segment::reclaim(directory, &Here::find())
+    let here = Here::find();
+    let reclaimed = segment::reclaim(directory, &here);
+    service::reclaim(directory, &here);
+    reclaimed
 }
 
 /// Stages of an endpoint, unless the user says otherwise: 1 MiB in all.
@@ -222,6 +228,7 @@ impl ShmLink {
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
         let here = Here::find();
         segment::reclaim(&config.directory, &here);
+        service::reclaim(&config.directory, &here);
         // Who has no peers needs no stages.
         let stages = if config.bulk.may_be_staged() && config.flow.peers > 0 { config.stages } else { 0 };
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, stages, config.wakes)?;
@@ -271,6 +278,11 @@ impl ShmLink {
             link.note_bulk(Some("FI_TIDEGATE_BULK says so".into()));
         }
         Ok(link)
+    }
+
+    /// Where segments lie.
+    pub fn directory(&self) -> &Path {
+        &self.config.directory
     }
 
     /// Where peers find this endpoint.

@@ -1,0 +1,254 @@
+//! Services: names by which an endpoint is found without its address having been told, as a port number is by those who know a
+//! host. A server [claims](Service::claim) one, a client [finds](Service::find) who has it.
+//!
+//! A claim is a small file beside the segments, named after user and service, that holds the owner's address and that the
+//! owner keeps locked, as it does with its segment (see `life`): what a killed server leaves is worth nothing from that
+//! moment on, and the next who claims or looks for the service, or opens an endpoint, clears it away. Everybody reads,
+//! writes and removes such a file under another lock of it, so two newcomers never both get the place of a dead owner.
+
+use super::address::Address;
+use super::life::{self, Fate, Here, Rights};
+use super::lock::{self, Byte, Held};
+use crate::log::{self, Level};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::{fmt, io, process};
+
+/// The name of a service of one user on this host: a number or a word. Empty, it means none in particular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Service {
+    uid: u32,
+    name: [u8; Self::NAME_BYTES_MOST],
+}
+
+/// First bytes of a service in the form of an address.
+const MARK: [u8; 4] = *b"TGV1";
+
+/// Why a service could not be claimed.
+#[derive(Debug)]
+pub enum ClaimError {
+    /// A living endpoint has it.
+    Taken {
+        /// The service.
+        service: Service,
+        /// Who has it.
+        owner: Address,
+    },
+    /// The system refused something.
+    System {
+        /// What was tried, with names.
+        action: String,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// A service that an endpoint has, until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    entry: Entry,
+    process: u32,
+}
+
+impl Service {
+    /// Longest name.
+    pub const NAME_BYTES_MOST: usize = 32;
+    /// As many as an address takes, since both travel through the same places.
+    pub const BYTES: usize = Address::BYTES;
+
+    /// A service of this user; empty: none in particular. `None`: the name is too long or has a zero byte.
+    pub fn new(name: &[u8]) -> Option<Service> {
+        // SAFETY: `geteuid` has no preconditions.
+        Service::of(unsafe { libc::geteuid() }, name)
+    }
+
+    fn of(uid: u32, name: &[u8]) -> Option<Service> {
+        let mut padded = [0; Self::NAME_BYTES_MOST];
+        padded.get_mut(..name.len())?.copy_from_slice(name);
+        (!name.contains(&0)).then_some(Service { uid, name: padded })
+    }
+
+    fn name(&self) -> &[u8] {
+        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
+        &self.name[..end]
+    }
+
+    /// Whether it names nothing in particular, so that nobody can be found by it.
+    pub fn is_empty(&self) -> bool {
+        self.name().is_empty()
+    }
+
+    /// The service in the form of an address, the same on every host.
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..4].copy_from_slice(&MARK);
+        bytes[4..8].copy_from_slice(&self.uid.to_le_bytes());
+        bytes[8..8 + Self::NAME_BYTES_MOST].copy_from_slice(&self.name);
+        bytes
+    }
+
+    /// Back from bytes; longer input is fine, its rest is ignored. `None`: not of this kind.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Service> {
+        let bytes: &[u8; Self::BYTES] = bytes.first_chunk()?;
+        let padded: [u8; Self::NAME_BYTES_MOST] = *bytes[8..].first_chunk()?;
+        let service = Service { uid: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]), name: padded };
+        // What follows the first zero byte of a name are zero bytes.
+        (bytes[0..4] == MARK && Service::of(service.uid, service.name()) == Some(service)).then_some(service)
+    }
+
+    /// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
+    fn prefix(uid: u32) -> String {
+        format!("tidegate-{uid}-service-")
+    }
+
+    /// Whatever is no letter or digit is written as its code, so that no name leads elsewhere.
+    fn file_name(&self) -> String {
+        let letter = |byte: &u8| match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(*byte).to_string(),
+            other => format!("%{other:02x}"),
+        };
+        Service::prefix(self.uid) + &self.name().iter().map(letter).collect::<String>()
+    }
+
+    /// Makes `owner`, an endpoint of this process that is open, the one that is found by this service.
+    pub fn claim(&self, directory: &Path, owner: Address) -> Result<Claim, ClaimError> {
+        let path = directory.join(self.file_name());
+        let problem = |error| ClaimError::System { action: format!("claiming {}", path.display()), error };
+        let here = Here::find();
+        loop {
+            let Some(entry) = Entry::open_or_create(&path).map_err(problem)? else { continue };
+            let held = entry.lock().map_err(problem)?;
+            if !entry.is_in_place() {
+                // Somebody has removed it since we opened it.
+                continue;
+            }
+            if let Some(owner) = entry.living_owner(&here) {
+                return Err(ClaimError::Taken { service: *self, owner });
+            }
+            if !lock::try_take(&entry.0, Byte::LIFE).map_err(problem)? {
+                // The owner is dead, but a child that it has forked keeps its lock.
+                fs::remove_file(&path).map_err(problem)?;
+                continue;
+            }
+            entry.0.write_all_at(&owner.to_bytes(), 0).map_err(problem)?;
+            drop(held);
+            return Ok(Claim { path, entry, process: process::id() });
+        }
+    }
+
+    /// The living endpoint that has this service, if any has.
+    pub fn find(&self, directory: &Path) -> Option<Address> {
+        find(&directory.join(self.file_name()), &Here::find())
+    }
+}
+
+/// The owner of the claim at `path`. A claim whose owner is dead is removed.
+fn find(path: &Path, here: &Here) -> Option<Address> {
+    let entry = Entry(life::open(path, Rights::Lock).ok()?);
+    let _held = entry.lock().ok()?;
+    if !entry.is_in_place() {
+        return None;
+    }
+    let alive = entry.living_owner(here);
+    if alive.is_none() && fs::remove_file(path).is_ok() {
+        log::line(Level::Info, || format!("removed {}, whose owner is gone", path.display()));
+    }
+    alive
+}
+
+/// Removes the claims in `directory` whose owners, endpoints of this user, are dead.
+pub(crate) fn reclaim(directory: &Path, here: &Here) {
+    let Ok(files) = fs::read_dir(directory) else { return };
+    // SAFETY: `geteuid` has no preconditions.
+    let prefix = Service::prefix(unsafe { libc::geteuid() });
+    for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
+        if name.starts_with(&prefix) {
+            find(&directory.join(name), here);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A forked child has a copy of this value, but the claim is its parent's.
+        if process::id() != self.process {
+            return;
+        }
+        let Ok(_held) = self.entry.lock() else { return };
+        // If it is not there any more, another file may have its name.
+        if self.entry.is_in_place() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The file of a claim, open.
+#[derive(Debug)]
+struct Entry(File);
+
+impl Entry {
+    /// `None`: it was created or removed between our two looks.
+    fn open_or_create(path: &Path) -> io::Result<Option<Entry>> {
+        match life::open(path, Rights::Lock) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened.map(|file| Some(Entry(file))),
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        match options.open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            created => created.map(|file| Some(Entry(file))),
+        }
+    }
+
+    /// Keeps others from reading, writing and removing it. They hold it for a few system calls.
+    fn lock(&self) -> io::Result<Held<'_>> {
+        Held::take(&self.0, Byte::INSERTION)
+    }
+
+    /// Whether the file still has its name. While it is locked, that stays so.
+    fn is_in_place(&self) -> bool {
+        self.0.metadata().is_ok_and(|facts| facts.nlink() > 0)
+    }
+
+    /// Whose claim it is; `None`: nobody's, or not any more.
+    fn living_owner(&self, here: &Here) -> Option<Address> {
+        let mut bytes = [0; Address::BYTES];
+        self.0.read_exact_at(&mut bytes, 0).ok()?;
+        let owner = Address::from_bytes(&bytes)?;
+        let lives = !here.sees_ended(&owner.identity) && life::fate_by_lock(&self.0, Byte::LIFE) == Fate::Alive;
+        lives.then_some(owner)
+    }
+}
+
+/// `service 7471`.
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_empty() {
+            true => write!(f, "no service in particular"),
+            false => write!(f, "service {}", String::from_utf8_lossy(self.name())),
+        }
+    }
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClaimError::Taken { service, owner } => {
+                write!(f, "{service} is in use by {owner}; end that process, or choose another service")
+            }
+            ClaimError::System { action, error } => write!(f, "{action}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ClaimError::System { error, .. } => Some(error),
+            ClaimError::Taken { .. } => None,
+        }
+    }
+}
