@@ -43,6 +43,7 @@ static void hosts(void)
 {
 	char text[NI_MAXHOST];
 	struct ifaddrs *interfaces;
+	struct fi_info *nothing;
 	answered(NULL, NULL, 0, false);
 	answered(NULL, service, 0, true);
 	answered(NULL, service, FI_SOURCE, false);
@@ -71,7 +72,8 @@ static void hosts(void)
 	refused("192.0.2.1", NULL, FI_NUMERICHOST);
 	refused("localhost", service, FI_NUMERICHOST);
 	refused("localhost", "a service that has more than thirty-two characters", 0);
-	refused(NULL, NULL, FI_SOURCE);
+	/* Libfabric may refuse this by itself, with another number. */
+	CHECK(ask(NULL, NULL, FI_SOURCE, &nothing) != 0);
 }
 
 /* What was answered may be asked for again, and means the same. */
@@ -122,15 +124,15 @@ static void hints_beyond_the_offer(void)
 	REFUSED(tx_attr->caps = FI_TRIGGER);
 	REFUSED(tx_attr->op_flags = FI_COMMIT_COMPLETE);
 	REFUSED(tx_attr->msg_order = FI_ORDER_RAW);
-	REFUSED(tx_attr->comp_order = FI_ORDER_STRICT);
+	REFUSED(tx_attr->comp_order = FI_ORDER_SAS);
 	REFUSED(tx_attr->inject_size = MUCH);
 	REFUSED(tx_attr->size = MUCH);
 	REFUSED(tx_attr->iov_limit = MUCH);
 	REFUSED(tx_attr->rma_iov_limit = MUCH);
-	REFUSED(rx_attr->caps = FI_VARIABLE_MSG);
+	REFUSED(rx_attr->caps = FI_TRIGGER);
 	REFUSED(rx_attr->op_flags = FI_INJECT);
 	REFUSED(rx_attr->msg_order = FI_ORDER_RAW);
-	REFUSED(rx_attr->comp_order = FI_ORDER_STRICT);
+	REFUSED(rx_attr->comp_order = FI_ORDER_SAS);
 	REFUSED(rx_attr->size = MUCH);
 	REFUSED(rx_attr->iov_limit = MUCH);
 	REFUSED(ep_attr->type = FI_EP_MSG);
@@ -163,7 +165,7 @@ static void hints_beyond_the_offer(void)
 	REFUSED(domain_attr->max_ep_srx_ctx = 1);
 	REFUSED(domain_attr->cntr_cnt = MUCH);
 	REFUSED(domain_attr->mr_iov_limit = MUCH);
-	REFUSED(domain_attr->caps = FI_SHARED_AV);
+	REFUSED(domain_attr->caps = FI_HMEM);
 	REFUSED(domain_attr->auth_key_size = 1);
 	REFUSED(domain_attr->max_err_data = MUCH);
 	REFUSED(domain_attr->mr_cnt = MUCH);
@@ -324,6 +326,9 @@ static void owners(void)
 			result = open_side(&second, NULL, service, FI_SOURCE);
 			CHECK(result == 0 || result == -FI_EADDRINUSE);
 		}
+		/* It may have died after this endpoint looked for what the dead leave: the next one clears it away. */
+		OK(open_side(&second, NULL, service, FI_SOURCE));
+		close_side(&second);
 		return;
 	}
 	OK(open_side(&first, NULL, service, FI_SOURCE));
