@@ -313,6 +313,21 @@ static void no_service(void)
 	meet(2);
 }
 
+/* Until the process has let go of everything: it is a zombie, or not even that. */
+static void wait_for_end(pid_t pid)
+{
+	char path[32], state = 'R';
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	while (state != 'Z') {
+		FILE *file = fopen(path, "r");
+		if (!file)
+			return;
+		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 'Z';
+		fclose(file);
+	}
+}
+
 /* One owner at a time; who closes or dies gives it free. */
 static void owners(void)
 {
@@ -326,7 +341,8 @@ static void owners(void)
 			result = open_side(&second, NULL, service, FI_SOURCE);
 			CHECK(result == 0 || result == -FI_EADDRINUSE);
 		}
-		/* It may have died after this endpoint looked for what the dead leave: the next one clears it away. */
+		/* It may have had more than its service when this endpoint looked for what the dead leave: the next one finds all. */
+		wait_for_end(pids[0]);
 		OK(open_side(&second, NULL, service, FI_SOURCE));
 		close_side(&second);
 		return;
