@@ -325,7 +325,7 @@ impl Drop for OwnSegment {
 pub(crate) struct PeerSegment {
     view: View,
     /// Open as long as we may write: it holds our lock, and answers for the peer's, whatever becomes of the file's name.
-    /// `None`: we have few descriptors, and others answer for us by our process id and our own file.
+    /// `None`: we have few descriptors, and our process id and our own file answer for us.
     file: Option<File>,
 }
 
@@ -363,7 +363,7 @@ impl PeerSegment {
     }
 
     /// Takes a place for `ours` in the peer's table, and the lock that says that we live.
-    pub fn enter(&mut self, peer: &Address, ours: &Address) -> Result<PeerId, LinkError> {
+    pub fn enter(&mut self, here: &Here, peer: &Address, ours: &Address) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
         let held = lock::Held::take(&file, Byte::INSERTION)
             .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?;
@@ -378,8 +378,9 @@ impl PeerSegment {
         if table.state(place) != State::Expected {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
         }
-        let locked =
-            has_descriptors_to_spare(&file) && lock::try_take(&file, Byte::of(ours.identity.nonce)).unwrap_or(false);
+        // Who does not share our process ids has nothing but the lock to know us by.
+        let worth_a_descriptor = !here.shares_namespace(&peer.identity) || has_descriptors_to_spare(&file);
+        let locked = worth_a_descriptor && lock::try_take(&file, Byte::of(ours.identity.nonce)).unwrap_or(false);
         table.mark_connected(place, locked);
         drop(held);
         self.file = locked.then_some(file);
