@@ -345,14 +345,15 @@ impl<L: Link> Endpoint<L> {
         let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.streams.len();
         let busy = retrieved > 0;
         let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
-        if !self.inquiries.is_empty() {
-            self.review_inquiries();
-        }
         while let Some(peer) = self.link.poll_closing() {
             self.handle_closing(peer);
         }
         while let Some(departure) = self.link.poll_departure() {
             self.handle_departure(departure);
+        }
+        // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
+        if !self.inquiries.is_empty() {
+            self.review_inquiries();
         }
         busy || worked
     }

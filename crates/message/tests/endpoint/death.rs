@@ -377,3 +377,24 @@ fn what_a_peer_had_sent_that_cannot_be_answered_is_received_and_then_it_is_lost(
         assert!(world.network().has_released(0, 1), "{world}");
     }
 }
+
+/// The departure is all that its peer hears: were the look not ended with it, the peer would sleep.
+#[test]
+fn a_look_for_held_messages_of_a_dead_peer_ends_with_the_departure() {
+    for setup in Setup::all(2, 92) {
+        let mut world = Setup { window: Some(0), ..setup }.build();
+        for tag in [1, 2] {
+            world.send(1).to(0).tagged(tag).post();
+        }
+        world.settle();
+        world.pause(1);
+        let look = world.receive(0).from(1).tagged(3).peek().post();
+        world.settle();
+        assert!(!world.is_done(look), "the other has not answered\n{world}");
+        world.kill(1);
+        while !world.is_done(look) {
+            assert!(world.progress(0) || world.endpoint(0).next_timeout().is_some() || world.is_done(look), "{world}");
+        }
+        assert_eq!(world.failure(look), Failure::NoMessage);
+    }
+}
