@@ -482,6 +482,28 @@ fn a_peer_that_the_endpoint_forgets_while_it_lives_is_not_heard_any_more() {
 }
 
 #[test]
+fn a_quarantined_peer_is_not_heard_and_its_departure_is_reported() {
+    let folder = Folder::new();
+    let (mut a, mut b) = (folder.link(1), folder.link(1));
+    let to = b.peer(&a.address()).unwrap();
+    send(&mut b, to, 1);
+    let (peer, _) = receive(&mut a);
+    assert!(a.quarantine(peer).contains(&b.address().to_string()));
+    send(&mut b, to, 2);
+    assert!(a.retrieve().is_none());
+    assert!(unreachable_text(a.write(peer, &packet(0))).contains("protocol"));
+    drop(b);
+    let mut departure = None;
+    until(&mut a, "the departure", |a| {
+        departure = a.poll_departure();
+        departure.is_some().then_some(())
+    });
+    assert!(departure.is_some_and(|departure| departure.peer == peer && departure.orderly));
+    a.release(peer);
+    assert_eq!(a.address_of(peer), None);
+}
+
+#[test]
 fn an_endpoint_without_peers_can_exist() {
     let folder = Folder::new();
     let mut alone = folder.link(0);

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use std::time::Instant;
 use tidegate_message::flow::{Config, Packet, SchemeName};
 use tidegate_message::{
-    Access, Buffer, Context, Counter, Counters, Departure, Endpoint, EndpointConfig, Link, MatchFlags, MultiReceive,
-    PeerId, Receive, Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError,
+    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, Context, Counter, Counters, Departure, Endpoint,
+    EndpointConfig, Link, MatchFlags, MultiReceive, PeerId, ReadRequest, Receive, RemoteTarget, Send, Source, Space,
+    Span, Target, TransferId, TransferStatus, WriteError, WriteRequest,
 };
 
 /// Messages per measurement.
@@ -97,6 +98,9 @@ impl Link for PairLink {
     fn poll_departure(&mut self) -> Option<Departure> {
         None
     }
+    fn quarantine(&mut self, _: PeerId) -> String {
+        unreachable!("both keep the protocol")
+    }
     fn release(&mut self, _: PeerId) {}
     fn counters(&self) -> &Counters {
         &self.counters
@@ -173,6 +177,55 @@ fn unexpected(pair: &mut Pair) -> usize {
     early + pair.drain()
 }
 
+/// Key of the region that remote operations go to.
+const KEY: u64 = 1;
+
+/// A remote operation on eight bytes of the receiver's memory.
+#[derive(Clone, Copy, Debug)]
+enum Remote {
+    Write,
+    Read,
+    FetchAdd,
+}
+
+fn remote(pair: &mut Pair, kind: Remote) {
+    let (target, context) = (RemoteTarget { to: Target::Peer(PEER), key: KEY, offset: 0 }, Context(0));
+    let buffer = pair.buffer.clone();
+    match kind {
+        Remote::Write => {
+            let to = vec![(target, buffer.len() as u64)];
+            pair.sender.write(WriteRequest { to, buffer, data: None, context, inject: false, report: true })
+        }
+        Remote::Read => {
+            let from = vec![(target, buffer.len() as u64)];
+            pair.sender.read(ReadRequest { from, buffer, context, report: true })
+        }
+        Remote::FetchAdd => {
+            let (to, datatype, op) = (vec![(target, 1)], AtomicType::Uint64, AtomicOp::Sum);
+            let kind = AtomicKind::Fetch { result: buffer.clone() };
+            pair.sender.atomic(AtomicRequest { to, datatype, op, operand: buffer, kind, context, report: true })
+        }
+    }
+    .expect("room");
+}
+
+/// Nanoseconds per remote operation, `outstanding` of them at a time: it is asked for and answered by message. Each side has a
+/// turn of progress until it finds nothing, as two processes on one core have.
+fn measure_remote(kind: Remote, outstanding: usize) -> f64 {
+    let mut pair = Pair::new(SchemeName::Dynamic, true, 8);
+    pair.receiver.register(KEY, Memory::new(8), &[Access::Read, Access::Write]);
+    measure(|| {
+        (0..outstanding).for_each(|_| remote(&mut pair, kind));
+        let mut ended = 0;
+        while ended < outstanding {
+            while pair.receiver.progress(NOW) {}
+            while pair.sender.progress(NOW) {}
+            ended += std::iter::from_fn(|| black_box(pair.sender.poll_completion())).count();
+        }
+        ended
+    })
+}
+
 fn assert_packets(pair: &Pair, size: usize) {
     let counters = pair.sender.link().counters();
     let messages = counters.get(Counter::MessagesEager);
@@ -195,6 +248,7 @@ fn main() {
         }
     }
     print_outstanding();
+    print_remote();
 }
 
 /// Times of which the least counts: the first pays the system for memory, and others were disturbed.
@@ -319,4 +373,14 @@ fn print_outstanding() {
         print(kind.name, OUTSTANDING.map(|count| kind.measure(count)));
     }
     print("cancel, last first", OUTSTANDING.map(measure_cancels));
+}
+
+/// What a remote operation by message costs, as many as this outstanding: beyond the account of unanswered requests it is no more.
+fn print_remote() {
+    println!("\n{:<40} {:>12} {:>12} {:>12}", "remote operations outstanding", "write ns", "read ns", "fetch ns");
+    for outstanding in [1, 16, 64, 256, 1024, 4096] {
+        let [write, read, fetch] =
+            [Remote::Write, Remote::Read, Remote::FetchAdd].map(|kind| measure_remote(kind, outstanding));
+        println!("{outstanding:<40} {write:>12.1} {read:>12.1} {fetch:>12.1}");
+    }
 }

@@ -9,7 +9,7 @@
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
-use crate::held::{ENTRY_BYTES, ENTRY_HAS_DATA, ENTRY_TAGGED};
+use crate::held::{BATCH_MOST, ENTRY_BYTES, ENTRY_HAS_DATA, ENTRY_TAGGED};
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
 use crate::matching::{Active, Announcement, Envelope, Pattern, Stored, Unexpected};
@@ -87,7 +87,10 @@ impl<L: Link> Endpoint<L> {
 
     /// A peer shows its held sends.
     pub(crate) fn handle_knock(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
-        if body.is_empty() || !body.len().is_multiple_of(ENTRY_BYTES) {
+        let count = body.len() / ENTRY_BYTES;
+        // Who sends a batch before the one in front of it is settled takes nothing of what we say.
+        let is_settled = !self.peers[from.0 as usize].backlog.waits(MessageKind::Settled);
+        if !is_settled || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(ENTRY_BYTES) {
             return Err(Malformed);
         }
         for entry in body.chunks_exact(ENTRY_BYTES) {
@@ -264,8 +267,9 @@ impl<L: Link> Endpoint<L> {
         let length = usize::try_from(head.field(0)).map_err(|_| Malformed)?;
         let tag = if tagged { head.word } else { 0 };
         let envelope = Envelope { source: Target::Peer(from), tag, data: head.data, length };
+        let is_asked = self.has_asked(from);
         let forgotten = self.peers[from.0 as usize].forgotten.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
-        let number = forgotten.open.take().ok_or(Malformed)?;
+        let number = forgotten.open.take_if(|_| is_asked).ok_or(Malformed)?;
         let until = Some(number.max(forgotten.asked));
         match self.matching(tagged).accept_until(&envelope, until) {
             Some(mut active) if payload.len() == length => {
@@ -285,6 +289,12 @@ impl<L: Link> Endpoint<L> {
         }
         self.review(from);
         Ok(())
+    }
+
+    /// Whether the question that is open, if one is, has left: then it may be answered.
+    fn has_asked(&self, peer: PeerId) -> bool {
+        let backlog = &self.peers[peer.0 as usize].backlog;
+        !backlog.waits(MessageKind::AskTagged) && !backlog.waits(MessageKind::AskUntagged)
     }
 
     /// The receive of this number has been held against all forgotten sends of `from`.
@@ -335,8 +345,9 @@ impl<L: Link> Endpoint<L> {
 
     /// A sender has nothing for what we asked.
     pub(crate) fn handle_nothing(&mut self, from: PeerId) -> Result<(), Malformed> {
+        let is_asked = self.has_asked(from);
         let forgotten = self.peers[from.0 as usize].forgotten.as_mut().ok_or(Malformed)?;
-        let number = forgotten.open.take().ok_or(Malformed)?;
+        let number = forgotten.open.take_if(|_| is_asked).ok_or(Malformed)?;
         self.close_question(from, number);
         self.end_pressure(from);
         self.review(from);

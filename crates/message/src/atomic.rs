@@ -11,14 +11,12 @@ use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
+use crate::request::{OPERAND_BYTES, Request, answer_cost};
 use crate::rma::RemoteOperation;
 use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, MessageKind, Status};
 use tidegate_flow::PeerId;
-
-/// Most bytes of operand in one message; longer operations are cut between elements.
-const OPERAND_BYTES: usize = 1024;
 
 /// One message's worth of an atomic.
 #[derive(Clone, Copy)]
@@ -79,7 +77,11 @@ impl<L: Link> Endpoint<L> {
         let wants_result = destination.is_some();
         let operation =
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
-        let key = self.operations.insert(operation.with_destination(destination));
+        let mut operation = operation.with_destination(destination);
+        // That of its longest part.
+        let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
+        operation.answer_cost = answer_cost(result_bytes);
+        let key = self.operations.insert(operation);
         let mut offset = 0;
         for &(target, elements) in &atomic.to {
             let mut left = elements as usize;
@@ -118,12 +120,15 @@ impl<L: Link> Endpoint<L> {
         let head = Head::new(MessageKind::Atomic).with(target.key).with(target.offset);
         let head = head.aux(key.0).word(part.word(offset));
         let body = if input.is_empty() { Body::None } else { Body::Owned(input.into_boxed_slice()) };
-        self.dispatch(peer, Outgoing::new(head, body, None), false);
+        let cost = answer_cost(if part.wants_result { part.bytes() } else { 0 });
+        let cost = self.operations.get(key).map_or(cost, |operation| operation.answer_cost);
+        self.request(peer, Request::Message(Outgoing::new(head, body, None), key, cost));
     }
 
     /// A peer's atomic.
     pub(crate) fn handle_atomic(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
         let part = Part::from_word(head.word).filter(|part| part.bytes() <= OPERAND_BYTES).ok_or(Malformed)?;
+        self.admit_request(from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;
         let (status, old) = self.apply_atomic(head.field(0), head.field(1), part, body);
         let body = if part.wants_result && !old.is_empty() { Body::Owned(old.into_boxed_slice()) } else { Body::None };
         self.reply(from, head.aux, status, head.word as u32, body);

@@ -1,8 +1,8 @@
-//! Closing, and what the application believes sent: messages in our queues, and copies of injected ones that their receiver has no
+//! Closing, and what the application believes sent: messages in our backlogs, and copies of injected ones that their receiver has no
 //! room for. An endpoint that closes tells its peers first, then goes on until all that has left, for a time that its caller bounds.
 //!
 //! Two endpoints that close while each holds messages for the other would wait for ever: neither application receives any more. So
-//! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a queue does leave: a closing peer
+//! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog does leave: a closing peer
 //! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
 
 use crate::Endpoint;
@@ -22,7 +22,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether something has not left yet that the application may believe sent, and that its receiver may still want.
     pub fn has_unsent(&self) -> bool {
-        self.queued > 0 || self.copies > 0 || !self.held_control.is_empty() || !self.streams.is_empty()
+        self.waiting.all() > 0 || self.copies > 0 || !self.held_control.is_empty() || self.pieces_left() > 0
     }
 
     /// A peer is closing: it matches nothing more.
@@ -52,8 +52,8 @@ impl<L: Link> Endpoint<L> {
         self.is_closing = true;
         for peer in 0..self.peers.len() {
             self.end_waiting(PeerId(peer as u32));
-            for message in std::mem::take(&mut self.peers[peer].queue) {
-                self.queued -= 1;
+            while let Some(message) = self.peers[peer].backlog.pop() {
+                self.waiting.remove(&message);
                 self.lose_notice(message.into_notice(), Failure::Canceled);
             }
         }

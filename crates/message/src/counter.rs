@@ -89,6 +89,7 @@ counters! {
     BookkeepingBytes, "bookkeeping_bytes", Bytes, Sum, "Memory of flow control's book-keeping and the table of peers.";
     PeersDied, "peers_died", Count, Sum, "Peers that died while connected.";
     Violations, "violations", Count, Sum, "Packets that broke the protocol and were dropped.";
+    PeersQuarantined, "peers_quarantined", Count, Sum, "Peers that exceeded what a bound allows them and count as lost since.";
     Yields, "yields", Count, Sum, "Times that progress found nothing and gave the processor away.";
 }
 

@@ -1,5 +1,6 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
+use crate::backlog::Backlog;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::eager::space_of;
@@ -36,12 +37,13 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         let state = &mut self.peers[peer.0 as usize];
         (state.held, state.room, state.towards) = (None, 0, Limits::default());
-        let queue = std::mem::take(&mut state.queue);
+        let mut backlog = std::mem::replace(&mut state.backlog, Backlog::new());
         self.end_waiting(peer);
-        self.queued -= queue.len();
-        for message in queue {
+        while let Some(message) = backlog.pop() {
+            self.waiting.remove(&message);
             self.fail_notice(message.into_notice(), name);
         }
+        self.lose_requests(peer);
         self.streams.remove_where(peer, |_| true);
         for key in self.sends.keys_where(|send| send.peer == peer) {
             self.lose_send(key, name);

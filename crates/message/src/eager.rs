@@ -90,7 +90,7 @@ impl<L: Link> Endpoint<L> {
         unexpected: Unexpected<L::Buffer>,
         tagged: bool,
     ) {
-        let (envelope, cost) = (unexpected.envelope, unexpected.cost);
+        let (envelope, mut cost) = (unexpected.envelope, unexpected.cost);
         match unexpected.stored {
             Stored::Here(bytes) => {
                 self.count_unstored(envelope.length);
@@ -103,6 +103,7 @@ impl<L: Link> Endpoint<L> {
                 }
             }
             Stored::Announced(announcement) => {
+                cost -= announcement.kept();
                 self.start_fetch(active, envelope, announcement, tagged, Waited::Message);
             }
             Stored::Own { buffer, context, report } => {

@@ -1,6 +1,7 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
 use crate::ask::{Forgotten, Inquiry, Number, PressureReport};
+use crate::backlog::{Backlog, Waiting};
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
 use crate::departure::Lost;
@@ -15,12 +16,12 @@ use crate::operation::{
 };
 use crate::peek::PEEKS_MOST;
 use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
+use crate::request::Requests;
 use crate::rma::{Region, RemoteOperation};
 use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
 use crate::streams::Streams;
 use crate::timing::Timing;
-use crate::transmit::Outgoing;
 use crate::window::{Division, EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
@@ -29,12 +30,13 @@ use tidegate_flow::{Control, FlowControl, Instant, PAYLOAD_BYTES, Packet, Packet
 /// What the endpoint knows of one peer.
 #[derive(Debug)]
 pub(crate) struct Peer<B> {
-    /// Messages that wait to leave, in order; the first may have left in part.
-    pub(crate) queue: VecDeque<Outgoing<B>>,
+    /// What waits to leave, in order; the first may have left in part.
+    pub(crate) backlog: Backlog<B>,
+    pub(crate) requests: Requests<B>,
     pub(crate) inbound: Inbound<B>,
     /// Parts of a message of our own kinds.
     pub(crate) scratch: Vec<u8>,
-    /// Whether something waits in `queue`, as `Timing` counts it.
+    /// Whether something waits in `backlog`, as `Timing` counts it.
     pub(crate) is_waiting: bool,
     /// Whether the peer is in `Endpoint::full`.
     pub(crate) full: bool,
@@ -62,10 +64,11 @@ pub(crate) struct Peer<B> {
     pub(crate) forgotten: Option<Box<Forgotten>>,
 }
 
-impl<B> Peer<B> {
+impl<B: Buffer> Peer<B> {
     pub(crate) fn new(window: u32) -> Self {
         Peer {
-            queue: VecDeque::new(),
+            backlog: Backlog::new(),
+            requests: Requests::new(),
             inbound: Inbound::new(),
             scratch: Vec::new(),
             is_waiting: false,
@@ -116,8 +119,14 @@ pub struct Endpoint<L: Link> {
     /// Whether writes of peers are reported that bring no completion data.
     pub(crate) counts_writes: bool,
     pub(crate) completions: VecDeque<Completion>,
-    /// Messages in all peers' queues.
-    pub(crate) queued: usize,
+    /// Peers with reads whose data has not all left.
+    pub(crate) reading: VecDeque<PeerId>,
+    /// Peers for which requests of ours wait.
+    pub(crate) requesting: VecDeque<PeerId>,
+    /// Whose turn it is of those that send pieces (see `send_pieces`).
+    pub(crate) turn: u8,
+    /// What is in all peers' backlogs.
+    pub(crate) waiting: Waiting,
     /// Peers whose mailbox was full when we last wrote.
     pub(crate) full: Vec<PeerId>,
     pub(crate) held_control: Vec<Control>,
@@ -190,7 +199,10 @@ impl<L: Link> Endpoint<L> {
             regions: HashMap::new(),
             counts_writes: false,
             completions: VecDeque::new(),
-            queued: 0,
+            reading: VecDeque::new(),
+            requesting: VecDeque::new(),
+            turn: 0,
+            waiting: Waiting::default(),
             full: Vec::new(),
             held_control: Vec::new(),
             departed: Vec::new(),
@@ -342,7 +354,7 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::PacketsReceived, retrieved as u64);
         }
         // One test for everything that is rarely there.
-        let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.streams.len();
+        let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.pieces_left();
         let busy = retrieved > 0;
         let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
         while let Some(peer) = self.link.poll_closing() {
@@ -360,17 +372,37 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
-        let before = self.queued + self.active_fetches.len() + self.streams.len();
+        let before = self.waiting.all() + self.active_fetches.len() + self.pieces_left();
         self.retry_full();
-        let streamed = self.pump_streams();
+        let streamed = self.send_pieces();
         let fetched = self.continue_fetches();
         let mut ended = false;
         while let Some((id, status)) = self.link.poll_transfer() {
             self.end_transfer(id, status);
             ended = true;
         }
-        let after = self.queued + self.active_fetches.len() + self.streams.len();
+        let after = self.waiting.all() + self.active_fetches.len() + self.pieces_left();
         streamed || fetched || ended || before != after
+    }
+
+    /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always late, they begin
+    /// in turn.
+    fn send_pieces(&mut self) -> bool {
+        let moved = (0..3).fold(false, |moved, step| {
+            let more = match (self.turn + step) % 3 {
+                0 => self.pump_streams(),
+                1 => self.send_reads(),
+                _ => self.send_requests(),
+            };
+            moved | more
+        });
+        self.turn = (self.turn + u8::from(moved)) % 3;
+        moved
+    }
+
+    /// Streams, reads and peers that may have pieces to send.
+    pub(crate) fn pieces_left(&self) -> usize {
+        self.streams.len() + self.reading.len() + self.requesting.len()
     }
 
     #[inline]
@@ -387,7 +419,7 @@ impl<L: Link> Endpoint<L> {
             self.handle_data(from, packet);
         }
         self.flush_control();
-        if gained > 0 && !self.peers[from.0 as usize].queue.is_empty() {
+        if gained > 0 && !self.peers[from.0 as usize].backlog.is_empty() {
             self.resume(from);
         }
     }
@@ -400,7 +432,7 @@ impl<L: Link> Endpoint<L> {
 
     #[inline]
     pub(crate) fn check_room(&self) -> Result<(), TryAgain> {
-        let outstanding = self.queued + self.sends.len() + self.operations.len() + self.completions.len();
+        let outstanding = self.waiting.messages + self.sends.len() + self.operations.len() + self.completions.len();
         if outstanding < self.config.operations && self.sends.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 

@@ -25,8 +25,8 @@ use tidegate_flow::PeerId;
 
 /// Bytes of a knock's entry.
 pub(crate) const ENTRY_BYTES: usize = 32;
-/// Most entries of a batch of knocks.
-const BATCH_MOST: usize = LARGEST_CONTROL_BYTES / ENTRY_BYTES;
+/// Most entries of a batch of knocks: each may make the receiver keep a note for us.
+pub(crate) const BATCH_MOST: usize = 32;
 /// An entry's flags.
 pub(crate) const ENTRY_TAGGED: u32 = 1;
 pub(crate) const ENTRY_HAS_DATA: u32 = 2;
@@ -231,7 +231,8 @@ impl<L: Link> Endpoint<L> {
 
     /// The receiver has matched or forgotten all of a batch.
     pub(crate) fn handle_settled(&mut self, from: PeerId) -> Result<(), Malformed> {
-        let held = self.peers[from.0 as usize].held.as_mut().ok_or(Malformed)?;
+        let peer = &mut self.peers[from.0 as usize];
+        let held = peer.held.as_mut().filter(|_| !peer.backlog.waits(MessageKind::Knock)).ok_or(Malformed)?;
         for (at, send) in held.batch.take().ok_or(Malformed)? {
             // One that was matched is no longer in the list, and its place may be another's.
             if let Some(entry) = held.list.get_mut(at).filter(|entry| entry.send == send) {
@@ -250,12 +251,23 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_ask(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
         let tagged = head.kind == MessageKind::AskTagged;
         let pattern = Pattern { from: Source::From(Target::Myself), tag: head.word, ignore: head.field(0) };
+        if self.is_answering(from) {
+            return Err(Malformed);
+        }
         match &mut self.peers[from.0 as usize].held {
             Some(held) if held.question.is_some() => return Err(Malformed),
             Some(held) if held.batch.is_some() => held.question = Some((tagged, pattern)),
             _ => self.answer(from, tagged, &pattern),
         }
         Ok(())
+    }
+
+    /// Whether an answer to a question of `peer` waits.
+    fn is_answering(&self, peer: PeerId) -> bool {
+        let backlog = &self.peers[peer.0 as usize].backlog;
+        [MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::Nothing]
+            .into_iter()
+            .any(|kind| backlog.waits(kind))
     }
 
     /// Offers the first forgotten send that `pattern` accepts, or says that there is none.
@@ -272,11 +284,12 @@ impl<L: Link> Endpoint<L> {
             entry.stage = Stage::Offered;
             Some(entry.send)
         });
+        let may_be_long = self.peers[to.0 as usize].backlog.is_empty();
         let (head, body) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
             Some((key, send)) => {
                 let kind = if tagged { MessageKind::OfferTagged } else { MessageKind::OfferUntagged };
                 let head = Head::new(kind).word(send.tag()).aux(key.0).data(send.data).with(send.length as u64);
-                (head, offered_payload(send))
+                (head, if may_be_long { offered_payload(send) } else { Body::None })
             }
             None => (Head::new(MessageKind::Nothing), Body::None),
         };
@@ -285,7 +298,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The receiver does not take what we offered.
     pub(crate) fn handle_decline(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let at = self.held_at(from, Key(head.aux)).ok_or(Malformed)?;
+        let at = self.offered_at(from, Key(head.aux)).ok_or(Malformed)?;
         let held = self.peers[from.0 as usize].held.as_mut().ok_or(Malformed)?;
         let entry = held.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)?;
         entry.stage = Stage::Forgotten;
@@ -295,13 +308,14 @@ impl<L: Link> Endpoint<L> {
 
     /// The receiver has set aside what we offered, and will fetch it later.
     pub(crate) fn handle_take(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        self.held_at(from, Key(head.aux)).ok_or(Malformed)?;
+        self.offered_at(from, Key(head.aux)).ok_or(Malformed)?;
         self.unhold(Key(head.aux));
         Ok(())
     }
 
-    fn held_at(&self, from: PeerId, key: Key) -> Option<Position> {
-        self.sends.get(key).filter(|send| send.peer == from)?.held
+    /// Where a send is held whose offer has left.
+    fn offered_at(&self, from: PeerId, key: Key) -> Option<Position> {
+        self.sends.get(key).filter(|send| send.peer == from && !self.is_answering(from))?.held
     }
 
     /// The receiver has matched a held send: it is held no longer.

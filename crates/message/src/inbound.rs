@@ -96,7 +96,9 @@ impl<L: Link> Endpoint<L> {
                 self.admit_read_data(from, key, head.word, length).map(|offset| Sink::ReadData(key, offset))
             }
             _ if length <= LARGEST_CONTROL_BYTES => {
-                self.peers[from.0 as usize].scratch.clear();
+                let scratch = &mut self.peers[from.0 as usize].scratch;
+                scratch.clear();
+                scratch.reserve_exact(length);
                 Ok(Sink::Control(*head))
             }
             _ => Err(Malformed),

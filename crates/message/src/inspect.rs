@@ -23,7 +23,43 @@ pub struct WindowInspection {
     pub asking: bool,
 }
 
+/// What waits between an endpoint and one peer (see `backlog` and `request`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BacklogInspection {
+    /// Messages of our own program that wait to leave.
+    pub messages: usize,
+    /// Notes that the peer's packets have caused and that wait to leave.
+    pub notes: usize,
+    /// Bytes of memory that these take, and reads of the peer that are not through.
+    pub note_bytes: usize,
+    /// The most that they may take, whatever the peer does; fetches that our program's receives have begun add a note each.
+    pub note_bytes_most: usize,
+    /// Requests of ours that wait until the peer has answered earlier ones.
+    pub requests: usize,
+    /// What the peer's answers to our unanswered requests cost.
+    pub unanswered: u32,
+    /// The most that these may cost, unless it is a single request; 0: we have sent the peer nothing yet.
+    pub unanswered_most: u32,
+    /// Control packets that the peer's full mailbox has refused.
+    pub control: usize,
+}
+
 impl<L: Link> Endpoint<L> {
+    /// What waits between us and `peer`. Takes time in proportion to it.
+    pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
+        let state = &self.peers[peer.0 as usize];
+        BacklogInspection {
+            messages: state.backlog.messages(),
+            notes: state.backlog.notes(),
+            note_bytes: state.backlog.note_bytes() + state.requests.read_bytes(),
+            note_bytes_most: self.note_bytes_most(state.window),
+            requests: state.requests.waiting(),
+            unanswered: state.requests.unanswered(),
+            unanswered_most: state.towards.answers,
+            control: self.held_control.iter().filter(|control| control.to == peer).count(),
+        }
+    }
+
     /// How the windows between us and `peer` stand. Takes time in proportion to the sends that are outstanding.
     pub fn inspect_window(&self, peer: PeerId) -> WindowInspection {
         let state = &self.peers[peer.0 as usize];

@@ -9,11 +9,13 @@
 //! at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
 //! leaving oneself.
 //! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
-//! asks (`ask`); `inspect` shows how they stand. [`Counter`] lists all counters.
+//! asks (`ask`). `backlog` bounds what peers make us keep until they listen, and `request` how many remote operations may be
+//! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod ask;
 mod atomic;
 mod atomic_apply;
+mod backlog;
 mod closing;
 mod completion;
 mod counter;
@@ -33,6 +35,7 @@ mod operation;
 mod peek;
 mod posted;
 mod rendezvous;
+mod request;
 mod rma;
 mod slab;
 mod stage;
@@ -48,7 +51,7 @@ pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_app
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use endpoint::Endpoint;
-pub use inspect::WindowInspection;
+pub use inspect::{BacklogInspection, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,

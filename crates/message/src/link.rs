@@ -203,6 +203,11 @@ pub trait Link {
     /// A peer that left, if any did since the last call.
     fn poll_departure(&mut self) -> Option<Departure>;
 
+    /// Drops all packets of a peer from now on, although it lives: it has broken the protocol. Its departure is still reported; transfers
+    /// with it that are pending end without effect, as [`TransferStatus::Unreachable`]. Returns
+    /// who it is, for people.
+    fn quarantine(&mut self, peer: PeerId) -> String;
+
     /// The endpoint has forgotten a departed peer: its place may go to another.
     fn release(&mut self, peer: PeerId);
 

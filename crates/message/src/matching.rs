@@ -9,8 +9,10 @@ use crate::link::{Buffer, Span};
 use crate::list::Position;
 use crate::operation::{Context, MultiReceive, Source, Target};
 use crate::posted::{Posted, PostedReceives};
+use crate::rendezvous::SPAN_BYTES;
 use crate::slab::{Key, Slab};
 use crate::stock::Stock;
+use crate::window::block;
 use tidegate_flow::PeerId;
 
 /// A sender that no message comes from: peers are counted in 20 bits.
@@ -108,6 +110,11 @@ impl Announcement {
     /// A send that its peer holds: it has said no more of it than its name.
     pub(crate) fn of_held(peer: PeerId, id: u32) -> Self {
         Announcement { peer, id, spans: Vec::new(), stage: None }
+    }
+
+    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is fetched: the list of pieces.
+    pub(crate) fn kept(&self) -> u32 {
+        block(self.spans.len() * SPAN_BYTES) as u32
     }
 }
 

@@ -12,6 +12,7 @@
 //! Announcement: tag in the head's word; prefix: the sender's name for the send | number of spans << 32 | stage of the first
 //! piece + 1 << 48, length of the payload, first span (address, length); further spans in the body.
 
+use crate::backlog::STAGED_MOST;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
@@ -21,18 +22,16 @@ use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::list::Position;
 use crate::matching::{Active, Announcement, Envelope, Pattern, Stored};
 use crate::operation::{Send, Space, Target};
+use crate::request::PIECE_BYTES;
 use crate::slab::Key;
 use crate::stage::Use;
-use crate::streams::Lane;
 use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
-use crate::wire::{Head, MESSAGE_HEADER_BYTES, MessageKind, Status, u64_at};
+use crate::wire::{Head, MessageKind, Status, u64_at};
 use std::time::Duration;
-use tidegate_flow::{PAYLOAD_BYTES, PeerId};
+use tidegate_flow::PeerId;
 
-/// Payload bytes of a piece: 73 packets, all of them full.
-const PIECE_BYTES: usize = 73 * PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
 /// Pieces of one stream that leave before another stream has its turn.
-const PIECES_PER_TURN: usize = 8;
+pub(crate) const PIECES_PER_TURN: usize = 8;
 /// Most spans that an announcement carries; a more scattered message is streamed.
 const SPANS_PER_ANNOUNCEMENT: usize = 128;
 pub(crate) const SPAN_BYTES: usize = 16;
@@ -88,6 +87,8 @@ pub(crate) struct Fetch<B> {
     envelope: Envelope,
     tagged: bool,
     pub(crate) announcement: Announcement,
+    /// Our `Fetch` has left: pieces may come.
+    is_asked: bool,
     /// Bytes to get: what the receive has room for.
     wanted: usize,
     /// Bytes that are in place.
@@ -115,25 +116,15 @@ pub(crate) enum TransferOwner {
     Operation(Key),
 }
 
-/// Bulk data that leaves through a mailbox.
+/// An announced send of ours that leaves in pieces, for the receiver's fetch of this name.
 #[derive(Debug)]
 pub(crate) struct Stream<B> {
     pub(crate) to: PeerId,
-    pub(crate) kind: StreamKind,
-    pub(crate) buffer: B,
-    pub(crate) position: usize,
-    pub(crate) end: usize,
-}
-
-/// What a stream's pieces are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum StreamKind {
-    /// Pieces of this announced send of ours, for the receiver's fetch of this name.
-    Announced { send: Key, fetch: u32 },
-    /// Data of an RMA read: the reader's operation, our region, where in the reader's buffer the stream begins.
-    ReadData { operation: u32, region: u64, start: u64 },
-    /// RMA write of ours: operation, the peer's region, where in it the stream begins.
-    Write { operation: Key, region: u64, start: u64 },
+    pub(crate) send: Key,
+    fetch: u32,
+    buffer: B,
+    position: usize,
+    end: usize,
 }
 
 /// Which of the two was there first.
@@ -271,8 +262,12 @@ impl<L: Link> Endpoint<L> {
         let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
         match self.matching(tagged).accept(&envelope) {
             Some(active) => {
+                let kept = announcement.kept();
+                if kept > 0 {
+                    self.enter_window(from, kept);
+                }
                 self.start_fetch(active, envelope, announcement, tagged, Waited::Receive);
-                self.pass_window(from, cost);
+                self.pass_window(from, cost - kept);
             }
             None => {
                 self.store_unexpected(envelope, Stored::Announced(announcement), tagged, cost);
@@ -292,7 +287,8 @@ impl<L: Link> Endpoint<L> {
         waited: Waited,
     ) {
         let wanted = envelope.length.min(active.buffer.len());
-        let fetch = Fetch { active, envelope, tagged, announcement, wanted, position: 0, admitted: 0, measured: None };
+        let (position, admitted, is_asked, measured) = (0, 0, false, None);
+        let fetch = Fetch { active, envelope, tagged, announcement, is_asked, wanted, position, admitted, measured };
         let key = self.fetches.insert(fetch);
         self.take_first_piece(key);
         let Some(fetch) = self.fetches.get(key) else { return };
@@ -308,9 +304,20 @@ impl<L: Link> Endpoint<L> {
     /// Asks the sender for what is left of its message.
     fn ask_for_rest(&mut self, key: Key) {
         let Some(fetch) = self.fetches.get(key) else { return };
+        let peer = fetch.announcement.peer;
         let head = Head::new(MessageKind::Fetch).aux(fetch.announcement.id).word(fetch.wanted as u64);
         let head = head.with(u64::from(key.0)).with(fetch.position as u64);
-        self.tell(fetch.announcement.peer, head);
+        self.tell(peer, head);
+        if self.peers[peer.0 as usize].backlog.is_empty() {
+            self.note_fetch_left(&head);
+        }
+    }
+
+    /// A `Fetch` of ours has left.
+    pub(crate) fn note_fetch_left(&mut self, head: &Head) {
+        if let Some(fetch) = self.fetches.get_mut(Key(head.field(0) as u32)) {
+            fetch.is_asked = true;
+        }
     }
 
     /// How to get what is left of a message. Where its sender's memory can be reached: a very long one is read, and so is a
@@ -416,6 +423,14 @@ impl<L: Link> Endpoint<L> {
             Err(failure) => self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure),
         }
         self.tell_finished(&fetch.announcement, status);
+        self.release_kept(&fetch.announcement);
+    }
+
+    /// A fetch is over: what it kept of its sender's window is free.
+    fn release_kept(&mut self, announcement: &Announcement) {
+        if announcement.kept() > 0 {
+            self.leave_window(Target::Peer(announcement.peer), announcement.kept());
+        }
     }
 
     /// What a fetch that is over says about the way it went.
@@ -436,6 +451,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn lose_fetch(&mut self, key: Key, peer: &str) {
         if let Some(fetch) = self.fetches.remove(key) {
             self.learn(&fetch, false);
+            self.release_kept(&fetch.announcement);
             let failure = Failure::PeerLost { peer: peer.to_owned() };
             self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure);
         }
@@ -465,8 +481,7 @@ impl<L: Link> Endpoint<L> {
         self.stages.free_send(key);
         if send.is_streaming {
             // It has failed at the receiver, which does not want the rest.
-            let of_it = |kind: &StreamKind| matches!(kind, StreamKind::Announced { send, .. } if *send == key);
-            self.streams.remove_where(from, of_it);
+            self.streams.remove_where(from, |send| send == key);
         }
         let result = match Status::from_word(head.word) {
             Status::Success => Ok(()),
@@ -519,9 +534,8 @@ impl<L: Link> Endpoint<L> {
         let fetch = head.field(0) as u32;
         match &self.sends.get(key).ok_or(Malformed)?.payload {
             Payload::Application(buffer) => {
-                let kind = StreamKind::Announced { send: key, fetch };
                 let buffer = buffer.slice(0, wanted);
-                self.streams.push(Stream { to: from, kind, buffer, position, end: wanted });
+                self.streams.push(Stream { to: from, send: key, fetch, buffer, position, end: wanted });
                 // What we can send at once must not wait for the next progress call.
                 self.pump_streams_to(from);
             }
@@ -544,32 +558,22 @@ impl<L: Link> Endpoint<L> {
         moved
     }
 
+    /// Lets the streams to a peer take turns until one cannot go on: then none behind it can.
     fn pump_streams_to(&mut self, peer: PeerId) -> bool {
-        let lane = self.streams.first_lane(peer);
-        let first_moved = self.pump_lane(peer, lane);
-        let moved = self.pump_lane(peer, lane.other()) || first_moved;
-        if moved {
-            self.streams.swap_lanes(peer);
-        }
-        moved
-    }
-
-    /// Lets the streams of one queue take turns until one cannot go on: then none behind it can.
-    fn pump_lane(&mut self, peer: PeerId, lane: Lane) -> bool {
         let mut moved = false;
-        for _ in 0..self.streams.len_of(peer, lane) {
-            let Some(mut stream) = self.streams.pop(peer, lane) else { break };
+        for _ in 0..self.streams.len_of(peer) {
+            let Some(mut stream) = self.streams.pop(peer) else { break };
             let begun_at = stream.position;
             let goes_on = self.send_some_pieces(&mut stream);
             let has_moved = stream.position > begun_at;
             moved |= has_moved;
-            if !self.is_wanted(&stream) {
-                continue;
-            }
-            match stream.position == stream.end {
-                true => self.end_stream(&stream),
-                false if has_moved => self.streams.push(stream),
-                false => self.streams.put_back(stream),
+            // Sending a piece may have shown that the peer is gone.
+            if let Some(send) = self.sends.get_mut(stream.send) {
+                match stream.position == stream.end {
+                    true => send.is_streaming = false,
+                    false if has_moved => self.streams.push(stream),
+                    false => self.streams.put_back(stream),
+                }
             }
             if !goes_on {
                 break;
@@ -580,16 +584,15 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
     pub(crate) fn streams_can_move(&self) -> bool {
-        self.streams.waiting().any(|(peer, lane)| {
-            let is_busy = lane == Lane::Announced && self.stages.is_busy_for(peer);
-            self.peers[peer.0 as usize].queue.is_empty() && !is_busy
-        })
+        self.streams
+            .peers()
+            .any(|peer| self.peers[peer.0 as usize].backlog.is_empty() && !self.stages.is_busy_for(peer))
     }
 
-    /// One turn of a stream. Returns whether others of its queue may have theirs.
+    /// One turn of a stream. Returns whether others to its peer may have theirs.
     fn send_some_pieces(&mut self, stream: &mut Stream<L::Buffer>) -> bool {
         for _ in 0..PIECES_PER_TURN {
-            let blocked = !self.peers[stream.to.0 as usize].queue.is_empty();
+            let blocked = !self.peers[stream.to.0 as usize].backlog.is_empty();
             if blocked || stream.position == stream.end {
                 return !blocked;
             }
@@ -602,40 +605,15 @@ impl<L: Link> Endpoint<L> {
         true
     }
 
-    /// All of a stream has left.
-    fn end_stream(&mut self, stream: &Stream<L::Buffer>) {
-        match stream.kind {
-            StreamKind::Announced { send, .. } => {
-                if let Some(send) = self.sends.get_mut(send) {
-                    send.is_streaming = false;
-                }
-            }
-            StreamKind::Write { operation, .. } => self.end_write_stream(operation),
-            StreamKind::ReadData { operation, .. } => {
-                self.reply(stream.to, operation, Status::Success, 0, Body::None);
-            }
-        }
-    }
-
-    /// Whether a stream's purpose is still there: sending a piece may have shown that its peer is not.
-    fn is_wanted(&self, stream: &Stream<L::Buffer>) -> bool {
-        match stream.kind {
-            StreamKind::Announced { send, .. } => self.sends.get(send).is_some(),
-            StreamKind::Write { operation, .. } => self.operations.get(operation).is_some(),
-            StreamKind::ReadData { .. } => self.peers[stream.to.0 as usize].lost.is_none(),
-        }
-    }
-
     /// Sends the next piece of an announced message through a stage, if one is free.
     fn stage_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Staged {
-        let StreamKind::Announced { send, fetch } = stream.kind else { return Staged::Unavailable };
-        let Some(stage) = self.stages.take(stream.to, send, Use::Fetched) else {
+        let Some(stage) = self.stages.take(stream.to, stream.send, Use::Fetched) else {
             return if self.stages.is_busy_for(stream.to) { Staged::Busy } else { Staged::Unavailable };
         };
         let length = (stream.end - stream.position).min(self.stages.bytes);
         self.link.fill_stage(stage, &stream.buffer, stream.position, length);
         let head = Head::new(MessageKind::StagedPiece)
-            .aux(fetch)
+            .aux(stream.fetch)
             .word(stream.position as u64)
             .with(stage as u64 | (length as u64) << 32);
         stream.position += length;
@@ -647,6 +625,9 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_staged_piece(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
         let key = Key(head.aux);
         let (stage, length) = (head.field(0) as u32 as usize, (head.field(0) >> 32) as usize);
+        if self.peers[from.0 as usize].backlog.staged() >= STAGED_MOST {
+            return Err(Malformed);
+        }
         let at = self.admit_piece(from, key, head.word, length)?;
         let fetch = self.fetches.get_mut(key).ok_or(Malformed)?;
         if !self.link.drain_stage(from, stage, &mut fetch.active.buffer, at, length) {
@@ -673,34 +654,20 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    pub(crate) fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
+    fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
         let length = (stream.end - stream.position).min(PIECE_BYTES);
         let part = stream.buffer.slice(stream.position, length);
-        let at = stream.position as u64;
+        let head = Head::new(MessageKind::Piece).aux(stream.fetch).word(stream.position as u64);
         stream.position += length;
-        let head = match stream.kind {
-            StreamKind::Announced { fetch, .. } => Head::new(MessageKind::Piece).aux(fetch).word(at),
-            StreamKind::ReadData { operation, start, .. } => {
-                Head::new(MessageKind::ReadData).aux(operation).word(start.saturating_add(at))
-            }
-            StreamKind::Write { operation, region, start } => {
-                Head::new(MessageKind::Write).aux(operation.0).with(region).with(start.saturating_add(at))
-            }
-        };
-        // A piece that has to wait is copied, so nothing in a queue refers to the memory of an operation that a false
-        // `Finish` or `Reply` could end.
+        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false `Finish`
+        // could end.
         self.dispatch(stream.to, Outgoing::new(head, Body::Borrowed(part), None), true);
-    }
-
-    /// How many pieces a stream of `length` bytes makes.
-    pub(crate) fn pieces(length: usize) -> usize {
-        length.div_ceil(PIECE_BYTES)
     }
 
     /// The first packet of a piece: where it goes, if a fetch waits for just this one.
     pub(crate) fn admit_piece(&mut self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Malformed> {
         let fetch = self.fetches.get_mut(key).filter(|fetch| fetch.announcement.peer == from).ok_or(Malformed)?;
-        if at != fetch.admitted as u64 || length > fetch.wanted - fetch.admitted {
+        if !fetch.is_asked || at != fetch.admitted as u64 || length > fetch.wanted - fetch.admitted {
             return Err(Malformed);
         }
         fetch.admitted += length;

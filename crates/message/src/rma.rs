@@ -2,7 +2,8 @@
 //!
 //! Where the link finds the target's region and reaches its memory, data moves at once, without the target's help.
 //! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is answered by a
-//! stream of pieces; each piece of a write, and each read when its data is through, is answered by a `Reply`. An operation
+//! stream of pieces; each piece of a write, and each read when its data is through, is answered by a `Reply`. How many may be
+//! unanswered is bounded ([`request`](crate::request)). An operation
 //! is complete when all of its parts have been answered: then its data is in place (delivery complete).
 //!
 //! A target that counts the writes of its peers ([`Endpoint::count_writes`]) publishes no memory for direct writing, and says
@@ -15,7 +16,8 @@ use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, TransferId, TransferStatus};
 use crate::loopback::copy;
 use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Space, Target, TryAgain, WriteRequest};
-use crate::rendezvous::{Stream, StreamKind, TransferOwner};
+use crate::rendezvous::TransferOwner;
+use crate::request::{Request, UnfinishedRead, WriteRest, answer_cost};
 use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, MessageKind, Status};
@@ -41,8 +43,8 @@ pub(crate) struct RemoteOperation<B> {
     destination: Option<B>,
     /// Parts that are not answered yet.
     parts: usize,
-    /// Streams that it made and that have not ended.
-    streams: usize,
+    /// What the answer to each part costs, if the parts go by message (see `request`).
+    pub(crate) answer_cost: u32,
     /// The first bad answer.
     status: Status,
     /// Completion data to send to the target afterwards.
@@ -65,7 +67,7 @@ impl<B> RemoteOperation<B> {
             length,
             destination: None,
             parts: 1,
-            streams: 0,
+            answer_cost: answer_cost(0),
             status: Status::Success,
             data: None,
             counted: false,
@@ -106,9 +108,7 @@ impl<L: Link> Endpoint<L> {
     /// Ends that. Reads of the region that are under way are answered with an error.
     pub fn deregister(&mut self, key: u64) {
         self.regions.remove(&key);
-        for (reader, operation) in self.streams.remove_reads_of(key) {
-            self.reply(reader, operation, Status::Denied, 0, Body::None);
-        }
+        self.deny_reads(key);
     }
 
     /// Whether writes and atomics of peers that bring no completion data are reported as well, as [`Operation::RemoteWrite`]
@@ -176,25 +176,15 @@ impl<L: Link> Endpoint<L> {
         if self.fail_if_lost(key, peer) {
             return;
         }
-        self.add_parts(key, Self::pieces(bytes).max(1));
-        let kind = StreamKind::Write { operation: key, region: target.key, start: target.offset };
-        let mut stream = Stream { to: peer, kind, buffer: buffer.slice(offset, bytes), position: 0, end: bytes };
-        match (bytes, inject) {
-            (0, _) => self.send_piece(&mut stream),
-            (_, true) => self.send_all_pieces(stream),
-            (_, false) => {
-                if let Some(operation) = self.operations.get_mut(key) {
-                    operation.streams += 1;
-                }
-                self.streams.push(stream);
-            }
+        self.add_parts(key, Self::pieces(bytes));
+        let buffer = buffer.slice(offset, bytes);
+        let mut rest =
+            WriteRest { operation: key, region: target.key, offset: target.offset, buffer, position: 0, end: bytes };
+        if !inject {
+            return self.request(peer, Request::Write(rest));
         }
-    }
-
-    /// All of a stream of a write has left.
-    pub(crate) fn end_write_stream(&mut self, key: Key) {
-        if let Some(operation) = self.operations.get_mut(key) {
-            operation.streams -= 1;
+        for _ in 0..Self::pieces(bytes) {
+            self.request(peer, Request::Message(rest.next_piece(), key, answer_cost(0)));
         }
     }
 
@@ -240,8 +230,8 @@ impl<L: Link> Endpoint<L> {
         }
         self.add_parts(key, 1);
         let head = Head::new(MessageKind::Read).with(target.key).with(target.offset).with(bytes as u64);
-        let head = head.aux(key.0).word(offset as u64);
-        self.tell(peer, head);
+        let message = Outgoing::new(head.aux(key.0).word(offset as u64), Body::None, None);
+        self.request(peer, Request::Message(message, key, answer_cost(0)));
     }
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
@@ -283,12 +273,6 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    fn send_all_pieces(&mut self, mut stream: Stream<L::Buffer>) {
-        while stream.position < stream.end {
-            self.send_piece(&mut stream);
-        }
-    }
-
     /// Records how a part went, without ending it.
     pub(crate) fn fail_part(&mut self, key: Key, status: Status) {
         if let Some(operation) = self.operations.get_mut(key)
@@ -311,11 +295,6 @@ impl<L: Link> Endpoint<L> {
     /// An operation is over, with `lost` because its peer is gone.
     pub(crate) fn end_operation(&mut self, key: Key, lost: Option<&str>) {
         let Some(operation) = self.operations.remove(key) else { return };
-        if let (Target::Peer(peer), 1..) = (operation.to, operation.streams) {
-            // It has failed, or its peer says falsely that it is over.
-            let of_it = |kind: &StreamKind| matches!(kind, StreamKind::Write { operation, .. } if *operation == key);
-            self.streams.remove_where(peer, of_it);
-        }
         let peer_lost = match operation.to {
             Target::Peer(peer) => self.peers[peer.0 as usize].lost.as_ref().map(|lost| lost.name.clone()),
             Target::Myself => None,
@@ -395,6 +374,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A piece of a peer's write.
     pub(crate) fn handle_write(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
+        self.admit_request(from, answer_cost(0))?;
         let status = match self.find_region(head.field(0), head.field(1), body.len(), Access::Write) {
             Some(mut region) => {
                 write_clipped(&mut region, 0, body);
@@ -410,10 +390,11 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_read(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
         let (region, offset) = (head.field(0), head.field(1));
         let length = usize::try_from(head.field(2)).map_err(|_| Malformed)?;
+        self.admit_request(from, answer_cost(0))?;
         match self.find_region(region, offset, length, Access::Read) {
-            Some(buffer) if length > 0 => {
-                let kind = StreamKind::ReadData { operation: head.aux, region, start: head.word };
-                self.streams.push(Stream { to: from, kind, buffer, position: 0, end: length });
+            Some(_) if length > 0 => {
+                let (operation, at, left) = (head.aux, head.word, length as u64);
+                self.begin_read(from, UnfinishedRead { operation, region, offset, at, left });
             }
             Some(_) => self.reply(from, head.aux, Status::Success, 0, Body::None),
             None => self.reply(from, head.aux, Status::Denied, 0, Body::None),
@@ -449,6 +430,9 @@ impl<L: Link> Endpoint<L> {
         if operation.to != Target::Peer(from) {
             return Err(Malformed);
         }
+        let cost = operation.answer_cost;
+        self.note_answer(from, cost)?;
+        let operation = self.operations.get_mut(key).ok_or(Malformed)?;
         operation.counted |= head.word & COUNTED != 0;
         if let (Some(buffer), false) = (&mut operation.destination, body.is_empty()) {
             write_clipped(buffer, (head.word >> 32) as usize, body);

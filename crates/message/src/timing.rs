@@ -92,7 +92,11 @@ impl<L: Link> Endpoint<L> {
     /// only we can do; after a while if something waits of which nobody will tell. `None`: sleep until something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.timing.now;
-        if !self.active_fetches.is_empty() || self.streams_can_move() {
+        if !self.active_fetches.is_empty()
+            || self.streams_can_move()
+            || self.reads_can_move()
+            || self.requests_can_move()
+        {
             return Some(now);
         }
         let retry = (!self.full.is_empty() || !self.held_control.is_empty()).then(|| now + RETRY_INTERVAL);

@@ -6,7 +6,7 @@ use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, WriteError};
 use crate::operation::{Context, Space};
-use crate::wire::Head;
+use crate::wire::{Head, MessageKind};
 use tidegate_flow::{Control, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// Where the body of a message that leaves comes from.
@@ -31,12 +31,12 @@ pub(crate) struct Notice {
 /// A message on its way out.
 #[derive(Debug)]
 pub(crate) struct Outgoing<B> {
-    head: Head,
-    body: Body<B>,
+    pub(crate) head: Head,
+    pub(crate) body: Body<B>,
     /// Packets that have left. All but the last are full.
-    packets: u32,
+    pub(crate) packets: u32,
     head_bytes: usize,
-    total: usize,
+    pub(crate) total: usize,
     notice: Option<Notice>,
 }
 
@@ -79,7 +79,7 @@ impl<B: Buffer> Outgoing<B> {
     }
 
     /// Copies what has not left out of the application's memory.
-    fn own(&mut self) {
+    pub(crate) fn own(&mut self) {
         if let Body::Borrowed(buffer) = &self.body {
             self.body = Body::Owned(copy_of(buffer));
         }
@@ -112,7 +112,7 @@ impl<L: Link> Endpoint<L> {
             let name = lost.name.clone();
             return self.fail_notice(message.into_notice(), &name);
         }
-        let step = if peer.queue.is_empty() { self.transmit(to, &mut message) } else { Step::NoCredits };
+        let step = if peer.backlog.is_empty() { self.transmit(to, &mut message) } else { Step::NoCredits };
         match step {
             Step::Sent => self.report_sent(message.into_notice()),
             Step::Lost(name) => {
@@ -138,8 +138,8 @@ impl<L: Link> Endpoint<L> {
         if !std::mem::replace(&mut peer.is_waiting, true) {
             self.timing.begin_waiting();
         }
-        peer.queue.push_back(message);
-        self.queued += 1;
+        self.waiting.add(&message);
+        peer.backlog.push(message);
         if full {
             self.note_full(to);
         }
@@ -188,14 +188,17 @@ impl<L: Link> Endpoint<L> {
 
     /// Sends what waits for `to`, as far as it goes.
     pub(crate) fn resume(&mut self, to: PeerId) {
-        while let Some(mut message) = self.peers[to.0 as usize].queue.pop_front() {
-            self.queued -= 1;
+        while let Some(mut message) = self.peers[to.0 as usize].backlog.pop() {
+            self.waiting.remove(&message);
             let step = self.transmit(to, &mut message);
             match step {
-                Step::Sent => self.report_sent(message.into_notice()),
+                Step::Sent => {
+                    self.note_left(to, &message.head);
+                    self.report_sent(message.into_notice());
+                }
                 Step::NoCredits | Step::Full => {
-                    self.peers[to.0 as usize].queue.push_front(message);
-                    self.queued += 1;
+                    self.waiting.add(&message);
+                    self.peers[to.0 as usize].backlog.put_back(message);
                     if step == Step::Full {
                         self.note_full(to);
                     }
@@ -208,6 +211,16 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.end_waiting(to);
+    }
+
+    /// Something that waited has left.
+    fn note_left(&mut self, to: PeerId, head: &Head) {
+        match head.kind {
+            MessageKind::Fetch => self.note_fetch_left(head),
+            // More may have become free meanwhile.
+            MessageKind::Room => self.review(to),
+            _ => {}
+        }
     }
 
     /// Nothing waits for `to` any more.
@@ -249,10 +262,22 @@ impl<L: Link> Endpoint<L> {
             }
             Err(WriteError::Full) => {
                 self.count(Counter::MailboxFull, 1);
-                self.held_control.push(control);
+                self.hold_control(control);
             }
             // The peer's departure, which the link reports, ends everything between us: nothing is owed.
             Err(WriteError::Unreachable(_)) => {}
+        }
+    }
+
+    /// Keeps a control packet that a full mailbox has refused. Who waits for credits is not owed more of them than its credit slots
+    /// hold, a return request and a response.
+    #[cold]
+    fn hold_control(&mut self, control: Control) {
+        let to = control.to;
+        self.held_control.push(control);
+        let owed = self.held_control.iter().filter(|control| control.to == to).count();
+        if owed > self.config.flow.credit_slots as usize + 2 {
+            self.quarantine(to, "it sends without waiting for credits while its own mailbox is full");
         }
     }
 

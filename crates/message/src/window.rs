@@ -10,7 +10,8 @@
 //! knocks are forgotten doubles, as far as half of the spare memory reaches, and shrinks back as its messages are matched, once
 //! nothing of it is forgotten any more. A message that finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
 //! receiver gives back (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window
-//! is dropped as a violation, so the bound holds whatever peers do, under every scheme.
+//! is dropped as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides,
+//! because it does not take what we say, is bounded as well and belongs to the fixed part ([`backlog`](crate::backlog), [`request`](crate::request)).
 //!
 //! A send that finds no room is *held* ([`held`](crate::held)): it stays in its program's buffer, in order, and so do all later
 //! ones to that peer, until none is held. Rules, per pair of sender and receiver:
@@ -25,13 +26,16 @@
 //! | W6 | while a receive's question is open a knock that it accepts is forgotten | the answer may be an older send |
 //! | W7 | a question is answered when no knock is in doubt, with the first forgotten send that fits; it goes to the first receive, among those asked for, that accepts it, or back | both sides agree on what is forgotten |
 
+use crate::backlog::{Note, STAGED_MOST};
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
+use crate::held::BATCH_MOST;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::Link;
 use crate::matching::Matching;
 use crate::operation::{EndpointConfig, Target};
 use crate::rendezvous::SPAN_BYTES;
+use crate::request::{ANSWER_MOST, answer_cost};
 use crate::transmit::Outgoing;
 use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
 use std::fmt;
@@ -48,6 +52,8 @@ pub(crate) struct Limits {
     pub(crate) eager: u32,
     /// The same for one whose buffer may change at once.
     pub(crate) inject: u32,
+    /// What requests may cost that are not answered (see [`request`](crate::request)).
+    pub(crate) answers: u32,
 }
 
 /// Why an endpoint cannot be as configured. `Display` names the parameter to change and what it may be.
@@ -103,21 +109,47 @@ pub(crate) struct Division {
     pub(crate) spare: usize,
 }
 
+/// What part of its window a peer's unanswered requests may cost besides.
+const ANSWERS_SHARE: u32 = 8;
+/// Most that they may cost, in bytes: some 680 requests of eight bytes, ten times as many as a mailbox has slots for each peer by
+/// default. More in flight measure no faster, since an origin has the next ones ready when the first answers come.
+const ANSWERS_MOST: u32 = 1 << 16;
+
 /// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
 const WINDOW_MOST: usize = 1 << 30;
 
 impl<L: Link> Endpoint<L> {
     /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
-    /// sender, which doubles as it grows, the note that an announced one has been fetched. A receiver that fetches faster than its
-    /// sender runs has so many notes waiting as it had messages stored; room that it gives back waits behind them.
-    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES + 2 * size_of::<Outgoing<L::Buffer>>();
+    /// sender, the note that an announced one has been fetched. A receiver that fetches faster than its sender runs has so many notes
+    /// waiting as it had messages stored; room that it gives back waits behind them.
+    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES + Note::BYTES;
+
+    /// Notes to one peer that its window and its requests do not pay for (see [`backlog`](crate::backlog)): about a batch of knocks and
+    /// that it is settled, receipts for stages, and one or two each of what is said once at a time.
+    const NOTES_BESIDES: usize = BATCH_MOST + 1 + STAGED_MOST + 8;
+    /// What these may take, and the one message with a payload that is an answer: a piece of a read, or an offer.
+    const NOTE_MEMORY: usize =
+        Self::NOTES_BESIDES * Note::BYTES + 2 * size_of::<Outgoing<L::Buffer>>() + block(LARGEST_CONTROL_BYTES);
+
+    /// What answers to a peer's requests may take: notes and results, and reads that are not through.
+    fn answer_memory(limits: Limits) -> usize {
+        let account = limits.answers as usize;
+        account.max(ANSWER_MOST) + account.max(answer_cost(0) as usize)
+    }
+
+    /// The most that notes to a peer with such a window may take, and its reads that are not through.
+    pub(crate) fn note_bytes_most(&self, window: u32) -> usize {
+        let of_window = window as usize / Self::ENVELOPE_BYTES * Note::BYTES;
+        of_window + Self::answer_memory(self.limits) + Self::NOTES_BESIDES * Note::BYTES
+    }
 
     /// What a window of so many bytes allows.
     fn limits_of(window: u32, eager_bytes: usize) -> Limits {
         let largest = (window as usize / 4).max(Self::ENVELOPE_BYTES);
         let payload = (largest - Self::ENVELOPE_BYTES).saturating_sub(block(1)).min(LARGEST_EAGER_BYTES);
         let (eager, inject) = (eager_bytes.min(payload) as u32, payload as u32);
-        Limits { window, largest: largest as u32, eager, inject }
+        let answers = (window / ANSWERS_SHARE).min(ANSWERS_MOST);
+        Limits { window, largest: largest as u32, eager, inject, answers }
     }
 
     /// What an unmatched message costs whose payload of so many bytes travels along.
@@ -142,37 +174,42 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers, and for each
-    /// peer what it takes to put a message of the protocol together.
+    /// peer what it takes to put a message of the protocol together, and to keep what it makes us say until it listens.
     fn fixed_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<usize, ConfigError> {
         let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
-        let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES);
+        let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES) + Self::NOTE_MEMORY;
         let bookkeeping = flow.bookkeeping_bytes() + L::bookkeeping_bytes(&config.flow);
         Ok(mailbox + bookkeeping + peers * per_peer + 2 * Matching::<L::Buffer>::bytes_begun(peers))
     }
 
-    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and an envelope for each peer.
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
+    /// answer to one request.
     pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
         let fixed = Self::fixed_memory(config, &FlowControl::new(&config.flow)?)?;
-        Ok(Self::with_an_envelope_each(config, fixed))
+        Ok(Self::with_the_least_each(config, fixed))
     }
 
-    fn with_an_envelope_each(config: &EndpointConfig, fixed: usize) -> usize {
-        fixed + config.flow.peers as usize * Self::ENVELOPE_BYTES
+    fn with_the_least_each(config: &EndpointConfig, fixed: usize) -> usize {
+        fixed + config.flow.peers as usize * (Self::ENVELOPE_BYTES + Self::answer_memory(Limits::default()))
     }
 
     /// Divides the receive memory.
     pub(crate) fn divide_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<Division, EndpointError> {
         let fixed = Self::fixed_memory(config, flow)?;
         let peers = config.flow.peers as usize;
-        let least = Self::with_an_envelope_each(config, fixed);
+        let least = Self::with_the_least_each(config, fixed);
         if config.receive_memory < least {
             let (bytes, peers) = (config.receive_memory, config.flow.peers);
             return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
         }
         let left = config.receive_memory - fixed;
-        let base = (left / 2 / peers.max(1)).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
-        Ok(Division { fixed, limits: Self::limits_of(base as u32, config.eager_bytes), spare: left - base * peers })
+        // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more of them.
+        let each = (left / peers.max(1)).saturating_sub(Self::answer_memory(Limits::default()));
+        let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
+        let limits = Self::limits_of(base as u32, config.eager_bytes);
+        let answers = peers * Self::answer_memory(limits);
+        Ok(Division { fixed: fixed + answers, limits, spare: left - answers - base * peers })
     }
 
     /// Gives a sender whose sends were forgotten more of the spare memory.
@@ -200,7 +237,8 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub(crate) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         let peer = &self.peers[from.0 as usize];
-        if u64::from(peer.stored) + u64::from(peer.freed) + u64::from(cost) > u64::from(peer.window) {
+        let given_back = u64::from(peer.freed) + u64::from(peer.backlog.returning());
+        if u64::from(peer.stored) + given_back + u64::from(cost) > u64::from(peer.window) {
             return Err(Malformed);
         }
         Ok(())
@@ -262,7 +300,12 @@ impl<L: Link> Endpoint<L> {
 
     /// Gives a sender back what has become free of its window.
     pub(crate) fn return_room(&mut self, to: PeerId) {
-        let freed = std::mem::take(&mut self.peers[to.0 as usize].freed);
+        let peer = &mut self.peers[to.0 as usize];
+        if peer.backlog.returning() > 0 {
+            // Once that has left, the rest follows.
+            return;
+        }
+        let freed = std::mem::take(&mut peer.freed);
         if freed > 0 {
             let head = Head::new(MessageKind::Room).word(u64::from(freed));
             self.tell(to, head);

@@ -83,9 +83,10 @@ pub(crate) enum MessageKind {
 }
 
 impl MessageKind {
-    fn from_label(label: u16) -> Option<MessageKind> {
+    /// All kinds, in the order of their numbers.
+    pub(crate) const ALL: [MessageKind; 25] = {
         use MessageKind::*;
-        const KINDS: [MessageKind; 25] = [
+        [
             EagerTagged,
             EagerUntagged,
             AnnounceTagged,
@@ -111,8 +112,20 @@ impl MessageKind {
             Nothing,
             Decline,
             Take,
-        ];
-        KINDS.get(usize::from(label & 0x1f).checked_sub(1)?).copied()
+        ]
+    };
+
+    /// Whether it is said because of what the peer has sent, by a head and perhaps a result: a note, when it waits (see `backlog`).
+    pub(crate) fn is_note(self) -> bool {
+        use MessageKind::*;
+        matches!(
+            self,
+            Fetch | Finish | Reply | StageCopied | Settled | Room | AskTagged | AskUntagged | Nothing | Decline | Take
+        )
+    }
+
+    fn from_label(label: u16) -> Option<MessageKind> {
+        Self::ALL.get(usize::from(label & 0x1f).checked_sub(1)?).copied()
     }
 }
 
@@ -197,7 +210,7 @@ impl Head {
 
     /// Bytes of the prefix that this kind of message has.
     #[inline]
-    fn prefix_bytes(kind: MessageKind) -> usize {
+    pub(crate) fn prefix_bytes(kind: MessageKind) -> usize {
         match kind {
             MessageKind::AnnounceTagged | MessageKind::AnnounceUntagged => 32,
             MessageKind::Fetch => 16,

@@ -323,6 +323,10 @@ impl Link for SimLink {
         None
     }
 
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        unreachable!("a simulated process keeps the protocol, and peer {} does not", peer.0)
+    }
+
     fn release(&mut self, _peer: PeerId) {}
 
     fn counters(&self) -> &Counters {

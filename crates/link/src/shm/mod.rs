@@ -175,6 +175,8 @@ enum Standing {
     Departed,
     /// The endpoint wants to hear no more of it, although it may still write.
     Shunned,
+    /// The same, and the endpoint wants to know when it has gone.
+    Quarantined,
 }
 
 impl Standing {
@@ -756,6 +758,17 @@ impl Link for ShmLink {
             self.watch();
         }
         if self.vigil.has_departures() { self.next_departure() } else { None }
+    }
+
+    #[cold]
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        let Some(known) = self.peers.get_mut(peer.0 as usize) else { return format!("peer {}", peer.0) };
+        known.standing = Standing::Quarantined;
+        known.connection = None;
+        known.lost = Some("it broke the protocol".into());
+        let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| vigil::describe(&address));
+        log::line(Level::Warn, || format!("{name} broke the protocol: it is quarantined, and counts as lost"));
+        name
     }
 
     fn release(&mut self, peer: PeerId) {

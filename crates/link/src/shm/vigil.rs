@@ -267,7 +267,9 @@ impl ShmLink {
         let known = &self.peers[peer.0 as usize];
         match known.standing {
             Standing::Known => true,
-            Standing::Shunned => !self.vigil.departures.iter().any(|leaving| leaving.departure.peer == peer),
+            Standing::Shunned | Standing::Quarantined => {
+                !self.vigil.departures.iter().any(|leaving| leaving.departure.peer == peer)
+            }
             Standing::Unknown | Standing::Leaving | Standing::Departed => false,
         }
     }
@@ -343,7 +345,7 @@ impl ShmLink {
 }
 
 /// A peer's name for people.
-fn describe(address: &Address) -> String {
+pub(super) fn describe(address: &Address) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match host.trim() {
         "" => address.to_string(),

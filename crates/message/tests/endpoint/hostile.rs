@@ -1,8 +1,8 @@
 //! Packets that no correct peer sends: dropped and counted, never a panic, never memory without bound.
 
-use crate::support::{Memory, Random, Setup, assert_others_work, fuzz_packets, hostile_run};
+use crate::support::{Memory, Random, Setup, World, assert_others_work, fuzz_packets, hostile_run, pattern, peer_of};
 use tidegate_message::flow::{Packet, PacketKind};
-use tidegate_message::{Access, Counter};
+use tidegate_message::{Access, AtomicOp, AtomicType, BacklogInspection, Counter};
 
 #[test]
 fn random_packets_do_no_harm() {
@@ -79,8 +79,11 @@ fn a_sender_that_ignores_its_window_is_dropped_beyond_it() {
                 }
             }
             world.settle();
-            assert!(world.counter(0, Counter::UnmatchedBytes) > 0 || window == 0, "some are within it\n{world}");
-            assert!(world.counter(0, Counter::Violations) > 100, "most are not\n{world}");
+            // It does not wait for credits either: when those that it is owed pile up, it is heard no more.
+            if world.counter(0, Counter::PeersQuarantined) == 0 {
+                assert!(world.counter(0, Counter::UnmatchedBytes) > 0 || window == 0, "some are within it\n{world}");
+                assert!(world.counter(0, Counter::Violations) > 100, "most are not\n{world}");
+            }
             assert!(world.counter(0, Counter::ReceivePeak) <= bound, "{world}");
             assert_others_work(&mut world);
         }
@@ -109,5 +112,217 @@ fn a_hostile_peer_reads_nothing_that_is_not_its_to_read() {
         world.settle();
         assert_eq!((secret.bytes(), readable.bytes()), (vec![7; 100], vec![7; 100]), "{world}");
         assert_others_work(&mut world);
+    }
+}
+
+/// A flood of one kind of message, by a peer that sends it as fast as it can, takes nothing but credits.
+struct Flood {
+    world: World,
+}
+
+impl Flood {
+    /// Node 1 is the hostile one.
+    fn new(setup: Setup) -> Self {
+        let mut world = setup.build();
+        world.register(0, KEY, &[7; 100_000], &[Access::Read, Access::Write]);
+        world.pause(1);
+        world.network().deaf = Some(1);
+        Flood { world }
+    }
+
+    /// A message of node 1 arrives, in one packet.
+    fn inject(&mut self, kind: u16, aux: u32, word: u64, fields: &[u64], body: &[u8]) {
+        let length = 16 + 8 * fields.len() + body.len();
+        let mut packet = Packet::new(PacketKind::Data, length, kind | 1 << 5);
+        packet.payload[..8].copy_from_slice(&word.to_le_bytes());
+        packet.payload[8..12].copy_from_slice(&(body.len() as u32).to_le_bytes());
+        packet.payload[12..16].copy_from_slice(&aux.to_le_bytes());
+        for (place, field) in packet.payload[16..].chunks_exact_mut(8).zip(fields) {
+            place.copy_from_slice(&field.to_le_bytes());
+        }
+        packet.payload[16 + 8 * fields.len()..length].copy_from_slice(body);
+        self.world.inject_packet(1, 0, packet);
+    }
+
+    /// Everything has arrived: what node 0 keeps is within its bound, it is not more than with half of the flood, and others work.
+    fn assert_bounded(&mut self, what: &str) -> BacklogInspection {
+        self.world.settle();
+        let peer = peer_of(0, 1, self.world.setup.nodes);
+        let backlog = self.world.endpoint(0).inspect_backlog(peer);
+        assert!(backlog.note_bytes <= backlog.note_bytes_most, "{what}: {backlog:?}\n{}", self.world);
+        let bound = self.world.counter(0, Counter::ReceiveBound);
+        assert!(self.world.counter(0, Counter::ReceivePeak) <= bound, "{what}\n{}", self.world);
+        backlog
+    }
+}
+
+const KEY: u64 = 9;
+/// Messages of a flood.
+const MANY: u64 = 5000;
+
+/// Every scheme with few slots and many, with small windows and large.
+fn flooded(seed: u64) -> impl Iterator<Item = Setup> {
+    let memories = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged);
+    Setup::all(3, seed)
+        .filter(memories)
+        .flat_map(|setup| [0, 20_000].map(|window| Setup { window: Some(window), ..setup }))
+}
+
+#[test]
+fn requests_that_nobody_takes_the_answers_of_end_in_quarantine() {
+    for setup in flooded(115) {
+        // Writes, reads of a byte and of much, short and long fetches, and what is denied.
+        let requests: [(u16, u64, &[u64], &[u8]); 6] = [
+            (8, 0, &[KEY, 0], &[1; 8]),
+            (9, 0, &[KEY, 0, 1], &[]),
+            (9, 0, &[KEY, 0, 90_000], &[]),
+            (10 + 1, 1 << 39 | 7 << 32 | 10 << 40 | 1 << 48, &[KEY, 0], &[]),
+            (10 + 1, 1 << 39 | 7 << 32 | 10 << 40 | 128 << 48, &[KEY, 0], &[]),
+            (8, 0, &[KEY + 1, 0], &[1; 8]),
+        ];
+        for (number, (kind, word, fields, body)) in requests.into_iter().enumerate() {
+            let mut flood = Flood::new(setup);
+            for _ in 0..MANY {
+                flood.inject(kind, 5, word, fields, body);
+            }
+            flood.assert_bounded(&format!("request {number}"));
+            assert_eq!(flood.world.counter(0, Counter::PeersQuarantined), 1, "request {number}\n{}", flood.world);
+            let send = flood.world.send(0).to(1).post();
+            flood.world.settle();
+            assert!(format!("{:?}", flood.world.failure(send)).contains("node 1"), "it counts as lost");
+            assert_others_work(&mut flood.world);
+        }
+    }
+}
+
+/// A mixture of requests within the account: all are kept, none makes trouble, and the last answers are right when they are taken.
+#[test]
+fn requests_within_the_account_wait_for_their_answers() {
+    for setup in flooded(116) {
+        let mut world = setup.build();
+        let memory = world.register(1, KEY, &[7; 20_000], &[Access::Read, Access::Write]);
+        world.pause(1);
+        let place = |world: &World, offset| world.place(0, 1, KEY, offset);
+        let mut open = Vec::new();
+        for n in 0..300_u64 {
+            let to = place(&world, 8 * (n % 100));
+            open.push(match n % 3 {
+                0 => world.write(0, vec![(to, 8)], &[7; 8], None),
+                1 => world.read(0, vec![(to, 5000)]),
+                _ => world.fetch_atomic(0, vec![(to, 200)], AtomicType::Uint64, AtomicOp::Read, &[], None),
+            });
+        }
+        world.settle();
+        let peer = peer_of(0, 1, 3);
+        let backlog = world.endpoint(0).inspect_backlog(peer);
+        assert!(backlog.requests > 100 || setup.window == Some(20_000), "{backlog:?}\n{world}");
+        let one = backlog.unanswered <= 2000;
+        assert!(backlog.unanswered <= backlog.unanswered_most || one, "{backlog:?}\n{world}");
+        world.resume(1);
+        world.settle();
+        open.into_iter().for_each(|handle| assert!(world.success(handle).result.is_ok()));
+        assert_eq!(memory.bytes(), [7; 20_000]);
+        let backlog = world.endpoint(0).inspect_backlog(peer);
+        assert_eq!((backlog.requests, backlog.unanswered, backlog.messages, backlog.notes), (0, 0, 0, 0), "{world}");
+        for node in 0..2 {
+            assert_eq!(world.counter(node, Counter::Violations), 0, "{world}");
+        }
+    }
+}
+
+#[test]
+fn batches_of_knocks_that_wait_for_nothing_are_bounded() {
+    for setup in flooded(117) {
+        let mut flood = Flood::new(setup);
+        // Empty messages: each that a receive accepts is answered at once.
+        let mut entry = [0; 32];
+        entry[4] = 1;
+        for n in 0..MANY {
+            if n % 2 == 0 {
+                flood.world.receive(0).from(1).tagged(0).post();
+            }
+            flood.inject(16, 0, 0, &[], &entry);
+            flood.world.steps(2);
+        }
+        let backlog = flood.assert_bounded("knocks");
+        let quarantined = flood.world.counter(0, Counter::PeersQuarantined) == 1;
+        assert!(quarantined || flood.world.counter(0, Counter::Violations) > MANY / 2, "{backlog:?}\n{}", flood.world);
+        assert_others_work(&mut flood.world);
+    }
+}
+
+#[test]
+fn questions_offers_and_receipts_that_nobody_asked_for_are_bounded() {
+    for setup in flooded(118).filter(|setup| setup.window == Some(0)) {
+        let kinds: [(u16, &[u64]); 8] =
+            [(17, &[]), (19, &[0]), (20, &[0]), (21, &[0]), (22, &[0]), (23, &[]), (24, &[]), (25, &[])];
+        for (kind, fields) in kinds {
+            for holds in [0, 200] {
+                let mut flood = Flood::new(setup);
+                // The victim may hold sends for the hostile node, whose window is used up, and which holds sends as well.
+                for n in 0..holds {
+                    flood.world.send(0).to(1).tagged(n).bytes(&pattern(1, 30)).post();
+                }
+                flood.world.settle();
+                flood.inject(3, 0, 9, &[0, 20, 0, 0], &[]);
+                let mut entry = [0; 32];
+                entry[4] = 1;
+                flood.inject(16, 0, 0, &[], &entry);
+                flood.world.settle();
+                for n in 0..MANY {
+                    flood.world.receive(0).from(1).tagged(3 + n % 2).post();
+                    flood.inject(kind, (n % 9) as u32, n % 5, fields, &[]);
+                    flood.world.steps(2);
+                }
+                let backlog = flood.assert_bounded(&format!("kind {kind}"));
+                assert!(backlog.messages <= holds as usize + 4, "kind {kind}: {backlog:?}\n{}", flood.world);
+                assert_others_work(&mut flood.world);
+            }
+        }
+    }
+}
+
+/// The window is given back as its messages are received, but a peer that does not take it has not got it.
+#[test]
+fn messages_that_are_received_do_not_pay_for_more_until_room_is_taken() {
+    for setup in flooded(119) {
+        let setup = Setup { window: setup.window.map(|window| 20 * window), ..setup };
+        for kind in [1, 3] {
+            let mut flood = Flood::new(setup);
+            for n in 0..MANY {
+                flood.world.receive(0).from(1).tagged(0).capacity(100).post();
+                // Eager messages of 8 bytes; announcements of 20, which name no memory.
+                match kind {
+                    1 => flood.inject(1, 0, 0, &[], &[1; 8]),
+                    _ => flood.inject(3, 0, 0, &[n % 7, 20, 0, 0], &[]),
+                }
+                flood.world.steps(2);
+            }
+            let backlog = flood.assert_bounded(&format!("kind {kind}"));
+            let quarantined = flood.world.counter(0, Counter::PeersQuarantined) == 1;
+            let dropped = quarantined || flood.world.counter(0, Counter::Violations) > MANY / 2;
+            assert!(dropped, "kind {kind}: {backlog:?}\n{}", flood.world);
+            // 297 bytes of window each, at least.
+            let received = flood.world.counter(0, Counter::BytesReceived) / 8;
+            let window = flood.world.endpoint(0).inspect_window(peer_of(0, 1, 3)).window;
+            assert!(received * 280 <= u64::from(window), "{received} were received\n{}", flood.world);
+            assert_others_work(&mut flood.world);
+        }
+    }
+}
+
+#[test]
+fn credits_for_a_peer_that_does_not_take_them_are_bounded() {
+    for setup in flooded(123) {
+        let mut flood = Flood::new(setup);
+        flood.world.network().deaf = None;
+        for n in 0..MANY {
+            flood.world.receive(0).from(1).tagged(0).capacity(100).post();
+            flood.inject(1, 0, 0, &[], &n.to_le_bytes());
+            flood.world.steps(2);
+        }
+        let backlog = flood.assert_bounded("credits");
+        assert!(backlog.control <= setup.credit_slots as usize + 2, "{backlog:?}\n{}", flood.world);
+        assert_others_work(&mut flood.world);
     }
 }

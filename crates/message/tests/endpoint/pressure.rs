@@ -117,7 +117,7 @@ proptest! {
 #[test]
 fn a_flood_beyond_the_window_is_held_and_drains_when_it_is_received() {
     for setup in Setup::all(2, 121) {
-        let mut world = Setup { window: Some(1000), ..setup }.build();
+        let mut world = Setup { window: Some(400), ..setup }.build();
         let mut reference = Reference::default();
         let send = Action::Send { from: 0, to: 1, tag: Some(7), size: 40, inject: false, delivery: false };
         (0..300).for_each(|_| perform(&mut world, &mut reference, send));
@@ -176,7 +176,10 @@ fn what_windows_grew_by_is_not_lost() {
             drain(&mut world, &mut reference);
             assert_eq!(world.counter(0, Counter::UnmatchedBytes), 0, "{world}");
         }
-        assert!(stored[0] > world.counter(0, Counter::WindowBytes), "it has grown\n{world}");
-        assert_eq!(stored[4..6], stored[6..8], "{stored:?}\n{world}");
+        let base = world.counter(0, Counter::WindowBytes);
+        // Were half of what is spare lost each time, nothing would be left of it by now.
+        for half in stored.chunks(4) {
+            assert!(half.iter().max() > Some(&base), "it grows again: {stored:?}, {base}\n{world}");
+        }
     }
 }

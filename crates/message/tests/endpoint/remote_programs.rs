@@ -3,7 +3,7 @@
 use crate::support::{Handle, Memory, Setup, World, pattern};
 use proptest::prelude::*;
 use tidegate_message::flow::SchemeName;
-use tidegate_message::{Access, AtomicOp, AtomicType, Counter};
+use tidegate_message::{Access, AtomicOp, AtomicType, Counter, PeerId};
 
 const KEY: u64 = 9;
 /// Every operation has a stripe of its own in its target's memory, so their order does not matter.
@@ -29,6 +29,12 @@ enum Action {
         from: usize,
         to: usize,
     },
+    /// Fetches without changing anything: results of many bytes.
+    Fetch {
+        from: usize,
+        to: usize,
+        size: usize,
+    },
     Message {
         from: usize,
         to: usize,
@@ -44,6 +50,7 @@ fn action() -> impl Strategy<Value = Action> {
         3 => (pair(), size(), any::<bool>()).prop_map(|((from, to), size, told)| Action::Write { from, to, size, told }),
         3 => (pair(), size()).prop_map(|((from, to), size)| Action::Read { from, to, size }),
         2 => pair().prop_map(|(from, to)| Action::Count { from, to }),
+        2 => (pair(), size()).prop_map(|((from, to), size)| Action::Fetch { from, to, size }),
         2 => (pair(), size()).prop_map(|((from, to), size)| Action::Message { from, to, size }),
         2 => (1..40usize).prop_map(Action::Run),
     ]
@@ -53,9 +60,11 @@ fn setup() -> impl Strategy<Value = Setup> {
     let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
     let slots = prop::sample::select(&[(2, 1), (3, 1), (6, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
-    (2..=5usize, scheme, slots, memory, any::<bool>(), any::<u64>()).prop_map(
-        |(nodes, scheme, (slots, credit_slots), memory, piggyback, seed)| {
-            let base = Setup { scheme, slots, credit_slots, memory, piggyback, ..Setup::new(nodes) };
+    // Accounts for one unanswered request, for two short ones or one long, for some, and without end.
+    let window = prop::sample::select(&[Some(0), Some(4000), Some(30_000), None][..]);
+    (2..=5usize, scheme, slots, memory, window, any::<bool>(), any::<u64>()).prop_map(
+        |(nodes, scheme, (slots, credit_slots), memory, window, piggyback, seed)| {
+            let base = Setup { scheme, slots, credit_slots, memory, window, piggyback, ..Setup::new(nodes) };
             Setup { scheduled: true, seed, ..base }
         },
     )
@@ -93,6 +102,12 @@ fn perform(world: &mut World, expected: &mut Expected, index: usize, action: Act
             let place = (world.place(from, to, KEY, 0), 1);
             let fetch = world.fetch_atomic(from, vec![place], AtomicType::Uint64, AtomicOp::Sum, &one, None);
             expected.counts.push((to, fetch));
+        }
+        Action::Fetch { from, to, size } => {
+            let (from, to, elements) = (from % nodes, to % nodes, size as u64 / 8);
+            let places = vec![(world.place(from, to, KEY, offset as u64), elements)];
+            let fetch = world.fetch_atomic(from, places, AtomicType::Uint64, AtomicOp::Read, &[], None);
+            expected.brought.push((fetch, vec![7; elements as usize * 8]));
         }
         Action::Message { from, to, size } => {
             let (from, to, tag) = (from % nodes, to % nodes, index as u64);
@@ -137,6 +152,12 @@ proptest! {
             prop_assert_eq!(&fetched, &all, "every value once\n{}", world);
             prop_assert_eq!(memory.bytes()[..SHARED].to_vec(), (all.len() as u64).to_le_bytes().to_vec());
             prop_assert_eq!(world.counter(node, Counter::Violations), 0);
+            prop_assert!(world.counter(node, Counter::ReceivePeak) <= world.counter(node, Counter::ReceiveBound));
+            world.assert_windows(node);
+            for peer in 0..setup.nodes as u32 - 1 {
+                let backlog = world.endpoint(node).inspect_backlog(PeerId(peer));
+                prop_assert_eq!((backlog.notes, backlog.messages, backlog.requests, backlog.unanswered), (0, 0, 0, 0));
+            }
         }
     }
 }

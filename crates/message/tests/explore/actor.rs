@@ -9,8 +9,9 @@ use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 use tidegate_message::flow::{PAYLOAD_BYTES, Packet};
 use tidegate_message::{
-    Access, Buffer, Completion, Context, Counter, Counters, Departure, Endpoint, Failure, Link, MatchFlags, Operation,
-    PeerId, Receive, Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection, WriteError,
+    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Completion, Context, Counter,
+    Counters, Departure, Endpoint, Failure, Link, MatchFlags, Operation, PeerId, ReadRequest, Receive, RemoteTarget,
+    Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection, WriteError, WriteRequest,
 };
 
 /// What a buffer holds once its operation has completed; nobody may change it or send it any more.
@@ -60,6 +61,10 @@ pub struct Summary {
     pub told: Vec<usize>,
     /// How the windows between it and each other node stand.
     pub windows: Vec<Option<WindowInspection>>,
+    /// What waits between it and each other node.
+    pub backlogs: Vec<Option<BacklogInspection>>,
+    /// What its memory for others holds.
+    pub memory: Vec<u8>,
 }
 
 /// The environment of an actor: at most two packets in, any number out.
@@ -155,6 +160,10 @@ impl Link for ActorLink {
         Some(Departure { peer: peer_of(self.me, node, self.nodes), orderly, name: format!("node {node}") })
     }
 
+    fn quarantine(&mut self, _: PeerId) -> String {
+        unreachable!("all keep the protocol")
+    }
+
     fn release(&mut self, _: PeerId) {}
 
     fn counters(&self) -> &Counters {
@@ -177,6 +186,7 @@ pub struct Actor {
     endpoint: Endpoint<ActorLink>,
     /// Of all operations, by node and place: those of others only keep the memory there.
     buffers: Vec<Vec<MemoryBuffer>>,
+    memory: MemoryBuffer,
     /// A look is under way.
     looking: bool,
     summary: Summary,
@@ -191,6 +201,7 @@ impl Actor {
             places.map(|(place, op)| arena.allocate(node, &contents(MessageName { node, place }, op), false)).collect()
         };
         let buffers = layout.programs.iter().enumerate().map(allocate).collect();
+        let memory = arena.allocate(me, &vec![0; layout.memory_bytes()], false);
         let link = ActorLink {
             me,
             nodes,
@@ -205,10 +216,11 @@ impl Actor {
             touched: Vec::new(),
             counters: Counters::default(),
         };
-        let endpoint = Endpoint::new(layout.endpoint(), link).expect("a legal configuration");
+        let mut endpoint = Endpoint::new(layout.endpoint(), link).expect("a legal configuration");
+        endpoint.register(Layout::KEY, memory.clone(), &[Access::Read, Access::Write]);
         let outcomes = vec![None; layout.programs[me].len()];
         let summary = Summary { outcomes, ..Summary::default() };
-        Actor { layout, me, endpoint, buffers, looking: false, summary }
+        Actor { layout, me, endpoint, buffers, memory, looking: false, summary }
     }
 
     /// One step. `room`: packets that fit each node's mailbox.
@@ -230,7 +242,10 @@ impl Actor {
         self.endpoint.poll_pressure();
         let nodes = 0..self.layout.nodes();
         let window = |node| (node != self.me).then(|| self.endpoint.inspect_window(self.peer(node)));
-        self.summary.windows = nodes.map(window).collect();
+        self.summary.windows = nodes.clone().map(window).collect();
+        let backlog = |node| (node != self.me).then(|| self.backlog(node));
+        self.summary.backlogs = nodes.map(backlog).collect();
+        self.summary.memory = self.memory.bytes();
         self.check();
         let link = self.endpoint.link_mut();
         self.summary.told.clone_from(&link.told);
@@ -243,6 +258,13 @@ impl Actor {
         self.endpoint.link_mut().incoming = packets.iter().map(|packet| **packet).collect();
         self.endpoint.progress(tidegate_message::Instant::default());
         assert!(self.endpoint.link().incoming.is_empty(), "a progress call left packets where they were");
+    }
+
+    /// What waits between this endpoint and another. Memory that was needed once is kept, and no part of the state.
+    fn backlog(&self, node: usize) -> BacklogInspection {
+        let backlog = self.endpoint.inspect_backlog(self.peer(node));
+        assert!(backlog.note_bytes <= backlog.note_bytes_most, "beyond the bound: {backlog:?}");
+        BacklogInspection { note_bytes: 0, ..backlog }
     }
 
     /// What can be seen from outside.
@@ -288,6 +310,10 @@ impl Actor {
             Op::Claim { from, tag } => {
                 self.look(from, tag, MatchFlags { peek: true, claim: true, ..MatchFlags::default() })
             }
+            Op::Write { to } | Op::Read { from: to } | Op::Add { to } => {
+                self.remote(op, to);
+                true
+            }
             Op::Cancel { of } => {
                 self.endpoint.cancel(Context(of));
                 true
@@ -317,6 +343,28 @@ impl Actor {
             buffer.fill(SCRIBBLE);
         }
         true
+    }
+
+    fn remote(&mut self, op: Op, to: usize) {
+        let name = MessageName { node: self.me, place: self.summary.place };
+        let offset = if matches!(op, Op::Write { .. }) { name.offset() as u64 } else { 0 };
+        let target = RemoteTarget { to: Target::Peer(self.peer(to)), key: Layout::KEY, offset };
+        let (buffer, context) = (self.buffers[self.me][name.place].clone(), Context(name.place));
+        match op {
+            Op::Write { .. } => {
+                let to = vec![(target, 8)];
+                self.endpoint.write(WriteRequest { to, buffer, data: None, context, inject: false, report: true })
+            }
+            Op::Read { .. } => {
+                self.endpoint.read(ReadRequest { from: vec![(target, 8)], buffer, context, report: true })
+            }
+            _ => {
+                let (to, datatype, op) = (vec![(target, 1)], AtomicType::Uint64, AtomicOp::Sum);
+                let kind = AtomicKind::Fetch { result: buffer.clone() };
+                self.endpoint.atomic(AtomicRequest { to, datatype, op, operand: buffer, kind, context, report: true })
+            }
+        }
+        .expect("room for a remote operation");
     }
 
     fn receive(&mut self, from: Option<usize>, tag: Option<u64>, flags: MatchFlags) -> bool {
@@ -389,6 +437,10 @@ impl Actor {
             let sound = window.stored + window.freed <= window.window;
             assert!(sound, "a window is not kept: {window:?}");
         }
+        for backlog in self.summary.backlogs.iter().flatten() {
+            // One request may always be unanswered: the dearest here is a fetch of eight bytes.
+            assert!(backlog.unanswered <= backlog.unanswered_most.max(128), "beyond the account: {backlog:?}");
+        }
         for (place, outcome) in self.summary.outcomes.iter().enumerate() {
             let touched = || self.buffers[self.me][place].bytes().iter().any(|byte| *byte != SCRIBBLE);
             assert!(
@@ -408,6 +460,9 @@ pub fn space_of(tag: u64) -> Space {
 fn contents(name: MessageName, op: &Op) -> Vec<u8> {
     match op {
         Op::Send { size, .. } | Op::Inject { size, .. } => pattern(name.number(), *size),
+        Op::Write { .. } => (name.number() as u64).to_le_bytes().to_vec(),
+        Op::Read { .. } => vec![0; 8],
+        Op::Add { .. } => 1u64.to_le_bytes().to_vec(),
         Op::Receive { .. } | Op::ReceiveProbed { .. } | Op::ReceiveClaimed { .. } => vec![0; Layout::CAPACITY],
         _ => Vec::new(),
     }

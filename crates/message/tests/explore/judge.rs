@@ -10,11 +10,12 @@
 //! 6. Every program has come to its end, and every send whose message was received has completed.
 //! 7. Both sides of every pair agree on what is left of their windows, on what is held and forgotten, and no question is open.
 //! 8. Only what involves a node that was killed may fail, or, canceled by its program, say so.
+//! 9. Every remote operation has completed, and memory holds what a sequential run leaves there; nothing is unanswered.
 
 use crate::actor::{Outcome, Presence, Summary, space_of};
 use crate::layout::{Layout, MessageName, Op, UNTAGGED};
 use crate::support::{node_of, pattern};
-use tidegate_message::{Failure, Target};
+use tidegate_message::{BacklogInspection, Failure, Target};
 
 /// A message as it was sent.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,7 @@ pub fn judge(layout: &Layout, run: &[&Summary]) -> Result<(), String> {
     judge.check_order()?;
     judge.check_left_over()?;
     judge.check_windows()?;
+    judge.check_memory()?;
     judge.check_ends()
 }
 
@@ -225,6 +227,41 @@ impl Judge<'_> {
                 let agreed = sum == window.window && window.forgotten == back.held as u64 && !window.asking;
                 ensure(agreed, || format!("{node} has {window:?} for {other}, which has {back:?}"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Rule 9.
+    fn check_memory(&self) -> Result<(), String> {
+        let mut fetched = vec![Vec::new(); self.run.len()];
+        for (node, summary) in self.run.iter().enumerate() {
+            for (place, op) in self.layout.programs[node].iter().enumerate().take(summary.place) {
+                let (Op::Write { to } | Op::Read { from: to } | Op::Add { to }) = *op else { continue };
+                if self.is_gone(node) || self.is_gone(to) {
+                    continue;
+                }
+                let name = MessageName { node, place };
+                let ended = self.outcome(name).filter(|outcome| outcome.completion.result.is_ok());
+                let bytes = &ended.ok_or_else(|| format!("{name:?} hangs, or failed: {:?}", self.outcome(name)))?.bytes;
+                match op {
+                    Op::Write { .. } => {
+                        let there = &self.run[to].memory[name.offset()..][..8];
+                        ensure(*there == (name.number() as u64).to_le_bytes(), || format!("{name:?} wrote {there:?}"))?;
+                    }
+                    Op::Add { .. } => fetched[to].push(u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"))),
+                    _ => {}
+                }
+            }
+            let quiet =
+                |backlog: &BacklogInspection| (backlog.requests, backlog.unanswered, backlog.notes) == (0, 0, 0);
+            let loud = summary.backlogs.iter().flatten().find(|backlog| !quiet(backlog));
+            ensure(loud.is_none() || self.is_gone(node), || format!("something waits at node {node}: {loud:?}"))?;
+        }
+        let all_live = (0..self.run.len()).all(|node| !self.is_gone(node));
+        for (node, mut fetched) in fetched.into_iter().enumerate().filter(|_| all_live) {
+            fetched.sort_unstable();
+            let every_one = fetched.iter().copied().eq(0..fetched.len() as u64);
+            ensure(every_one, || format!("{fetched:?} were fetched from node {node}"))?;
         }
         Ok(())
     }

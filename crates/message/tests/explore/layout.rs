@@ -25,6 +25,12 @@ pub enum Op {
     Claim { from: Option<usize>, tag: Option<u64> },
     /// Cancels a receive.
     Cancel { of: usize },
+    /// Writes eight bytes, its name, to its own place in a node's memory.
+    Write { to: usize },
+    /// Reads eight bytes of a node's memory.
+    Read { from: usize },
+    /// Adds one to the number at the beginning of a node's memory and fetches what was there.
+    Add { to: usize },
     /// Goes on when that operation has completed, in whatever way.
     Wait { of: usize },
     /// The process is killed.
@@ -48,6 +54,11 @@ impl MessageName {
 
     pub fn number(self) -> usize {
         self.node * Self::PLACES + self.place
+    }
+
+    /// Where a write of this name goes.
+    pub fn offset(self) -> usize {
+        8 + 8 * (Layout::OPERATIONS_MOST * self.node + self.place)
     }
 
     pub fn from_number(number: u64) -> Self {
@@ -86,6 +97,18 @@ impl Layout {
     pub const EAGER_BYTES: usize = 120;
     /// Bytes of every receive's buffer.
     pub const CAPACITY: usize = 400;
+
+    /// Operations of a program that writes to memory of others.
+    pub const OPERATIONS_MOST: usize = 8;
+    /// The key of every node's memory.
+    pub const KEY: u64 = 1;
+
+    /// Bytes of every node's memory that others may write to: a number, and a place for every write. None if nobody does.
+    pub fn memory_bytes(&self) -> usize {
+        let is_remote = |op: &Op| matches!(op, Op::Write { .. } | Op::Read { .. } | Op::Add { .. });
+        let place = MessageName { node: self.nodes(), place: 0 };
+        if self.programs.iter().flatten().any(is_remote) { place.offset() } else { 0 }
+    }
 
     /// These programs under `static` with the smallest mailboxes, and windows without end.
     pub fn new(programs: &[&[Op]]) -> Self {

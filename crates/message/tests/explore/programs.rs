@@ -303,3 +303,52 @@ fn senders_that_close() {
     let sender = [1, 2].map(|tag| Inject { to: 1, tag, size: 0 });
     everywhere(&SCHEMES[1..3], &TIGHT[..1], true, &[&[sender[0], sender[1], Close], &[receive_any(0, ANY)]]);
 }
+
+/// Accounts for one unanswered request, and for two.
+const ACCOUNTS: [Window; 2] = [Window::Bytes(800), Window::Bytes(4200)];
+
+#[test]
+fn both_flood_each_other_with_remote_operations() {
+    for [first, second] in [[true, true], [true, false], [false, true]] {
+        let node = |other: usize, adds: bool| match adds {
+            true => [Add { to: other }, Write { to: other }, Add { to: other }],
+            false => [Write { to: other }, Read { from: other }, Write { to: other }],
+        };
+        for window in ACCOUNTS {
+            for (scheme, slots) in SCHEMES {
+                let programs: [&[Op]; 2] = [&node(1, first), &node(0, second)];
+                let sights = explore(&Layout { scheme, slots, window, ..Layout::new(&programs) });
+                println!("{scheme:?}, {slots} slots, {window:?}: {sights:?}");
+                assert!(sights.delayed || window != ACCOUNTS[0], "a request waited for its turn: {sights:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn remote_operations_between_messages_that_find_no_room() {
+    for window in ACCOUNTS {
+        let sender = [send(1, 1, 0), Add { to: 1 }, send(1, 2, 0), Write { to: 1 }, send(1, 3, 0)];
+        let receiver = [receive(0, 3), Add { to: 0 }, receive(0, 2), receive(0, 1)];
+        for (scheme, slots) in &SCHEMES[1..3] {
+            let (scheme, slots) = (*scheme, *slots);
+            println!(
+                "{:?}",
+                explore(&Layout { scheme, slots, window, direct: true, ..Layout::new(&[&sender, &receiver]) })
+            );
+        }
+    }
+}
+
+#[test]
+fn remote_operations_on_a_node_that_dies() {
+    let origin = [Add { to: 1 }, Write { to: 1 }, Read { from: 1 }, Add { to: 1 }];
+    for window in ACCOUNTS {
+        for (scheme, slots) in &SCHEMES[1..3] {
+            let (scheme, slots) = (*scheme, *slots);
+            for target in [vec![Add { to: 0 }, Write { to: 0 }, Die], vec![Die]] {
+                println!("{:?}", explore(&Layout { scheme, slots, window, ..Layout::new(&[&origin, &target]) }));
+            }
+        }
+    }
+}

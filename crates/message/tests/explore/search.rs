@@ -40,6 +40,8 @@ pub struct Sights {
     pub asked: bool,
     /// A window grew.
     pub grown: bool,
+    /// A request waited until another was answered.
+    pub delayed: bool,
 }
 
 impl Sights {
@@ -47,6 +49,8 @@ impl Sights {
         self.endpoint_states += machine.len();
         let windows = || machine.summaries().flat_map(|summary| summary.windows.iter().flatten());
         let smallest = windows().map(|window| window.window).min();
+        let mut backlogs = machine.summaries().flat_map(|summary| summary.backlogs.iter().flatten());
+        self.delayed |= backlogs.any(|backlog| backlog.requests > 0);
         for window in windows() {
             self.held |= window.held > 0 || window.forgotten > 0;
             self.asked |= window.asking;

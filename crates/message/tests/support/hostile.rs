@@ -61,14 +61,25 @@ pub fn hostile_run(setup: Setup, bytes: &[u8]) -> World {
             12 => drop(world.send(0).to(1).bytes(&pattern(1, 100)).try_post()),
             13 => remote(&mut world, action),
             14 => drop(world.receive(0).from(1).matching(0, u64::MAX).peek().claim().try_post()),
+            // From now on it takes nothing but credits.
+            _ if action >> 4 == 15 => world.network().deaf = Some(1),
             _ => world.steps(usize::from(action >> 4)),
         }
+        assert_answers_bounded(&mut world);
     }
     world.pause(1);
     world.settle();
     let bound = world.counter(0, Counter::ReceiveBound);
     assert!(world.counter(0, Counter::ReceivePeak) <= bound, "receive memory beyond its bound\n{world}");
+    assert_answers_bounded(&mut world);
     world
+}
+
+/// Checks that what node 0 keeps for the hostile node is within its bound; a note more for each receive.
+fn assert_answers_bounded(world: &mut World) {
+    let (peer, receives) = (peer_of(0, 1, world.setup.nodes), world.open_operations(0));
+    let backlog = world.endpoint(0).inspect_backlog(peer);
+    assert!(backlog.note_bytes <= backlog.note_bytes_most + 96 * receives, "{backlog:?}\n{world}");
 }
 
 /// Operations on the hostile node's memory.

@@ -66,6 +66,8 @@ struct Node {
     /// Peers whose departure the endpoint has been told.
     gone: Vec<usize>,
     released: Vec<usize>,
+    /// Whose packets are dropped.
+    quarantined: Vec<usize>,
     transfers: Vec<Transfer>,
     finished: VecDeque<(TransferId, TransferStatus)>,
     regions: BTreeMap<u64, Region>,
@@ -83,6 +85,7 @@ impl Node {
             closings: VecDeque::new(),
             gone: Vec::new(),
             released: Vec::new(),
+            quarantined: Vec::new(),
             transfers: Vec::new(),
             finished: VecDeque::new(),
             regions: BTreeMap::new(),
@@ -118,6 +121,8 @@ pub struct Network {
     pub cut: Vec<(usize, usize)>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
+    /// This node's mailbox is full for data, and takes everything else.
+    pub deaf: Option<usize>,
     /// Application memory.
     pub arena: Arena,
     /// What must never happen and did.
@@ -151,6 +156,7 @@ impl Network {
             transfers_left: None,
             cut: Vec::new(),
             hostile: false,
+            deaf: None,
             arena,
             problems: Vec::new(),
             now: tidegate_message::Instant::default(),
@@ -158,8 +164,12 @@ impl Network {
     }
 
     fn write(&mut self, from: usize, to: usize, packet: &Packet) -> Result<(), WriteError> {
-        if self.nodes[from].gone.contains(&to) {
+        if self.nodes[from].gone.contains(&to) || self.nodes[from].quarantined.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
+        }
+        if self.deaf == Some(to) {
+            let is_data = packet.header.kind() == PacketKind::Data;
+            return if is_data { Err(WriteError::Full) } else { Ok(()) };
         }
         if self.cut.contains(&(from, to)) {
             let departures = &mut self.nodes[from].departures;
@@ -387,7 +397,14 @@ impl Link for MemoryLink {
     }
 
     fn retrieve(&mut self) -> Option<Packet> {
-        self.network.borrow_mut().nodes[self.me].mailbox.pop_front()
+        let (me, nodes) = (self.me, self.nodes);
+        let node = &mut self.network.borrow_mut().nodes[me];
+        loop {
+            let packet = node.mailbox.pop_front()?;
+            if !node.quarantined.contains(&node_of(me, packet.header.source(), nodes)) {
+                return Some(packet);
+            }
+        }
     }
 
     fn reaches_memory(&mut self, peer: PeerId) -> bool {
@@ -499,9 +516,22 @@ impl Link for MemoryLink {
         Some(Departure { peer, orderly, name: format!("node {gone}") })
     }
 
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        let peer = self.node(peer);
+        let node = &mut self.network.borrow_mut().nodes[self.me];
+        node.quarantined.push(peer);
+        let (over, rest) = std::mem::take(&mut node.transfers).into_iter().partition(|transfer| transfer.peer == peer);
+        node.transfers = rest;
+        let over: Vec<Transfer> = over;
+        node.finished.extend(over.into_iter().map(|transfer| (transfer.id, TransferStatus::Unreachable)));
+        format!("node {peer}")
+    }
+
     fn release(&mut self, peer: PeerId) {
         let peer = self.node(peer);
-        self.network.borrow_mut().nodes[self.me].released.push(peer);
+        let node = &mut self.network.borrow_mut().nodes[self.me];
+        node.quarantined.retain(|quarantined| *quarantined != peer);
+        node.released.push(peer);
     }
 
     fn counters(&self) -> &Counters {
