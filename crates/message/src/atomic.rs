@@ -11,7 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
-use crate::request::{OPERAND_BYTES, Request, answer_cost};
+use crate::request::{OPERAND_BYTES, answer_cost};
 use crate::rma::RemoteOperation;
 use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
@@ -116,13 +116,11 @@ impl<L: Link> Endpoint<L> {
         if self.fail_if_lost(key, peer) {
             return;
         }
-        self.add_parts(key, 1);
+        let cost = self.add_parts(key, 1);
         let head = Head::new(MessageKind::Atomic).with(target.key).with(target.offset);
         let head = head.aux(key.0).word(part.word(offset));
         let body = if input.is_empty() { Body::None } else { Body::Owned(input.into_boxed_slice()) };
-        let cost = answer_cost(if part.wants_result { part.bytes() } else { 0 });
-        let cost = self.operations.get(key).map_or(cost, |operation| operation.answer_cost);
-        self.request(peer, Request::Message(Outgoing::new(head, body, None), key, cost));
+        self.request(peer, Outgoing::new(head, body, None), key, cost);
     }
 
     /// A peer's atomic.

@@ -164,6 +164,13 @@ impl<B> Requests<B> {
         self.reads.capacity() * size_of::<UnfinishedRead>()
     }
 
+    /// A request of ours is answered, for which so much was paid. An answer that nothing was asked for is refused.
+    #[inline]
+    pub(crate) fn note_answer(&mut self, cost: u32) -> Result<(), Malformed> {
+        self.unanswered = self.unanswered.checked_sub(cost).ok_or(Malformed)?;
+        Ok(())
+    }
+
     /// What our unanswered requests cost.
     pub(crate) fn unanswered(&self) -> u32 {
         self.unanswered
@@ -171,20 +178,40 @@ impl<B> Requests<B> {
 }
 
 impl<L: Link> Endpoint<L> {
-    /// Asks a peer for a part of an operation, now or when earlier requests have been answered. The body of a message may change as
-    /// soon as this returns.
-    pub(crate) fn request(&mut self, to: PeerId, request: Request<L::Buffer>) {
+    /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been answered. The body
+    /// may change as soon as this returns.
+    pub(crate) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
         if self.peers[to.0 as usize].towards.window == 0 {
             self.meet(to);
         }
         let peer = &mut self.peers[to.0 as usize];
-        if !peer.requests.waiting.is_empty() {
-            return peer.requests.waiting.push_back(request.owned());
+        if peer.requests.waiting.is_empty() && fits(peer.requests.unanswered, cost, peer.towards.answers) {
+            peer.requests.unanswered += cost;
+            return self.dispatch(to, message, true);
         }
-        if let Some(rest) = self.send_request(to, request).left() {
-            self.peers[to.0 as usize].requests.waiting.push_back(rest.owned());
+        self.wait_for_answers(to, Request::Message(message, operation, cost).owned());
+    }
+
+    /// Asks a peer to take what is left of a write.
+    pub(crate) fn request_write(&mut self, to: PeerId, rest: WriteRest<L::Buffer>) {
+        if self.peers[to.0 as usize].towards.window == 0 {
+            self.meet(to);
+        }
+        let rest = match self.peers[to.0 as usize].requests.waiting.is_empty() {
+            true => self.send_request(to, Request::Write(rest)).left(),
+            false => Some(Request::Write(rest)),
+        };
+        if let Some(rest) = rest {
+            self.wait_for_answers(to, rest);
+        }
+    }
+
+    fn wait_for_answers(&mut self, to: PeerId, request: Request<L::Buffer>) {
+        let waiting = &mut self.peers[to.0 as usize].requests.waiting;
+        if waiting.is_empty() {
             self.requesting.push_back(to);
         }
+        waiting.push_back(request);
     }
 
     /// Sends requests that waited, as far as they may leave. Returns whether any did.
@@ -274,14 +301,8 @@ impl<L: Link> Endpoint<L> {
         length.div_ceil(PIECE_BYTES).max(1)
     }
 
-    /// A request of ours is answered. An answer that nothing was asked for is refused.
-    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        let requests = &mut self.peers[from.0 as usize].requests;
-        requests.unanswered = requests.unanswered.checked_sub(cost).ok_or(Malformed)?;
-        Ok(())
-    }
-
     /// A peer requests something whose answer costs so much (Q3).
+    #[inline]
     pub(crate) fn admit_request(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         if fits(self.unanswered_of(from), cost, self.limits.answers) {
             return Ok(());
@@ -296,15 +317,19 @@ impl<L: Link> Endpoint<L> {
         peer.backlog.answers() + peer.requests.unfinished * answer_cost(0)
     }
 
-    /// Starts to answer a peer's read of memory that it may read.
-    pub(crate) fn begin_read(&mut self, from: PeerId, read: UnfinishedRead) {
-        let requests = &mut self.peers[from.0 as usize].requests;
+    /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next progress call.
+    pub(crate) fn begin_read(&mut self, from: PeerId, mut read: UnfinishedRead) {
+        let peer = &mut self.peers[from.0 as usize];
+        if read.left <= PIECE_BYTES as u64 && peer.backlog.is_empty() && peer.requests.reads.is_empty() {
+            let status = self.send_read_piece(from, &mut read);
+            return self.reply(from, read.operation, status, 0, Body::None);
+        }
+        let requests = &mut peer.requests;
         requests.unfinished += 1;
         if requests.unfinished == 1 {
             self.reading.push_back(from);
         }
         requests.reads.push_back(read);
-        // What can leave at once must not wait for the next progress call.
         if requests.unfinished == 1 {
             self.send_reads_to(from);
         }

@@ -17,7 +17,7 @@ use crate::link::{Buffer, Link, TransferId, TransferStatus};
 use crate::loopback::copy;
 use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Space, Target, TryAgain, WriteRequest};
 use crate::rendezvous::TransferOwner;
-use crate::request::{Request, UnfinishedRead, WriteRest, answer_cost};
+use crate::request::{UnfinishedRead, WriteRest, answer_cost};
 use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Head, MessageKind, Status};
@@ -181,10 +181,10 @@ impl<L: Link> Endpoint<L> {
         let mut rest =
             WriteRest { operation: key, region: target.key, offset: target.offset, buffer, position: 0, end: bytes };
         if !inject {
-            return self.request(peer, Request::Write(rest));
+            return self.request_write(peer, rest);
         }
         for _ in 0..Self::pieces(bytes) {
-            self.request(peer, Request::Message(rest.next_piece(), key, answer_cost(0)));
+            self.request(peer, rest.next_piece(), key, answer_cost(0));
         }
     }
 
@@ -231,7 +231,7 @@ impl<L: Link> Endpoint<L> {
         self.add_parts(key, 1);
         let head = Head::new(MessageKind::Read).with(target.key).with(target.offset).with(bytes as u64);
         let message = Outgoing::new(head.aux(key.0).word(offset as u64), Body::None, None);
-        self.request(peer, Request::Message(message, key, answer_cost(0)));
+        self.request(peer, message, key, answer_cost(0));
     }
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
@@ -249,7 +249,9 @@ impl<L: Link> Endpoint<L> {
                 self.transfers.remove(Key(transfer.0));
                 return false;
             }
-            TransferStatus::Pending => self.add_parts(key, 1),
+            TransferStatus::Pending => {
+                self.add_parts(key, 1);
+            }
             TransferStatus::Done | TransferStatus::Failed => {
                 self.add_parts(key, 1);
                 self.end_transfer(transfer, status);
@@ -267,10 +269,11 @@ impl<L: Link> Endpoint<L> {
         lost
     }
 
-    pub(crate) fn add_parts(&mut self, key: Key, parts: usize) {
-        if let Some(operation) = self.operations.get_mut(key) {
-            operation.add_parts(parts);
-        }
+    /// Adds parts to an operation. Returns what the answer to each costs.
+    pub(crate) fn add_parts(&mut self, key: Key, parts: usize) -> u32 {
+        let Some(operation) = self.operations.get_mut(key) else { return 0 };
+        operation.add_parts(parts);
+        operation.answer_cost
     }
 
     /// Records how a part went, without ending it.
@@ -430,9 +433,7 @@ impl<L: Link> Endpoint<L> {
         if operation.to != Target::Peer(from) {
             return Err(Malformed);
         }
-        let cost = operation.answer_cost;
-        self.note_answer(from, cost)?;
-        let operation = self.operations.get_mut(key).ok_or(Malformed)?;
+        self.peers[from.0 as usize].requests.note_answer(operation.answer_cost)?;
         operation.counted |= head.word & COUNTED != 0;
         if let (Some(buffer), false) = (&mut operation.destination, body.is_empty()) {
             write_clipped(buffer, (head.word >> 32) as usize, body);
