@@ -36,14 +36,17 @@ def test_a_killed_rank_ends_the_job_and_the_next_one_runs(jobs, name, scheme):
 KILLS = PROGRAMS / "kills.c"
 RANKS = 4
 INSTANTS_SECONDS = 1.5
-"""A job of `kills` is killed at some instant of this time after its ranks have started: in MPI_Init, or while they communicate."""
+"""A rank of `kills` is killed at some instant of this time after the first rank was seen: in MPI_Init, or while they communicate."""
+WAITS_FOR_EVER_IN_INIT = {"impi"}
+"""MPIs whose launcher does not notice that a rank died in MPI_Init, over any fabric: the others wait for it in a read from the launcher.
+Intel MPI 2021.18: 29 of 29 jobs over tcp, 12 of 12 over Tidegate. Their ranks are killed once all have begun."""
 
 
 class Killer:
-    """Kills a rank of a job, any, some time after the first rank was seen."""
+    """Kills a rank of a job, any, some time after the first rank was seen, or after a file has appeared."""
 
-    def __init__(self, program: Path, chance: random.Random) -> None:
-        self.program, self.chance = program, chance
+    def __init__(self, program: Path, chance: random.Random, start: Path | None = None) -> None:
+        self.program, self.chance, self.start = program, chance, start
         self.delay = chance.uniform(0, INSTANTS_SECONDS)
         self.at: float | None = None
         self.victim: int | None = None
@@ -51,7 +54,7 @@ class Killer:
     def __call__(self, processes: set[int]) -> None:
         """Called again and again with the ids of the job's processes."""
         ranks = sorted(pid for pid in processes if self._is_rank(pid))
-        if not ranks or self.victim is not None:
+        if not ranks or self.victim is not None or (self.start and not self.start.exists()):
             return
         if self.at is None:
             self.at = time.monotonic() + self.delay
@@ -73,21 +76,22 @@ class Killer:
             return False
 
 
-def kill_at_random(jobs, name: str, count: int, seed: int) -> None:
+def kill_at_random(jobs, folder: Path, name: str, count: int, seed: int) -> None:
     """Kills `count` jobs one after the other; each has to tidy up after the one before."""
     mpi, chance = mpis.WHEELS[name](), random.Random(seed)
     program, earlier = mpi.compile(KILLS), set[int]()
     before = process.segments()
     for number in range(count):
         scheme = chance.choice(["none", "static", "dynamic"])
-        killer = Killer(program, chance)
+        begun = folder / f"begun-{number}"
+        killer = Killer(program, chance, begun if name in WAITS_FOR_EVER_IN_INIT else None)
         said = f"job {number} of seed {seed}, {scheme}, killed after {killer.delay:.3f} s"
-        killed = jobs.run(mpi, RANKS, [program, "15"], timeout=END_SECONDS, observe=killer, SCHEME=scheme)
+        killed = jobs.run(mpi, RANKS, [program, "15", begun], timeout=END_SECONDS, observe=killer, SCHEME=scheme)
         assert killer.victim is not None, f"{said}: found no rank to kill\n{killed.explain()}"
         assert not killed.timed_out and killed.status != 0, f"{said}\n{killed.explain()}"
         assert "WRONG" not in killed.output, f"{said}\n{killed.explain()}"
         # Only a job that came as far as to open its endpoints tidies up.
-        if "kills: all have begun" in killed.output:
+        if begun.exists():
             left = process.orphans(before, earlier)
             assert not left, f"{said}: left by jobs before: {left}"
         earlier |= killed.processes
@@ -97,11 +101,11 @@ def kill_at_random(jobs, name: str, count: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_ranks_killed_at_random_instants(jobs, name):
-    kill_at_random(jobs, name, 3, random.randrange(1 << 32))
+def test_ranks_killed_at_random_instants(jobs, tmp_path, name):
+    kill_at_random(jobs, tmp_path, name, 3, random.randrange(1 << 32))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_many_ranks_killed_at_random_instants(jobs, name):
-    kill_at_random(jobs, name, 334, random.randrange(1 << 32))
+def test_many_ranks_killed_at_random_instants(jobs, tmp_path, name):
+    kill_at_random(jobs, tmp_path, name, 334, random.randrange(1 << 32))
