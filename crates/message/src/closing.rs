@@ -9,6 +9,7 @@ use crate::Endpoint;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
+use crate::slab::Key;
 use crate::transmit::{Notice, sent};
 use tidegate_flow::PeerId;
 
@@ -47,20 +48,38 @@ impl<L: Link> Endpoint<L> {
         self.copies -= usize::from(!state.is_closing);
     }
 
-    /// Gives up what has not left: all sends end, canceled. [`Counter::SendsLost`] says how many of them the application believed sent.
+    /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many of them the application believed sent.
     pub fn abandon_unsent(&mut self) {
         self.is_closing = true;
         for peer in 0..self.peers.len() {
             self.end_waiting(PeerId(peer as u32));
             while let Some(message) = self.peers[peer].backlog.pop() {
                 self.waiting.remove(&message);
+                if let Some(operation) = message.operation() {
+                    self.lose_operation(operation);
+                }
                 self.lose_notice(message.into_notice(), Failure::Canceled);
             }
+            for operation in self.peers[peer].requests.waiting_operations() {
+                self.lose_operation(operation);
+            }
+            self.lose_requests(PeerId(peer as u32));
+        }
+        // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
+        for key in self.operations.keys_where(|_| true) {
+            self.cancel_operation(key);
         }
         for key in self.sends.keys_where(|_| true) {
             if let Some(send) = self.remove_send(key) {
                 self.lose_kept(send, Failure::Canceled);
             }
+        }
+    }
+
+    /// A remote operation of which a part has not left.
+    fn lose_operation(&mut self, key: Key) {
+        if self.cancel_operation(key) == Some(false) {
+            self.count(Counter::SendsLost, 1);
         }
     }
 

@@ -28,7 +28,6 @@ impl<L: Link> Endpoint<L> {
         }
         self.lose_peer(peer, &departure.name, departure.orderly);
         self.departed.push(peer);
-        self.release_if_forgotten(Target::Peer(peer));
     }
 
     /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
@@ -89,14 +88,24 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Gives a departed peer's place back once no message of it is stored any more: until then its name is in use.
-    pub(crate) fn release_if_forgotten(&mut self, source: Target) {
-        let Target::Peer(peer) = source else { return };
-        let Some(index) = self.departed.iter().position(|&departed| departed == peer) else { return };
-        if self.tagged.has_stored_from(source) || self.untagged.has_stored_from(source) {
+    /// Gives the places of departed peers back of which no message is stored any more. Until then, and as long as a completion may name
+    /// them that nobody has taken, their numbers are in use. Between two calls of progress no number changes its meaning.
+    #[cold]
+    pub(crate) fn release_departed(&mut self) {
+        if !self.completions.is_empty() {
             return;
         }
-        self.departed.swap_remove(index);
+        for peer in std::mem::take(&mut self.departed) {
+            let source = Target::Peer(peer);
+            match self.tagged.has_stored_from(source) || self.untagged.has_stored_from(source) {
+                true => self.departed.push(peer),
+                false => self.release_peer(peer),
+            }
+        }
+    }
+
+    fn release_peer(&mut self, peer: PeerId) {
+        let source = Target::Peer(peer);
         self.tagged.forget_peer(source);
         self.untagged.forget_peer(source);
         self.spare += (self.peers[peer.0 as usize].window - self.limits.window) as usize;

@@ -113,7 +113,6 @@ impl<L: Link> Endpoint<L> {
             Stored::Lost(peer) => self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer }),
         }
         self.leave_window(envelope.source, cost);
-        self.release_if_forgotten(envelope.source);
     }
 
     /// Drops a stored message (`FI_DISCARD`).
@@ -131,7 +130,6 @@ impl<L: Link> Endpoint<L> {
             (Stored::Lost(_), _) => {}
         }
         self.leave_window(envelope.source, cost);
-        self.release_if_forgotten(envelope.source);
     }
 
     fn count_unstored(&self, bytes: usize) {

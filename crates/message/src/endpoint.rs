@@ -343,6 +343,9 @@ impl<L: Link> Endpoint<L> {
     /// happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
+        if !self.departed.is_empty() {
+            self.release_departed();
+        }
         self.handle_timeout(now);
         let mut retrieved = 0;
         while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
@@ -353,21 +356,35 @@ impl<L: Link> Endpoint<L> {
         if retrieved > 0 {
             self.count(Counter::PacketsReceived, retrieved as u64);
         }
+        let worked = self.work();
+        retrieved > 0 || worked
+    }
+
+    /// The same for who has no room for what is retrieved: what waits for no packet goes on.
+    pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
+        self.handle_timeout(now);
+        self.work()
+    }
+
+    /// Everything that is done without a packet.
+    #[inline]
+    fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
         let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.pieces_left();
-        let busy = retrieved > 0;
         let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
         while let Some(peer) = self.link.poll_closing() {
             self.handle_closing(peer);
         }
+        let mut departed = false;
         while let Some(departure) = self.link.poll_departure() {
             self.handle_departure(departure);
+            departed = true;
         }
         // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
         if !self.inquiries.is_empty() {
             self.review_inquiries();
         }
-        busy || worked
+        worked | departed
     }
 
     #[cold]
@@ -428,6 +445,19 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop_front()
+    }
+
+    /// Whether peers have departed whose places are not free yet: then take all completions before the next call of
+    /// [`progress`](Self::progress), which frees none that a completion may name.
+    #[inline]
+    pub fn has_departed(&self) -> bool {
+        !self.departed.is_empty()
+    }
+
+    /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
+    /// remote operations that have not been answered.
+    pub fn has_outstanding(&self) -> bool {
+        self.waiting.messages + self.sends.len() + self.operations.len() > 0
     }
 
     #[inline]

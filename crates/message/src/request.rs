@@ -154,6 +154,14 @@ impl<B> Requests<B> {
         Requests { waiting: VecDeque::new(), unanswered: 0, reads: VecDeque::new(), unfinished: 0 }
     }
 
+    /// The operations of ours of which something waits.
+    pub(crate) fn waiting_operations(&self) -> Vec<Key>
+    where
+        B: Buffer,
+    {
+        self.waiting.iter().map(Request::operation).collect()
+    }
+
     /// How many of ours wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()

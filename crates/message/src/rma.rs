@@ -314,19 +314,30 @@ impl<L: Link> Endpoint<L> {
             self.notify_target(operation.to, operation.length, operation.data);
         }
         if operation.report || result.is_err() {
-            let length = if result.is_ok() { operation.length } else { 0 };
-            self.completions.push_back(Completion {
-                context: operation.context,
-                operation: operation.operation,
-                space: Space::Untagged,
-                length,
-                offset: 0,
-                data: None,
-                source: None,
-                released: false,
-                result,
-            });
+            self.complete_operation(&operation, result);
         }
+    }
+
+    fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
+        let length = if result.is_ok() { operation.length } else { 0 };
+        self.completions.push_back(Completion {
+            context: operation.context,
+            operation: operation.operation,
+            space: Space::Untagged,
+            length,
+            offset: 0,
+            data: None,
+            source: None,
+            released: false,
+            result,
+        });
+    }
+
+    /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its success.
+    pub(crate) fn cancel_operation(&mut self, key: Key) -> Option<bool> {
+        let operation = self.operations.remove(key)?;
+        self.complete_operation(&operation, Err(Failure::Canceled));
+        Some(operation.report)
     }
 
     /// Whether the target is this endpoint and counts writes.

@@ -6,6 +6,7 @@ use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, WriteError};
 use crate::operation::{Context, Space};
+use crate::slab::Key;
 use crate::wire::{Head, MessageKind};
 use tidegate_flow::{Control, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
@@ -83,6 +84,12 @@ impl<B: Buffer> Outgoing<B> {
         if let Body::Borrowed(buffer) = &self.body {
             self.body = Body::Owned(copy_of(buffer));
         }
+    }
+
+    /// The remote operation of ours that this is a part of.
+    pub(crate) fn operation(&self) -> Option<Key> {
+        matches!(self.head.kind, MessageKind::Write | MessageKind::Read | MessageKind::Atomic)
+            .then_some(Key(self.head.aux))
     }
 
     pub(crate) fn into_notice(self) -> Option<Notice> {

@@ -13,7 +13,7 @@
 //!    fi_cq(3)), to no more than what was outstanding besides;
 //! 3. completions that nobody here has started one by one, messages into a multi-receive buffer and peers' writes with data,
 //!    could come without end: while the queue holds `capacity` of these, nothing is retrieved from the mailbox, and credits
-//!    keep the senders back.
+//!    keep the senders back. What needs no packet still goes on and is reported; what does waits for the reader of this queue.
 
 use crate::address_vector::NO_ADDRESS;
 use crate::bindings::*;

@@ -178,7 +178,7 @@ impl Active {
 
     /// Whether every operation so far has completed, as `FI_FENCE` wants it.
     fn is_drained(&self) -> bool {
-        self.tickets.outgoing == 0 && !self.engine.has_unsent()
+        self.tickets.outgoing == 0 && !self.engine.has_outstanding()
     }
 
     /// Tells people that receive memory is used up, and why.
@@ -486,16 +486,20 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Makes progress and reports what has ended. Nothing happens while the application has not read what peers have brought
+    /// Makes progress and reports what has ended. Nothing is retrieved while the application has not read what peers have brought
     /// that it did not ask for. Returns whether anything happened.
     #[inline]
     pub fn progress(&self, entered: &mut Entered) -> bool {
-        if self.waits_for_reader(entered) {
-            return false;
+        let may_retrieve = !self.waits_for_reader(entered);
+        if self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.has_departed()) {
+            self.report_all(entered);
         }
         let Some(active) = &mut self.state.get(entered).active else { return false };
         let now = if active.engine.is_timed() { tidegate_link::now() } else { Instant::default() };
-        let mut moved = active.engine.progress(now);
+        let mut moved = match may_retrieve {
+            true => active.engine.progress(now),
+            false => active.engine.progress_without_retrieving(now),
+        };
         if let Some(pressure) = active.engine.poll_pressure() {
             active.warn_of(&pressure);
         }
@@ -553,9 +557,11 @@ impl Endpoint {
     /// Asks for a wake at the next packet. How long the application may sleep at most without one; `None`: there is something to do
     /// at once.
     pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
+        let waits_for_reader = self.waits_for_reader(entered);
         let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
-        (!most.is_zero() && active.engine.link_mut().arm()).then_some(most)
+        // Packets are no reason to be awake for one who retrieves none: its reader goes on when it reads the other queue.
+        (!most.is_zero() && (waits_for_reader || active.engine.link_mut().arm())).then_some(most)
     }
 
     /// Tells of an operation that succeeded.

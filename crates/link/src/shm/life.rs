@@ -71,9 +71,8 @@ impl Here {
     pub fn fate_by_file(&self, directory: &Path, owner: &Identity) -> Fate {
         match open(&directory.join(owner.file_name()), Rights::Lock) {
             Ok(file) => fate_by_lock(&file, Byte::LIFE),
-            // A process that runs may have lost its file and live on. It has not closed without our knowing either: who
-            // had anything to do with us holds a lock or leaves a mark.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.shares_namespace(owner) => Fate::Absent,
+            // Its process may run on: without the endpoint, as another program, or with a file that somebody has removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::Absent,
             Err(_) => Fate::Alive,
         }
     }

@@ -764,10 +764,11 @@ impl Link for ShmLink {
     fn quarantine(&mut self, peer: PeerId) -> String {
         let Some(known) = self.peers.get_mut(peer.0 as usize) else { return format!("peer {}", peer.0) };
         known.standing = Standing::Quarantined;
-        known.connection = None;
         known.lost = Some("it broke the protocol".into());
         let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| vigil::describe(&address));
         log::line(Level::Warn, || format!("{name} broke the protocol: it is quarantined, and counts as lost"));
+        // It has to learn that from us: our lock, which goes with the connection, would be taken for our death.
+        self.end_connection(peer, false);
         name
     }
 

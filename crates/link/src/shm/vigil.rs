@@ -11,6 +11,7 @@
 //! that lives and cannot be answered keeps its place until then: it is told that it is not heard any more, and ends its side.
 
 use super::connection::Connection;
+use super::error::LinkError;
 use super::life::{Fate, Here};
 use super::mailbox::{Hole, Verdict};
 use super::peer::{State, Table};
@@ -239,17 +240,23 @@ impl ShmLink {
 
     /// Asks the system whether the peer lives; if not, notes its departure and clears away its segment.
     pub(super) fn ask_about(&mut self, peer: PeerId) {
-        match self.evidence().fate(peer) {
+        let end = match self.evidence().fate(peer) {
             Fate::Alive => return,
             Fate::Dead => {
                 if let Some(Address { identity, .. }) = self.address_of(peer) {
                     segment::remove_if_dead(&self.config.directory, &self.here, &identity);
                 }
+                End::Died
             }
-            Fate::Absent => {}
-        }
+            // That proves no death: it may connect to us at this very moment.
+            Fate::Absent => {
+                let Some(address) = self.address_of(peer) else { return };
+                let file = self.config.directory.join(address.identity.file_name());
+                End::OutOfReach(LinkError::Vanished { peer: address, file }.to_string())
+            }
+        };
         // Who closes first says so, and then lets go of its locks.
-        let end = self.last_words(peer).unwrap_or(End::Died);
+        let end = self.last_words(peer).unwrap_or(end);
         self.notice_departure(peer, end);
     }
 
