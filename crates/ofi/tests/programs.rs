@@ -154,6 +154,13 @@ fn closing_ends_though_a_receiver_is_stopped_and_says_what_is_lost() {
 }
 
 #[test]
+fn nothing_said_of_a_peer_that_left_is_taken_for_its_successor() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("successor", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
 fn who_has_work_is_awake_and_who_waits_sleeps() {
     for scheme in ["none", "static", "dynamic"] {
         run("sleeping", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", "direct")]);

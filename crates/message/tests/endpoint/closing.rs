@@ -1,8 +1,8 @@
 //! Endpoints that close: what the application believes sent is delivered as long as somebody may want it, nobody waits for somebody who
 //! closes too, and what is given up is counted.
 
-use crate::support::{Handle, Setup, World, pattern};
-use tidegate_message::{Counter, Failure};
+use crate::support::{Handle, Memory, Setup, World, pattern};
+use tidegate_message::{Access, Counter, Failure};
 
 const MESSAGES: usize = 200;
 
@@ -102,5 +102,29 @@ fn what_is_given_up_ends_canceled_and_is_counted_once() {
         assert!(lost > 0 && lost + sent_whole >= MESSAGES as u64, "{lost} lost, {sent_whole} begun\n{world}");
         world.endpoint(0).abandon_unsent();
         assert_eq!(world.counter(0, Counter::SendsLost), lost);
+    }
+}
+
+#[test]
+fn remote_operations_that_have_not_left_are_lost_with_the_messages() {
+    for setup in settings(305).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged)) {
+        let mut world = setup.build();
+        world.register(1, 7, &pattern(1, 4000), &[Access::Write]);
+        world.pause(1);
+        let writes: Vec<_> = (0..MESSAGES)
+            .map(|n| {
+                let place = world.place(0, 1, 7, 0);
+                world.write(0, vec![(place, 40)], &pattern(n, 40), None)
+            })
+            .collect();
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "{world}");
+        world.endpoint(0).abandon_unsent();
+        world.settle();
+        assert!(is_done(&mut world, 0) && !world.endpoint(0).has_outstanding(), "{world}");
+        writes.iter().for_each(|write| assert_eq!(world.failure(*write), Failure::Canceled));
+        assert_eq!(world.counter(0, Counter::SendsLost), 0, "the application has been told of all of them");
     }
 }
