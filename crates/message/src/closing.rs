@@ -48,7 +48,8 @@ impl<L: Link> Endpoint<L> {
         self.copies -= usize::from(!state.is_closing);
     }
 
-    /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many of them the application believed sent.
+    /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many of them the
+    /// application believed sent.
     pub fn abandon_unsent(&mut self) {
         self.is_closing = true;
         for peer in 0..self.peers.len() {

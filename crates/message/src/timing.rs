@@ -37,15 +37,15 @@ impl Timing {
         self.waiting += 1;
     }
 
-    /// Receive memory is under pressure no longer.
-    pub(crate) fn end_pressure(&mut self) {
-        self.was_pressed = false;
-    }
-
-    /// It has none any more.
+    /// A peer has none waiting any more.
     pub(crate) fn end_waiting(&mut self) {
         self.waiting -= 1;
         self.were_waiting = self.were_waiting.min(self.waiting);
+    }
+
+    /// Receive memory is under pressure no longer.
+    pub(crate) fn end_pressure(&mut self) {
+        self.was_pressed = false;
     }
 }
 
