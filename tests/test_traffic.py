@@ -23,6 +23,11 @@ def test_every_byte_arrives_in_order(jobs, name, scheme, slots):
     jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME=scheme, **slots)
 
 
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_refused_packets_are_tried_again(jobs, name):
+    jobs.succeed(wheel(name), 3, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME="refuse_third")
+
+
 @pytest.mark.parametrize("piggyback", ["on", "off"])
 @pytest.mark.parametrize("scheme", ["static", "dynamic"])
 def test_eight_ranks_with_and_without_piggybacking(jobs, scheme, piggyback):

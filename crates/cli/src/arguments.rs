@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tidegate_fi::parameter;
+use tidegate_flow::SchemeName;
 
 /// `tidegate`.
 #[derive(Debug, Parser)]
@@ -232,8 +234,8 @@ pub struct CompletionsArguments {
 #[derive(Debug, Default, Args)]
 pub struct Tuning {
     /// Flow control [default: dynamic]
-    #[arg(long, value_enum, help_heading = "Flow control")]
-    pub scheme: Option<Scheme>,
+    #[arg(long, value_parser = scheme(), help_heading = "Flow control")]
+    pub scheme: Option<SchemeName>,
 
     /// Mailbox slots of 64 bytes per peer, credit slots included [default: 64]
     #[arg(long, value_name = "N", value_parser = value_of("slots"), help_heading = "Flow control")]
@@ -278,15 +280,12 @@ pub struct Tuning {
     pub provider_dir: Option<PathBuf>,
 }
 
-/// A flow control scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Scheme {
-    /// Back-pressure of the mailbox alone
-    None,
-    /// Each peer owns a fixed share of the slots
-    Static,
-    /// Slots move to the peers that use them
-    Dynamic,
+/// The words that name a flow control scheme, with their help. Those for tests are taken and not shown.
+fn scheme() -> impl TypedValueParser<Value = SchemeName> {
+    let words = SchemeName::ALL.iter().map(|scheme| {
+        PossibleValue::new(scheme.name()).help(scheme.help()).hide(!SchemeName::OFFERED.contains(scheme))
+    });
+    PossibleValuesParser::new(words).map(|word| word.parse().expect("only names of schemes are let through"))
 }
 
 /// On or off.
@@ -358,7 +357,7 @@ impl Tuning {
         let word = |value: clap::builder::PossibleValue| value.get_name().to_owned();
         let mut parameters = Vec::new();
         let mut set = |name, value: Option<String>| parameters.extend(value.map(|value| (name, value)));
-        set("FI_TIDEGATE_SCHEME", self.scheme.and_then(|v| v.to_possible_value()).map(word));
+        set("FI_TIDEGATE_SCHEME", self.scheme.map(|scheme| scheme.to_string()));
         set("FI_TIDEGATE_SLOTS", self.slots.clone());
         set("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.clone());
         set("FI_TIDEGATE_PIGGYBACK", self.piggyback.and_then(|v| v.to_possible_value()).map(word));

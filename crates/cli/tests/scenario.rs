@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tidegate_cli::scenario::{FIELDS, Sweep};
+use tidegate_flow::SchemeName;
 use tidegate_sim::FlowChoice;
 
 fn read(text: &str) -> Result<Sweep, String> {
@@ -36,6 +37,20 @@ fn lists_make_every_combination_in_the_order_of_the_file() {
         FlowChoice::Unlimited => 0,
     };
     assert_eq!([slots(0), slots(5)], [8, 16]);
+}
+
+/// Every scheme of the table is a word of a file, the one for tests too, and what the file asks for runs. (The linear all-to-all sends all
+/// before it receives anything, and so needs messages that complete without their receivers: an announced one does not.)
+#[test]
+fn every_scheme_can_be_simulated() {
+    for scheme in SchemeName::ALL {
+        let words = "slots_per_peer = 32\n[network]\ntopology = 'ideal'\nsizes = '2'\n[machine]\nprocesses_per_node = 2\n[workload]\nform = 'pairwise'\n";
+        let sweep = read(&format!("[flow]\nscheme = '{scheme}'\n{words}[run]\nreference = false\n")).unwrap();
+        let scenario = &sweep.points[0].1;
+        assert!(matches!(scenario.config.flow, FlowChoice::Mailbox { scheme: chosen, .. } if chosen == *scheme));
+        scenario.work.run(scenario.config.clone()).unwrap_or_else(|problem| panic!("{scheme}: {problem}"));
+    }
+    refused("[flow]\nscheme = 'dynamc'\n", &["line 2", "unlimited, none, static, dynamic", "did you mean dynamic?"]);
 }
 
 #[test]

@@ -1,65 +1,13 @@
 //! Configuration of flow control and what follows from it (P eq. 2).
 
+use crate::{Lends, SchemeName};
 use std::fmt;
-use std::str::FromStr;
 
 /// Most peers an endpoint may have: a packet names its sender in 20 bits.
 pub const PEERS_MAX: u32 = (1 << 20) - 1;
 
 /// Most slots a mailbox may have (64 GiB): counters of slots, credits and packets then never overflow.
 pub const MAILBOX_SLOTS_MAX: u32 = 1 << 30;
-
-/// A scheme by its short name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SchemeName {
-    /// No flow control: the network's back-pressure alone.
-    None,
-    /// Static credits (P §5).
-    Static,
-    /// Dynamic credits (P §6).
-    Dynamic,
-}
-
-impl SchemeName {
-    /// Every scheme, the simplest first.
-    pub const ALL: [SchemeName; 3] = [SchemeName::None, SchemeName::Static, SchemeName::Dynamic];
-
-    /// The short name, as users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            SchemeName::None => "none",
-            SchemeName::Static => "static",
-            SchemeName::Dynamic => "dynamic",
-        }
-    }
-}
-
-impl fmt::Display for SchemeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for SchemeName {
-    type Err = UnknownScheme;
-
-    fn from_str(name: &str) -> Result<Self, UnknownScheme> {
-        Self::ALL.into_iter().find(|scheme| scheme.name() == name).ok_or_else(|| UnknownScheme(name.to_owned()))
-    }
-}
-
-/// A name that no scheme has. `Display` says which there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownScheme(pub String);
-
-impl fmt::Display for UnknownScheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = SchemeName::ALL.iter().map(|scheme| scheme.name()).collect();
-        write!(f, "FI_TIDEGATE_SCHEME={} is not a scheme: choose one of {}", self.0, names.join(", "))
-    }
-}
-
-impl std::error::Error for UnknownScheme {}
 
 /// What the user chooses. Every process of a job must choose alike, `peers` excepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,17 +119,18 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// The regions, or why the configuration is refused (P eq. 2).
     ///
-    /// Under the schemes with credits `data region ≥ credit region ≥ 1 slot per peer` must hold; `none` has no credit
+    /// Where slots are lent `data region ≥ credit region ≥ 1 slot per peer` must hold; a scheme that lends nothing has no credit
     /// region and gives every slot to data, so that schemes compare at equal memory.
     pub fn regions(&self) -> Result<Regions, ConfigError> {
         let &Config { scheme, peers, slots_per_peer, credit_slots, .. } = self;
         if peers > PEERS_MAX {
             return Err(ConfigError::TooManyPeers { peers });
         }
-        let credit_slots = if scheme == SchemeName::None { 0 } else { credit_slots };
-        if scheme != SchemeName::None && credit_slots == 0 {
-            return Err(ConfigError::NoCreditSlots);
-        }
+        let credit_slots = match scheme.lends() {
+            Lends::Nothing => 0,
+            Lends::FixedSlots | Lends::MovingSlots if credit_slots == 0 => return Err(ConfigError::NoCreditSlots),
+            Lends::FixedSlots | Lends::MovingSlots => credit_slots,
+        };
         let least = (2 * u64::from(credit_slots)).max(1);
         if u64::from(slots_per_peer) < least {
             return Err(ConfigError::TooFewSlots { slots_per_peer, credit_slots, least });

@@ -1,4 +1,36 @@
-//! Credits as move-only values: taken, spent one by one, given back; never copied.
+//! Credits as move-only values: taken, spent one by one, given back; never copied. And [`Answer`], what a sender gets that asks.
+
+/// What a sender may do that has packets for a peer.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "credits that are dropped are lost: spend them or give them back"]
+pub enum Answer {
+    /// Send so many packets: at least one.
+    Packets(Credits),
+    /// Wait.
+    Wait,
+    /// Wait, or rather announce the message, if it is a short one of which nothing has left: the receiver will pull it, and it is
+    /// complete only then.
+    Announce,
+}
+
+impl Answer {
+    /// The credits that the answer brings, if any.
+    #[inline]
+    pub fn into_credits(self) -> Credits {
+        match self {
+            Answer::Packets(credits) => credits,
+            Answer::Wait | Answer::Announce => Credits::new(0),
+        }
+    }
+}
+
+impl From<Credits> for Answer {
+    /// Whoever gets none waits.
+    #[inline]
+    fn from(credits: Credits) -> Self {
+        if credits.count() > 0 { Answer::Packets(credits) } else { Answer::Wait }
+    }
+}
 
 /// A number of credits towards one peer, in the hands of whoever is about to send.
 #[derive(Debug, PartialEq, Eq)]

@@ -86,7 +86,7 @@ impl Inspection {
 impl fmt::Display for Inspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.scheme)?;
-        if self.scheme == SchemeName::Dynamic {
+        if self.activity_lists.iter().any(|list| !list.is_empty()) {
             write!(f, " available {}", self.available_slots)?;
             for (name, list) in ["high", "medium", "low", "null"].iter().zip(&self.activity_lists) {
                 let members: Vec<_> = list.iter().map(|peer| peer.0.to_string()).collect();

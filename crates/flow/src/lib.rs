@@ -3,11 +3,13 @@
 //! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived and the time come in as arguments,
 //! control packets to send and the time of the next call go out as return values.
 //!
-//! [`FlowControl`] is the whole interface. Behind it, one file or folder per scheme:
+//! [`FlowControl`] is the whole interface. Behind it, `scheme/mod.rs` says what a scheme is and has the table of them; each is one
+//! file or folder:
 //!
 //! * `scheme/none.rs`: no flow control;
 //! * `scheme/static_credits.rs`: every sender owns an equal share of the mailbox (P §5);
-//! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism.
+//! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism;
+//! * `scheme/refuse_third.rs`: for tests, packets that are refused and tried again after a time.
 //!
 //! Beside them, what they share: [`packet`] (what a slot holds), `config` (the user's choice and P eq. 2), `threshold` (P eq. 1
 //! and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written), `violation`
@@ -27,17 +29,16 @@ mod threshold;
 mod time;
 mod violation;
 
-pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName, UnknownScheme};
-pub use credit::Credits;
+pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions};
+pub use credit::{Answer, Credits};
 pub use inspect::{Activity, Inspection, PeerInspection};
 pub use packet::{Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind};
+pub use scheme::{Lends, SchemeName, UnknownScheme};
 pub use threshold::slots_without_stall;
 pub use time::Instant;
 pub use violation::Violation;
 
-use scheme::dynamic::Dynamic;
-use scheme::none;
-use scheme::static_credits::Static;
+use scheme::{Chosen, Scheme, of_chosen};
 
 /// A peer, as an index into this endpoint's table of peers: `0..Config::peers`. A peer both receives from us and sends to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,10 +58,12 @@ pub struct Control {
 /// receiver it lends the slots of its own mailbox.
 ///
 /// Order of calls:
-/// * to send data: [`take`](Self::take) credits, write that many packets, [`give_back`](Self::give_back) the rest; as each
-///   data packet with room leaves, offer it to [`piggyback`](Self::piggyback), and don't discard it afterwards;
+/// * to send data: [`request`](Self::request) credits, write that many packets, [`give_back`](Self::give_back) the rest, or tell
+///   [`handle_refused`](Self::handle_refused) that the link has refused one; as each data packet with room leaves, offer it to
+///   [`piggyback`](Self::piggyback), and don't discard it afterwards;
 /// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
-/// * when the moment that [`next_timeout`](Self::next_timeout) names has come: [`handle_timeout`](Self::handle_timeout);
+/// * when the moment that [`next_timeout`](Self::next_timeout) names has come: [`handle_timeout`](Self::handle_timeout), then go on
+///   sending to the peers that [`poll_ready`](Self::poll_ready) names;
 /// * after each of these, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control packets always
 ///   fit into the peer's mailbox.
 ///
@@ -68,71 +71,48 @@ pub struct Control {
 /// [`handle_retrieved`](Self::handle_retrieved), where it comes out of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FlowControl {
-    scheme: Scheme,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Scheme {
-    None,
-    Static(Static),
-    Dynamic(Dynamic),
+    scheme: Chosen,
 }
 
 impl FlowControl {
     /// The initial state of an endpoint. Errors name the parameter to change (P eq. 2).
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        Ok(Self::with_regions(config, config.regions()?))
+        Ok(FlowControl { scheme: Chosen::new(config, config.regions()?) })
     }
 
     /// The initial state of an endpoint whose data region has `data` slots in all, whatever `config.slots_per_peer` makes of
     /// it: see [`Config::regions_with_data`].
     pub fn with_data_region(config: &Config, data: u32) -> Result<Self, ConfigError> {
-        Ok(Self::with_regions(config, config.regions_with_data(data)?))
+        Ok(FlowControl { scheme: Chosen::new(config, config.regions_with_data(data)?) })
     }
 
-    fn with_regions(config: &Config, regions: Regions) -> Self {
-        let &Config { scheme, peers, credit_slots, piggyback, quota_most, .. } = config;
-        let scheme = match scheme {
-            SchemeName::None => Scheme::None,
-            SchemeName::Static => Scheme::Static(Static::new(peers, regions, credit_slots, piggyback)),
-            SchemeName::Dynamic => Scheme::Dynamic(Dynamic::new(peers, regions, credit_slots, quota_most, piggyback)),
-        };
-        FlowControl { scheme }
-    }
-
-    /// Takes up to `wanted` credits for data packets to `to`. Empty when the sender has to wait, also while a control
-    /// packet to `to` waits for a credit (control goes before data).
+    /// Asks for credits for up to `wanted` data packets to `to`. The sender has to wait also while a control packet to `to` waits for
+    /// a credit (control goes before data).
     #[inline]
-    pub fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
-        match &mut self.scheme {
-            Scheme::None => none::take(wanted),
-            Scheme::Static(scheme) => scheme.take(to, wanted),
-            Scheme::Dynamic(scheme) => scheme.take(to, wanted),
-        }
+    pub fn request(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
+        of_chosen!(&mut self.scheme, request(to, wanted, now))
     }
 
-    /// Returns credits that were taken and not used (the link could not take the packet). Credits of a peer that is
+    /// Returns credits that were granted and not used (the link could not take the packet). Credits of a peer that is
     /// [`reset`](Self::reset) must come back before that.
     #[inline]
     pub fn give_back(&mut self, to: PeerId, credits: Credits) {
-        match &mut self.scheme {
-            Scheme::None => {
-                credits.into_count();
-            }
-            Scheme::Static(scheme) => scheme.give_back(to, credits),
-            Scheme::Dynamic(scheme) => scheme.give_back(to, credits),
-        }
+        of_chosen!(&mut self.scheme, give_back(to, credits))
+    }
+
+    /// The link has refused a packet to `to`, as no buffer was posted for it; `credits` are those that were granted and not used, one
+    /// of them for that packet. The packet stays with the caller, who asks again when [`poll_ready`](Self::poll_ready) names `to`, or
+    /// in a while where the scheme [is not timed](Self::is_timed).
+    #[cold]
+    pub fn handle_refused(&mut self, to: PeerId, credits: Credits, now: Instant) {
+        of_chosen!(&mut self.scheme, handle_refused(to, credits, now))
     }
 
     /// A data packet is about to leave for `to`: lets credits ride on it if the scheme piggybacks, there are any to return,
     /// and it has room. From then on the packet must reach `to`: the credits are on it and nowhere else.
     #[inline]
     pub fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
-        match &mut self.scheme {
-            Scheme::None => {}
-            Scheme::Static(scheme) => scheme.piggyback(to, packet),
-            Scheme::Dynamic(scheme) => scheme.piggyback(to, packet),
-        }
+        of_chosen!(&mut self.scheme, piggyback(to, packet))
     }
 
     /// A packet from `from` was taken out of the mailbox. Reads header, credits and piggyback; the payload is the caller's.
@@ -140,76 +120,60 @@ impl FlowControl {
     /// packet (more credits than the data region has) is an error and changes nothing.
     #[inline]
     pub fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
-        match &mut self.scheme {
-            Scheme::None => none::handle_retrieved(packet),
-            Scheme::Static(scheme) => scheme.handle_retrieved(from, packet),
-            Scheme::Dynamic(scheme) => scheme.handle_retrieved(from, packet),
-        }
+        of_chosen!(&mut self.scheme, handle_retrieved(from, packet))
     }
 
     /// The next control packet to write, if any.
     #[inline]
     pub fn poll_control(&mut self) -> Option<Control> {
-        match &mut self.scheme {
-            Scheme::None => None,
-            Scheme::Static(scheme) => scheme.poll_control(),
-            Scheme::Dynamic(scheme) => scheme.poll_control(),
-        }
+        of_chosen!(&mut self.scheme, poll_control())
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called at the latest; `None`: only packets matter. None of P's
-    /// schemes acts on time.
+    /// Whether the scheme acts on time, so that what is told as `now` must be the present. None of P's schemes does.
+    #[inline]
+    pub fn is_timed(&self) -> bool {
+        of_chosen!(&self.scheme, is_timed())
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called at the latest; `None`: only packets matter.
     #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
-        match &self.scheme {
-            Scheme::None | Scheme::Static(_) | Scheme::Dynamic(_) => None,
-        }
+        of_chosen!(&self.scheme, next_timeout())
     }
 
     /// Does what was due until `now`. Calling it early, or when nothing is due, changes nothing.
     #[inline]
-    pub fn handle_timeout(&mut self, _now: Instant) {
-        match &self.scheme {
-            Scheme::None | Scheme::Static(_) | Scheme::Dynamic(_) => {}
-        }
+    pub fn handle_timeout(&mut self, now: Instant) {
+        of_chosen!(&mut self.scheme, handle_timeout(now))
+    }
+
+    /// A peer towards which sends that wait may go on, because time has passed.
+    #[inline]
+    pub fn poll_ready(&mut self) -> Option<PeerId> {
+        of_chosen!(&mut self.scheme, poll_ready())
     }
 
     /// Forgets everything about a peer that died or left, after its last packet was retrieved: both roles return to
     /// the initial state, for another process to take the place.
     pub fn reset(&mut self, peer: PeerId) {
-        match &mut self.scheme {
-            Scheme::None => {}
-            Scheme::Static(scheme) => scheme.reset(peer),
-            Scheme::Dynamic(scheme) => scheme.reset(peer),
-        }
+        of_chosen!(&mut self.scheme, reset(peer))
     }
 
-    /// Credits this endpoint holds towards `to`; `u32::MAX` under `none`.
+    /// Packets that may leave for `to` now, as far as flow control goes; `u32::MAX` under `none`.
     #[inline]
     pub fn credits(&self, to: PeerId) -> u32 {
-        match &self.scheme {
-            Scheme::None => u32::MAX,
-            Scheme::Static(scheme) => scheme.credits(to),
-            Scheme::Dynamic(scheme) => scheme.credits(to),
-        }
+        of_chosen!(&self.scheme, credits(to))
     }
 
     /// Bytes of book-keeping this value occupies, heap included.
     pub fn bookkeeping_bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.scheme {
-                Scheme::None => 0,
-                Scheme::Static(scheme) => scheme.heap_bytes(),
-                Scheme::Dynamic(scheme) => scheme.heap_bytes(),
-            }
+        size_of::<Self>() + of_chosen!(&self.scheme, heap_bytes())
     }
 
     /// A copy of the state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> Inspection {
-        match &self.scheme {
-            Scheme::None => Inspection::new(SchemeName::None),
-            Scheme::Static(scheme) => scheme.inspect(),
-            Scheme::Dynamic(scheme) => scheme.inspect(),
-        }
+        let mut inspection = Inspection::new(self.scheme.name());
+        of_chosen!(&self.scheme, inspect(&mut inspection));
+        inspection
     }
 }

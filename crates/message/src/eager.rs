@@ -10,7 +10,7 @@ use crate::list::Position;
 use crate::matching::{Active, Envelope, Stored, Unexpected};
 use crate::operation::{Send, Space, Target};
 use crate::rendezvous::Waited;
-use crate::transmit::{Body, Notice, Outgoing};
+use crate::transmit::Outgoing;
 use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
 use tidegate_flow::PeerId;
 
@@ -19,11 +19,8 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub(crate) fn send_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>) {
         self.count(Counter::MessagesEager, 1);
-        let length = send.buffer.len();
-        let head = eager_head(send.space);
-        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
-        let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
-        self.dispatch(to, Outgoing::new(head.data(send.data), body, Some(notice)), send.inject);
+        let inject = send.inject;
+        self.dispatch(to, Outgoing::eager(send), inject);
     }
 
     /// The first packet of an eager message.

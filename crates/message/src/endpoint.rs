@@ -346,7 +346,7 @@ impl<L: Link> Endpoint<L> {
         if !self.departed.is_empty() {
             self.release_departed();
         }
-        self.handle_timeout(now);
+        let was_due = self.handle_timeout(now);
         let mut retrieved = 0;
         while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
             let Some(packet) = self.link.retrieve() else { break };
@@ -357,13 +357,13 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::PacketsReceived, retrieved as u64);
         }
         let worked = self.work();
-        retrieved > 0 || worked
+        retrieved > 0 || worked || was_due
     }
 
     /// The same for who has no room for what is retrieved: what waits for no packet goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
-        self.handle_timeout(now);
-        self.work()
+        let was_due = self.handle_timeout(now);
+        self.work() || was_due
     }
 
     /// Everything that is done without a packet.

@@ -68,6 +68,8 @@ pub struct Stages {
 pub enum WriteError {
     /// The peer's mailbox is full: try again later. Under credits this cannot happen.
     Full,
+    /// The peer has posted no buffer for the packet: flow control says when to try again.
+    Refused,
     /// The peer cannot be reached at all; the text says why and what to do. If it has sent anything, its departure is
     /// reported behind that.
     Unreachable(String),

@@ -191,6 +191,17 @@ impl<L: Link> Endpoint<L> {
         self.announce_kept(to, key, false);
     }
 
+    /// Announces a message for which an eager message's room was taken, and the rest is there.
+    pub(crate) fn announce_in_room(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        let taken = Self::eager_cost(send.buffer.len());
+        let Some(key) = self.keep_send(to, send) else { return };
+        let Some(kept) = self.sends.get(key) else { return };
+        let cost = Self::announce_cost(self.spans_of(kept));
+        let peer = &mut self.peers[to.0 as usize];
+        peer.room = peer.room + taken - cost;
+        self.announce_kept(to, key, false);
+    }
+
     /// How many pieces of memory the announcement of a send names. With none, its receiver asks for the payload.
     pub(crate) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> usize {
         let Payload::Application(buffer) = &send.payload else { return 0 };

@@ -57,7 +57,7 @@ impl<L: Link> Endpoint<L> {
         // One test for everything that is rarely there.
         let waiting = self.timing.waiting as usize + self.full.len() + self.held_control.len();
         let others = self.forgetful.len() + usize::from(self.pressure.is_begun()) + self.fetch_ways.measured();
-        waiting + others > 0 || self.flow.next_timeout().is_some()
+        waiting + others > 0 || self.flow.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
@@ -103,13 +103,18 @@ impl<L: Link> Endpoint<L> {
         [retry, self.flow.next_timeout()].into_iter().flatten().min()
     }
 
-    /// Does what was due until `now`.
+    /// Does what was due until `now`. Returns whether anything was.
     #[inline]
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         self.tell_time(now);
-        if self.flow.next_timeout().is_some_and(|due| due <= now) {
+        let is_due = self.flow.next_timeout().is_some_and(|due| due <= now);
+        if is_due {
             self.flow.handle_timeout(now);
             self.flush_control();
+            while let Some(peer) = self.flow.poll_ready() {
+                self.resume(peer);
+            }
         }
+        is_due
     }
 }

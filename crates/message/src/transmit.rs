@@ -3,12 +3,13 @@
 
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
+use crate::eager::eager_head;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, WriteError};
-use crate::operation::{Context, Space};
+use crate::operation::{Context, Send, Space, Target};
 use crate::slab::Key;
 use crate::wire::{Head, MessageKind};
-use tidegate_flow::{Control, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{Answer, Control, Credits, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// Where the body of a message that leaves comes from.
 #[derive(Debug)]
@@ -42,6 +43,16 @@ pub(crate) struct Outgoing<B> {
 }
 
 impl<B: Buffer> Outgoing<B> {
+    /// A message of the application that travels whole.
+    #[inline]
+    pub(crate) fn eager(send: Send<B>) -> Self {
+        let length = send.buffer.len();
+        let head = eager_head(send.space).data(send.data);
+        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
+        let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
+        Outgoing::new(head, body, Some(notice))
+    }
+
     #[inline]
     pub(crate) fn new(mut head: Head, body: Body<B>, notice: Option<Notice>) -> Self {
         let length = match &body {
@@ -86,6 +97,11 @@ impl<B: Buffer> Outgoing<B> {
         }
     }
 
+    /// Whether it is a send of the application that would be eager, and that the receiver has not heard of.
+    fn may_be_announced(&self) -> bool {
+        matches!(self.head.kind, MessageKind::EagerTagged | MessageKind::EagerUntagged) && !self.head.again
+    }
+
     /// The remote operation of ours that this is a part of.
     pub(crate) fn operation(&self) -> Option<Key> {
         matches!(self.head.kind, MessageKind::Write | MessageKind::Read | MessageKind::Atomic)
@@ -104,6 +120,8 @@ pub(crate) enum Step {
     Sent,
     /// It waits for credits.
     NoCredits,
+    /// The same; nothing of it has left, and it had better be announced, if it is a short message.
+    Announce,
     /// The mailbox is full.
     Full,
     /// The peer cannot be reached.
@@ -126,6 +144,7 @@ impl<L: Link> Endpoint<L> {
                 self.fail_notice(message.into_notice(), &name);
                 self.handle_unreachable(to, &name);
             }
+            Step::Announce => self.announce_instead(to, message, inject),
             Step::NoCredits | Step::Full => self.wait_in_queue(to, message, inject, step == Step::Full),
         }
     }
@@ -133,6 +152,25 @@ impl<L: Link> Endpoint<L> {
     /// Sends a message of our own that is a head and nothing else.
     pub(crate) fn tell(&mut self, to: PeerId, head: Head) {
         self.dispatch(to, Outgoing::new(head, Body::None, None), false);
+    }
+
+    /// Announces a short message whose first packet has no credit, as flow control asks; whatever else it is waits.
+    #[cold]
+    fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
+        let may_be_announced = message.may_be_announced();
+        let has_room = |spans, eager| self.peers[to.0 as usize].room + eager >= Self::announce_cost(spans);
+        match message {
+            Outgoing { head, body: Body::Borrowed(buffer), notice: Some(notice), .. }
+                if may_be_announced && has_room(buffer.spans().count(), Self::eager_cost(buffer.len())) =>
+            {
+                self.link.counters().sub(Counter::MessagesEager, 1);
+                let Notice { context, space, report, .. } = notice;
+                let (target, data) = (Target::Peer(to), head.data);
+                let send = Send { to: target, space, buffer, data, context, inject, delivery: false, report };
+                self.announce_in_room(to, send);
+            }
+            message => self.wait_in_queue(to, message, inject, false),
+        }
     }
 
     /// Queues a message that cannot leave.
@@ -162,14 +200,25 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Writes as many packets of a message as there are credits for.
+    /// Writes as many packets of a message as flow control allows: who is granted fewer than it wants asks again, until it is told to wait.
     #[inline]
     fn transmit(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>) -> Step {
-        let mut credits = self.flow.take(to, message.packets_left());
-        if credits.count() == 0 {
-            self.flow.give_back(to, credits);
-            return Step::NoCredits;
+        loop {
+            match self.flow.request(to, message.packets_left(), self.timing.now()) {
+                Answer::Packets(credits) => {
+                    if let Some(step) = self.write_packets(to, message, credits) {
+                        return step;
+                    }
+                }
+                Answer::Wait => return Step::NoCredits,
+                Answer::Announce => return if message.packets == 0 { Step::Announce } else { Step::NoCredits },
+            }
         }
+    }
+
+    /// Writes as many packets as there are credits. `None`: they have left, and others have not.
+    #[inline]
+    fn write_packets(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>, mut credits: Credits) -> Option<Step> {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets, 0);
         let (written, outcome) = self.link.write_many(to, credits.count(), |packet| {
             message.fill(index, packet);
@@ -178,19 +227,30 @@ impl<L: Link> Endpoint<L> {
             riding += u64::from(packet.piggyback().unwrap_or(0));
         });
         (0..written).for_each(|_| credits.spend());
-        self.flow.give_back(to, credits);
+        match outcome {
+            Err(WriteError::Refused) => self.flow.handle_refused(to, credits, self.timing.now()),
+            _ => self.flow.give_back(to, credits),
+        }
         message.packets += written;
         self.count(Counter::PacketsSent, u64::from(written));
         if riding > 0 {
             self.count(Counter::CreditsPiggybacked, riding);
         }
         self.flush_control();
-        match outcome {
+        Some(match outcome {
             Err(WriteError::Full) => Step::Full,
+            // A scheme without a sense of time does not say when to try again.
+            Err(WriteError::Refused) => {
+                if self.flow.is_timed() {
+                    Step::NoCredits
+                } else {
+                    Step::Full
+                }
+            }
             Err(WriteError::Unreachable(name)) => Step::Lost(name),
-            Ok(()) if message.packets_left() > 0 => Step::NoCredits,
+            Ok(()) if message.packets_left() > 0 => return None,
             Ok(()) => Step::Sent,
-        }
+        })
     }
 
     /// Sends what waits for `to`, as far as it goes.
@@ -203,7 +263,7 @@ impl<L: Link> Endpoint<L> {
                     self.note_left(to, &message.head);
                     self.report_sent(message.into_notice());
                 }
-                Step::NoCredits | Step::Full => {
+                Step::NoCredits | Step::Announce | Step::Full => {
                     self.waiting.add(&message);
                     self.peers[to.0 as usize].backlog.put_back(message);
                     if step == Step::Full {
@@ -267,7 +327,7 @@ impl<L: Link> Endpoint<L> {
                 self.count(counter, 1);
                 self.count(Counter::PacketsSent, 1);
             }
-            Err(WriteError::Full) => {
+            Err(WriteError::Full | WriteError::Refused) => {
                 self.count(Counter::MailboxFull, 1);
                 self.hold_control(control);
             }

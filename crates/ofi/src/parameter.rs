@@ -26,13 +26,8 @@ struct Parameter {
     help: &'static str,
 }
 
-const SCHEME: Parameter = Parameter {
-    name: "scheme",
-    default: "dynamic",
-    allowed: "none, static or dynamic",
-    help: "How senders share the slots of a receiver's mailbox: by the mailbox's back-pressure alone, by an equal and fixed \
-           number of credits, or by credits that move to active senders. The same in all processes of a job",
-};
+const SCHEME: Parameter =
+    Parameter { name: "scheme", default: "dynamic", allowed: SchemeName::CHOICES, help: SchemeName::HELP };
 const SLOTS: Parameter = Parameter {
     name: "slots",
     default: "64",
@@ -275,7 +270,7 @@ impl Settings {
     fn each(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Misfit> {
         let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
         Ok(Settings {
-            scheme: choose(&SCHEME, get(&SCHEME), &SCHEMES)?,
+            scheme: scheme(get(&SCHEME))?,
             slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=u32::MAX)?.unwrap_or(64),
             credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=u32::MAX)?.unwrap_or(2),
             piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
@@ -294,8 +289,11 @@ impl Settings {
     }
 }
 
-const SCHEMES: [(&str, SchemeName); 3] =
-    [("dynamic", SchemeName::Dynamic), ("static", SchemeName::Static), ("none", SchemeName::None)];
+fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
+    let Some(text) = text else { return Ok(SchemeName::Dynamic) };
+    text.trim().to_lowercase().parse().map_err(|_| refuse(&SCHEME, &text))
+}
+
 const BULKS: [(&str, BulkChoice); 4] = [
     ("auto", BulkChoice::Auto),
     ("direct", BulkChoice::Direct),
@@ -398,7 +396,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_with_what_is_allowed() {
         let said = with("scheme", "fast").unwrap_err();
-        assert_eq!(said, "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic (default: dynamic)");
+        assert_eq!(said, "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic (default: dynamic)");
         for (name, value) in [
             ("slots", "-1"),
             ("slots", "many"),

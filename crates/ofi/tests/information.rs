@@ -87,7 +87,7 @@ fn a_wrong_parameter_is_named_where_tidegate_is_asked_for() {
     let wrong = ("FI_TIDEGATE_SCHEME", "fast");
     let Some(output) = fi_info(&["-p", "tidegate"], &[wrong]) else { return };
     assert!(!output.status.success());
-    let expected = "FI_TIDEGATE_SCHEME is \"fast\", but must be none, static or dynamic";
+    let expected = "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic";
     assert_eq!(stderr(&output).matches(expected).count(), 1, "{}", stderr(&output));
 }
 

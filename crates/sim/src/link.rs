@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Header, Lends, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 use tidegate_message::{Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
 
 use crate::Time;
@@ -116,7 +116,7 @@ impl Mailbox {
 #[derive(Debug)]
 pub(crate) struct PacketCost {
     pub(crate) cost: Cost,
-    pub(crate) scheme: SchemeName,
+    pub(crate) lends: Lends,
 }
 
 /// The environment of one process's endpoint.
@@ -234,11 +234,11 @@ impl SimLink {
     /// What writing or retrieving this packet costs beside the packet itself.
     fn control_cost(&self, kind: PacketKind, writes: bool) -> Time {
         let cost = &self.costs.cost;
-        match (kind, self.costs.scheme, writes) {
-            (_, SchemeName::None, _) => Time::ZERO,
+        match (kind, self.costs.lends, writes) {
+            (_, Lends::Nothing, _) => Time::ZERO,
             (PacketKind::Data, _, true) => cost.credit_take,
             (PacketKind::Data, _, false) => cost.credit_count,
-            (_, SchemeName::Dynamic, true) => cost.credit_packet + cost.dynamic_packet,
+            (_, Lends::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,
             (..) => cost.credit_packet,
         }
     }

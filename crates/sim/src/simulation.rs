@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use tidegate_flow::SchemeName;
 use tidegate_message::{Endpoint, EndpointConfig};
 
 use crate::buffer::{Memory, Part};
@@ -113,7 +112,7 @@ impl Simulation {
         program: &impl Program,
     ) -> Result<(), SimulationError> {
         let (size, per_node) = (self.config.size(), self.config.processes_per_node);
-        let costs = Rc::new(PacketCost { cost: self.config.cost.clone(), scheme: endpoint_config.flow.scheme });
+        let costs = Rc::new(PacketCost { cost: self.config.cost.clone(), lends: endpoint_config.flow.scheme.lends() });
         let bodies = Rc::new(RefCell::new(Bodies::default()));
         let mut random = Random::new(self.config.seed);
         let slow = self.config.slow_receivers;
@@ -482,7 +481,7 @@ impl Simulation {
     /// Under credits no packet ever finds a mailbox full.
     #[cold]
     fn note_full(&mut self, rank: Rank) {
-        let has_credits = matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme != SchemeName::None);
+        let has_credits = matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme.has_credits());
         if let (Some(ledger), true) = (&self.ledger, has_credits) {
             ledger.borrow_mut().report(format!("the mailbox of {rank} overflows: {} slots", self.mailbox_slots));
         }

@@ -148,13 +148,7 @@ pub const FIELDS: &[Field] = fields! {
     "cost" "local_bandwidth" "" "Rate of the copies within a node" => |d, t| d.config.cost.local_bandwidth = rate(t)?;
 
     "flow" "scheme" "dynamic"
-        "unlimited (mailboxes without end), none (back-pressure of the network alone), static, or dynamic" =>
-        |d, t| d.scheme = match word(t, &["unlimited", "none", "static", "dynamic"])? {
-            "unlimited" => None,
-            "none" => Some(SchemeName::None),
-            "static" => Some(SchemeName::Static),
-            _ => Some(SchemeName::Dynamic),
-        };
+        "A scheme that FI_TIDEGATE_SCHEME takes, or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
     "flow" "slots_per_peer" "64"
         "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
@@ -206,6 +200,16 @@ pub const FIELDS: &[Field] = fields! {
         "Whether all checkers watch: conservation of credits, mailbox bound, order, liveness. Slower" =>
             |d, t| d.config.checks = truth(t)?;
 };
+
+/// `None`: mailboxes without end.
+fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
+    let text = text.to_lowercase();
+    if let Ok(scheme) = text.parse() {
+        return Ok(Some(scheme));
+    }
+    let offered = SchemeName::OFFERED.iter().map(|scheme| scheme.name());
+    word(&text, &["unlimited"].into_iter().chain(offered).collect::<Vec<_>>()).map(|_| None)
+}
 
 fn small(bytes: u64) -> Result<u32, String> {
     u32::try_from(bytes).map_err(|_| "the number is too large".to_owned())

@@ -252,7 +252,7 @@ impl Draft {
                 scheme,
                 slots_per_peer: self.slots_per_peer,
                 credit_slots: self.credit_slots,
-                piggyback: self.piggyback && scheme != tidegate_flow::SchemeName::None,
+                piggyback: self.piggyback && scheme.has_credits(),
                 quota_most: self.quota_most,
             },
         };

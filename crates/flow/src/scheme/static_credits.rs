@@ -10,12 +10,13 @@
 //! * at most `credit_slots` credit packets wait at the sender: `credit_slots + 1` times the threshold exceeds the quota, and
 //!   what rides on data only lowers the count.
 
+use super::Scheme;
 use crate::control_queue::ControlQueue;
 use crate::credit::{CreditCounter, Credits};
 use crate::inspect::{Inspection, PeerInspection};
 use crate::threshold::threshold;
 use crate::violation::returned_credits;
-use crate::{Control, Packet, PacketKind, PeerId, Regions, SchemeName, Violation};
+use crate::{Answer, Config, Control, Instant, Packet, PacketKind, PeerId, Regions, Violation};
 
 /// One peer, in both roles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,32 +37,26 @@ pub(crate) struct Static {
     control: ControlQueue,
 }
 
-impl Static {
+impl Scheme for Static {
     /// The initial state: every sender owns its quota.
-    pub(crate) fn new(peers: u32, regions: Regions, credit_slots: u32, piggyback: bool) -> Self {
+    fn new(config: &Config, regions: Regions) -> Self {
+        let &Config { peers, credit_slots, piggyback, .. } = config;
         Self::with_threshold(peers, regions.quota, threshold(regions.quota, credit_slots), piggyback)
     }
 
-    /// The scheme with a threshold of the caller's choice.
-    fn with_threshold(peers: u32, quota: u32, threshold: u32, piggyback: bool) -> Self {
-        let peer = Peer { credits: CreditCounter::new(quota), retrieved: 0 };
-        let control = ControlQueue::new(peers as usize);
-        Static { peers: vec![peer; peers as usize].into(), quota, threshold, piggyback, control }
+    #[inline]
+    fn request(&mut self, to: PeerId, wanted: u32, _now: Instant) -> Answer {
+        self.peers[to.0 as usize].credits.take(wanted).into()
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
-        self.peers[to.0 as usize].credits.take(wanted)
-    }
-
-    #[inline]
-    pub(crate) fn give_back(&mut self, to: PeerId, credits: Credits) {
+    fn give_back(&mut self, to: PeerId, credits: Credits) {
         self.peers[to.0 as usize].credits.merge(credits);
     }
 
     /// The retrieved count rides, as far as two bytes hold it, and starts again (P §5.4).
     #[inline]
-    pub(crate) fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
+    fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
         let peer = &mut self.peers[to.0 as usize];
         if self.piggyback && peer.retrieved > 0 && packet.has_room_to_piggyback() {
             let riding = u16::try_from(peer.retrieved).unwrap_or(u16::MAX);
@@ -71,7 +66,7 @@ impl Static {
     }
 
     #[inline]
-    pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
+    fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         let index = from.0 as usize;
         if index >= self.peers.len() {
             return Err(Violation::UnknownPeer);
@@ -81,6 +76,47 @@ impl Static {
             self.retrieve(index);
         }
         Ok(gained)
+    }
+
+    #[inline]
+    fn poll_control(&mut self) -> Option<Control> {
+        if self.control.is_empty() { None } else { self.next_control() }
+    }
+
+    fn reset(&mut self, peer: PeerId) {
+        self.peers[peer.0 as usize] = Peer { credits: CreditCounter::new(self.quota), retrieved: 0 };
+        self.control.forget(peer.0 as usize);
+    }
+
+    #[inline]
+    fn credits(&self, to: PeerId) -> u32 {
+        self.peers[to.0 as usize].credits.count()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.peers) + self.control.heap_bytes()
+    }
+
+    fn inspect(&self, into: &mut Inspection) {
+        let peers = self.peers.iter().enumerate().map(|(index, peer)| PeerInspection {
+            credits: peer.credits.count(),
+            credits_due: self.control.credits_due(index),
+            current_credits: self.quota - peer.retrieved,
+            retrieved: peer.retrieved,
+            thresholds: vec![self.threshold],
+            intended_quota: self.quota,
+            ..PeerInspection::default()
+        });
+        into.peers = peers.collect();
+    }
+}
+
+impl Static {
+    /// The scheme with a threshold of the caller's choice.
+    fn with_threshold(peers: u32, quota: u32, threshold: u32, piggyback: bool) -> Self {
+        let peer = Peer { credits: CreditCounter::new(quota), retrieved: 0 };
+        let control = ControlQueue::new(peers as usize);
+        Static { peers: vec![peer; peers as usize].into(), quota, threshold, piggyback, control }
     }
 
     /// A data packet's slot is free again: counts it, and returns credits when the threshold is reached.
@@ -110,11 +146,6 @@ impl Static {
         Ok(gained)
     }
 
-    #[inline]
-    pub(crate) fn poll_control(&mut self) -> Option<Control> {
-        if self.control.is_empty() { None } else { self.next_control() }
-    }
-
     fn next_control(&mut self) -> Option<Control> {
         loop {
             let to = self.control.front()?;
@@ -125,33 +156,6 @@ impl Static {
                 return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
             }
         }
-    }
-
-    pub(crate) fn reset(&mut self, peer: PeerId) {
-        self.peers[peer.0 as usize] = Peer { credits: CreditCounter::new(self.quota), retrieved: 0 };
-        self.control.forget(peer.0 as usize);
-    }
-
-    #[inline]
-    pub(crate) fn credits(&self, to: PeerId) -> u32 {
-        self.peers[to.0 as usize].credits.count()
-    }
-
-    pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.peers) + self.control.heap_bytes()
-    }
-
-    pub(crate) fn inspect(&self) -> Inspection {
-        let peers = self.peers.iter().enumerate().map(|(index, peer)| PeerInspection {
-            credits: peer.credits.count(),
-            credits_due: self.control.credits_due(index),
-            current_credits: self.quota - peer.retrieved,
-            retrieved: peer.retrieved,
-            thresholds: vec![self.threshold],
-            intended_quota: self.quota,
-            ..PeerInspection::default()
-        });
-        Inspection { peers: peers.collect(), ..Inspection::new(SchemeName::Static) }
     }
 }
 
@@ -183,7 +187,7 @@ mod tests {
         let (mut sender, mut receiver) = (side(1), side(formula(quota, credit_slots)));
         let peer = PeerId(0);
         let mut waiting = 0;
-        let mut credits = sender.take(peer, u32::MAX);
+        let mut credits = sender.request(peer, u32::MAX, Instant::default()).into_credits();
         while credits.count() > 0 {
             credits.spend();
             receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).unwrap();

@@ -1,6 +1,6 @@
 //! From how many slots on a sender of 2 KiB messages no longer stalls under `static` (P eq. 5, table 2).
 
-use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
+use tidegate_flow::{Config, FlowControl, Instant, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
 /// Packets of a 2 KiB message with its 16-byte header.
 const MESSAGE_PACKETS: u32 = 37;
@@ -12,7 +12,7 @@ fn credits_least(slots_per_peer: u32, credit_slots: u32) -> u32 {
     let peer = PeerId(0);
     let mut least = u32::MAX;
     for _ in 0..1000 {
-        let mut credit = sender.take(peer, 1);
+        let mut credit = sender.request(peer, 1, Instant::default()).into_credits();
         credit.spend();
         receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).unwrap();
         while let Some(control) = receiver.poll_control() {

@@ -12,9 +12,9 @@ pub fn check(world: &World) -> Result<(), String> {
         check_mailbox(world, endpoint)?;
         let inspection = world.inspect(endpoint);
         match inspection.scheme {
-            SchemeName::None => {}
             SchemeName::Static => check_static(world, endpoint, inspection)?,
             SchemeName::Dynamic => check_dynamic(world, endpoint, inspection)?,
+            _ => {}
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Packets that no correct peer sends: an error, never a panic, and nothing has changed.
 
 use proptest::prelude::*;
-use tidegate_flow::{Config, FlowControl, Header, Packet, PacketKind, PeerId, SchemeName, Violation};
+use tidegate_flow::{Config, FlowControl, Header, Instant, Packet, PacketKind, PeerId, SchemeName, Violation};
 
 fn endpoint(scheme: SchemeName, piggyback: bool) -> FlowControl {
     FlowControl::new(&Config { piggyback, ..Config::new(scheme, 2, 6, 2) }).unwrap()
@@ -58,7 +58,7 @@ fn a_sender_that_ignores_its_credits() {
 #[test]
 fn answers_that_nobody_asked_for() {
     let response = Packet::with_credits(PacketKind::ReturnResponse, 0);
-    for scheme in SchemeName::ALL {
+    for &scheme in SchemeName::ALL {
         assert_eq!(handle(&mut endpoint(scheme, true), 0, &response), Err(Violation::Unexpected));
     }
 }
@@ -85,7 +85,7 @@ fn packets_of_schemes_that_are_not_in_use() {
             Err(Violation::Unexpected)
         );
     }
-    for scheme in SchemeName::ALL {
+    for &scheme in SchemeName::ALL {
         assert_eq!(handle(&mut endpoint(scheme, false), 0, &data_with_credits(0, 1)), Err(Violation::Unexpected));
     }
 }
@@ -139,7 +139,7 @@ fn a_response_before_the_request_has_left() {
     let mut endpoint = endpoint(SchemeName::Dynamic, true);
     endpoint.handle_retrieved(PeerId(1), &data()).unwrap();
     // All credits towards peer 1 are in the application's hands, so the request has to wait.
-    let credits = endpoint.take(PeerId(1), u32::MAX);
+    let credits = endpoint.request(PeerId(1), u32::MAX, Instant::default()).into_credits();
     while !endpoint.inspect().peers[1].blocked {
         endpoint.handle_retrieved(PeerId(0), &data()).unwrap();
         while endpoint.poll_control().is_some() {}
@@ -174,7 +174,7 @@ proptest! {
             }
             let _ = handle(&mut endpoint, from, &packet);
             let mut leaving = data();
-            let credits = endpoint.take(PeerId(0), 1);
+            let credits = endpoint.request(PeerId(0), 1, Instant::default()).into_credits();
             endpoint.piggyback(PeerId(0), &mut leaving);
             endpoint.give_back(PeerId(0), credits);
             while endpoint.poll_control().is_some() {}

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
-use tidegate_flow::{Config, Credits, FlowControl, Inspection, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Config, Credits, FlowControl, Inspection, Instant, Packet, PacketKind, PeerId, SchemeName};
 
 /// One direction of data between two endpoints.
 #[derive(Clone, Copy, Debug)]
@@ -381,7 +381,8 @@ impl World {
     /// Takes credits for data out of a channel's sender.
     pub fn take(&mut self, channel: usize, wanted: u32) -> Credits {
         let Channel { from, to_index, .. } = self.map.channels[channel];
-        let credits = Part::change(&mut self.endpoints[from]).take(to_index, wanted);
+        let credits =
+            Part::change(&mut self.endpoints[from]).request(to_index, wanted, Instant::default()).into_credits();
         self.in_hand[channel] += credits.count();
         credits
     }

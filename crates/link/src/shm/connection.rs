@@ -12,7 +12,7 @@ use super::wake::WakeName;
 use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use tidegate_flow::{Config, Packet, PeerId, SchemeName};
+use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{Access, Span};
 
 /// What stays the same for all connections of an endpoint.
@@ -52,7 +52,7 @@ impl Connection {
             Err(reason) => (None, Some(reason)),
         };
         let place = segment.enter(terms.here, peer, &terms.ours)?;
-        let admission = if terms.flow.scheme == SchemeName::None { Admission::Room } else { Admission::Credits };
+        let admission = if terms.flow.scheme.has_credits() { Admission::Credits } else { Admission::Room };
         // SAFETY: the writer is a field of the value that owns the segment, and is never handed out. The place is ours
         // alone, and we are the only connection to this peer.
         let writer = unsafe { Writer::new(segment.mailbox(), segment.table().writing(place), place, admission) };

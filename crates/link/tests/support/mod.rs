@@ -93,7 +93,7 @@ pub fn receive(link: &mut ShmLink) -> (PeerId, u64) {
 pub fn send(link: &mut ShmLink, to: PeerId, number: u64) {
     until(link, "room", |link| match link.write(to, &packet(number)) {
         Ok(()) => Some(()),
-        Err(WriteError::Full) => None,
+        Err(WriteError::Full | WriteError::Refused) => None,
         Err(WriteError::Unreachable(why)) => panic!("{why}"),
     });
 }

@@ -12,7 +12,7 @@ use tidegate_message::flow::SchemeName;
 const SIZES: [usize; 9] = [0, 1, 40, 41, 300, 1000, 2048, 2049, 5000];
 
 fn setup() -> impl Strategy<Value = Setup> {
-    let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
+    let scheme = prop::sample::select(SchemeName::ALL);
     let slots = prop::sample::select(&[(2, 1), (3, 1), (6, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
     let window = prop::sample::select(&[0, 130, 400, 1000, 4000, 12_000][..]);

@@ -78,7 +78,7 @@ fn then() -> impl Strategy<Value = Then> {
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
-    let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
+    let scheme = prop::sample::select(SchemeName::ALL);
     let slots = prop::sample::select(&[(2, 1), (3, 1), (4, 1), (6, 2), (16, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
     let window = prop::sample::select(&[None, Some(0), Some(200), Some(600), Some(3000), Some(20_000)][..]);

@@ -57,7 +57,7 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 fn setup() -> impl Strategy<Value = Setup> {
-    let scheme = prop::sample::select(&[SchemeName::None, SchemeName::Static, SchemeName::Dynamic][..]);
+    let scheme = prop::sample::select(SchemeName::ALL);
     let slots = prop::sample::select(&[(2, 1), (3, 1), (6, 2), (64, 2)][..]);
     let memory = prop::sample::select(&Memory::ALL[..]);
     // Accounts for one unanswered request, for two short ones or one long, for some, and without end.

@@ -10,8 +10,9 @@ use std::rc::Rc;
 use tidegate_message::flow::{PAYLOAD_BYTES, Packet};
 use tidegate_message::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Completion, Context, Counter,
-    Counters, Departure, Endpoint, Failure, Link, MatchFlags, Operation, PeerId, ReadRequest, Receive, RemoteTarget,
-    Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection, WriteError, WriteRequest,
+    Counters, Departure, Endpoint, Failure, Instant, Link, MatchFlags, Operation, PeerId, ReadRequest, Receive,
+    RemoteTarget, Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection, WriteError,
+    WriteRequest,
 };
 
 /// What a buffer holds once its operation has completed; nobody may change it or send it any more.
@@ -28,6 +29,8 @@ pub enum Input<'p> {
     Pair(&'p Packet, &'p Packet),
     /// It makes progress, and finds nothing.
     Idle,
+    /// Time passes until it wants to be called, and it makes progress.
+    Timeout,
     /// It makes progress, and is told that this node is no more.
     Departure(usize),
 }
@@ -189,6 +192,7 @@ pub struct Actor {
     memory: MemoryBuffer,
     /// A look is under way.
     looking: bool,
+    now: Instant,
     summary: Summary,
 }
 
@@ -220,7 +224,8 @@ impl Actor {
         endpoint.register(Layout::KEY, memory.clone(), &[Access::Read, Access::Write]);
         let outcomes = vec![None; layout.programs[me].len()];
         let summary = Summary { outcomes, ..Summary::default() };
-        Actor { layout, me, endpoint, buffers, memory, looking: false, summary }
+        let now = Instant::default();
+        Actor { layout, me, endpoint, buffers, memory, looking: false, now, summary }
     }
 
     /// One step. `room`: packets that fit each node's mailbox.
@@ -231,6 +236,10 @@ impl Actor {
             Input::Packet(packet) => self.progress(&[packet]),
             Input::Pair(first, second) => self.progress(&[first, second]),
             Input::Idle => self.progress(&[]),
+            Input::Timeout => {
+                self.now = self.endpoint.next_timeout().unwrap_or_default().max(self.now);
+                self.progress(&[]);
+            }
             Input::Departure(node) => {
                 self.endpoint.link_mut().departure = Some(node);
                 self.progress(&[]);
@@ -256,7 +265,7 @@ impl Actor {
     /// One progress call that finds these packets.
     fn progress(&mut self, packets: &[&Packet]) {
         self.endpoint.link_mut().incoming = packets.iter().map(|packet| **packet).collect();
-        self.endpoint.progress(tidegate_message::Instant::default());
+        self.endpoint.progress(self.now);
         assert!(self.endpoint.link().incoming.is_empty(), "a progress call left packets where they were");
     }
 

@@ -1,7 +1,7 @@
 //! What is explored: a program for each endpoint, and the configuration they run under.
 
 use crate::actor::ActorLink;
-use tidegate_message::flow::{Config, SchemeName};
+use tidegate_message::flow::{Config, FlowControl, SchemeName};
 use tidegate_message::{Endpoint, EndpointConfig};
 
 /// One operation of a program. `of` names an earlier operation of the same program by its place.
@@ -132,6 +132,11 @@ impl Layout {
             piggyback: self.piggyback,
             ..Config::new(self.scheme, self.nodes() as u32 - 1, self.slots, self.credit_slots)
         }
+    }
+
+    /// Whether flow control acts on time.
+    pub fn is_timed(&self) -> bool {
+        FlowControl::new(&self.flow()).is_ok_and(|flow| flow.is_timed())
     }
 
     /// The configuration of every endpoint.

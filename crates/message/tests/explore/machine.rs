@@ -22,6 +22,7 @@ pub enum Cause {
     Packet(PacketId),
     Pair(PacketId, PacketId),
     Idle,
+    Timeout,
     Departure(usize),
 }
 
@@ -152,6 +153,7 @@ pub fn input(packets: &Packets, cause: Cause) -> Input<'_> {
         Cause::Packet(name) => Input::Packet(packets.get(name)),
         Cause::Pair(first, second) => Input::Pair(packets.get(first), packets.get(second)),
         Cause::Idle => Input::Idle,
+        Cause::Timeout => Input::Timeout,
         Cause::Departure(node) => Input::Departure(node),
     }
 }

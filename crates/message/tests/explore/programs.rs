@@ -66,6 +66,23 @@ fn receives_in_reverse_order_of_tags() {
     }
 }
 
+/// Packets are refused and tried again after a time, short messages announced instead: nothing overtakes and nothing is stuck.
+#[test]
+fn messages_that_are_refused_and_tried_again() {
+    let refused = [(SchemeName::RefuseThird, 64)];
+    let sender = [send(1, 1, 0), send(1, 2, 100), send(1, 1, 40)];
+    let receiver = [receive(0, 1), receive_any(0, ANY), receive(0, 1)];
+    everywhere(&refused, &WINDOWS, true, &[&sender, &receiver]);
+    let echo = [receive(0, 1), send(0, 1, 100), send(0, 2, 0)];
+    everywhere(&refused, &TIGHT, true, &[&[send(1, 1, 100), receive(1, 2), receive(1, 1)], &echo]);
+    everywhere(
+        &refused,
+        &TIGHT[..1],
+        true,
+        &[&[send(1, 1, 100), send(1, 2, 40), Die], &[receive(0, 1), receive(0, 2)]],
+    );
+}
+
 #[test]
 fn receives_of_any_tag_between_receives_of_one() {
     for size in [0, 100] {

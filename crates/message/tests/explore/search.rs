@@ -2,7 +2,8 @@
 //!
 //! A state of the world is a state of each endpoint and the packets on their way, in order for each pair. A step is the next
 //! operation of a program, or a progress call that finds one packet (of any sender that has one on its way: a real mailbox
-//! allows fewer orders), two of one sender, none, or the news of a departure.
+//! allows fewer orders), two of one sender, none, or the news of a departure. Where flow control acts on time, a node's clock jumps to
+//! the moment that its endpoint waits for: clocks of nodes need not agree.
 //!
 //! Where nothing can happen any more, the run is judged. From everywhere such a place can be reached: no program goes round in
 //! circles for ever. And since a step of an endpoint is remembered by a digest of its state, some whole runs are done again
@@ -229,6 +230,7 @@ impl Search {
         let (nodes, mut moves) = (self.layout.nodes(), Vec::new());
         for node in (0..nodes).filter(|node| self.presence(state, *node) == Presence::Alive) {
             moves.extend([Cause::Operation, Cause::Idle].map(|cause| Move { node, cause }));
+            moves.extend(self.layout.is_timed().then_some(Move { node, cause: Cause::Timeout }));
             for other in (0..nodes).filter(|other| *other != node) {
                 let is_gone = self.presence(state, other) != Presence::Alive;
                 let told = || self.machines[node].summary(state.endpoints[node]).told.contains(&other);

@@ -128,6 +128,8 @@ pub struct Network {
     /// What must never happen and did.
     pub problems: Vec<String>,
     pub now: tidegate_message::Instant,
+    /// Packets that the network was asked to take.
+    offered: u64,
 }
 
 /// The node that `me` calls `peer`. Everybody's table starts after himself, so no two nodes name a third one alike.
@@ -160,6 +162,7 @@ impl Network {
             arena,
             problems: Vec::new(),
             now: tidegate_message::Instant::default(),
+            offered: 0,
         }
     }
 
@@ -178,9 +181,12 @@ impl Network {
             }
             return Err(WriteError::Unreachable(format!("node {to} is out of reach")));
         }
+        if self.config.scheme == SchemeName::RefuseThird && self.refuses() {
+            return Err(WriteError::Refused);
+        }
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
-            if self.config.scheme != SchemeName::None && !self.hostile {
+            if self.config.scheme.has_credits() && !self.hostile {
                 self.problem(format!("{from} found the mailbox of {to} full ({used} slots): {:?}", packet.header));
             }
             return Err(WriteError::Full);
@@ -193,6 +199,12 @@ impl Network {
             self.problem(format!("more than {} credit packets from {from} wait at {to}", self.config.credit_slots));
         }
         Ok(())
+    }
+
+    /// Every fifth packet finds no buffer, where flow control reckons with that.
+    fn refuses(&mut self) -> bool {
+        self.offered += 1;
+        self.offered.is_multiple_of(5)
     }
 
     /// Puts a packet under way whatever the room: hostile and late packets take this door.

@@ -63,6 +63,7 @@ impl Setup {
             (SchemeName::Static, true),
             (SchemeName::Dynamic, false),
             (SchemeName::Dynamic, true),
+            (SchemeName::RefuseThird, false),
         ];
         let memories = Memory::ALL;
         schemes.into_iter().flat_map(move |(scheme, piggyback)| {
@@ -73,6 +74,11 @@ impl Setup {
                 })
             })
         })
+    }
+
+    /// Whether short messages leave at once and whole, and none is announced because it was refused.
+    pub fn never_refuses(&self) -> bool {
+        self.scheme != SchemeName::RefuseThird
     }
 
     /// The job, with nothing posted.
@@ -389,6 +395,16 @@ impl World {
         !moved
             && !self.network.borrow_mut().step(&mut self.random, &awake)
             && !self.network.borrow().has_visible(&awake)
+            && !self.wait_for_timers(&awake)
+    }
+
+    /// Nothing happens any more before the next timer. Returns whether anything does then.
+    fn wait_for_timers(&mut self, awake: &[usize]) -> bool {
+        let now = self.now();
+        let timers = awake.iter().filter_map(|node| self.endpoints[*node].as_ref()?.next_timeout());
+        let Some(due) = timers.min() else { return false };
+        self.pass(due.since(now));
+        awake.iter().any(|node| self.progress(*node))
     }
 
     /// What must hold at any moment.

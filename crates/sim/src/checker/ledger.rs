@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tidegate_flow::{Inspection, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Inspection, Packet, PacketKind, PeerId};
 
 use crate::flight::Rank;
 
@@ -113,7 +113,7 @@ impl Ledger {
 
     /// Credits are conserved between every two processes: held + on packets under way + travelling back = lent.
     pub(crate) fn check_credits(&mut self, holders: &[Holder]) {
-        for receiver in holders.iter().filter(|holder| holder.inspection.scheme != SchemeName::None) {
+        for receiver in holders.iter().filter(|holder| holder.inspection.scheme.has_credits()) {
             for (index, of_sender) in receiver.inspection.peers.iter().enumerate() {
                 let Some(&rank) = receiver.ranks.get(index) else { continue };
                 let sender = &holders[rank.0 as usize];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn flows() -> [FlowControl; 2] {
-        let scheme = SchemeName::Static;
+        let scheme = tidegate_flow::SchemeName::Static;
         let config = Config::new(scheme, 1, 8, 2);
         [(); 2].map(|()| FlowControl::new(&config).expect("a legal configuration"))
     }
@@ -201,7 +201,7 @@ mod tests {
         let mut flows = flows();
         let mut ledger = Ledger::new(2);
         ledger.check_credits(&holders(&flows));
-        let mut credits = flows[0].take(PeerId(0), 1);
+        let mut credits = flows[0].request(PeerId(0), 1, tidegate_flow::Instant::default()).into_credits();
         credits.spend();
         flows[0].give_back(PeerId(0), credits);
         ledger.written(A, B, &data(0));

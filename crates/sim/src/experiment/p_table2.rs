@@ -1,7 +1,7 @@
 //! P table 2: from how many slots on a sender of 2 KiB messages no longer stalls under `static`, by eq. 5 and in a
 //! running pair.
 
-use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
+use tidegate_flow::{Config, FlowControl, Instant, Packet, PacketKind, PeerId, SchemeName, slots_without_stall};
 
 use super::report::{Fact, Findings, Table};
 use crate::SimulationError;
@@ -23,7 +23,7 @@ fn credits_least(slots_per_peer: u32, credit_slots: u32) -> Result<u32, Simulati
     let (mut sender, mut receiver, peer) = (new()?, new()?, PeerId(0));
     let mut least = u32::MAX;
     for _ in 0..PACKETS {
-        sender.take(peer, 1).spend();
+        sender.request(peer, 1, Instant::default()).into_credits().spend();
         receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).map_err(violation)?;
         while let Some(control) = receiver.poll_control() {
             sender.handle_retrieved(peer, &control.packet).map_err(violation)?;

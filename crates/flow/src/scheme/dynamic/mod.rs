@@ -50,11 +50,12 @@ mod slots;
 mod steal;
 mod thresholds;
 
+use super::Scheme;
 use crate::config::MAILBOX_SLOTS_MAX;
 use crate::control_queue::ControlQueue;
 use crate::inspect::{Inspection, PeerInspection};
 use crate::violation::returned_credits;
-use crate::{Control, Credits, Packet, PacketKind, PeerId, Regions, SchemeName, Violation};
+use crate::{Answer, Config, Control, Credits, Instant, Packet, PacketKind, PeerId, Regions, Violation};
 use activity_lists::ActivityLists;
 use sender::SenderSide;
 use slots::SlotPool;
@@ -98,16 +99,11 @@ pub(crate) struct Dynamic {
     piggyback: bool,
 }
 
-impl Dynamic {
+impl Scheme for Dynamic {
     /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not divide
     /// evenly.
-    pub(crate) fn new(
-        peers: u32,
-        regions: Regions,
-        credit_slots: u32,
-        quota_most: Option<u32>,
-        piggyback: bool,
-    ) -> Self {
+    fn new(config: &Config, regions: Regions) -> Self {
+        let &Config { peers, credit_slots, quota_most, piggyback, .. } = config;
         let static_slots = credit_slots;
         let quota = regions.quota;
         let uneven = regions.data - quota * peers;
@@ -135,9 +131,24 @@ impl Dynamic {
         }
     }
 
+    #[inline]
+    fn request(&mut self, to: PeerId, wanted: u32, _now: Instant) -> Answer {
+        self.take(to, wanted).into()
+    }
+
+    #[inline]
+    fn give_back(&mut self, to: PeerId, credits: Credits) {
+        self.merge_credits(to.0 as usize, credits);
+    }
+
+    #[inline]
+    fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
+        self.let_credits_ride(to, packet);
+    }
+
     /// Slots and activity (receiver's half), then credits (sender's half), as in P fig. 11.
     #[inline]
-    pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
+    fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         let index = from.0 as usize;
         if index >= self.receivers.len() {
             return Err(Violation::UnknownPeer);
@@ -149,6 +160,51 @@ impl Dynamic {
         self.handle_control(index, packet)
     }
 
+    #[inline]
+    fn poll_control(&mut self) -> Option<Control> {
+        if self.control.is_empty() { None } else { self.next_control() }
+    }
+
+    fn reset(&mut self, peer: PeerId) {
+        self.forget(peer);
+    }
+
+    #[inline]
+    fn credits(&self, to: PeerId) -> u32 {
+        self.senders[to.0 as usize].credits()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.senders)
+            + size_of_val(&*self.receivers)
+            + self.thresholds.heap_bytes()
+            + self.lists.heap_bytes()
+            + self.control.heap_bytes()
+    }
+
+    fn inspect(&self, into: &mut Inspection) {
+        let peers =
+            self.receivers.iter().zip(&self.senders).enumerate().map(|(index, (receiver, sender))| PeerInspection {
+                credits: sender.credits(),
+                request_waiting: sender.request_waiting,
+                response_waiting: sender.response_waiting,
+                credits_due: self.control.credits_due(index),
+                current_credits: receiver.current_credits,
+                retrieved: receiver.retrieved,
+                piggybacked: receiver.piggybacked,
+                thresholds: self.thresholds.queue(index, receiver),
+                crossings: receiver.crossings,
+                intended_quota: receiver.intended_quota,
+                blocked: receiver.blocked,
+            });
+        into.available_slots = self.slots.available();
+        into.static_slots = self.slots.static_slots();
+        into.activity_lists = self.lists.inspect();
+        into.peers = peers.collect();
+    }
+}
+
+impl Dynamic {
     // Out of line, so that the common case stays small where it is inlined.
     /// Control packets, and data on which credits ride. Checks first, so that an impossible packet changes nothing.
     #[inline(never)]
@@ -173,11 +229,6 @@ impl Dynamic {
         Ok(gained)
     }
 
-    #[inline]
-    pub(crate) fn poll_control(&mut self) -> Option<Control> {
-        if self.control.is_empty() { None } else { self.next_control() }
-    }
-
     /// Of one peer: credits first, since they cost nothing and a request must not overtake grants made before it.
     fn next_control(&mut self) -> Option<Control> {
         while let Some(to) = self.control.front() {
@@ -192,37 +243,5 @@ impl Dynamic {
             self.control.pop_front();
         }
         None
-    }
-
-    pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.senders)
-            + size_of_val(&*self.receivers)
-            + self.thresholds.heap_bytes()
-            + self.lists.heap_bytes()
-            + self.control.heap_bytes()
-    }
-
-    pub(crate) fn inspect(&self) -> Inspection {
-        let peers =
-            self.receivers.iter().zip(&self.senders).enumerate().map(|(index, (receiver, sender))| PeerInspection {
-                credits: sender.credits(),
-                request_waiting: sender.request_waiting,
-                response_waiting: sender.response_waiting,
-                credits_due: self.control.credits_due(index),
-                current_credits: receiver.current_credits,
-                retrieved: receiver.retrieved,
-                piggybacked: receiver.piggybacked,
-                thresholds: self.thresholds.queue(index, receiver),
-                crossings: receiver.crossings,
-                intended_quota: receiver.intended_quota,
-                blocked: receiver.blocked,
-            });
-        Inspection {
-            available_slots: self.slots.available(),
-            static_slots: self.slots.static_slots(),
-            activity_lists: self.lists.inspect(),
-            peers: peers.collect(),
-            ..Inspection::new(SchemeName::Dynamic)
-        }
     }
 }

@@ -27,7 +27,7 @@ const RIDE_MAX: u32 = u16::MAX as u32;
 impl Dynamic {
     /// A data packet is about to leave for `to`, our sender in this role.
     #[inline]
-    pub(crate) fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
+    pub(super) fn let_credits_ride(&mut self, to: PeerId, packet: &mut Packet) {
         let index = to.0 as usize;
         let sender = &mut self.receivers[index];
         // While a sender is blocked nothing is counted as retrieved, so nothing rides.

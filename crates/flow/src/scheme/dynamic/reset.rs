@@ -8,7 +8,7 @@ use crate::inspect::Activity;
 impl Dynamic {
     /// See [`FlowControl::reset`](crate::FlowControl::reset). The credits of the dead peer return to the pool, and its static
     /// slots are lent to its place again. That place is the next victim until somebody is active there.
-    pub(crate) fn reset(&mut self, peer: PeerId) {
+    pub(super) fn forget(&mut self, peer: PeerId) {
         let index = peer.0 as usize;
         let static_slots = self.slots.static_slots();
         self.senders[index] = SenderSide::new(static_slots);

@@ -55,14 +55,9 @@ impl SenderSide {
 
 impl Dynamic {
     #[inline]
-    pub(crate) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
+    pub(super) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
         let sender = &mut self.senders[to.0 as usize];
         sender.credits.take(if sender.is_control_waiting() { 0 } else { wanted })
-    }
-
-    #[inline]
-    pub(crate) fn give_back(&mut self, to: PeerId, credits: Credits) {
-        self.merge_credits(to.0 as usize, credits);
     }
 
     /// Adds credits, and wakes a control packet that waited for one.
@@ -79,10 +74,5 @@ impl Dynamic {
         if sender.is_control_waiting() && sender.credits() > 0 {
             self.control.enqueue(peer);
         }
-    }
-
-    #[inline]
-    pub(crate) fn credits(&self, to: PeerId) -> u32 {
-        self.senders[to.0 as usize].credits()
     }
 }

@@ -1,0 +1,103 @@
+//! `refuse_third`: a scheme for tests, and the shortest one that uses time, refusals and announcements.
+//!
+//! It stands for a receiver whose adapter refuses every third packet ("receiver not ready"), as the sender sees it: the packet stays with
+//! the sender, which tries again after [`RETRY_AFTER`]. A packet that the link itself refuses is treated alike. A short message whose
+//! first packet is refused may be announced instead.
+
+use super::Scheme;
+use crate::{Answer, Config, Credits, Instant, PeerId, Regions};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long a refused packet waits.
+const RETRY_AFTER: Duration = Duration::from_micros(20);
+
+/// What is remembered of each peer, and who waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RefuseThird {
+    /// Packets that each peer has taken since the last that it refused. Three: it has refused one, which waits.
+    taken: Box<[u32]>,
+    /// Who waits until when, the earliest first.
+    waiting: VecDeque<(Instant, PeerId)>,
+    /// Who has waited.
+    ready: VecDeque<PeerId>,
+}
+
+impl RefuseThird {
+    fn refuse(&mut self, to: PeerId, now: Instant) {
+        self.taken[to.0 as usize] = 3;
+        self.waiting.push_back((now + RETRY_AFTER, to));
+    }
+}
+
+impl Scheme for RefuseThird {
+    fn new(config: &Config, _regions: Regions) -> Self {
+        let queue = || VecDeque::with_capacity(config.peers as usize);
+        RefuseThird {
+            taken: vec![0; config.peers as usize].into(),
+            waiting: queue(),
+            ready: VecDeque::with_capacity(config.peers as usize),
+        }
+    }
+
+    fn request(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
+        match self.taken[to.0 as usize] {
+            3 => Answer::Wait,
+            2 => {
+                self.refuse(to, now);
+                Answer::Announce
+            }
+            taken => {
+                let granted = wanted.min(2 - taken);
+                self.taken[to.0 as usize] += granted;
+                Answer::Packets(Credits::new(granted))
+            }
+        }
+    }
+
+    fn give_back(&mut self, to: PeerId, credits: Credits) {
+        self.taken[to.0 as usize] -= credits.into_count();
+    }
+
+    fn handle_refused(&mut self, to: PeerId, credits: Credits, now: Instant) {
+        credits.into_count();
+        self.refuse(to, now);
+    }
+
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.waiting.front().map(|&(due, _)| due)
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(due, peer)) = self.waiting.front()
+            && due <= now
+        {
+            self.waiting.pop_front();
+            self.taken[peer.0 as usize] = 0;
+            self.ready.push_back(peer);
+        }
+    }
+
+    fn poll_ready(&mut self) -> Option<PeerId> {
+        self.ready.pop_front()
+    }
+
+    fn reset(&mut self, peer: PeerId) {
+        self.taken[peer.0 as usize] = 0;
+        self.waiting.retain(|&(_, other)| other != peer);
+    }
+
+    fn credits(&self, to: PeerId) -> u32 {
+        2_u32.saturating_sub(self.taken[to.0 as usize])
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.taken)
+            + self.waiting.capacity() * size_of::<(Instant, PeerId)>()
+            + self.ready.capacity() * size_of::<PeerId>()
+    }
+}
