@@ -1,7 +1,7 @@
 //! Byte-range locks on a segment's file. The kernel releases them when the holder dies, which is what they are for.
 //!
 //! They belong to the open file (`F_OFD_*`), not to the process, so two endpoints of one process exclude each other
-//! as well.
+//! as well. `lock_file` says what that means for forked children.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ impl Byte {
     pub const INSERTION: Byte = Byte(1);
 
     /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the place's:
-    /// a child that was forked from a process that has died holds that one's locks, and the place goes to another.
+    /// a child of a process that has died may hold that one's locks, and the place goes to another.
     pub fn of(nonce: u64) -> Byte {
         Byte((nonce >> 2) as libc::off_t | 1 << 62)
     }

@@ -13,6 +13,7 @@ mod connection;
 mod error;
 mod life;
 mod lock;
+mod lock_file;
 mod mailbox;
 pub(crate) mod memory_map;
 mod patience;

@@ -11,6 +11,7 @@ use super::bulk::Cookie;
 use super::error::{LinkError, Shortage};
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
+use super::lock_file::LockFile;
 use super::mailbox::{Alone, Mailbox, Pointers, Slot};
 use super::memory_map::{self, Access, Mapping, Shared};
 use super::peer::{Entry, State, Table};
@@ -185,7 +186,8 @@ impl View {
 #[derive(Debug)]
 pub(crate) struct OwnSegment {
     view: View,
-    file: File,
+    /// Holds the lock that says that we live. Nothing is mapped from it (see `lock_file`).
+    file: LockFile,
     path: PathBuf,
     address: Address,
     /// In our own memory, for peers to try to read.
@@ -211,8 +213,9 @@ impl OwnSegment {
             no_space(directory, &layout, error)
         })?;
         let cannot_map = |error| remove(LinkError::system(format!("mapping {}", path.display()), error));
-        let shown = Mapping::new(&file, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
-        let shared = Mapping::new(&file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
+        let mapped = life::open(&path, Rights::Lock).map_err(cannot_map)?;
+        let shown = Mapping::new(&mapped, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
+        let shared = Mapping::new(&mapped, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
         let cookie = Cookie::new(address.identity.nonce).map_err(cannot_map)?;
         let segment = OwnSegment { view: View { shown, shared, layout }, file, path, address, cookie };
         segment.describe(wakes);
@@ -326,7 +329,7 @@ pub(crate) struct PeerSegment {
     view: View,
     /// Open as long as we may write: it holds our lock, and answers for the peer's, whatever becomes of the file's name.
     /// `None`: we have few descriptors, and our process id and our own file answer for us.
-    file: Option<File>,
+    file: Option<LockFile>,
 }
 
 impl PeerSegment {
@@ -339,7 +342,8 @@ impl PeerSegment {
                 _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
             })
         };
-        let (file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Read)?);
+        // Three times: to hold locks, which nothing is mapped from (see `lock_file`), and for mappings of two kinds.
+        let (file, shared_file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Lock)?, opened(Rights::Read)?);
         let broken = |what: String| LinkError::Elsewhere { peer: *peer, reason: format!("its segment {what}") };
         let unmapped = |error: io::Error| broken(format!("cannot be mapped: {error}"));
         let size = file.metadata().map_err(|error| broken(format!("cannot be read: {error}")))?.len() as usize;
@@ -358,7 +362,8 @@ impl PeerSegment {
             .filter(|layout| layout.total() == size);
         let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
         let shown = Mapping::new(&shown_file, 0, layout.shared_at, Access::Read).map_err(unmapped)?;
-        let shared = Mapping::new(&file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(unmapped)?;
+        let shared =
+            Mapping::new(&shared_file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(unmapped)?;
         Ok(PeerSegment { view: View { shown, shared, layout }, file: Some(file) })
     }
 
@@ -463,7 +468,7 @@ fn has_descriptors_to_spare(file: &File) -> bool {
 }
 
 /// Creates the file, empty and with its life lock held, under the next name that is free.
-fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(File, PathBuf, Address), LinkError> {
+fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(LockFile, PathBuf, Address), LinkError> {
     static SERIAL: AtomicU16 = AtomicU16::new(0);
     loop {
         let address = here.address(SERIAL.fetch_add(1, Ordering::Relaxed), settings);
@@ -471,7 +476,7 @@ fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(Fil
         let problem = |error| LinkError::system(format!("creating the segment {}", path.display()), error);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        let file = match options.open(&path) {
+        let file = match LockFile::open(&options, &path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,
         };

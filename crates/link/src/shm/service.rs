@@ -9,8 +9,9 @@
 use super::address::Address;
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte, Held};
+use super::lock_file::LockFile;
 use crate::log::{self, Level};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{fmt, io, process};
@@ -186,7 +187,7 @@ impl Drop for Claim {
 
 /// The file of a claim, open.
 #[derive(Debug)]
-struct Entry(File);
+struct Entry(LockFile);
 
 impl Entry {
     /// `None`: it was created or removed between our two looks.
@@ -197,7 +198,7 @@ impl Entry {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        match options.open(path) {
+        match LockFile::open(&options, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             created => created.map(|file| Some(Entry(file))),
         }
