@@ -8,7 +8,7 @@
 use super::STAGES_MOST;
 use super::address::{Address, Identity, Settings};
 use super::bulk::Cookie;
-use super::error::{LinkError, Shortage};
+use super::error::{LinkError, Shortage, is_shortage};
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
@@ -27,6 +27,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::time::Duration;
 use tidegate_flow::{Config, PeerId};
 use tidegate_message::{Access as RegionAccess, Span};
 
@@ -281,10 +282,11 @@ impl OwnSegment {
         unsafe { self.view.mailbox() }
     }
 
-    /// Keeps others out of the table of peers.
-    pub fn lock_table(&self) -> Result<lock::Held<'_>, LinkError> {
-        lock::Held::take(&self.file, Byte::INSERTION)
-            .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))
+    /// Keeps others out of the table of peers. Tries for so long.
+    pub fn lock_table(&self, patience: Duration) -> Result<lock::Held<'_>, LinkError> {
+        lock::Held::take(&self.file, Byte::INSERTION, patience)
+            .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))?
+            .ok_or_else(|| LinkError::Busy { file: self.path.clone() })
     }
 
     /// # Safety
@@ -316,8 +318,9 @@ impl Drop for OwnSegment {
         if std::process::id() != self.address.identity.pid {
             return;
         }
-        // Under the lock, so that a peer that connects meanwhile either sees the mark or is in the table before it.
-        let _held = self.lock_table();
+        // Under the lock, so that a peer that connects meanwhile either sees the mark or is in the table before it. Where somebody
+        // does not give the lock up, a peer may come into the table after all: it sees the mark when it looks after us.
+        let _held = self.lock_table(lock::PATIENCE_AT_LAST);
         self.view.header().closed.store(1, Ordering::Release);
         let _ = fs::remove_file(&self.path);
     }
@@ -345,7 +348,10 @@ impl PeerSegment {
         // Three times: to hold locks, which nothing is mapped from (see `lock_file`), and for mappings of two kinds.
         let (file, shared_file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Lock)?, opened(Rights::Read)?);
         let broken = |what: String| LinkError::Elsewhere { peer: *peer, reason: format!("its segment {what}") };
-        let unmapped = |error: io::Error| broken(format!("cannot be mapped: {error}"));
+        let unmapped = |error: io::Error| match is_shortage(&error) {
+            true => LinkError::system(format!("mapping the segment {} of {peer}", path.display()), error),
+            false => broken(format!("cannot be mapped: {error}")),
+        };
         let size = file.metadata().map_err(|error| broken(format!("cannot be read: {error}")))?.len() as usize;
         if size < STAGES_AT {
             return Err(broken(format!("has {size} bytes only; remove {}", path.display())));
@@ -368,18 +374,29 @@ impl PeerSegment {
     }
 
     /// Takes a place for `ours` in the peer's table, and the lock that says that we live.
-    pub fn enter(&mut self, here: &Here, peer: &Address, ours: &Address) -> Result<PeerId, LinkError> {
+    pub fn enter(
+        &mut self,
+        directory: &Path,
+        here: &Here,
+        peer: &Address,
+        ours: &Address,
+    ) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
-        let held = lock::Held::take(&file, Byte::INSERTION)
-            .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?;
+        let held = lock::Held::take(&file, Byte::INSERTION, lock::PATIENCE)
+            .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
+            .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
         if self.has_closed() {
             return Err(LinkError::Gone { peer: *peer });
         }
         // SAFETY: used in this function only.
         let table = unsafe { self.table() };
         let peers = table.capacity() as u32;
-        let place =
-            table.find_or_insert(ours).ok_or_else(|| LinkError::TableFull { owner: peer.to_string(), peers })?;
+        let is_changing = table.has_ended();
+        let place = table.find_or_insert(ours).ok_or_else(|| LinkError::TableFull {
+            owner: peer.to_string(),
+            peers,
+            is_changing,
+        })?;
         if table.state(place) != State::Expected {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
         }
@@ -460,7 +477,7 @@ pub(crate) fn elsewhere(path: &Path) -> String {
 
 /// Whether less than half of the descriptors that the process may have are in use: the rest is the application's. The
 /// system gives out the lowest that is free.
-fn has_descriptors_to_spare(file: &File) -> bool {
+pub(crate) fn has_descriptors_to_spare(file: &File) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the struct lives through the call.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
