@@ -4,8 +4,8 @@
 //! a list of published `region`s and `stage`s for bulk data, which they only read. A `connection` is made at the first packet
 //! to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
 //! A `service` is a name that leads to an endpoint.
-//! `vigil` notices peers that close or die and what they leave behind; `life` says who lives. `patience`
-//! decides when an idle process yields, and `wake` lets it block.
+//! `vigil` notices peers that close or die and what they leave behind; `life` says who lives, by each `lock` that an endpoint holds
+//! and no forked child of it keeps (`lock_file`). `patience` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bulk;
