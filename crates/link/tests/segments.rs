@@ -151,12 +151,16 @@ fn role_forks() {
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
+        // The numbers of its parent's files, which values here still have, are not given to files of its own.
+        let own = File::open("/dev/null").unwrap();
         drop(link);
         // SAFETY: ends this process and nothing else.
-        unsafe { libc::_exit(0) };
+        unsafe { libc::_exit(own.metadata().is_err().into()) };
     }
-    // SAFETY: our child; nobody wants to know how it ended.
-    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    let mut status = 1;
+    // SAFETY: our child, and `status` lives through the call.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(status, 0);
     let to = link.peer(&role_address()).unwrap();
     send(&mut link, to, 5);
     assert_eq!(receive(&mut link).1, 6, "the parent's endpoint works on");

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::*;
 use tidegate_flow::PeerId;
-use tidegate_link::{LinkError, ShmLink};
+use tidegate_link::{LinkError, Service, ShmLink};
 use tidegate_message::{Link, WriteError};
 
 /// Longer than anybody takes to look after all of so few peers.
@@ -125,13 +125,14 @@ fn an_endpoint_without_its_file_gives_up_those_who_never_connected() {
 }
 
 #[test]
-#[ignore = "a process of other tests: forks a child that lives on, tells its id, and waits to be killed"]
+#[ignore = "a process of other tests: makes a child that lives on with its locks, tells its id, and waits to be killed"]
 fn role_leaves_a_child() {
     let mut link = role_folder().link(1);
     let to = link.peer(&role_address()).unwrap();
     send(&mut link, to, 0);
+    // By the bare system call, of which no handler hears that could give the locks up.
     // SAFETY: the child only waits.
-    let child = unsafe { libc::fork() };
+    let child = unsafe { libc::syscall(libc::SYS_fork) };
     if child == 0 {
         loop {
             // SAFETY: takes no pointers.
@@ -208,6 +209,51 @@ fn a_process_that_executes_another_program_is_another_peer() {
     nobody_departs(&mut [&mut a]);
     process.kill();
     assert_eq!(departure(&mut a).peer, new);
+}
+
+#[test]
+#[ignore = "a process of other tests: forks a child that lives on, and executes another program"]
+fn role_leaves_a_child_and_executes_another_program() {
+    let mut link = role_folder().link(1);
+    let _claim = Service::new(b"echo").unwrap().claim(link.directory(), link.address()).unwrap();
+    let to = link.peer(&role_address()).unwrap();
+    send(&mut link, to, 0);
+    // SAFETY: the child only waits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // Nothing is left of a test that fails.
+        // SAFETY: takes no pointers.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        loop {
+            // SAFETY: takes no pointers.
+            unsafe { libc::pause() };
+        }
+    }
+    send(&mut link, to, child as u64);
+    receive(&mut link);
+    let error = Command::new("sleep").arg("1000").exec();
+    panic!("{error}");
+}
+
+#[test]
+fn a_process_that_executes_another_program_is_gone_though_its_child_lives() {
+    let folder = Folder::new();
+    let mut a = folder.link(1);
+    let process = Process::start("role_leaves_a_child_and_executes_another_program", &folder, a.address());
+    let (peer, _) = receive(&mut a);
+    let (_, child) = receive(&mut a);
+    // The child has given its copies of the locks up, and its parent still has them.
+    nobody_departs(&mut [&mut a]);
+    let service = Service::new(b"echo").unwrap();
+    assert_eq!(service.find(folder.path()), a.address_of(peer));
+    send(&mut a, peer, 1);
+    let left = departure(&mut a);
+    assert_eq!((left.peer, left.orderly), (peer, false));
+    assert_eq!(service.find(folder.path()), None);
+    assert_eq!(folder.files().len(), 1, "its files are gone: {:?}", folder.files());
+    // SAFETY: the process that our own child has left behind.
+    assert_eq!(unsafe { libc::kill(child as libc::pid_t, libc::SIGKILL) }, 0);
+    process.kill();
 }
 
 /// Commands that run another one where it sees the machine differently; each needs the superuser.

@@ -50,6 +50,8 @@ pub(crate) struct Peer<B> {
     pub(crate) lost: Option<Lost>,
     /// What its window for us allows (this and all that follows: see `window`).
     pub(crate) towards: Limits,
+    /// Whether that is not known yet, and the least is supposed so far.
+    pub(crate) is_stranger: bool,
     /// Bytes of its window for us that are left.
     pub(crate) room: u32,
     /// Bytes of our window for it.
@@ -78,6 +80,7 @@ impl<B: Buffer> Peer<B> {
             copies: 0,
             lost: None,
             towards: Limits::default(),
+            is_stranger: false,
             room: 0,
             window,
             stored: 0,

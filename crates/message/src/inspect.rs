@@ -65,7 +65,7 @@ impl<L: Link> Endpoint<L> {
         let state = &self.peers[peer.0 as usize];
         let forgotten = state.forgotten.as_deref();
         WindowInspection {
-            room: (state.towards.window > 0).then_some(state.room),
+            room: (state.towards.window > 0 && !state.is_stranger).then_some(state.room),
             window: state.window,
             stored: state.stored,
             freed: state.freed,

@@ -189,7 +189,7 @@ pub trait Link {
     /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
 
-    /// What `peer` has told so. `None`: the same as ours. May connect.
+    /// What `peer` has told so. `None`: the same as ours. `Some(0)`: that cannot be found out now, but later. May connect.
     fn window(&mut self, _peer: PeerId) -> Option<u32> {
         None
     }

@@ -192,7 +192,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Remembers to try `to` again with every progress call: no credit packet will tell when its mailbox has room.
-    fn note_full(&mut self, to: PeerId) {
+    pub(crate) fn note_full(&mut self, to: PeerId) {
         self.count(Counter::MailboxFull, 1);
         let peer = &mut self.peers[to.0 as usize];
         if !std::mem::replace(&mut peer.full, true) {
@@ -304,6 +304,9 @@ impl<L: Link> Endpoint<L> {
         }
         for to in std::mem::take(&mut self.full) {
             self.peers[to.0 as usize].full = false;
+            if self.peers[to.0 as usize].is_stranger {
+                self.meet_again(to);
+            }
             self.resume(to);
         }
     }

@@ -170,7 +170,30 @@ impl<L: Link> Endpoint<L> {
         let window = self.link.window(peer).unwrap_or(self.limits.window);
         let towards = Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), self.config.eager_bytes);
         let state = &mut self.peers[peer.0 as usize];
-        (state.towards, state.room) = (towards, towards.window);
+        (state.towards, state.room, state.is_stranger) = (towards, towards.window, window == 0);
+        if window == 0 {
+            self.note_full(peer);
+        }
+    }
+
+    /// Asks again what a peer sets aside that could not be asked at the first message to it.
+    #[cold]
+    pub(crate) fn meet_again(&mut self, peer: PeerId) {
+        let supposed = self.peers[peer.0 as usize].towards.window;
+        if supposed == 0 {
+            // It has been lost since.
+            self.peers[peer.0 as usize].is_stranger = false;
+            return;
+        }
+        let window = self.link.window(peer).unwrap_or(self.limits.window);
+        if window == 0 {
+            return self.note_full(peer);
+        }
+        let towards = Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), self.config.eager_bytes);
+        let state = &mut self.peers[peer.0 as usize];
+        (state.towards, state.is_stranger) = (towards, false);
+        state.room += towards.window - supposed;
+        self.release_held(peer);
     }
 
     /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers, and for each

@@ -31,8 +31,7 @@ enum Look {
     Still,
 }
 
-/// Closes an endpoint for its peers and takes it out of all lists. Bounded whatever peers do, but for one that is stopped while it
-/// holds the lock on our table of peers.
+/// Closes an endpoint for its peers and takes it out of all lists. Bounded whatever peers do.
 pub fn close(endpoint: &Arc<Endpoint>) -> Result {
     let begun = Instant::now();
     let timeout = endpoint.domain.settings.close_timeout;

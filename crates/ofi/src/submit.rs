@@ -355,6 +355,9 @@ impl Endpoint {
             return Ok(Target::Myself);
         }
         let peer = active.engine.link_mut().peer(&bytes).map_err(|error| {
+            if error.may_be_tried_again() {
+                return Errno(FI_EAGAIN);
+            }
             log::trouble(FI_LOG_EP_DATA, &error.to_string());
             link_errno(&error)
         })?;
@@ -669,6 +672,7 @@ pub fn link_errno(error: &LinkError) -> Errno {
     Errno(match error {
         LinkError::Config(_) | LinkError::Disagreement { .. } => FI_EINVAL,
         LinkError::NoSpace(_) | LinkError::TableFull { .. } => FI_ENOSPC,
+        LinkError::Busy { .. } => FI_EAGAIN,
         LinkError::Elsewhere { .. } => FI_EHOSTUNREACH,
         LinkError::Gone { .. } | LinkError::Vanished { .. } => FI_ECONNABORTED,
         LinkError::NoDirectBulk { .. } => FI_EACCES,
@@ -680,6 +684,7 @@ pub fn link_errno(error: &LinkError) -> Errno {
 pub fn claim_errno(error: &ClaimError) -> Errno {
     Errno(match error {
         ClaimError::Taken { .. } => FI_EADDRINUSE,
+        ClaimError::Busy { .. } => FI_EBUSY,
         ClaimError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
     })
 }

@@ -18,6 +18,7 @@
 //! error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from then on
 //! all of this peer's.
 
+use super::segment::has_descriptors_to_spare;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -148,12 +149,13 @@ impl PeerMemory {
         matches!(self.writes, Writes::Through(_))
     }
 
-    /// A descriptor of the address space that has the cookie.
+    /// A descriptor of the address space that has the cookie, as long as less than half of our descriptors are in use.
     fn open(&self) -> Option<File> {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", self.pid)).ok()?;
         let mut found = [0; COOKIE_BYTES];
         file.read_exact_at(&mut found, self.cookie.address).ok()?;
-        (u64::from_ne_bytes(found) == self.nonce).then_some(file)
+        // Without one, writes go by message: the descriptors may be needed for more.
+        (u64::from_ne_bytes(found) == self.nonce && has_descriptors_to_spare(&file)).then_some(file)
     }
 }
 

@@ -51,7 +51,7 @@ impl Connection {
             }
             Err(reason) => (None, Some(reason)),
         };
-        let place = segment.enter(terms.here, peer, &terms.ours)?;
+        let place = segment.enter(terms.directory, terms.here, peer, &terms.ours)?;
         let admission = if terms.flow.scheme.has_credits() { Admission::Credits } else { Admission::Room };
         // SAFETY: the writer is a field of the value that owns the segment, and is never handed out. The place is ours
         // alone, and we are the only connection to this peer.

@@ -1,7 +1,7 @@
 //! What can go wrong in setting up: every text names the thing and the remedy.
 
 use super::Address;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, io};
 use tidegate_flow::ConfigError;
 
@@ -18,6 +18,14 @@ pub enum LinkError {
         owner: String,
         /// How many fit.
         peers: u32,
+        /// Whether some of them have ended, so that places should become free soon.
+        is_changing: bool,
+    },
+    /// Somebody holds the lock of a file that it should hold for microseconds, so it may be stopped. Trying again helps when it goes
+    /// on or ends.
+    Busy {
+        /// The file.
+        file: PathBuf,
     },
     /// Two processes were configured differently.
     Disagreement {
@@ -69,6 +77,16 @@ impl LinkError {
     /// A system error in doing `action`.
     pub(crate) fn system(action: impl Into<String>, error: io::Error) -> Self {
         LinkError::System { action: action.into(), error }
+    }
+
+    /// Whether trying again may help, though nobody changes a setting: what is lacking is this process's or the system's, or is
+    /// about to be given back, and says nothing of the peer.
+    pub fn may_be_tried_again(&self) -> bool {
+        match self {
+            LinkError::Busy { .. } | LinkError::TableFull { is_changing: true, .. } => true,
+            LinkError::System { error, .. } => is_shortage(error),
+            _ => false,
+        }
     }
 
     /// The text, with what a job of so many ranks needs where that is what the error is about.
@@ -149,6 +167,24 @@ impl Shortage {
     }
 }
 
+/// Whether the system has said that it has, or allows us, no more of something: descriptors, memory, locks.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN | libc::ENOLCK))
+}
+
+/// What is said of a file whose lock is held for too long.
+pub(crate) struct Busy<'a>(pub &'a Path);
+
+impl fmt::Display for Busy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.0.display();
+        write!(
+            f,
+            "some process holds the lock of {file} and does not go on; continue it or end it (lsof {file} shows who has it open)"
+        )
+    }
+}
+
 /// Bytes as people read them: three digits and a unit.
 struct Bytes(u64);
 
@@ -173,7 +209,7 @@ impl fmt::Display for LinkError {
         match self {
             LinkError::Config(error) => error.fmt(f),
             LinkError::NoSpace(shortage) => f.write_str(&shortage.text(None)),
-            LinkError::TableFull { owner, peers } => {
+            LinkError::TableFull { owner, peers, .. } => {
                 write!(
                     f,
                     "the table of peers of {owner} is full with {peers} peers; raise FI_TIDEGATE_PEERS in all processes"
@@ -193,6 +229,7 @@ impl fmt::Display for LinkError {
                  epilogues of jobs from clearing the folder under jobs that run",
                 file.display()
             ),
+            LinkError::Busy { file } => write!(f, "{}", Busy(file)),
             LinkError::Gone { peer } => write!(f, "{peer} has ended or closed its endpoint"),
             LinkError::NoDirectBulk { peer, reason } => write!(
                 f,

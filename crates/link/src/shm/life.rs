@@ -1,8 +1,8 @@
 //! Who lives: telling, at any time and from outside, whether the endpoint of an [`Identity`] still is there.
 //!
 //! Only these prove that it is not:
-//! 1. In our own process namespace: there is no such process id, or it is a zombie's. It comes first, because a child that
-//!    was forked without exec keeps its parent's locks.
+//! 1. In our own process namespace: there is no such process id, or it is a zombie's. It comes first, because a child may have
+//!    been made in a way that keeps its parent's locks (see `lock_file`).
 //! 2. In any namespace: the endpoint holds locks on files for as long as it lives, which the kernel releases when the
 //!    process ends or executes another program: one on its own segment (*life*), and one on the segment of every peer that
 //!    it writes to, for its place in the table there (`Byte::of`). A free lock proves that the endpoint is gone. The second
@@ -14,6 +14,7 @@
 
 use super::address::{Address, Identity, Settings};
 use super::lock::{self, Byte};
+use super::lock_file::LockFile;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -93,9 +94,11 @@ pub(crate) enum Rights {
 }
 
 /// Opens a segment's file, and nothing that merely has its name: no link, no pipe, no file of another user.
-pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<File> {
+pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<LockFile> {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).write(rights == Rights::Lock).custom_flags(flags).open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(rights == Rights::Lock).custom_flags(flags);
+    let file = LockFile::open(&options, path)?;
     let facts = file.metadata()?;
     // SAFETY: `geteuid` has no preconditions.
     if !facts.is_file() || facts.uid() != unsafe { libc::geteuid() } {

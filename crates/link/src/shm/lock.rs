@@ -1,11 +1,21 @@
 //! Byte-range locks on a segment's file. The kernel releases them when the holder dies, which is what they are for.
 //!
 //! They belong to the open file (`F_OFD_*`), not to the process, so two endpoints of one process exclude each other
-//! as well.
+//! as well. `lock_file` says what that means for forked children.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+/// How long a call that can be made again waits for a lock that is held for microseconds, unless its holder is stopped or has lost
+/// its processor.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+/// How long a call waits that cannot be made again: closing, claiming a service.
+pub(crate) const PATIENCE_AT_LAST: Duration = Duration::from_millis(200);
+/// The first pause between two tries; each is twice as long as the one before, up to the last.
+const PAUSE_FIRST: Duration = Duration::from_micros(20);
+const PAUSE_LAST: Duration = Duration::from_millis(1);
 
 /// A byte of the file, by its offset; what it stands for is below. The file need not be so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +28,7 @@ impl Byte {
     pub const INSERTION: Byte = Byte(1);
 
     /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the place's:
-    /// a child that was forked from a process that has died holds that one's locks, and the place goes to another.
+    /// a child of a process that has died may hold that one's locks, and the place goes to another.
     pub fn of(nonce: u64) -> Byte {
         Byte((nonce >> 2) as libc::off_t | 1 << 62)
     }
@@ -71,10 +81,18 @@ pub(crate) struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// Waits for the lock. Holders of [`Byte::INSERTION`] keep it for microseconds.
-    pub fn take(file: &'a File, byte: Byte) -> io::Result<Self> {
-        control(file, libc::F_OFD_SETLKW, &mut request(libc::F_WRLCK, byte))?;
-        Ok(Held { file, byte })
+    /// Tries to get the lock for so long. `None`: somebody has held it all the while. The system could wait without end
+    /// (`F_OFD_SETLKW`), but then a process that is stopped while it has the lock would stop us too.
+    pub fn take(file: &'a File, byte: Byte, patience: Duration) -> io::Result<Option<Self>> {
+        let (begun, mut pause) = (Instant::now(), PAUSE_FIRST);
+        while !try_take(file, byte)? {
+            if begun.elapsed() >= patience {
+                return Ok(None);
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE_LAST);
+        }
+        Ok(Some(Held { file, byte }))
     }
 }
 

@@ -4,8 +4,8 @@
 //! a list of published `region`s and `stage`s for bulk data, which they only read. A `connection` is made at the first packet
 //! to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
 //! A `service` is a name that leads to an endpoint.
-//! `vigil` notices peers that close or die and what they leave behind; `life` says who lives. `patience`
-//! decides when an idle process yields, and `wake` lets it block.
+//! `vigil` notices peers that close or die and what they leave behind; `life` says who lives, by each `lock` that an endpoint holds
+//! and no forked child of it keeps (`lock_file`). `patience` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bulk;
@@ -13,6 +13,7 @@ mod connection;
 mod error;
 mod life;
 mod lock;
+mod lock_file;
 mod mailbox;
 pub(crate) mod memory_map;
 mod patience;
@@ -38,6 +39,7 @@ use crate::stats::{BulkState, StatsConfig, StatsPage};
 use address::{Difference, Settings};
 use bulk::TransferError;
 use connection::{Connection, Terms};
+use error::is_shortage;
 use life::{Here, Rights};
 use mailbox::Reader;
 use patience::{Patience, Step};
@@ -51,7 +53,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Packet, PeerId};
+use tidegate_flow::{Config, Instant, Packet, PeerId};
 use tidegate_message::{
     Access, Buffer, Counter, Counters, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError,
 };
@@ -143,6 +145,11 @@ const BURST: u32 = 8;
 const BURST_AGAIN: u32 = 256;
 /// Packets without a sender that one poll drops at most.
 const DROPS_PER_POLL: u32 = 64;
+/// Time between two tries to connect, where something hinders that passes: locks that others hold, few descriptors.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a full table of peers with some in it that have ended is tried again before it counts as full. Its owner gives the
+/// places of these away as soon as it has received all that they sent.
+const FULL_PATIENCE: Duration = Duration::from_secs(10);
 /// Calls of `poll_departure` between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 1024;
 
@@ -158,6 +165,10 @@ struct Peer {
     is_closing: bool,
     /// It will write no more: it has said so, or its end is proven.
     is_silent: bool,
+    /// Not before this is it tried again to connect.
+    connect_at: Instant,
+    /// Since when its table of peers has been full, with some in it that have ended.
+    full_since: Option<Instant>,
     standing: Standing,
 }
 
@@ -177,6 +188,8 @@ enum Standing {
     Shunned,
     /// The same, and the endpoint wants to know when it has gone.
     Quarantined,
+    /// Forgotten, but for its place, which could not be given away: somebody held the lock.
+    Released,
 }
 
 impl Standing {
@@ -203,9 +216,15 @@ pub struct ShmLink {
     /// By `PeerId`.
     peers: Vec<Peer>,
     vigil: Vigil,
+    /// It has been said what hinders connecting that passes.
+    has_told_hindrance: bool,
+    /// Since when our own table has been full, with some in it that have ended.
+    full_since: Option<Instant>,
     /// Somebody has removed our file: nobody can connect to us any more.
     is_removed: bool,
     by_address: HashMap<Address, PeerId>,
+    /// Peers whose places are still to be given away.
+    released: Vec<PeerId>,
     table: Table,
     regions: Regions,
     stages: StageArea,
@@ -261,8 +280,11 @@ impl ShmLink {
             patience: Patience::new(config.spin),
             peers,
             vigil: Vigil::default(),
+            has_told_hindrance: false,
+            full_since: None,
             is_removed: false,
             by_address: HashMap::new(),
+            released: Vec::new(),
             table,
             regions,
             stages,
@@ -293,7 +315,7 @@ impl ShmLink {
     }
 
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
-    /// connect. Errors: the table is full; the address is our own, or of another host, or of an endpoint with other settings;
+    /// connect. Errors: the table is full; it is locked, or descriptors lack (both: [`LinkError::may_be_tried_again`]); the address is our own, or of another host, or of an endpoint with other settings;
     /// nothing goes to and fro between us any more.
     pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
         let elsewhere = |reason: &str| LinkError::Elsewhere { peer: *address, reason: reason.into() };
@@ -309,19 +331,37 @@ impl ShmLink {
         }
         check_settings(&self.config.flow, address)?;
         let path = self.config.directory.join(address.identity.file_name());
-        if !self.here.shares_boot(&address.identity) && life::open(&path, Rights::Read).is_err() {
-            return Err(elsewhere(&segment::elsewhere(&path)));
+        if !self.here.shares_boot(&address.identity)
+            && let Err(error) = life::open(&path, Rights::Read)
+        {
+            return Err(match is_shortage(&error) {
+                true => self.note_hindrance(LinkError::system(format!("opening {}", path.display()), error)),
+                false => elsewhere(&segment::elsewhere(&path)),
+            });
         }
-        let held = self.segment.lock_table()?;
-        if self.is_removed && self.table.find(address).is_none() {
-            return Err(elsewhere(&self.why_nobody_connects()));
-        }
-        let place = self.table.find_or_insert(address);
-        drop(held);
-        let peers = self.table.capacity() as u32;
-        let peer = place.ok_or_else(|| LinkError::TableFull { owner: "this process".into(), peers })?;
+        self.give_places_away();
+        let locked = self.segment.lock_table(lock::PATIENCE);
+        let found = locked.map(|_held| match self.is_removed && self.table.find(address).is_none() {
+            true => Err(elsewhere(&self.why_nobody_connects())),
+            false => Ok(self.table.find_or_insert(address)),
+        });
+        let place = match found {
+            Ok(place) => place?,
+            Err(error) => return Err(self.note_hindrance(error)),
+        };
+        let Some(peer) = place else { return Err(self.no_place()) };
+        self.full_since = None;
         self.introduce(peer, *address);
         Ok(peer)
+    }
+
+    /// Why our own table has no place. Those who have ended make place as soon as they are noticed, and the endpoint has released
+    /// them.
+    fn no_place(&mut self) -> LinkError {
+        self.look_soon();
+        let now = clock::now();
+        let is_changing = self.table.has_ended() && now.since(*self.full_since.get_or_insert(now)) < FULL_PATIENCE;
+        LinkError::TableFull { owner: "this process".into(), peers: self.table.capacity() as u32, is_changing }
     }
 
     /// The address of a peer; `None` if there is no such peer (any more).
@@ -438,10 +478,21 @@ impl ShmLink {
     /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
     #[cold]
     fn admit(&mut self, source: PeerId) -> bool {
-        let unheard = self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing == Standing::Unknown);
+        let unheard = self.peers.get(source.0 as usize).is_some_and(|peer| match peer.standing {
+            Standing::Unknown => true,
+            // It had not connected when it was released, and has now: the place is that of a new peer.
+            Standing::Released => !peer.is_silent && self.table.may_write(source),
+            _ => false,
+        });
         let address = if unheard { self.table.address(source) } else { None };
         match address {
-            Some(address) => self.introduce(source, address),
+            Some(address) => {
+                self.introduce(source, address);
+                // A newcomer has taken the last place: some who have ended may still have theirs.
+                if self.table.is_full() {
+                    self.look_soon();
+                }
+            }
             None => self.stats.counters().add(Counter::Violations, 1),
         }
         address.is_some()
@@ -449,14 +500,18 @@ impl ShmLink {
 
     /// Opens the connection to a peer that has none.
     #[cold]
-    fn connect(&mut self, to: PeerId) -> Result<&mut Connection, String> {
+    fn connect(&mut self, to: PeerId) -> Result<&mut Connection, WriteError> {
         let ours = self.address();
-        let peer = self.peers.get(to.0 as usize).filter(|peer| peer.standing != Standing::Unknown);
-        let Some(peer) = peer else { return Err(format!("there is no peer {}", to.0)) };
+        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
+        let known = |peer: &&Peer| !matches!(peer.standing, Standing::Unknown | Standing::Released);
+        let peer = self.peers.get(to.0 as usize).filter(known).ok_or_else(nobody)?;
         if let Some(why) = &peer.lost {
-            return Err(why.to_string());
+            return Err(WriteError::Unreachable(why.to_string()));
         }
-        let address = peer.address.ok_or_else(|| format!("there is no peer {}", to.0))?;
+        let address = peer.address.ok_or_else(nobody)?;
+        if peer.connect_at > Instant::default() && clock::now() < peer.connect_at {
+            return Err(WriteError::Full);
+        }
         let ShmConfig { flow, bulk, directory, .. } = &self.config;
         let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
         match Connection::open(&terms, &address) {
@@ -464,8 +519,39 @@ impl ShmLink {
                 self.note_bulk(obstacle);
                 Ok(self.peers[to.0 as usize].connection.insert(connection))
             }
-            Err(error) => Err(self.give_up(to, &error)),
+            Err(error) if self.is_passing(to, &error) => {
+                self.note_hindrance(error);
+                self.peers[to.0 as usize].connect_at = clock::now() + CONNECT_INTERVAL;
+                Err(WriteError::Full)
+            }
+            Err(error) => Err(WriteError::Unreachable(self.give_up(to, &error))),
         }
+    }
+
+    /// Whether what hinders connecting to a peer will pass. The peer may live, so nothing is lost by waiting: its end is noticed
+    /// meanwhile like anybody's.
+    fn is_passing(&mut self, peer: PeerId, error: &LinkError) -> bool {
+        if matches!(error, LinkError::TableFull { .. }) {
+            let now = clock::now();
+            let since = *self.peers[peer.0 as usize].full_since.get_or_insert(now);
+            return error.may_be_tried_again() && now.since(since) < FULL_PATIENCE;
+        }
+        error.may_be_tried_again()
+    }
+
+    /// Says once what makes operations wait, and what helps.
+    fn note_hindrance(&mut self, error: LinkError) -> LinkError {
+        let is_told = matches!(error, LinkError::Busy { .. } | LinkError::System { .. });
+        if is_told && error.may_be_tried_again() && !std::mem::replace(&mut self.has_told_hindrance, true) {
+            let remedy = match &error {
+                LinkError::System { error, .. } if error.raw_os_error() == Some(libc::EMFILE) => {
+                    "; this process has as many descriptors as it may have: raise its limit (ulimit -n)"
+                }
+                _ => "",
+            };
+            log::line(Level::Warn, || format!("connecting has to wait, and is tried again: {error}{remedy}"));
+        }
+        error
     }
 
     /// A peer cannot be connected to. What it has sent is still retrieved, but it could not be answered: its departure is
@@ -518,6 +604,13 @@ impl ShmLink {
             return self.peers[peer.0 as usize].connection.as_mut();
         }
         self.connect(peer).ok()
+    }
+
+    /// Whether the peer may be connected to later.
+    fn is_hindered(&self, peer: PeerId) -> bool {
+        self.peers.get(peer.0 as usize).is_some_and(|peer| {
+            peer.connection.is_none() && peer.lost.is_none() && peer.connect_at > Instant::default()
+        })
     }
 
     #[cold]
@@ -629,7 +722,7 @@ impl Link for ShmLink {
         if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. }))
             && let Err(why) = self.connect(to)
         {
-            return (0, Err(WriteError::Unreachable(why)));
+            return (0, Err(why));
         }
         let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
             return (0, Err(WriteError::Full));
@@ -672,7 +765,10 @@ impl Link for ShmLink {
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {
-        self.connection(peer)?.window()
+        match self.connection(peer) {
+            Some(connection) => connection.window(),
+            None => self.is_hindered(peer).then_some(0),
+        }
     }
 
     fn reaches_memory(&mut self, peer: PeerId) -> bool {
@@ -807,10 +903,28 @@ impl ShmLink {
                 self.patience.remove_process();
             }
         }
+        self.peers[peer.0 as usize] =
+            Peer { standing: Standing::Released, is_silent: known.is_silent, ..Peer::default() };
+        self.released.push(peer);
+        self.give_places_away();
+    }
+
+    /// Gives the places of those away that have been forgotten, or does so at a later call if somebody holds the lock.
+    fn give_places_away(&mut self) {
+        if self.released.is_empty() {
+            return;
+        }
         // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
-        let _held = self.segment.lock_table();
-        if known.is_silent || !self.table.may_write(peer) {
-            self.table.free(peer);
+        let Ok(_held) = self.segment.lock_table(Duration::ZERO) else { return };
+        for peer in self.released.drain(..) {
+            let known = &mut self.peers[peer.0 as usize];
+            if known.standing != Standing::Released {
+                continue;
+            }
+            if known.is_silent || !self.table.may_write(peer) {
+                self.table.free(peer);
+            }
+            *known = Peer::default();
         }
     }
 

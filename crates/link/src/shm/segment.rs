@@ -8,9 +8,10 @@
 use super::STAGES_MOST;
 use super::address::{Address, Identity, Settings};
 use super::bulk::Cookie;
-use super::error::{LinkError, Shortage};
+use super::error::{LinkError, Shortage, is_shortage};
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
+use super::lock_file::LockFile;
 use super::mailbox::{Alone, Mailbox, Pointers, Slot};
 use super::memory_map::{self, Access, Mapping, Shared};
 use super::peer::{Entry, State, Table};
@@ -26,6 +27,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::time::Duration;
 use tidegate_flow::{Config, PeerId};
 use tidegate_message::{Access as RegionAccess, Span};
 
@@ -185,7 +187,8 @@ impl View {
 #[derive(Debug)]
 pub(crate) struct OwnSegment {
     view: View,
-    file: File,
+    /// Holds the lock that says that we live. Nothing is mapped from it (see `lock_file`).
+    file: LockFile,
     path: PathBuf,
     address: Address,
     /// In our own memory, for peers to try to read.
@@ -211,8 +214,9 @@ impl OwnSegment {
             no_space(directory, &layout, error)
         })?;
         let cannot_map = |error| remove(LinkError::system(format!("mapping {}", path.display()), error));
-        let shown = Mapping::new(&file, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
-        let shared = Mapping::new(&file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
+        let mapped = life::open(&path, Rights::Lock).map_err(cannot_map)?;
+        let shown = Mapping::new(&mapped, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
+        let shared = Mapping::new(&mapped, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
         let cookie = Cookie::new(address.identity.nonce).map_err(cannot_map)?;
         let segment = OwnSegment { view: View { shown, shared, layout }, file, path, address, cookie };
         segment.describe(wakes);
@@ -278,10 +282,11 @@ impl OwnSegment {
         unsafe { self.view.mailbox() }
     }
 
-    /// Keeps others out of the table of peers.
-    pub fn lock_table(&self) -> Result<lock::Held<'_>, LinkError> {
-        lock::Held::take(&self.file, Byte::INSERTION)
-            .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))
+    /// Keeps others out of the table of peers. Tries for so long.
+    pub fn lock_table(&self, patience: Duration) -> Result<lock::Held<'_>, LinkError> {
+        lock::Held::take(&self.file, Byte::INSERTION, patience)
+            .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))?
+            .ok_or_else(|| LinkError::Busy { file: self.path.clone() })
     }
 
     /// # Safety
@@ -313,8 +318,9 @@ impl Drop for OwnSegment {
         if std::process::id() != self.address.identity.pid {
             return;
         }
-        // Under the lock, so that a peer that connects meanwhile either sees the mark or is in the table before it.
-        let _held = self.lock_table();
+        // Under the lock, so that a peer that connects meanwhile either sees the mark or is in the table before it. Where somebody
+        // does not give the lock up, a peer may come into the table after all: it sees the mark when it looks after us.
+        let _held = self.lock_table(lock::PATIENCE_AT_LAST);
         self.view.header().closed.store(1, Ordering::Release);
         let _ = fs::remove_file(&self.path);
     }
@@ -326,7 +332,7 @@ pub(crate) struct PeerSegment {
     view: View,
     /// Open as long as we may write: it holds our lock, and answers for the peer's, whatever becomes of the file's name.
     /// `None`: we have few descriptors, and our process id and our own file answer for us.
-    file: Option<File>,
+    file: Option<LockFile>,
 }
 
 impl PeerSegment {
@@ -339,9 +345,13 @@ impl PeerSegment {
                 _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
             })
         };
-        let (file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Read)?);
+        // Three times: to hold locks, which nothing is mapped from (see `lock_file`), and for mappings of two kinds.
+        let (file, shared_file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Lock)?, opened(Rights::Read)?);
         let broken = |what: String| LinkError::Elsewhere { peer: *peer, reason: format!("its segment {what}") };
-        let unmapped = |error: io::Error| broken(format!("cannot be mapped: {error}"));
+        let unmapped = |error: io::Error| match is_shortage(&error) {
+            true => LinkError::system(format!("mapping the segment {} of {peer}", path.display()), error),
+            false => broken(format!("cannot be mapped: {error}")),
+        };
         let size = file.metadata().map_err(|error| broken(format!("cannot be read: {error}")))?.len() as usize;
         if size < STAGES_AT {
             return Err(broken(format!("has {size} bytes only; remove {}", path.display())));
@@ -358,23 +368,35 @@ impl PeerSegment {
             .filter(|layout| layout.total() == size);
         let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
         let shown = Mapping::new(&shown_file, 0, layout.shared_at, Access::Read).map_err(unmapped)?;
-        let shared = Mapping::new(&file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(unmapped)?;
+        let shared =
+            Mapping::new(&shared_file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(unmapped)?;
         Ok(PeerSegment { view: View { shown, shared, layout }, file: Some(file) })
     }
 
     /// Takes a place for `ours` in the peer's table, and the lock that says that we live.
-    pub fn enter(&mut self, here: &Here, peer: &Address, ours: &Address) -> Result<PeerId, LinkError> {
+    pub fn enter(
+        &mut self,
+        directory: &Path,
+        here: &Here,
+        peer: &Address,
+        ours: &Address,
+    ) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
-        let held = lock::Held::take(&file, Byte::INSERTION)
-            .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?;
+        let held = lock::Held::take(&file, Byte::INSERTION, lock::PATIENCE)
+            .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
+            .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
         if self.has_closed() {
             return Err(LinkError::Gone { peer: *peer });
         }
         // SAFETY: used in this function only.
         let table = unsafe { self.table() };
         let peers = table.capacity() as u32;
-        let place =
-            table.find_or_insert(ours).ok_or_else(|| LinkError::TableFull { owner: peer.to_string(), peers })?;
+        let is_changing = table.has_ended();
+        let place = table.find_or_insert(ours).ok_or_else(|| LinkError::TableFull {
+            owner: peer.to_string(),
+            peers,
+            is_changing,
+        })?;
         if table.state(place) != State::Expected {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
         }
@@ -455,7 +477,7 @@ pub(crate) fn elsewhere(path: &Path) -> String {
 
 /// Whether less than half of the descriptors that the process may have are in use: the rest is the application's. The
 /// system gives out the lowest that is free.
-fn has_descriptors_to_spare(file: &File) -> bool {
+pub(crate) fn has_descriptors_to_spare(file: &File) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the struct lives through the call.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
@@ -463,7 +485,7 @@ fn has_descriptors_to_spare(file: &File) -> bool {
 }
 
 /// Creates the file, empty and with its life lock held, under the next name that is free.
-fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(File, PathBuf, Address), LinkError> {
+fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(LockFile, PathBuf, Address), LinkError> {
     static SERIAL: AtomicU16 = AtomicU16::new(0);
     loop {
         let address = here.address(SERIAL.fetch_add(1, Ordering::Relaxed), settings);
@@ -471,7 +493,7 @@ fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(Fil
         let problem = |error| LinkError::system(format!("creating the segment {}", path.display()), error);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        let file = match options.open(&path) {
+        let file = match LockFile::open(&options, &path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             opened => opened.map_err(problem)?,
         };

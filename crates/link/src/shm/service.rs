@@ -7,12 +7,15 @@
 //! writes and removes such a file under another lock of it, so two newcomers never both get the place of a dead owner.
 
 use super::address::Address;
+use super::error::Busy;
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte, Held};
+use super::lock_file::LockFile;
 use crate::log::{self, Level};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, io, process};
 
 /// The name of a service of one user on this host: a number or a word. Empty, it means none in particular.
@@ -34,6 +37,11 @@ pub enum ClaimError {
         service: Service,
         /// Who has it.
         owner: Address,
+    },
+    /// Somebody holds the lock of the claim that it should hold for microseconds, so it may be stopped.
+    Busy {
+        /// The claim.
+        file: PathBuf,
     },
     /// The system refused something.
     System {
@@ -119,7 +127,8 @@ impl Service {
         let here = Here::find();
         loop {
             let Some(entry) = Entry::open_or_create(&path).map_err(problem)? else { continue };
-            let held = entry.lock().map_err(problem)?;
+            let held = entry.lock(lock::PATIENCE_AT_LAST).map_err(problem)?;
+            let held = held.ok_or_else(|| ClaimError::Busy { file: path.clone() })?;
             if !entry.is_in_place() {
                 // Somebody has removed it since we opened it.
                 continue;
@@ -138,16 +147,16 @@ impl Service {
         }
     }
 
-    /// The living endpoint that has this service, if any has.
+    /// The living endpoint that has this service, if any has. None is found either while somebody holds the lock of its claim.
     pub fn find(&self, directory: &Path) -> Option<Address> {
-        find(&directory.join(self.file_name()), &Here::find())
+        find(&directory.join(self.file_name()), &Here::find(), lock::PATIENCE)
     }
 }
 
 /// The owner of the claim at `path`. A claim whose owner is dead is removed.
-fn find(path: &Path, here: &Here) -> Option<Address> {
+fn find(path: &Path, here: &Here, patience: Duration) -> Option<Address> {
     let entry = Entry(life::open(path, Rights::Lock).ok()?);
-    let _held = entry.lock().ok()?;
+    let _held = entry.lock(patience).ok()??;
     if !entry.is_in_place() {
         return None;
     }
@@ -165,7 +174,8 @@ pub(crate) fn reclaim(directory: &Path, here: &Here) {
     let prefix = Service::prefix(unsafe { libc::geteuid() });
     for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
         if name.starts_with(&prefix) {
-            find(&directory.join(name), here);
+            // Whose lock somebody holds is left to the next who looks.
+            find(&directory.join(name), here, Duration::ZERO);
         }
     }
 }
@@ -176,7 +186,8 @@ impl Drop for Claim {
         if process::id() != self.process {
             return;
         }
-        let Ok(_held) = self.entry.lock() else { return };
+        // Where somebody does not give the lock up, this is done without: nobody takes the name of a claim from a living owner.
+        let _held = self.entry.lock(lock::PATIENCE_AT_LAST);
         // If it is not there any more, another file may have its name.
         if self.entry.is_in_place() {
             let _ = fs::remove_file(&self.path);
@@ -186,7 +197,7 @@ impl Drop for Claim {
 
 /// The file of a claim, open.
 #[derive(Debug)]
-struct Entry(File);
+struct Entry(LockFile);
 
 impl Entry {
     /// `None`: it was created or removed between our two looks.
@@ -197,15 +208,16 @@ impl Entry {
         }
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        match options.open(path) {
+        match LockFile::open(&options, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             created => created.map(|file| Some(Entry(file))),
         }
     }
 
-    /// Keeps others from reading, writing and removing it. They hold it for a few system calls.
-    fn lock(&self) -> io::Result<Held<'_>> {
-        Held::take(&self.0, Byte::INSERTION)
+    /// Keeps others from reading, writing and removing it. They hold it for a few system calls. `None`: somebody holds it for
+    /// longer than that.
+    fn lock(&self, patience: Duration) -> io::Result<Option<Held<'_>>> {
+        Held::take(&self.0, Byte::INSERTION, patience)
     }
 
     /// Whether the file still has its name. While it is locked, that stays so.
@@ -239,6 +251,7 @@ impl fmt::Display for ClaimError {
             ClaimError::Taken { service, owner } => {
                 write!(f, "{service} is in use by {owner}; end that process, or choose another service")
             }
+            ClaimError::Busy { file } => write!(f, "{}", Busy(file)),
             ClaimError::System { action, error } => write!(f, "{action}: {error}"),
         }
     }
@@ -248,7 +261,7 @@ impl std::error::Error for ClaimError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ClaimError::System { error, .. } => Some(error),
-            ClaimError::Taken { .. } => None,
+            ClaimError::Taken { .. } | ClaimError::Busy { .. } => None,
         }
     }
 }

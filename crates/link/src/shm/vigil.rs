@@ -123,6 +123,7 @@ impl ShmLink {
         let now = clock::now();
         if now >= self.vigil.next {
             self.vigil.next = now + INTERVAL;
+            self.give_places_away();
             self.look_for_strangers();
             self.look_at_closings();
             self.look_at_marks();
@@ -130,6 +131,11 @@ impl ShmLink {
             self.ask_about_some();
             self.look_at_hole();
         }
+    }
+
+    /// The next call of `watch` looks, however long ago the last one was.
+    pub(super) fn look_soon(&mut self) {
+        self.vigil.next = Instant::default();
     }
 
     /// The next departure whose packets have all been retrieved.
@@ -277,7 +283,7 @@ impl ShmLink {
             Standing::Shunned | Standing::Quarantined => {
                 !self.vigil.departures.iter().any(|leaving| leaving.departure.peer == peer)
             }
-            Standing::Unknown | Standing::Leaving | Standing::Departed => false,
+            Standing::Unknown | Standing::Leaving | Standing::Departed | Standing::Released => false,
         }
     }
 

@@ -37,6 +37,29 @@ fn both_directions_flood_before_anybody_receives() {
 }
 
 #[test]
+fn what_cannot_leave_for_a_while_leaves_later_and_learns_the_window_then() {
+    for setup in Setup::all(2, 103) {
+        let mut world = Setup { window: Some(50_000), ..setup }.build();
+        world.network().hindered = Some((0, 1));
+        flood(&mut world, 0, 1, 40);
+        world.settle();
+        assert_eq!(world.counter(1, Counter::PacketsReceived), 0);
+        world.network().hindered = None;
+        let receives = receive_flood(&mut world, 0, 1, 40);
+        world.settle();
+        assert_flood(&world, &receives);
+        // From now on the window is what the peer sets aside, and has room for these.
+        let held = world.counter(0, Counter::SendsHeld);
+        flood(&mut world, 0, 1, 4);
+        assert_eq!(world.counter(0, Counter::SendsHeld), held, "{world}");
+        let receives = receive_flood(&mut world, 0, 1, 4);
+        world.settle();
+        assert_flood(&world, &receives);
+        assert_eq!(world.counter(1, Counter::Violations), 0);
+    }
+}
+
+#[test]
 fn all_to_all_floods_drain() {
     for setup in Setup::all(5, 102) {
         let mut world = setup.build();

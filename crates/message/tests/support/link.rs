@@ -119,6 +119,8 @@ pub struct Network {
     pub transfers_left: Option<u32>,
     /// Who cannot send to whom, although the latter lives: writes fail, and a departure is reported once.
     pub cut: Vec<(usize, usize)>,
+    /// Who cannot write to whom for a while, and cannot ask what it sets aside.
+    pub hindered: Option<(usize, usize)>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
@@ -157,6 +159,7 @@ impl Network {
             memory_fails: false,
             transfers_left: None,
             cut: Vec::new(),
+            hindered: None,
             hostile: false,
             deaf: None,
             arena,
@@ -169,6 +172,9 @@ impl Network {
     fn write(&mut self, from: usize, to: usize, packet: &Packet) -> Result<(), WriteError> {
         if self.nodes[from].gone.contains(&to) || self.nodes[from].quarantined.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
+        }
+        if self.hindered == Some((from, to)) {
+            return Err(WriteError::Full);
         }
         if self.deaf == Some(to) {
             let is_data = packet.header.kind() == PacketKind::Data;
@@ -417,6 +423,11 @@ impl Link for MemoryLink {
                 return Some(packet);
             }
         }
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        let pair = (self.me, self.node(peer));
+        (self.network.borrow().hindered == Some(pair)).then_some(0)
     }
 
     fn reaches_memory(&mut self, peer: PeerId) -> bool {
