@@ -442,7 +442,12 @@ impl Endpoint {
             SILENT
         };
         match start(&mut active.engine, Named { context, report: ticketed }) {
-            Ok(()) => Ok(0),
+            Ok(()) => {
+                if self.state.get(entered).watched {
+                    self.look_after_sleepers(entered);
+                }
+                Ok(0)
+            }
             Err(TryAgain) => {
                 active.tickets.remove(context);
                 self.progress(entered);
@@ -468,6 +473,9 @@ impl Endpoint {
         if start(&mut active.engine, Named { context, report: true }).is_err() {
             active.tickets.set_claimed(context, true);
             return Err(TRY_AGAIN);
+        }
+        if self.state.get(entered).watched {
+            self.look_after_sleepers(entered);
         }
         Ok(0)
     }
@@ -512,7 +520,32 @@ impl Endpoint {
         if moved && let Some(active) = &mut self.state.get(entered).active {
             active.engine.link_mut().busy();
         }
+        if self.state.get(entered).watched {
+            self.look_after_sleepers(entered);
+        }
         moved
+    }
+
+    /// Sees to it that other threads that sleep on queues of ours wake when they must, though this thread may have taken away what
+    /// would have woken them, and may now leave for good.
+    #[cold]
+    pub fn look_after_sleepers(&self, entered: &mut Entered) {
+        self.report_all(entered);
+        let mut any = false;
+        for queue in self.wait_queues() {
+            any |= queue.has_sleepers(entered);
+        }
+        self.state.get(entered).watched = any;
+        if !any {
+            return;
+        }
+        let most = self.arm(entered);
+        for queue in self.wait_queues() {
+            match most {
+                Some(most) => queue.wake_after(most, entered),
+                None => queue.wake(entered),
+            }
+        }
     }
 
     /// Tells of operations that closing has ended, as far as the queue of sends has room.
@@ -591,11 +624,10 @@ impl Endpoint {
         if let Some(source) = source {
             entry.source = self.source_of(source, entered);
         }
-        let queue = bound.queue.state.get(entered);
         if unsolicited {
-            queue.expect_unsolicited();
+            bound.queue.state.get(entered).expect_unsolicited();
         }
-        queue.push(entry);
+        bound.queue.push(entry, entered);
     }
 
     /// Tells of an operation that failed.
@@ -615,11 +647,10 @@ impl Endpoint {
         let failed = Failed { entry, errno, overflow, text };
         log_failure(&failed);
         let Some(bound) = self.queue_for(kind) else { return };
-        let queue = bound.queue.state.get(entered);
         // An operation that was to report nothing is not refused for want of room, so its error may find none. Then the log has
         // it: resource management does not promise more (fi_domain(3)).
-        if (wanted && !unsolicited) || queue.room_for_errors() > 0 {
-            queue.push_error(failed);
+        if (wanted && !unsolicited) || bound.queue.state.get(entered).room_for_errors() > 0 {
+            bound.queue.push_error(failed, entered);
         }
     }
 
