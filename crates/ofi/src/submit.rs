@@ -171,9 +171,18 @@ impl Active {
     /// Addresses have changed: they are looked up again when they are needed.
     pub fn forget_addresses(&mut self) {
         self.targets.clear();
-        self.waits.clear();
         self.sources.clear();
         self.own_source = NO_ADDRESS;
+    }
+
+    /// These indices have been removed: whoever gets them next waits from the beginning. All others have waited as long as before,
+    /// whatever else changes in the vector.
+    pub fn forget_waits(&mut self, removed: &[fi_addr_t]) {
+        if !self.waits.is_empty() {
+            for index in removed {
+                self.waits.remove(index);
+            }
+        }
     }
 
     /// Whether every operation so far has completed, as `FI_FENCE` wants it.
