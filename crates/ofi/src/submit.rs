@@ -719,7 +719,7 @@ pub fn link_errno(error: &LinkError) -> Errno {
 /// libfabric's number for what went wrong in claiming a service.
 pub fn claim_errno(error: &ClaimError) -> Errno {
     Errno(match error {
-        ClaimError::Taken { .. } => FI_EADDRINUSE,
+        ClaimError::Taken { .. } | ClaimError::Occupied { .. } => FI_EADDRINUSE,
         ClaimError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
     })
 }
