@@ -79,6 +79,8 @@ pub struct State {
     pub endpoints: Vec<Arc<Endpoint>>,
     /// Threads that sleep until there is something to read.
     sleepers: Sleepers,
+    /// Somebody may sleep, here or at another queue, until an entry of this queue is read: then packets are retrieved again.
+    pub awaited: bool,
 }
 
 /// An operation that succeeded.
@@ -125,6 +127,7 @@ impl State {
             last_text: CString::default(),
             endpoints: Vec::new(),
             sleepers: Sleepers::default(),
+            awaited: false,
         }
     }
 
@@ -303,6 +306,9 @@ impl CompletionQueue {
             }
             let found = take(state)?;
             if found > 0 {
+                if state.awaited {
+                    self.resume(entered);
+                }
                 return Ok(found as isize);
             }
             if !self.progress(entered) && self.idle(entered) {
@@ -315,6 +321,15 @@ impl CompletionQueue {
             }
             Err(TRY_AGAIN)
         })
+    }
+
+    /// Who sleeps since packets were left in the mailbox for want of room here may have to go on.
+    #[cold]
+    fn resume(&self, entered: &mut Entered) {
+        self.state.get(entered).awaited = false;
+        for endpoint in self.state.get(entered).endpoints.clone() {
+            endpoint.look_after_sleepers(entered);
+        }
     }
 
     /// Progress of all bound endpoints. Returns whether anything happened.

@@ -7,7 +7,9 @@
 //! 1. whoever adds a completion to a queue with sleepers rings;
 //! 2. whoever makes progress of an endpoint, or starts something there, arms it again before leaving the domain, or rings if
 //!    there is work left that can go on at once (`Endpoint::look_after_sleepers`);
-//! 3. ringing makes the descriptor readable, for all that sleep on it, until one of them has found the queue empty and settles
+//! 3. an endpoint that retrieves nothing because its receive queue is full of what nobody asked for (`completion_queue`) is
+//!    not armed: who reads that queue does as in 2;
+//! 4. ringing makes the descriptor readable, for all that sleep on it, until one of them has found the queue empty and settles
 //!    to sleep again. Nothing is rung twice in between, and a queue without sleepers costs the look at a length.
 //!
 //! Everything happens under the domain's lock, so nobody can add a completion between the look at the empty queue and the

@@ -600,6 +600,9 @@ impl Endpoint {
     /// at once.
     pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
         let waits_for_reader = self.waits_for_reader(entered);
+        if waits_for_reader && let Some(bound) = self.receive_queue.get() {
+            bound.queue.state.get(entered).awaited = true;
+        }
         let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
         // Packets are no reason to be awake for one who retrieves none: its reader goes on when it reads the other queue.

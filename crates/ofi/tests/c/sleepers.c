@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-enum { ROUNDS = 20, LONG_BYTES = 32 << 20 };
+enum { ROUNDS = 20, LONG_BYTES = 32 << 20, FEW = 2 * ROUNDS };
 
 static struct fid_cq *send_queue, *receive_queue;
 static struct fid_ep *endpoint;
@@ -35,7 +35,7 @@ static void open_queues(void)
 	int other = 1 - my.rank;
 	char name[64] = {0}, theirs[64];
 	size_t length = sizeof name;
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD};
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD, .size = FEW};
 	OK(fi_cq_open(my.domain, &attr, &send_queue, NULL));
 	OK(fi_cq_open(my.domain, &attr, &receive_queue, NULL));
 	OK(fi_endpoint(my.domain, my.info, &endpoint, NULL));
@@ -256,6 +256,59 @@ static void both_queues_at_once(void)
 	woken("a message", late);
 }
 
+static void *send_sleeper(void *unused)
+{
+	struct fi_cq_tagged_entry entry;
+	EQUAL(fi_cq_sread(send_queue, &entry, 1, NULL, -1), 1);
+	last_wake = microseconds();
+	received++;
+	return unused;
+}
+
+/* The receive queue is full of messages that came into a multi-receive buffer, so nothing is taken out of the mailbox, in which a
+ * receipt lies for a thread that sleeps on the other queue. Then the main thread reads one message, and no more. */
+static void a_reader_that_makes_room(void)
+{
+	struct fi_cq_tagged_entry entry;
+	static char buffer[1 << 16];
+	int late = 0;
+	char byte = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		if (my.rank == 1) {
+			OK_WHEN_ROOM(fi_trecv(endpoint, &byte, 1, NULL, peer, 7, 0, NULL));
+			for (int j = 0; i == 0 ? j < FEW : j < 1; j++)
+				OK_WHEN_ROOM(fi_inject(endpoint, "", 1, peer));
+			write_all(0, &byte, 1);
+			EQUAL(fi_cq_sread(receive_queue, &entry, 1, NULL, -1), 1);
+			/* The receipt has left. */
+			fi_cq_read(receive_queue, NULL, 0);
+			write_all(0, &byte, 1);
+			continue;
+		}
+		struct iovec piece = {.iov_base = buffer, .iov_len = sizeof buffer};
+		struct fi_msg into = {.msg_iov = &piece, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+		struct iovec from = {.iov_base = &byte, .iov_len = 1};
+		struct fi_msg_tagged message = {.msg_iov = &from, .iov_count = 1, .addr = peer, .tag = 7};
+		pthread_t thread;
+		if (i == 0)
+			OK(fi_recvmsg(endpoint, &into, FI_MULTI_RECV));
+		read_all(1, &byte, 1);
+		for (long end = microseconds() + 5000; microseconds() < end;)
+			fi_cq_read(send_queue, NULL, 0);
+		received = 0;
+		OK_WHEN_ROOM(fi_tsendmsg(endpoint, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+		EQUAL(pthread_create(&thread, NULL, send_sleeper, NULL), 0);
+		read_all(1, &byte, 1);
+		nap(20000 + 5000 * i);
+		EQUAL(received, 0);
+		long begun = microseconds();
+		EQUAL(fi_cq_read(receive_queue, &entry, 1), 1);
+		late += is_late(1, begun);
+		pthread_join(thread, NULL);
+	}
+	woken("room in the other queue", late);
+}
+
 static void body(void)
 {
 	open_queues();
@@ -277,6 +330,8 @@ static void body(void)
 		both_queues_at_once();
 		meet(2);
 	}
+	a_reader_that_makes_room();
+	meet(2);
 	close_queues();
 }
 
