@@ -101,7 +101,7 @@ fn the_place_of_a_departed_peer_is_given_away_when_the_lock_is_free() {
     drop(held);
     until(&mut a, "the place of b", |_| match c.write(from_c, &packet(2)) {
         Ok(()) => Some(()),
-        Err(WriteError::Full) => None,
+        Err(WriteError::Full | WriteError::Refused) => None,
         Err(WriteError::Unreachable(why)) => panic!("{why}"),
     });
     assert_eq!(receive(&mut a).1, 2);
@@ -170,7 +170,7 @@ fn many_peers_one_after_the_other_need_few_places() {
             a.idle();
             match b.write(to_a, &packet(number)) {
                 Ok(()) => Some(()),
-                Err(WriteError::Full) => None,
+                Err(WriteError::Full | WriteError::Refused) => None,
                 Err(WriteError::Unreachable(why)) => panic!("newcomer {number}: {why}"),
             }
         });

@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::sync::Barrier;
 use support::*;
 use tidegate_link::{Address, ClaimError, Service, ShmLink};
@@ -152,8 +152,33 @@ fn no_name_leads_out_of_the_folder_and_nothing_is_followed() {
     let elsewhere = folder.path().join("elsewhere");
     symlink(&elsewhere, folder.path().join(name.replace("%2e", "x"))).unwrap();
     let refused = service("xx/odd name/%").claim(folder.path(), link.address()).unwrap_err();
-    assert!(matches!(refused, ClaimError::System { .. }), "{refused}");
+    assert!(matches!(refused, ClaimError::Occupied { owner: None, .. }), "{refused}");
+    assert!(refused.to_string().contains("is something that is no regular file; remove it"), "{refused}");
     assert!(!elsewhere.exists());
+}
+
+#[test]
+fn a_file_of_another_user_is_named_and_concerns_nobody_but_who_claims_its_service() {
+    const STRANGER: u32 = 65534;
+    let folder = Folder::new();
+    let link = folder.link(1);
+    drop(service("7471").claim(folder.path(), link.address()).unwrap());
+    // SAFETY: `geteuid` has no preconditions.
+    let path = folder.path().join(format!("tidegate-{}-service-7471", unsafe { libc::geteuid() }));
+    fs::write(&path, "").unwrap();
+    if chown(&path, Some(STRANGER), Some(STRANGER)).is_err() {
+        eprintln!("SKIPPED: only root can give files away");
+        return;
+    }
+    let refused = service("7471").claim(folder.path(), link.address()).unwrap_err();
+    assert!(matches!(&refused, ClaimError::Occupied { owner: Some(STRANGER), .. }), "{refused}");
+    let told =
+        format!("service 7471 cannot be had: at the place of its file, {}, is one of user 65534", path.display());
+    assert!(refused.to_string().starts_with(&told), "{refused}");
+    assert_eq!(service("7471").find(folder.path()), None, "nobody is found by it");
+    let other = folder.link(1);
+    let _claim = service("7472").claim(folder.path(), other.address()).unwrap();
+    assert!(path.exists(), "it is not ours to remove");
 }
 
 #[test]

@@ -22,7 +22,8 @@ use crate::endpoint::Endpoint;
 use crate::guard::{Errno, INVALID, Result, TRY_AGAIN, guarded};
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
-use crate::wait::Wait;
+use crate::sleepers::{Sleepers, Thread, moment};
+use crate::wait::{NAP, Wait};
 use crate::{info, loader, log};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::AtomicBool;
@@ -76,6 +77,10 @@ pub struct State {
     last_text: CString,
     /// Endpoints that report here.
     pub endpoints: Vec<Arc<Endpoint>>,
+    /// Threads that sleep until there is something to read.
+    sleepers: Sleepers,
+    /// Somebody may sleep, here or at another queue, until an entry of this queue is read: then packets are retrieved again.
+    pub awaited: bool,
 }
 
 /// An operation that succeeded.
@@ -121,12 +126,14 @@ impl State {
             unsolicited: VecDeque::new(),
             last_text: CString::default(),
             endpoints: Vec::new(),
+            sleepers: Sleepers::default(),
+            awaited: false,
         }
     }
 
     /// Adds a success.
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: Entry) {
         self.entries.push_back(entry);
     }
 
@@ -136,7 +143,7 @@ impl State {
     }
 
     /// Adds an error.
-    pub fn push_error(&mut self, failed: Failed) {
+    fn push_error(&mut self, failed: Failed) {
         self.errors.push_back((self.read + self.entries.len() as u64, failed));
     }
 
@@ -231,6 +238,50 @@ impl CompletionQueue {
         self.wait.as_ref().map_or(Ok(()), |wait| wait.add(descriptor))
     }
 
+    /// Adds a success, and wakes who sleeps here.
+    #[inline]
+    pub fn push(&self, entry: Entry, entered: &mut Entered) {
+        let state = self.state.get(entered);
+        state.push(entry);
+        if !state.sleepers.is_empty() {
+            self.wake(entered);
+        }
+    }
+
+    /// Adds an error, and wakes who sleeps here.
+    pub fn push_error(&self, failed: Failed, entered: &mut Entered) {
+        self.state.get(entered).push_error(failed);
+        self.wake(entered);
+    }
+
+    /// Whether threads other than this one sleep here, for whom nobody has rung.
+    pub fn has_sleepers(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).sleepers.are_unaware(Thread::current())
+    }
+
+    /// Wakes who sleeps here.
+    #[cold]
+    pub fn wake(&self, entered: &mut Entered) {
+        let sleepers = &mut self.state.get(entered).sleepers;
+        if let Some(wait) = &self.wait
+            && sleepers.are_unaware(Thread::current())
+        {
+            sleepers.ring();
+            wait.ring();
+        }
+    }
+
+    /// Wakes who sleeps here after this time at the latest.
+    pub fn wake_after(&self, most: Duration, entered: &mut Entered) {
+        if most < NAP
+            && let Some(wait) = &self.wait
+            && self.has_sleepers(entered)
+            && self.state.get(entered).sleepers.hasten(moment(most))
+        {
+            wait.set_alarm(most);
+        }
+    }
+
     /// Ends that.
     pub fn remove_wake(&self, descriptor: RawFd) {
         if let Some(wait) = &self.wait {
@@ -249,8 +300,15 @@ impl CompletionQueue {
             let take = |state: &mut State| unsafe {
                 state.take(room.buffer.cast(), room.count, self.entry_bytes, room.sources)
             };
-            let found = take(self.state.get(entered))?;
+            let state = self.state.get(entered);
+            if !state.sleepers.is_empty() {
+                state.sleepers.remove(Thread::current());
+            }
+            let found = take(state)?;
             if found > 0 {
+                if state.awaited {
+                    self.resume(entered);
+                }
                 return Ok(found as isize);
             }
             if !self.progress(entered) && self.idle(entered) {
@@ -263,6 +321,15 @@ impl CompletionQueue {
             }
             Err(TRY_AGAIN)
         })
+    }
+
+    /// Who sleeps since packets were left in the mailbox for want of room here may have to go on.
+    #[cold]
+    fn resume(&self, entered: &mut Entered) {
+        self.state.get(entered).awaited = false;
+        for endpoint in self.state.get(entered).endpoints.clone() {
+            endpoint.look_after_sleepers(entered);
+        }
     }
 
     /// Progress of all bound endpoints. Returns whether anything happened.
@@ -288,42 +355,46 @@ impl CompletionQueue {
         come
     }
 
-    /// Makes progress and asks for wakes. Whether there is nothing to read and no work left, so that the descriptor may be slept on: it
-    /// becomes readable when there is.
-    pub fn may_sleep(&self) -> Result<bool> {
-        let wait = self.wait.as_ref().ok_or(INVALID)?;
-        let mut most = Some(Duration::MAX);
-        let outcome = self.domain.enter(|entered| {
+    /// Makes progress. Whether there is nothing to read.
+    fn is_empty(&self) -> Result<bool> {
+        let empty = self.domain.enter(|entered| {
             self.progress(entered);
-            if self.state.get(entered).is_ready() {
-                most = None;
-            }
+            Ok((!self.state.get(entered).is_ready()).into())
+        });
+        if empty < 0 { Err(Errno(-empty as c_int)) } else { Ok(empty > 0) }
+    }
+
+    /// Asks for wakes. Whether there is nothing to read and no work left, so that the calling thread may sleep on the descriptor: it
+    /// becomes readable when there is. Makes no progress, which would end the sleep that this thread has prepared at other queues.
+    pub fn settle(&self) -> Result<bool> {
+        let wait = self.wait.as_ref().ok_or(INVALID)?;
+        let settled = self.domain.enter(|entered| {
+            let mut most = if self.state.get(entered).is_ready() { None } else { Some(NAP) };
             for index in 0..self.state.get(entered).endpoints.len() {
                 let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+                endpoint.state.get(entered).watched = true;
                 // All of them are asked: who has work to do does it while others wait for packets.
                 most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
             }
-            Ok(0)
-        });
-        if outcome != 0 {
-            return Err(Errno(-outcome as c_int));
-        }
-        if let Some(most) = most {
+            let Some(most) = most else { return Ok(0) };
+            // Under the lock: an alarm set later would take the place of what another thread has rung meanwhile.
             wait.set_alarm(most);
-        }
-        Ok(most.is_some())
+            self.state.get(entered).sleepers.settle(Thread::current(), moment(most));
+            Ok(1)
+        });
+        if settled < 0 { Err(Errno(-settled as c_int)) } else { Ok(settled > 0) }
     }
 
-    /// `fi_trywait`: as [`may_sleep`](Self::may_sleep), for an application that sleeps on the descriptor by itself. A signal ends
-    /// one sleep: here it is forgotten, or the descriptor would stay readable for ever.
-    pub fn may_sleep_on_descriptor(&self) -> Result<bool> {
+    /// The first half of `fi_trywait`, for an application that sleeps on the descriptor by itself; [`settle`](Self::settle) is the
+    /// other. Whether there is neither anything to read nor a signal. A signal ends one sleep: here it is forgotten, or the
+    /// descriptor would stay readable for ever.
+    pub fn is_quiet(&self) -> Result<bool> {
+        let wait = self.wait.as_ref().ok_or(INVALID)?;
         if self.signaled.load(Acquire) && self.signaled.swap(false, Acquire) {
-            if let Some(wait) = &self.wait {
-                wait.quieten();
-            }
+            wait.quieten();
             return Ok(false);
         }
-        self.may_sleep()
+        self.is_empty()
     }
 
     /// Reads, and sleeps until there is something to read, the time in milliseconds is over (negative: never), or a signal.
@@ -344,7 +415,7 @@ impl CompletionQueue {
             if polls < POLLS_BEFORE_SLEEP {
                 continue;
             }
-            match self.may_sleep() {
+            match self.is_empty().and_then(|empty| Ok(empty && self.settle()?)) {
                 Ok(true) => wait.sleep(end.map(|end| end.saturating_duration_since(Instant::now()))),
                 Ok(false) => {}
                 Err(errno) => return errno.code(),

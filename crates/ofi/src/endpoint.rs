@@ -90,6 +90,8 @@ pub struct State {
     pub send_room: usize,
     /// The same for receives.
     pub receive_room: usize,
+    /// Whether threads may sleep on queues of ours, so that they have to be looked after.
+    pub watched: bool,
 }
 
 impl State {
@@ -243,6 +245,8 @@ impl Endpoint {
             }
             // Only now: an endpoint whose enabling failed fails again.
             self.state.get(entered).enabled = true;
+            // Somebody may sleep on our queues already.
+            self.look_after_sleepers(entered);
         }
         Ok(0)
     }
@@ -341,6 +345,7 @@ pub unsafe extern "C" fn open(
                 multi_receive_least: MULTI_RECEIVE_LEAST,
                 send_room: 0,
                 receive_room: 0,
+                watched: false,
             };
             let fid = fid_ep {
                 fid: head(FI_CLASS_EP, context, &HEAD),
@@ -465,7 +470,13 @@ unsafe extern "C" fn cancel(fid: fid_t, context: *mut c_void) -> isize {
     let endpoint = unsafe { object::object::<Endpoint>(fid.cast()) };
     endpoint.domain.enter(|entered| {
         let active = endpoint.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
-        if active.cancel(context) { Ok(0) } else { Err(Errno(FI_ENOENT)) }
+        if !active.cancel(context) {
+            return Err(Errno(FI_ENOENT));
+        }
+        if endpoint.state.get(entered).watched {
+            endpoint.look_after_sleepers(entered);
+        }
+        Ok(0)
     })
 }
 

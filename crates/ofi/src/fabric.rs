@@ -87,18 +87,23 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 /// `fi_trywait`: whether the application may sleep on the descriptors of all these objects.
 unsafe extern "C" fn trywait(_fabric: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
     guarded(|| {
-        for index in 0..usize::try_from(count).map_err(|_| INVALID)? {
-            // SAFETY: `count` pointers to open objects; the class tells which.
-            let ready = unsafe {
-                let fid = *fids.add(index);
-                match (*fid).fclass as u32 {
-                    FI_CLASS_CQ => object::object::<CompletionQueue>(fid.cast()).may_sleep_on_descriptor(),
-                    FI_CLASS_EQ => object::object::<EventQueue>(fid.cast()).may_sleep(),
-                    _ => Err(INVALID),
+        let count = usize::try_from(count).map_err(|_| INVALID)?;
+        // Progress through one queue may report to another, so all are looked at again after the last progress, and settled.
+        for settles in [false, true] {
+            for index in 0..count {
+                // SAFETY: `count` pointers to open objects; the class tells which.
+                let may_sleep = unsafe {
+                    let fid = *fids.add(index);
+                    match ((*fid).fclass as u32, settles) {
+                        (FI_CLASS_CQ, false) => object::object::<CompletionQueue>(fid.cast()).is_quiet(),
+                        (FI_CLASS_CQ, true) => object::object::<CompletionQueue>(fid.cast()).settle(),
+                        (FI_CLASS_EQ, _) => object::object::<EventQueue>(fid.cast()).may_sleep(),
+                        _ => Err(INVALID),
+                    }
+                }?;
+                if !may_sleep {
+                    return Err(TRY_AGAIN);
                 }
-            }?;
-            if !ready {
-                return Err(TRY_AGAIN);
             }
         }
         Ok(0)

@@ -12,7 +12,7 @@
 //! | `closing` | `fi_close` of an endpoint |
 //! | `tagged`, `message`, `rma`, `atomic` | the transfer calls: thin, they describe and pass on |
 //! | `transfer`, `submit` | the one path of all operations into the message layer, and of completions back |
-//! | `object`, `guard`, `lock`, `wait`, `log` | handles, the border to C, threads, sleeping, log lines |
+//! | `object`, `guard`, `lock`, `wait`, `sleepers`, `log` | handles, the border to C, threads, sleeping, log lines |
 //!
 //! Every call enters its domain (`Domain::enter`): that takes the lock where the application needs one, and keeps panics from
 //! reaching C. State is only reachable with the proof of having entered, so the compiler knows that no two calls mix.
@@ -42,6 +42,7 @@ mod object;
 pub mod parameter;
 pub mod provider;
 mod rma;
+mod sleepers;
 mod submit;
 mod tagged;
 mod transfer;

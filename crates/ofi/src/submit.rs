@@ -171,9 +171,18 @@ impl Active {
     /// Addresses have changed: they are looked up again when they are needed.
     pub fn forget_addresses(&mut self) {
         self.targets.clear();
-        self.waits.clear();
         self.sources.clear();
         self.own_source = NO_ADDRESS;
+    }
+
+    /// These indices have been removed: whoever gets them next waits from the beginning. All others have waited as long as before,
+    /// whatever else changes in the vector.
+    pub fn forget_waits(&mut self, removed: &[fi_addr_t]) {
+        if !self.waits.is_empty() {
+            for index in removed {
+                self.waits.remove(index);
+            }
+        }
     }
 
     /// Whether every operation so far has completed, as `FI_FENCE` wants it.
@@ -445,7 +454,12 @@ impl Endpoint {
             SILENT
         };
         match start(&mut active.engine, Named { context, report: ticketed }) {
-            Ok(()) => Ok(0),
+            Ok(()) => {
+                if self.state.get(entered).watched {
+                    self.look_after_sleepers(entered);
+                }
+                Ok(0)
+            }
             Err(TryAgain) => {
                 active.tickets.remove(context);
                 self.progress(entered);
@@ -471,6 +485,9 @@ impl Endpoint {
         if start(&mut active.engine, Named { context, report: true }).is_err() {
             active.tickets.set_claimed(context, true);
             return Err(TRY_AGAIN);
+        }
+        if self.state.get(entered).watched {
+            self.look_after_sleepers(entered);
         }
         Ok(0)
     }
@@ -515,7 +532,32 @@ impl Endpoint {
         if moved && let Some(active) = &mut self.state.get(entered).active {
             active.engine.link_mut().busy();
         }
+        if self.state.get(entered).watched {
+            self.look_after_sleepers(entered);
+        }
         moved
+    }
+
+    /// Sees to it that other threads that sleep on queues of ours wake when they must, though this thread may have taken away what
+    /// would have woken them, and may now leave for good.
+    #[cold]
+    pub fn look_after_sleepers(&self, entered: &mut Entered) {
+        self.report_all(entered);
+        let mut any = false;
+        for queue in self.wait_queues() {
+            any |= queue.has_sleepers(entered);
+        }
+        self.state.get(entered).watched = any;
+        if !any {
+            return;
+        }
+        let most = self.arm(entered);
+        for queue in self.wait_queues() {
+            match most {
+                Some(most) => queue.wake_after(most, entered),
+                None => queue.wake(entered),
+            }
+        }
     }
 
     /// Tells of operations that closing has ended, as far as the queue of sends has room.
@@ -561,6 +603,9 @@ impl Endpoint {
     /// at once.
     pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
         let waits_for_reader = self.waits_for_reader(entered);
+        if waits_for_reader && let Some(bound) = self.receive_queue.get() {
+            bound.queue.state.get(entered).awaited = true;
+        }
         let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
         // Packets are no reason to be awake for one who retrieves none: its reader goes on when it reads the other queue.
@@ -594,11 +639,10 @@ impl Endpoint {
         if let Some(source) = source {
             entry.source = self.source_of(source, entered);
         }
-        let queue = bound.queue.state.get(entered);
         if unsolicited {
-            queue.expect_unsolicited();
+            bound.queue.state.get(entered).expect_unsolicited();
         }
-        queue.push(entry);
+        bound.queue.push(entry, entered);
     }
 
     /// Tells of an operation that failed.
@@ -618,11 +662,10 @@ impl Endpoint {
         let failed = Failed { entry, errno, overflow, text };
         log_failure(&failed);
         let Some(bound) = self.queue_for(kind) else { return };
-        let queue = bound.queue.state.get(entered);
         // An operation that was to report nothing is not refused for want of room, so its error may find none. Then the log has
         // it: resource management does not promise more (fi_domain(3)).
-        if (wanted && !unsolicited) || queue.room_for_errors() > 0 {
-            queue.push_error(failed);
+        if (wanted && !unsolicited) || bound.queue.state.get(entered).room_for_errors() > 0 {
+            bound.queue.push_error(failed, entered);
         }
     }
 
@@ -683,7 +726,7 @@ pub fn link_errno(error: &LinkError) -> Errno {
 /// libfabric's number for what went wrong in claiming a service.
 pub fn claim_errno(error: &ClaimError) -> Errno {
     Errno(match error {
-        ClaimError::Taken { .. } => FI_EADDRINUSE,
+        ClaimError::Taken { .. } | ClaimError::Occupied { .. } => FI_EADDRINUSE,
         ClaimError::Busy { .. } => FI_EBUSY,
         ClaimError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
     })

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Longest sleep without progress, when nothing wakes us.
-const NAP: Duration = Duration::from_millis(200);
+pub const NAP: Duration = Duration::from_millis(200);
 
 /// One descriptor to sleep on.
 #[derive(Debug)]
@@ -68,17 +68,20 @@ impl Wait {
         unsafe { libc::write(self.signal.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Forgets signals and alarms that have been heard. Returns whether there was a signal.
+    /// Forgets signals that have been heard. Returns whether there were any. Alarms stay: others may sleep that have not heard them.
     pub fn quieten(&self) -> bool {
         let mut count = 0u64;
-        // SAFETY: both reads write at most eight bytes; the descriptors do not block.
-        unsafe {
-            libc::read(self.alarm.as_raw_fd(), (&raw mut count).cast(), 8);
-            libc::read(self.signal.as_raw_fd(), (&raw mut count).cast(), 8) == 8
-        }
+        // SAFETY: at most eight bytes are written; the descriptor does not block.
+        unsafe { libc::read(self.signal.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
     }
 
-    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter.
+    /// Lets the descriptor become readable at once, until the alarm is set again.
+    pub fn ring(&self) {
+        self.set_alarm(Duration::ZERO);
+    }
+
+    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter, and until then not by an earlier
+    /// alarm.
     pub fn set_alarm(&self, after: Duration) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // Zero would stop the timer.
@@ -127,6 +130,19 @@ mod tests {
         let mut descriptor = libc::pollfd { fd: wait.descriptor(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one struct, which lives through the call.
         assert_eq!(unsafe { libc::poll(&mut descriptor, 1, -1) }, 1);
+    }
+
+    #[test]
+    fn ringing_wakes_at_once_until_the_alarm_is_set_again() {
+        let wait = Wait::new().unwrap();
+        wait.set_alarm(Duration::MAX);
+        let begun = std::time::Instant::now();
+        wait.ring();
+        wait.sleep(None);
+        assert!(begun.elapsed() < NAP / 2);
+        assert!(readable(&wait) && !wait.quieten() && readable(&wait));
+        wait.set_alarm(Duration::MAX);
+        assert!(!readable(&wait));
     }
 
     #[test]

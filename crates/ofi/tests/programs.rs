@@ -135,6 +135,11 @@ fn sleepers_are_woken() {
 }
 
 #[test]
+fn threads_asleep_are_woken_by_what_other_threads_do() {
+    run("sleepers", &[]);
+}
+
+#[test]
 fn closing_delivers_what_somebody_receives_and_waits_for_nobody_else() {
     for scheme in ["none", "static", "dynamic"] {
         run("closing patient", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);

@@ -5,6 +5,10 @@
 //! owner keeps locked, as it does with its segment (see `life`): what a killed server leaves is worth nothing from that
 //! moment on, and the next who claims or looks for the service, or opens an endpoint, clears it away. Everybody reads,
 //! writes and removes such a file under another lock of it, so two newcomers never both get the place of a dead owner.
+//!
+//! The names are known and the folder is everybody's, so another user can make a file of a name first, as he can listen at a port
+//! first. It is no claim and leads nowhere, but only he or root can remove it: who claims the service is told, and nobody else
+//! is concerned.
 
 use super::address::Address;
 use super::error::Busy;
@@ -42,6 +46,15 @@ pub enum ClaimError {
     Busy {
         /// The claim.
         file: PathBuf,
+    },
+    /// Something stands at the place of the claim that no process of this user has made for one.
+    Occupied {
+        /// The service.
+        service: Service,
+        /// Where the claim would be.
+        path: PathBuf,
+        /// The user whose file it is; `None`: this one's, but no file to write to.
+        owner: Option<u32>,
     },
     /// The system refused something.
     System {
@@ -126,7 +139,10 @@ impl Service {
         let problem = |error| ClaimError::System { action: format!("claiming {}", path.display()), error };
         let here = Here::find();
         loop {
-            let Some(entry) = Entry::open_or_create(&path).map_err(problem)? else { continue };
+            let opened = Entry::open_or_create(&path);
+            let Some(entry) = opened.map_err(|error| self.occupied(&path).unwrap_or_else(|| problem(error)))? else {
+                continue;
+            };
             let held = entry.lock(lock::PATIENCE_AT_LAST).map_err(problem)?;
             let held = held.ok_or_else(|| ClaimError::Busy { file: path.clone() })?;
             if !entry.is_in_place() {
@@ -145,6 +161,18 @@ impl Service {
             drop(held);
             return Ok(Claim { path, entry, process: process::id() });
         }
+    }
+
+    /// Why nothing can be claimed at `path`, where opening failed. `None`: it does not lie with what stands there.
+    fn occupied(&self, path: &Path) -> Option<ClaimError> {
+        let facts = fs::symlink_metadata(path).ok()?;
+        // SAFETY: `geteuid` has no preconditions.
+        let owner = Some(facts.uid()).filter(|owner| *owner != unsafe { libc::geteuid() });
+        (owner.is_some() || !facts.is_file()).then(|| ClaimError::Occupied {
+            service: *self,
+            path: path.to_owned(),
+            owner,
+        })
     }
 
     /// The living endpoint that has this service, if any has. None is found either while somebody holds the lock of its claim.
@@ -252,6 +280,17 @@ impl fmt::Display for ClaimError {
                 write!(f, "{service} is in use by {owner}; end that process, or choose another service")
             }
             ClaimError::Busy { file } => write!(f, "{}", Busy(file)),
+            ClaimError::Occupied { service, path, owner } => {
+                let path = path.display();
+                write!(f, "{service} cannot be had: at the place of its file, {path}, is ")?;
+                match owner {
+                    Some(owner) => {
+                        write!(f, "one of user {owner}; have it removed by that user or by root")?;
+                    }
+                    None => write!(f, "something that is no regular file; remove it")?,
+                }
+                write!(f, ", or choose another service")
+            }
             ClaimError::System { action, error } => write!(f, "{action}: {error}"),
         }
     }
@@ -261,7 +300,7 @@ impl std::error::Error for ClaimError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ClaimError::System { error, .. } => Some(error),
-            ClaimError::Taken { .. } | ClaimError::Busy { .. } => None,
+            ClaimError::Taken { .. } | ClaimError::Occupied { .. } | ClaimError::Busy { .. } => None,
         }
     }
 }

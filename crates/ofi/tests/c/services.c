@@ -1,6 +1,7 @@
 /* Client and server that know nothing of each other but a service: fi_getinfo(node, service, flags), in whatever order they start;
  * what that call answers and refuses; and who may have a service. */
 #include "harness.h"
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -357,6 +358,71 @@ static void owners(void)
 	kill(getpid(), SIGKILL);
 }
 
+static double seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Tries to send until that is refused. Meanwhile other addresses come and go. Returns how long it took. */
+static double refused_after(struct side *client, fi_addr_t nobody)
+{
+	double begun = seconds();
+	ssize_t result;
+	while ((result = fi_tinject(client->ep, "", 1, nobody, 1)) == -FI_EAGAIN) {
+		fi_addr_t other;
+		EQUAL(fi_av_insertsvc(client->av, NULL, "another", &other, 0, NULL), 1);
+		usleep(10000);
+		OK(fi_av_remove(client->av, &other, 1, 0));
+		if (seconds() - begun > 20)
+			FAIL("a service that nobody has is waited for without end");
+	}
+	EQUAL(result, -FI_ECONNREFUSED);
+	return seconds() - begun;
+}
+
+/* The patience with a server that does not come ends, whatever else an address vector learns; who inserts anew waits anew. */
+static void patience(void)
+{
+	struct side side;
+	fi_addr_t nobody, again;
+	char absent[40];
+	snprintf(absent, sizeof absent, "%s-x", service);
+	OK(open_side(&side, NULL, absent, 0));
+	EQUAL(fi_av_insert(side.av, side.info->dest_addr, 1, &nobody, 0, NULL), 1);
+	CHECK(refused_after(&side, nobody) > 9);
+	CHECK(refused_after(&side, nobody) < 1);
+	OK(fi_av_remove(side.av, &nobody, 1, 0));
+	EQUAL(fi_av_insert(side.av, side.info->dest_addr, 1, &again, 0, NULL), 1);
+	EQUAL(again, nobody);
+	EQUAL(fi_tinject(side.ep, "", 1, again, 1), -FI_EAGAIN);
+	close_side(&side);
+}
+
+/* Another user was first to make the file of our service: it is in use for us, and nobody else is disturbed. */
+static void a_strangers_file(void)
+{
+	struct side side;
+	char path[96];
+	int file;
+	if (geteuid() != 0) {
+		fprintf(stderr, "SKIPPED: only root can give files away\n");
+		return;
+	}
+	snprintf(path, sizeof path, "/dev/shm/tidegate-0-service-stranger%d", (int)getpid());
+	CHECK((file = open(path, O_CREAT | O_RDWR, 0600)) >= 0);
+	EQUAL(fchown(file, 65534, 65534), 0);
+	EQUAL(open_side(&side, NULL, strrchr(path, '-') + 1, FI_SOURCE), -FI_EADDRINUSE);
+	close_side(&side);
+	OK(open_side(&side, NULL, service, FI_SOURCE));
+	close_side(&side);
+	OK(open_side(&side, NULL, strrchr(path, '-') + 1, 0));
+	close_side(&side);
+	EQUAL(unlink(path), 0);
+	close(file);
+}
+
 static void body(void)
 {
 	questions();
@@ -364,9 +430,17 @@ static void body(void)
 	no_service();
 }
 
+static void alone(void)
+{
+	a_strangers_file();
+	patience();
+}
+
 int main(void)
 {
 	snprintf(service, sizeof service, "test-%d", (int)getpid());
 	int failed = run(2, &(struct wishes){0}, body, -1);
-	return failed ? failed : run(2, &(struct wishes){0}, owners, 0);
+	if (!failed)
+		failed = run(2, &(struct wishes){0}, owners, 0);
+	return failed ? failed : run(1, &(struct wishes){0}, alone, -1);
 }

@@ -1,0 +1,341 @@
+/* A thread sleeps on the receive queue of an endpoint while another thread of its process calls into the same domain: what that
+ * one completes, takes out of the mailbox, or starts and leaves, wakes the sleeper all the same. Who is not woken sleeps until an
+ * alarm of the provider, up to 200 ms, in every round. */
+#include "harness.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+enum { ROUNDS = 20, LONG_BYTES = 32 << 20, FEW = 2 * ROUNDS };
+
+static struct fid_cq *send_queue, *receive_queue;
+static struct fid_ep *endpoint;
+static fi_addr_t own, peer;
+static const char *of_sleep;
+static bool on_descriptor;
+
+static atomic_int_least32_t received;
+static atomic_long last_wake; /* in microseconds */
+
+static long microseconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void nap(long microseconds)
+{
+	nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
+}
+
+static void open_queues(void)
+{
+	int other = 1 - my.rank;
+	char name[64] = {0}, theirs[64];
+	size_t length = sizeof name;
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD, .size = FEW};
+	OK(fi_cq_open(my.domain, &attr, &send_queue, NULL));
+	OK(fi_cq_open(my.domain, &attr, &receive_queue, NULL));
+	OK(fi_endpoint(my.domain, my.info, &endpoint, NULL));
+	OK(fi_ep_bind(endpoint, &my.av->fid, 0));
+	OK(fi_ep_bind(endpoint, &send_queue->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(endpoint, &receive_queue->fid, FI_RECV));
+	OK(fi_enable(endpoint));
+	OK(fi_getname(&endpoint->fid, name, &length));
+	write_all(other, name, sizeof name);
+	read_all(other, theirs, sizeof theirs);
+	EQUAL(fi_av_insert(my.av, theirs, 1, &peer, 0, NULL), 1);
+	EQUAL(fi_av_insert(my.av, name, 1, &own, 0, NULL), 1);
+}
+
+static void close_queues(void)
+{
+	OK(fi_close(&endpoint->fid));
+	OK(fi_close(&send_queue->fid));
+	OK(fi_close(&receive_queue->fid));
+}
+
+/* Sleeps until there is a completion, and notes when it woke. */
+static void sleep_once(void)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fid *fids[] = {&receive_queue->fid};
+	struct pollfd sleep = {.events = POLLIN};
+	ssize_t got;
+	OK(fi_control(&receive_queue->fid, FI_GETWAIT, &sleep.fd));
+	if (on_descriptor)
+		while ((got = fi_cq_read(receive_queue, &entry, 1)) == -FI_EAGAIN) {
+			if (fi_trywait(my.fabric, fids, 1) == 0)
+				CHECK(poll(&sleep, 1, -1) >= 0);
+		}
+	else
+		got = fi_cq_sread(receive_queue, &entry, 1, NULL, -1);
+	if (got == -FI_EAVAIL) {
+		struct fi_cq_err_entry error = {0};
+		EQUAL(fi_cq_readerr(receive_queue, &error, 0), 1);
+		EQUAL(error.err, FI_ECANCELED);
+	} else {
+		EQUAL(got, 1);
+	}
+	last_wake = microseconds();
+	received++;
+}
+
+static void *sleeper(void *count)
+{
+	for (intptr_t i = (intptr_t)count; i > 0; i--)
+		sleep_once();
+	return NULL;
+}
+
+static pthread_t start_sleeper(intptr_t count)
+{
+	pthread_t thread;
+	received = 0;
+	EQUAL(pthread_create(&thread, NULL, sleeper, (void *)count), 0);
+	return thread;
+}
+
+/* Waits in vain now and then: machines are busy. Being late is being late most of the time. */
+static void woken(const char *what, int late)
+{
+	if (late > ROUNDS / 3)
+		FAIL("%s wakes a thread asleep %s late in %d rounds of %d", what, of_sleep, late, ROUNDS);
+}
+
+/* Until the sleeper has had its `count`-th completion; `begun` is when that was caused. Whether that took long. */
+static bool is_late(int count, long begun)
+{
+	while (received < count)
+		nap(100);
+	return last_wake - begun > 15000;
+}
+
+/* Nobody but this process, and not even a packet. */
+static void a_message_to_oneself(void)
+{
+	static char in[8];
+	int late = 0;
+	pthread_t thread = start_sleeper(ROUNDS);
+	for (int i = 0; i < ROUNDS; i++) {
+		OK_WHEN_ROOM(fi_trecv(endpoint, in, sizeof in, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+		nap(20000 + 1000 * i);
+		long begun = microseconds();
+		OK_WHEN_ROOM(fi_tinject(endpoint, "", 1, own, 1));
+		late += is_late(i + 1, begun);
+	}
+	pthread_join(thread, NULL);
+	woken("a message to oneself", late);
+}
+
+static void a_cancel(void)
+{
+	static char in[8];
+	int late = 0;
+	pthread_t thread = start_sleeper(ROUNDS);
+	for (int i = 0; i < ROUNDS; i++) {
+		OK_WHEN_ROOM(fi_trecv(endpoint, in, sizeof in, NULL, FI_ADDR_UNSPEC, 2, 0, in));
+		nap(20000 + 1000 * i);
+		long begun = microseconds();
+		OK(fi_cancel(&endpoint->fid, in));
+		late += is_late(i + 1, begun);
+	}
+	pthread_join(thread, NULL);
+	woken("a cancel", late);
+}
+
+/* Rank 1 sends at moments that it tells by the message. On rank 0 a thread sleeps for it; the main thread reads the other queue up
+ * to that moment and beyond, or stops before. */
+static void messages(bool reads_on)
+{
+	struct fi_cq_tagged_entry entry;
+	int late = 0;
+	char byte;
+	if (my.rank == 1) {
+		for (int i = 0; i < ROUNDS; i++) {
+			read_all(0, &byte, 1);
+			for (long end = microseconds() + 30000 + 1000 * i; microseconds() < end; nap(1000))
+				fi_cq_read(send_queue, NULL, 0);
+			long begun = microseconds();
+			OK_WHEN_ROOM(fi_tinject(endpoint, &begun, sizeof begun, peer, 3));
+		}
+		return;
+	}
+	static long begun[ROUNDS];
+	for (int i = 0; i < ROUNDS; i++)
+		OK_WHEN_ROOM(fi_trecv(endpoint, &begun[i], sizeof *begun, NULL, peer, 3, 0, NULL));
+	pthread_t thread = start_sleeper(ROUNDS);
+	for (int i = 0; i < ROUNDS; i++) {
+		nap(5000);
+		EQUAL(fi_cq_read(send_queue, &entry, 1), -FI_EAGAIN);
+		write_all(1, &byte, 1);
+		while (received == i) {
+			if (reads_on)
+				EQUAL(fi_cq_read(send_queue, &entry, 1), -FI_EAGAIN);
+			nap(50);
+		}
+		late += last_wake - begun[i] > 15000;
+	}
+	pthread_join(thread, NULL);
+	woken(reads_on ? "a message that another thread takes" : "a message after another thread has looked", late);
+}
+
+/* The main thread starts what takes many calls of progress, and makes none of them. */
+static void a_transfer_that_another_thread_starts(void)
+{
+	unsigned char *bytes = mmap(NULL, LONG_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct fi_cq_tagged_entry entry;
+	char byte = 0;
+	CHECK(bytes != MAP_FAILED);
+	if (my.rank == 1) {
+		memset(bytes, 7, LONG_BYTES);
+		OK_WHEN_ROOM(fi_tsend(endpoint, bytes, LONG_BYTES, NULL, peer, 4, NULL));
+		write_all(0, &byte, 1);
+		EQUAL(fi_cq_sread(send_queue, &entry, 1, NULL, -1), 1);
+		return;
+	}
+	read_all(1, &byte, 1);
+	pthread_t thread = start_sleeper(1);
+	nap(50000);
+	long begun = microseconds();
+	OK_WHEN_ROOM(fi_trecv(endpoint, bytes, LONG_BYTES, NULL, peer, 4, 0, NULL));
+	pthread_join(thread, NULL);
+	CHECK(bytes[LONG_BYTES - 1] == 7);
+	if (last_wake - begun > 150000)
+		FAIL("a thread asleep %s slept on though another had started a transfer", of_sleep);
+	munmap(bytes, LONG_BYTES);
+}
+
+/* Being woken ends: a thread that has nothing to read sleeps, though others read the other queue. */
+static void who_has_nothing_to_do_sleeps(void)
+{
+	static char in[8];
+	struct rusage before, after;
+	OK_WHEN_ROOM(fi_trecv(endpoint, in, sizeof in, NULL, FI_ADDR_UNSPEC, 5, 0, NULL));
+	pthread_t thread = start_sleeper(1);
+	nap(20000);
+	EQUAL(getrusage(RUSAGE_SELF, &before), 0);
+	for (int i = 0; i < 400; i++) {
+		EQUAL(fi_cq_read(send_queue, NULL, 0), -FI_EAGAIN);
+		nap(1000);
+	}
+	EQUAL(getrusage(RUSAGE_SELF, &after), 0);
+	long waits = after.ru_nvcsw - before.ru_nvcsw;
+	OK_WHEN_ROOM(fi_tinject(endpoint, "", 1, own, 5));
+	pthread_join(thread, NULL);
+	if (waits > 500)
+		FAIL("a thread asleep %s woke some %ld times in 400 ms in which nothing happened", of_sleep, waits - 400);
+}
+
+/* The main thread sleeps on both queues at once, and nothing that comes is missed at either. */
+static void both_queues_at_once(void)
+{
+	struct fid *fids[] = {&receive_queue->fid, &send_queue->fid};
+	struct pollfd sleep[] = {{.events = POLLIN}, {.events = POLLIN}};
+	struct fi_cq_tagged_entry entry;
+	static long begun[ROUNDS];
+	int late = 0;
+	OK(fi_control(&receive_queue->fid, FI_GETWAIT, &sleep[0].fd));
+	OK(fi_control(&send_queue->fid, FI_GETWAIT, &sleep[1].fd));
+	for (int i = 0; i < ROUNDS; i++) {
+		if (my.rank == 1) {
+			nap(20000 + 100 * i);
+			begun[i] = microseconds();
+			OK_WHEN_ROOM(fi_tsend(endpoint, &begun[i], sizeof *begun, NULL, peer, 6, NULL));
+			EQUAL(fi_cq_sread(send_queue, &entry, 1, NULL, -1), 1);
+			continue;
+		}
+		OK_WHEN_ROOM(fi_trecv(endpoint, &begun[i], sizeof *begun, NULL, peer, 6, 0, NULL));
+		while (fi_cq_read(receive_queue, &entry, 1) == -FI_EAGAIN)
+			if (fi_trywait(my.fabric, fids, 2) == 0)
+				CHECK(poll(sleep, 2, -1) >= 0);
+		late += microseconds() - begun[i] > 15000;
+	}
+	woken("a message", late);
+}
+
+static void *send_sleeper(void *unused)
+{
+	struct fi_cq_tagged_entry entry;
+	EQUAL(fi_cq_sread(send_queue, &entry, 1, NULL, -1), 1);
+	last_wake = microseconds();
+	received++;
+	return unused;
+}
+
+/* The receive queue is full of messages that came into a multi-receive buffer, so nothing is taken out of the mailbox, in which a
+ * receipt lies for a thread that sleeps on the other queue. Then the main thread reads one message, and no more. */
+static void a_reader_that_makes_room(void)
+{
+	struct fi_cq_tagged_entry entry;
+	static char buffer[1 << 16];
+	int late = 0;
+	char byte = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		if (my.rank == 1) {
+			OK_WHEN_ROOM(fi_trecv(endpoint, &byte, 1, NULL, peer, 7, 0, NULL));
+			for (int j = 0; i == 0 ? j < FEW : j < 1; j++)
+				OK_WHEN_ROOM(fi_inject(endpoint, "", 1, peer));
+			write_all(0, &byte, 1);
+			EQUAL(fi_cq_sread(receive_queue, &entry, 1, NULL, -1), 1);
+			/* The receipt has left. */
+			fi_cq_read(receive_queue, NULL, 0);
+			write_all(0, &byte, 1);
+			continue;
+		}
+		struct iovec piece = {.iov_base = buffer, .iov_len = sizeof buffer};
+		struct fi_msg into = {.msg_iov = &piece, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+		struct iovec from = {.iov_base = &byte, .iov_len = 1};
+		struct fi_msg_tagged message = {.msg_iov = &from, .iov_count = 1, .addr = peer, .tag = 7};
+		pthread_t thread;
+		if (i == 0)
+			OK(fi_recvmsg(endpoint, &into, FI_MULTI_RECV));
+		read_all(1, &byte, 1);
+		for (long end = microseconds() + 5000; microseconds() < end;)
+			fi_cq_read(send_queue, NULL, 0);
+		received = 0;
+		OK_WHEN_ROOM(fi_tsendmsg(endpoint, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+		EQUAL(pthread_create(&thread, NULL, send_sleeper, NULL), 0);
+		read_all(1, &byte, 1);
+		nap(20000 + 5000 * i);
+		EQUAL(received, 0);
+		long begun = microseconds();
+		EQUAL(fi_cq_read(receive_queue, &entry, 1), 1);
+		late += is_late(1, begun);
+		pthread_join(thread, NULL);
+	}
+	woken("room in the other queue", late);
+}
+
+static void body(void)
+{
+	open_queues();
+	for (int way = 0; way < 2; way++) {
+		on_descriptor = way == 1;
+		of_sleep = on_descriptor ? "on the descriptor" : "in fi_cq_sread";
+		if (my.rank == 0) {
+			a_message_to_oneself();
+			a_cancel();
+			who_has_nothing_to_do_sleeps();
+		}
+		meet(2);
+		messages(true);
+		meet(2);
+		messages(false);
+		meet(2);
+		a_transfer_that_another_thread_starts();
+		meet(2);
+		both_queues_at_once();
+		meet(2);
+	}
+	a_reader_that_makes_room();
+	meet(2);
+	close_queues();
+}
+
+int main(void)
+{
+	return run(2, &(struct wishes){.threading = FI_THREAD_SAFE}, body, -1);
+}
