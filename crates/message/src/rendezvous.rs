@@ -20,7 +20,7 @@ use crate::fetch_way::Way;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::list::Position;
-use crate::matching::{Active, Announcement, Envelope, Pattern, Stored};
+use crate::matching::{Active, Announcement, Envelope, Stored};
 use crate::operation::{Send, Space, Target};
 use crate::request::PIECE_BYTES;
 use crate::slab::Key;
@@ -72,11 +72,6 @@ impl<B> PendingSend<B> {
             Space::Tagged { tag, .. } => tag,
             Space::Untagged => 0,
         }
-    }
-
-    /// Whether a receive with this pattern, from anybody, accepts it.
-    pub(crate) fn fits(&self, tagged: bool, pattern: &Pattern) -> bool {
-        matches!(self.space, Space::Tagged { .. }) == tagged && (pattern.tag ^ self.tag()) & !pattern.ignore == 0
     }
 }
 

@@ -302,7 +302,7 @@ fn messages_that_are_received_do_not_pay_for_more_until_room_is_taken() {
             let quarantined = flood.world.counter(0, Counter::PeersQuarantined) == 1;
             let dropped = quarantined || flood.world.counter(0, Counter::Violations) > MANY / 2;
             assert!(dropped, "kind {kind}: {backlog:?}\n{}", flood.world);
-            // 297 bytes of window each, at least.
+            // An envelope and an allocation each, more than 280 bytes.
             let received = flood.world.counter(0, Counter::BytesReceived) / 8;
             let window = flood.world.endpoint(0).inspect_window(peer_of(0, 1, 3)).window;
             assert!(received * 280 <= u64::from(window), "{received} were received\n{}", flood.world);
