@@ -40,6 +40,8 @@ pub(crate) struct Peer<B> {
     pub(crate) is_waiting: bool,
     /// Whether the peer is in `Endpoint::full`.
     pub(crate) full: bool,
+    /// How many control packets for it are in `Endpoint::held_control`.
+    pub(crate) held_control: u32,
     /// Whether it read the last long message of ours out of our memory.
     pub(crate) reads: bool,
     /// It matches nothing more.
@@ -73,6 +75,7 @@ impl<B: Buffer> Peer<B> {
             scratch: Vec::new(),
             is_waiting: false,
             full: false,
+            held_control: 0,
             reads: false,
             is_closing: false,
             copies: 0,

@@ -56,7 +56,7 @@ impl<L: Link> Endpoint<L> {
             requests: state.requests.waiting(),
             unanswered: state.requests.unanswered(),
             unanswered_most: state.towards.answers,
-            control: self.held_control.iter().filter(|control| control.to == peer).count(),
+            control: state.held_control as usize,
         }
     }
 

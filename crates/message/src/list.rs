@@ -221,6 +221,13 @@ pub(crate) struct Links {
     next: Option<Position>,
 }
 
+impl Links {
+    /// The element behind.
+    pub(crate) fn next(&self) -> Option<Position> {
+        self.next
+    }
+}
+
 impl Chain {
     /// The first element.
     #[inline]
@@ -238,6 +245,18 @@ impl Chain {
         }
         if let Some(element) = list.get_mut(at) {
             *links(element) = Links { previous, next: None };
+        }
+    }
+
+    /// Adds the element at `at` in front of all others of the chain, whose order is then not the list's.
+    pub(crate) fn prepend<T>(&mut self, list: &mut Ordered<T>, at: Position, links: impl Fn(&mut T) -> &mut Links) {
+        let next = self.first.replace(at);
+        match next.and_then(|next| list.get_mut(next)) {
+            Some(element) => links(element).previous = Some(at),
+            None => self.last = Some(at),
+        }
+        if let Some(element) = list.get_mut(at) {
+            *links(element) = Links { previous: None, next };
         }
     }
 

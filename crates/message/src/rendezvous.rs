@@ -62,8 +62,8 @@ pub(crate) struct PendingSend<B> {
     pub(crate) held: Option<Position>,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
-    /// The stream that this made has not ended.
-    is_streaming: bool,
+    /// Where the stream is that this made, as long as that has not ended and it is not its turn.
+    stream: Option<Position>,
 }
 
 impl<B> PendingSend<B> {
@@ -158,15 +158,17 @@ impl<L: Link> Endpoint<L> {
             self.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
-        let (held, streamed, is_streaming) = (None, false, false);
-        let kept =
-            PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, is_streaming };
+        let (held, streamed, stream) = (None, false, None);
+        let kept = PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, stream };
         Some(self.sends.insert(kept))
     }
 
-    /// A send is with us no longer.
+    /// A send is with us no longer, and nothing of it leaves any more.
     pub(crate) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
         let send = self.sends.remove(key)?;
+        if let Some(at) = send.stream {
+            self.streams.remove(at, key);
+        }
         if matches!(send.payload, Payload::Copied(_)) {
             self.drop_copy(send.peer);
         }
@@ -474,10 +476,6 @@ impl<L: Link> Endpoint<L> {
             self.peers[from.0 as usize].reads = !send.streamed;
         }
         self.stages.free_send(key);
-        if send.is_streaming {
-            // It has failed at the receiver, which does not want the rest.
-            self.streams.remove_where(from, |send| send == key);
-        }
         let result = match Status::from_word(head.word) {
             Status::Success => Ok(()),
             _ => Err(Failure::Fault),
@@ -521,7 +519,6 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         send.streamed = true;
-        send.is_streaming = matches!(send.payload, Payload::Application(_));
         if position > 0 {
             // The receiver has copied the first piece.
             self.stages.free_send(key);
@@ -530,7 +527,8 @@ impl<L: Link> Endpoint<L> {
         match &self.sends.get(key).ok_or(Malformed)?.payload {
             Payload::Application(buffer) => {
                 let buffer = buffer.slice(0, wanted);
-                self.streams.push(Stream { to: from, send: key, fetch, buffer, position, end: wanted });
+                let at = self.streams.push(Stream { to: from, send: key, fetch, buffer, position, end: wanted });
+                self.sends.get_mut(key).ok_or(Malformed)?.stream = Some(at);
                 // What we can send at once must not wait for the next progress call.
                 self.pump_streams_to(from);
             }
@@ -564,11 +562,11 @@ impl<L: Link> Endpoint<L> {
             moved |= has_moved;
             // Sending a piece may have shown that the peer is gone.
             if let Some(send) = self.sends.get_mut(stream.send) {
-                match stream.position == stream.end {
-                    true => send.is_streaming = false,
-                    false if has_moved => self.streams.push(stream),
-                    false => self.streams.put_back(stream),
-                }
+                send.stream = match stream.position == stream.end {
+                    true => None,
+                    false if has_moved => Some(self.streams.push(stream)),
+                    false => Some(self.streams.put_back(stream)),
+                };
             }
             if !goes_on {
                 break;

@@ -239,7 +239,9 @@ impl<L: Link> Endpoint<L> {
 
     /// Tries the peers again whose mailbox was full.
     pub(crate) fn retry_full(&mut self) {
-        for control in std::mem::take(&mut self.held_control) {
+        let held = std::mem::take(&mut self.held_control);
+        held.iter().for_each(|control| self.peers[control.to.0 as usize].held_control = 0);
+        for control in held {
             self.write_control(control);
         }
         for to in std::mem::take(&mut self.full) {
@@ -282,8 +284,9 @@ impl<L: Link> Endpoint<L> {
     fn hold_control(&mut self, control: Control) {
         let to = control.to;
         self.held_control.push(control);
-        let owed = self.held_control.iter().filter(|control| control.to == to).count();
-        if owed > self.config.flow.credit_slots as usize + 2 {
+        let owed = &mut self.peers[to.0 as usize].held_control;
+        *owed += 1;
+        if *owed > self.config.flow.credit_slots + 2 {
             self.quarantine(to, "it sends without waiting for credits while its own mailbox is full");
         }
     }

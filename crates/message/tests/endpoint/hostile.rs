@@ -326,3 +326,34 @@ fn credits_for_a_peer_that_does_not_take_them_are_bounded() {
         assert_others_work(&mut flood.world);
     }
 }
+
+/// Long messages leave through the mailbox piece by piece. A hostile receiver asks for all of them, takes nothing, and says of each, the last
+/// first, that it has it.
+#[test]
+fn a_false_end_of_a_long_message_costs_no_walk_past_all_others() {
+    for setup in flooded(124).filter(|setup| setup.window == Some(20_000)) {
+        let looks_each = [30, 60].map(|count| {
+            let mut flood = Flood::new(Setup { memory: Memory::Mailbox, ..setup });
+            for n in 0..count {
+                flood.world.send(0).to(1).tagged(n).bytes(&pattern(1, 9000)).post();
+            }
+            flood.world.settle();
+            for n in 0..count as u32 {
+                flood.inject(5, n, 9000, &[0, 0], &[]);
+            }
+            flood.world.settle();
+            let before = flood.world.endpoint(0).inspect_stream_looks();
+            for n in (0..count as u32).rev() {
+                flood.inject(6, n, 0, &[], &[]);
+            }
+            flood.world.settle();
+            assert_eq!(flood.world.open_operations(0), 0, "all have ended\n{}", flood.world);
+            let looks = flood.world.endpoint(0).inspect_stream_looks() - before;
+            looks as f64 / count as f64
+        });
+        assert!(
+            looks_each.iter().all(|looks| (0.5..=4.0).contains(looks)),
+            "streams were there, and few were looked at: {looks_each:?}"
+        );
+    }
+}
