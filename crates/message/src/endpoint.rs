@@ -132,7 +132,7 @@ pub struct Endpoint<L: Link> {
     pub(crate) waiting: Waiting,
     /// Peers whose mailbox was full when we last wrote.
     pub(crate) full: Vec<PeerId>,
-    pub(crate) held_control: Vec<Control>,
+    pub(crate) held_control: VecDeque<Control>,
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
@@ -207,7 +207,7 @@ impl<L: Link> Endpoint<L> {
             turn: 0,
             waiting: Waiting::default(),
             full: Vec::new(),
-            held_control: Vec::new(),
+            held_control: VecDeque::new(),
             departed: Vec::new(),
             epoch: 0,
             limits,

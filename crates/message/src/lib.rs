@@ -52,7 +52,7 @@ pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_app
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use endpoint::Endpoint;
-pub use inspect::{BacklogInspection, WindowInspection};
+pub use inspect::{BacklogInspection, Share, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
