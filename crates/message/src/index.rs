@@ -197,6 +197,12 @@ impl Index {
         ((u64::from(key) * self.chains.len() as u64) >> 32) as usize
     }
 
+    /// What the chains take of the heap.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        crate::window::block(self.chains.capacity() * size_of::<Chain>())
+    }
+
     /// Elements of the longest chain.
     #[cfg(test)]
     pub(crate) fn longest<T>(&self, list: &Ordered<T>, by: &impl By<T>) -> usize {

@@ -250,6 +250,12 @@ impl Indices {
         Some(place)
     }
 
+    /// What the indices take of the heap.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.learned.iter().map(|learned| learned.index.bytes()).sum()
+    }
+
     /// How many indices are in use.
     #[cfg(test)]
     pub(crate) fn number(&self) -> usize {

@@ -384,6 +384,24 @@ mod tests {
     }
 
     #[test]
+    fn indices_take_no_more_memory_than_messages_pay_for() {
+        for learned_at in [17, 31, 32, 33, 100, 1000] {
+            let mut stock = Stock::new(PEERS as usize);
+            for count in 1..3000 {
+                stock.push(message(1, count << 8));
+                if count == learned_at {
+                    for ignore in 0..4 {
+                        stock.find(&Pattern { ignore, ..exactly(1, count << 8) });
+                    }
+                    assert_eq!(stock.indices.number(), 4);
+                }
+                let paid = count as usize * Indices::BYTES_PER_ELEMENT + Indices::BYTES_BEGUN;
+                assert!(stock.indices.bytes() <= paid, "{} bytes for {count} messages", stock.indices.bytes());
+            }
+        }
+    }
+
+    #[test]
     fn few_messages_have_no_index_and_it_goes_when_few_are_left() {
         let mut stock = Stock::new(PEERS as usize);
         for (count, indices) in [(16, 0), (17, 1)] {
