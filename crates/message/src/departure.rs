@@ -36,6 +36,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         let state = &mut self.peers[peer.0 as usize];
         (state.held, state.room, state.towards) = (None, 0, Limits::default());
+        state.is_given_up = true;
         let mut backlog = std::mem::replace(&mut state.backlog, Backlog::new());
         self.end_waiting(peer);
         while let Some(message) = backlog.pop() {

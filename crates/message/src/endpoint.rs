@@ -48,6 +48,8 @@ pub(crate) struct Peer<B> {
     pub(crate) is_closing: bool,
     /// Copied sends that it does not have yet.
     pub(crate) copies: u32,
+    /// What was under way between us has been given up, and the peer may not know: what it still says of that is no violation.
+    pub(crate) is_given_up: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
     /// What its window for us allows (this and all that follows: see `window`).
@@ -79,6 +81,7 @@ impl<B: Buffer> Peer<B> {
             reads: false,
             is_closing: false,
             copies: 0,
+            is_given_up: false,
             lost: None,
             towards: Limits::default(),
             room: 0,
