@@ -92,8 +92,8 @@ struct Learned {
 #[derive(Default)]
 pub(crate) struct Indices {
     learned: [Learned; CLASSES],
-    /// Whether any index is in use.
-    is_used: bool,
+    /// How many are in use: the first ones.
+    number: usize,
     /// Elements of the list, those that no search is to find included.
     elements: usize,
     searches: u64,
@@ -114,7 +114,7 @@ impl Indices {
 
     /// The indices in use, and how they find their elements.
     fn in_use(&mut self) -> impl Iterator<Item = (&mut Learned, ByClass)> {
-        let places = self.learned.iter_mut().enumerate();
+        let places = self.learned[..self.number].iter_mut().enumerate();
         places.filter_map(|(place, learned)| Some(ByClass { class: learned.class?, place }).map(|by| (learned, by)))
     }
 
@@ -122,7 +122,7 @@ impl Indices {
     #[inline]
     pub(crate) fn add<T: Sought>(&mut self, list: &mut Ordered<T>, at: Position) {
         self.elements += 1;
-        if self.is_used && list.get(at).is_some_and(T::is_sought) {
+        if self.number > 0 && list.get(at).is_some_and(T::is_sought) {
             self.in_use().for_each(|(learned, by)| learned.index.add(list, at, &by));
         }
     }
@@ -131,7 +131,7 @@ impl Indices {
     #[inline]
     pub(crate) fn remove<T: Sought>(&mut self, list: &mut Ordered<T>, gone: &T) {
         self.elements -= 1;
-        if self.is_used {
+        if self.number > 0 {
             if gone.is_sought() {
                 self.in_use().for_each(|(learned, by)| learned.index.remove(list, gone, &by));
             }
@@ -143,7 +143,7 @@ impl Indices {
 
     /// An element of `list` that was sought is sought no longer.
     pub(crate) fn withdraw<T: Sought>(&mut self, list: &mut Ordered<T>, at: Position) {
-        if self.is_used {
+        if self.number > 0 {
             self.in_use().for_each(|(learned, by)| learned.index.remove_at(list, at, &by));
         }
     }
@@ -154,7 +154,7 @@ impl Indices {
             learned.index.remove_all(list, &by);
             learned.class = None;
         }
-        self.is_used = false;
+        self.number = 0;
     }
 
     /// The first element that looks like `wanted` and for which `accepts` holds, unless another for which it holds is found before: that
@@ -167,7 +167,7 @@ impl Indices {
         plain: impl Fn(&Ordered<T>, usize) -> Walk,
         accepts: impl Fn(&T) -> bool,
     ) -> Option<Position> {
-        if !self.is_used {
+        if self.number == 0 {
             match plain(list, WALK) {
                 Walk::Found(at) => return Some(at),
                 Walk::NotThere => return None,
@@ -223,6 +223,10 @@ impl Indices {
     /// The index of a class, or else that of the class which looks at most of what this one looks at, and at nothing else.
     fn narrowest(&mut self, wanted: Class) -> Option<usize> {
         let searches = self.searches;
+        if let Some(place) = self.learned[..self.number].iter().position(|learned| learned.class == Some(wanted)) {
+            self.learned[place].used = searches;
+            return Some(place);
+        }
         let (learned, by) = self
             .in_use()
             .filter(|(_, by)| {
@@ -237,8 +241,10 @@ impl Indices {
     /// Makes an index for a class, unless all are in use. Returns its place.
     #[cold]
     fn learn<T: Sought>(&mut self, list: &mut Ordered<T>, class: Class) -> Option<usize> {
-        let last_use = |learned: &Learned| learned.class.map_or(0, |_| learned.used);
-        let place = (0..CLASSES).min_by_key(|&place| last_use(&self.learned[place]))?;
+        let place = match self.number {
+            CLASSES => (0..CLASSES).min_by_key(|&place| self.learned[place].used)?,
+            free => free,
+        };
         let learned = &mut self.learned[place];
         if learned.class.is_some() && self.searches - learned.used <= IDLE {
             return None;
@@ -246,7 +252,7 @@ impl Indices {
         (0..self.elements).for_each(|_| steps::count());
         (learned.class, learned.used) = (Some(class), self.searches);
         learned.index.add_all(list, self.elements, &ByClass { class, place });
-        self.is_used = true;
+        self.number = self.number.max(place + 1);
         Some(place)
     }
 
@@ -259,7 +265,7 @@ impl Indices {
     /// How many indices are in use.
     #[cfg(test)]
     pub(crate) fn number(&self) -> usize {
-        self.learned.iter().filter(|learned| learned.class.is_some()).count()
+        self.number
     }
 
     /// Elements of the longest chain.
