@@ -16,12 +16,13 @@
 //! | `Settled`, `Decline`, `Take`, `Fetch`, `Finish`, `Reply`, data of a read | nothing, or what our own operations need anyway | it must name an operation of ours that waits for it; a `Settled`, `Decline` or `Take` also must answer what has left |
 //! | completion data of a write | a completion | nothing is retrieved while the program does not take its completions |
 //! | any other message | its body, up to `LARGEST_CONTROL_BYTES`, while it is put together | one at a time |
-//! | data while its own mailbox is full | credits that we owe it | a few control packets (`Endpoint::write_control`); who is owed more has not waited for credits, and is quarantined |
+//! | data while its own mailbox is full | credits that we owe it | a few control packets (`transmit::held_control_most`); who is owed more has not waited for credits, and is quarantined |
 //!
 //! A fetch that a receive of the program has begun (at most one per receive) is the program's memory, as the receive was.
 //! [`answer_memory`](crate::window) adds up what notes may take; it belongs to the fixed part of the receive memory.
 
 use crate::transmit::{Body, Outgoing};
+use crate::window::{block, queue_begun};
 use crate::wire::{Head, MessageKind};
 use std::collections::VecDeque;
 
@@ -121,10 +122,23 @@ impl<B: crate::link::Buffer> Backlog<B> {
     /// Bytes that notes have taken of the heap, results included.
     pub(crate) fn note_bytes(&self) -> usize {
         let bodies = self.notes.iter().map(|note| match &note.rest {
-            Rest::Body(bytes) => crate::window::block(bytes.len()),
+            Rest::Body(bytes) => block(bytes.len()),
             Rest::Fields(_) => 0,
         });
-        self.notes.capacity() * size_of::<Note>() + bodies.sum::<usize>()
+        block(self.notes.capacity() * size_of::<Note>()) + bodies.sum::<usize>()
+    }
+
+    /// Bytes that messages have taken of the heap which are answers: their payloads, and the queue as far as a single one makes it
+    /// grow. What it has grown beyond that our own program's messages have made it grow.
+    pub(crate) fn answer_bytes(&self) -> usize {
+        let payloads = self.messages.iter().map(|message| match (message.head.kind, &message.body) {
+            (MessageKind::ReadData | MessageKind::OfferTagged | MessageKind::OfferUntagged, Body::Owned(bytes)) => {
+                block(bytes.len())
+            }
+            _ => 0,
+        });
+        let queue = block(self.messages.capacity() * size_of::<Outgoing<B>>());
+        queue.min(queue_begun::<Outgoing<B>>()) + payloads.sum::<usize>()
     }
 
     /// Whether something of this kind waits.

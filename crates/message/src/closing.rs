@@ -1,5 +1,16 @@
-//! Closing, and what the application believes sent: messages in our backlogs, and copies of injected ones that their receiver has no
-//! room for. An endpoint that closes tells its peers first, then goes on until all that has left, for a time that its caller bounds.
+//! Closing, and what must leave before: what the application believes sent (messages in our backlogs, and copies of injected ones that
+//! their receiver has no room for), and what peers have begun to take and count on. An endpoint that closes tells its peers first,
+//! then goes on until all that has left, for a time that its caller bounds.
+//!
+//! | waits for | why |
+//! |---|---|
+//! | messages and notes in backlogs, refused control packets | all that peers may wait for: payload, receipts, answers to remote operations, credits |
+//! | copies of held or announced sends, unless their receiver closes too | the application was told that they are sent |
+//! | streams, that is long messages whose receiver has asked for them by message | it has matched them, and cannot end otherwise |
+//! | reads by peers, by message, that are not through | the same |
+//! | requests of ours for remote operations that wait for earlier ones to be answered | only we can send them |
+//!
+//! It does not wait for sends in the application's memory that nobody has asked for, for receives, nor for answers to what has left.
 //!
 //! Two endpoints that close while each holds messages for the other would wait for ever: neither application receives any more. So
 //! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog does leave: a closing peer
@@ -21,7 +32,8 @@ impl<L: Link> Endpoint<L> {
         self.link.tell_closing();
     }
 
-    /// Whether something has not left yet that the application may believe sent, and that its receiver may still want.
+    /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its receiver may
+    /// still want.
     pub fn has_unsent(&self) -> bool {
         self.waiting.all() > 0 || self.copies > 0 || !self.held_control.is_empty() || self.pieces_left() > 0
     }
@@ -54,6 +66,7 @@ impl<L: Link> Endpoint<L> {
         self.is_closing = true;
         for peer in 0..self.peers.len() {
             self.end_waiting(PeerId(peer as u32));
+            self.peers[peer].is_given_up = true;
             while let Some(message) = self.peers[peer].backlog.pop() {
                 self.waiting.remove(&message);
                 if let Some(operation) = message.operation() {

@@ -36,6 +36,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         let state = &mut self.peers[peer.0 as usize];
         (state.held, state.room, state.towards) = (None, 0, Limits::default());
+        state.is_given_up = true;
         let mut backlog = std::mem::replace(&mut state.backlog, Backlog::new());
         self.end_waiting(peer);
         while let Some(message) = backlog.pop() {
@@ -43,7 +44,6 @@ impl<L: Link> Endpoint<L> {
             self.fail_notice(message.into_notice(), name);
         }
         self.lose_requests(peer);
-        self.streams.remove_where(peer, |_| true);
         for key in self.sends.keys_where(|send| send.peer == peer) {
             self.lose_send(key, name);
         }
@@ -58,7 +58,9 @@ impl<L: Link> Endpoint<L> {
         state.lost = Some(Lost { name: name.to_owned(), orderly });
         let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
         self.handle_unreachable(peer, name);
-        self.held_control.retain(|control| control.to != peer);
+        if std::mem::take(&mut self.peers[peer.0 as usize].held_control) > 0 {
+            self.held_control.retain(|control| control.to != peer);
+        }
         self.lose_window(peer);
         self.lose_inbound(sink, name);
         for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {

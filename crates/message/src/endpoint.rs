@@ -40,12 +40,16 @@ pub(crate) struct Peer<B> {
     pub(crate) is_waiting: bool,
     /// Whether the peer is in `Endpoint::full`.
     pub(crate) full: bool,
+    /// How many control packets for it are in `Endpoint::held_control`.
+    pub(crate) held_control: u32,
     /// Whether it read the last long message of ours out of our memory.
     pub(crate) reads: bool,
     /// It matches nothing more.
     pub(crate) is_closing: bool,
     /// Copied sends that it does not have yet.
     pub(crate) copies: u32,
+    /// What was under way between us has been given up, and the peer may not know: what it still says of that is no violation.
+    pub(crate) is_given_up: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
     /// What its window for us allows (this and all that follows: see `window`).
@@ -75,9 +79,11 @@ impl<B: Buffer> Peer<B> {
             scratch: Vec::new(),
             is_waiting: false,
             full: false,
+            held_control: 0,
             reads: false,
             is_closing: false,
             copies: 0,
+            is_given_up: false,
             lost: None,
             towards: Limits::default(),
             is_stranger: false,
@@ -132,7 +138,7 @@ pub struct Endpoint<L: Link> {
     pub(crate) waiting: Waiting,
     /// Peers whose mailbox was full when we last wrote.
     pub(crate) full: Vec<PeerId>,
-    pub(crate) held_control: Vec<Control>,
+    pub(crate) held_control: VecDeque<Control>,
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
@@ -207,7 +213,7 @@ impl<L: Link> Endpoint<L> {
             turn: 0,
             waiting: Waiting::default(),
             full: Vec::new(),
-            held_control: Vec::new(),
+            held_control: VecDeque::new(),
             departed: Vec::new(),
             epoch: 0,
             limits,

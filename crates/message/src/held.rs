@@ -11,11 +11,13 @@ use crate::counter::Counter;
 use crate::eager::eager_head;
 use crate::endpoint::Endpoint;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
-use crate::index::{Index, Indexed, TagKey, key_of, key_wanted};
+use crate::index::Class;
+use crate::learned::{Indices, LinksOfClasses, Sought, Wanted};
 use crate::link::{Buffer, Link};
-use crate::list::{Links, Ordered, Position};
+use crate::list::{Ordered, Position};
 use crate::matching::Pattern;
 use crate::operation::{Send, Source, Space, Target};
+use crate::posted::steps;
 use crate::rendezvous::{Payload, PendingSend};
 use crate::slab::Key;
 use crate::transmit::{Body, Outgoing, sent};
@@ -47,25 +49,31 @@ enum Stage {
 struct Held {
     send: Key,
     stage: Stage,
-    key: TagKey,
-    links: Links,
+    /// Whether it is of the tagged matching space.
+    tagged: bool,
+    tag: u64,
+    links: LinksOfClasses,
 }
 
-/// The key and the neighbours follow from the send and the list.
+/// The envelope and the neighbours follow from the send and the list.
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held").field("send", &self.send).field("stage", &self.stage).finish()
     }
 }
 
-impl Indexed for Held {
-    fn key(&self) -> TagKey {
-        self.key
+/// All are from this endpoint, so that the matching space takes the part of the source.
+impl Sought for Held {
+    fn source(&self) -> u64 {
+        self.tagged.into()
     }
-    fn links(&self) -> &Links {
+    fn tag(&self) -> u64 {
+        self.tag
+    }
+    fn links(&self) -> &LinksOfClasses {
         &self.links
     }
-    fn links_mut(&mut self) -> &mut Links {
+    fn links_mut(&mut self) -> &mut LinksOfClasses {
         &mut self.links
     }
 }
@@ -74,7 +82,7 @@ impl Indexed for Held {
 #[derive(Debug)]
 pub(crate) struct HeldSends {
     list: Ordered<Held>,
-    index: Index,
+    indices: Indices,
     /// The first fresh one; all after it are fresh too.
     fresh: Option<Position>,
     /// The batch of knocks that is not settled.
@@ -85,12 +93,12 @@ pub(crate) struct HeldSends {
 
 impl HeldSends {
     fn new() -> Self {
-        HeldSends { list: Ordered::new(), index: Index::default(), fresh: None, batch: None, question: None }
+        HeldSends { list: Ordered::new(), indices: Indices::default(), fresh: None, batch: None, question: None }
     }
 
-    fn push(&mut self, send: Key, tag: u64) -> Position {
-        let at = self.list.push_back(Held { send, stage: Stage::Fresh, key: key_of(tag), links: Links::default() });
-        self.index.add(&mut self.list, at);
+    fn push(&mut self, send: Key, tagged: bool, tag: u64) -> Position {
+        let at = self.list.push_back(Held { send, stage: Stage::Fresh, tagged, tag, links: Default::default() });
+        self.indices.add(&mut self.list, at);
         self.fresh.get_or_insert(at);
         at
     }
@@ -100,16 +108,22 @@ impl HeldSends {
             self.fresh = self.list.after(at);
         }
         let gone = self.list.remove(at)?;
-        self.index.remove(&mut self.list, &gone);
+        self.indices.remove(&mut self.list, &gone);
         Some(gone)
     }
 
-    /// The first for which `wanted` holds, which is one that `pattern` accepts.
-    fn find(&self, pattern: &Pattern, wanted: impl Fn(&Held) -> bool) -> Option<Position> {
-        match key_wanted(pattern) {
-            Some(key) => self.index.find(&self.list, key, wanted),
-            None => self.list.find(wanted),
-        }
+    /// The first forgotten one of a matching space that `pattern` accepts, from anybody. Fresh ones, which come after all others, end
+    /// the search.
+    fn find_forgotten(&mut self, tagged: bool, pattern: &Pattern) -> Option<Position> {
+        let class = Class { ignore: pattern.ignore, names_source: true };
+        let wanted = Wanted { class, source: tagged.into(), tag: pattern.tag };
+        let ends = |held: &Held| {
+            steps::count();
+            let fits = held.tagged == tagged && (pattern.tag ^ held.tag) & !pattern.ignore == 0;
+            held.stage == Stage::Fresh || fits && held.stage == Stage::Forgotten
+        };
+        let at = self.indices.find(&mut self.list, &wanted, |list, most| list.walk(most, ends), ends)?;
+        self.list.get(at).is_some_and(|held| held.stage == Stage::Forgotten).then_some(at)
     }
 
     /// Nothing is held, in doubt or asked for: new sends go the usual way.
@@ -133,7 +147,7 @@ impl<L: Link> Endpoint<L> {
         self.count(Counter::SendsHeld, 1);
         if let Some(send) = self.sends.get_mut(key) {
             let held = self.peers[to.0 as usize].held.get_or_insert_with(|| Box::new(HeldSends::new()));
-            send.held = Some(held.push(key, send.tag()));
+            send.held = Some(held.push(key, matches!(send.space, Space::Tagged { .. }), send.tag()));
             self.report_buffered(key);
         }
         self.release_held(to);
@@ -272,14 +286,9 @@ impl<L: Link> Endpoint<L> {
 
     /// Offers the first forgotten send that `pattern` accepts, or says that there is none.
     fn answer(&mut self, to: PeerId, tagged: bool, pattern: &Pattern) {
-        let sends = &self.sends;
-        let fits = |held: &Held| {
-            let send = sends.get(held.send);
-            held.stage == Stage::Forgotten && send.is_some_and(|send| send.fits(tagged, pattern))
-        };
         let held = self.peers[to.0 as usize].held.as_mut();
         let found = held.and_then(|held| {
-            let at = held.find(pattern, fits)?;
+            let at = held.find_forgotten(tagged, pattern)?;
             let entry = held.list.get_mut(at)?;
             entry.stage = Stage::Offered;
             Some(entry.send)
@@ -345,5 +354,50 @@ fn write_entry<B: Buffer>(body: &mut Vec<u8>, key: Key, send: &PendingSend<B>) {
     body.extend_from_slice(&flags.to_le_bytes());
     for field in [send.length as u64, send.tag(), send.data.unwrap_or(0)] {
         body.extend_from_slice(&field.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two communicators of an MPI, whose number is above the program's tag; one send in three has not knocked yet.
+    fn held(count: u64) -> HeldSends {
+        let mut held = HeldSends::new();
+        for n in 0..count {
+            let at = held.push(Key(n as u32), true, tag_of(n));
+            if n < 2 * count / 3 {
+                held.list.get_mut(at).expect("it was just added").stage = Stage::Forgotten;
+            }
+        }
+        held
+    }
+
+    fn tag_of(n: u64) -> u64 {
+        (n % 2) << 31 | n
+    }
+
+    #[test]
+    fn a_question_takes_no_more_steps_among_20_000_than_among_500() {
+        const TAG_BITS: u64 = (1 << 31) - 1;
+        let pattern = |tag, ignore| Pattern { from: Source::Any, tag, ignore };
+        for ignore in [0, TAG_BITS, u64::MAX] {
+            let [few, many] = [500, 20_000].map(|count| {
+                let mut held = held(count);
+                let forgotten = 2 * count / 3;
+                let all = steps::of(|| {
+                    for n in (0..forgotten).rev() {
+                        let at = held.find_forgotten(true, &pattern(tag_of(n), ignore)).expect("it is forgotten");
+                        held.remove(at);
+                        // Nobody knows of these yet, or they are of the other matching space.
+                        assert_eq!(held.find_forgotten(true, &pattern(7 << 31, 0)), None);
+                        assert_eq!(held.find_forgotten(false, &pattern(0, u64::MAX)), None);
+                    }
+                    assert_eq!(held.find_forgotten(true, &pattern(0, u64::MAX)), None, "all others are fresh");
+                });
+                all as f64 / forgotten as f64
+            });
+            assert!(few <= 20.0 && many <= few + 1.0, "{ignore:#x}: {few} steps each of 500, {many} of 20,000");
+        }
     }
 }

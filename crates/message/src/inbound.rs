@@ -49,7 +49,7 @@ impl<B> Inbound<B> {
     }
 }
 
-/// A packet that no correct peer sends. It is counted and dropped.
+/// A packet that no correct peer sends, unless it speaks of something that we have given up. It is counted and dropped.
 #[derive(Debug)]
 pub(crate) struct Malformed;
 
@@ -62,7 +62,7 @@ impl<L: Link> Endpoint<L> {
             true => self.handle_first(from, packet.header.label(), payload),
             false => self.handle_next(from, payload),
         };
-        if handled.is_err() {
+        if handled.is_err() && !self.peers[from.0 as usize].is_given_up {
             self.count(Counter::Violations, 1);
         }
     }

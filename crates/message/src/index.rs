@@ -1,101 +1,125 @@
-//! Finds the messages of a tag in a list without a walk past all others.
+//! Finds elements of a list by a key without a walk past all others.
 //!
 //! A receive in reverse order of a flood would walk past all that is stored of it, and its sender past all that it holds, for
-//! every message anew. So the elements of a list are chained by a hash of the low bits of their tags, where MPIs put the tag of the
-//! program (MPICH, Open MPI and Intel MPI alike) and which a receive ignores all or none of. One that ignores some of them
-//! walks as ever. Within a chain the order is the list's, so the first match is the same on both ways.
+//! every message anew. So the elements of a list are chained by a hash of the parts of their envelopes that a receive looks at, its
+//! [`Class`]. Within a chain the order is the list's, so the first match is the same on both ways.
 
-use crate::list::{Chain, Links, Ordered, Position};
+use crate::list::{Chain, Links, Ordered, Position, Walk};
 use crate::matching::Pattern;
+use crate::operation::Source;
+use crate::posted::number_of;
 use std::fmt;
-use std::marker::PhantomData;
 
-/// The bits of a tag that count.
-const KEY_BITS: u64 = (1 << 31) - 1;
 /// Chains of the first table.
 const FEWEST: usize = 16;
+/// Elements per chain, on average, that make the table grow to twice as many chains.
+const LOAD: usize = 2;
 
 /// What an element is found by.
 pub(crate) type TagKey = u32;
 
-/// The key of a message's tag.
-#[inline]
-pub(crate) fn key_of(tag: u64) -> TagKey {
-    (tag & KEY_BITS) as u32
+/// The parts of an envelope that a pattern looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    /// Bits of the tag that it ignores.
+    pub(crate) ignore: u64,
+    /// Whether it names a source.
+    pub(crate) names_source: bool,
 }
 
-/// The key of all messages that `pattern` accepts, if they have one in common.
-#[inline]
-pub(crate) fn key_wanted(pattern: &Pattern) -> Option<TagKey> {
-    (pattern.ignore & KEY_BITS == 0).then(|| key_of(pattern.tag))
+impl Class {
+    #[inline]
+    pub(crate) fn of(pattern: &Pattern) -> Class {
+        Class { ignore: pattern.ignore, names_source: pattern.from != Source::Any }
+    }
+
+    /// The key of all envelopes that look like this to the class.
+    #[inline]
+    pub(crate) fn key(&self, source: u64, tag: u64) -> TagKey {
+        self.key_among(0, source, tag)
+    }
+
+    /// The same where classes share an index, of which this one has a number.
+    #[inline]
+    pub(crate) fn key_among(&self, number: usize, source: u64, tag: u64) -> TagKey {
+        let source = if self.names_source { 1 + source } else { 0 };
+        let seen = (tag & !self.ignore) ^ (source << 5 | number as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        // The upper half of the product with 2⁶⁴ over the golden ratio depends on every bit.
+        (seen.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as TagKey
+    }
 }
 
-/// An element of an indexed list. `By` tells the indices of one list apart.
-pub(crate) trait Indexed<By = ()> {
-    /// Its key, the same as long as it is in the list.
-    fn key(&self) -> TagKey;
+/// The number that stands for a source in keys: this endpoint itself, then its peers.
+#[inline]
+pub(crate) fn source_of(pattern: &Pattern) -> u64 {
+    match pattern.from {
+        Source::Any => 0,
+        Source::From(source) => number_of(source),
+    }
+}
+
+/// What an index needs to know of the elements of its list.
+pub(crate) trait By<T> {
+    /// An element's key, the same as long as it is in the list.
+    fn key(&self, element: &T) -> TagKey;
     /// Whether it is in the index.
-    fn is_indexed(&self) -> bool {
+    fn is_indexed(&self, _: &T) -> bool {
         true
     }
     /// Its neighbours in the index, which are the index's own.
-    fn links(&self) -> &Links;
+    fn links<'a>(&self, element: &'a T) -> &'a Links;
     /// The same, to change.
-    fn links_mut(&mut self) -> &mut Links;
+    fn links_mut<'a>(&self, element: &'a mut T) -> &'a mut Links;
 }
 
-/// The chains of a list by key. It grows with the list, to at most twice as many chains as there ever were elements.
-pub(crate) struct Index<By = ()> {
+/// The chains of a list by key. It grows with the list, to at most as many chains as there ever were elements.
+#[derive(Default)]
+pub(crate) struct Index {
     chains: Vec<Chain>,
     elements: usize,
-    by: PhantomData<By>,
-}
-
-impl<By> Default for Index<By> {
-    fn default() -> Self {
-        Index { chains: Vec::new(), elements: 0, by: PhantomData }
-    }
 }
 
 /// It follows from the list.
-impl<By> fmt::Debug for Index<By> {
+impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Index")
     }
 }
 
-impl<By> Index<By> {
+impl Index {
     /// Memory that one element takes in the index, its links apart.
-    pub(crate) const BYTES_PER_ELEMENT: usize = 2 * size_of::<Chain>();
+    pub(crate) const BYTES_PER_ELEMENT: usize = size_of::<Chain>();
     /// Memory that an index may take beyond that.
     pub(crate) const BYTES_BEGUN: usize = FEWEST * size_of::<Chain>() + 32;
 
     /// Adds the last element of `list`, which is at `at`.
-    pub(crate) fn add<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, at: Position) {
+    pub(crate) fn add<T>(&mut self, list: &mut Ordered<T>, at: Position, by: &impl By<T>) {
         self.elements += 1;
-        if self.elements > self.chains.len() {
-            self.grow(list);
+        if self.elements > LOAD * self.chains.len() {
+            self.make_chains(self.elements);
+            self.append_all(list, by);
         } else {
-            self.append(list, at);
+            self.append(list, at, by);
         }
     }
 
-    /// Adds all elements of `list`, so many, to an index that has none.
-    pub(crate) fn add_all<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, elements: usize) {
-        self.elements = elements;
-        if elements > self.chains.len() {
-            self.make_chains(elements.next_power_of_two());
+    /// Indexes all elements of `list` anew, at most so many.
+    pub(crate) fn add_all<T>(&mut self, list: &mut Ordered<T>, most: usize, by: &impl By<T>) {
+        if most > LOAD * self.chains.len() {
+            self.make_chains(most);
+        } else {
+            self.chains.fill(Chain::default());
         }
-        self.append_all(list);
+        self.elements = self.append_all(list, by);
     }
 
     /// Forgets all elements, which are still in `list`.
-    pub(crate) fn remove_all<T: Indexed<By>>(&mut self, list: &Ordered<T>) {
+    pub(crate) fn remove_all<T>(&mut self, list: &Ordered<T>, by: &impl By<T>) {
         self.elements = 0;
         let mut next = list.first();
         while let Some(at) = next {
             next = list.after(at);
-            if let Some(chain) = list.get(at).map(|element| self.chain_of(element.key())) {
+            if let Some(chain) = list.get(at).map(|element| self.chain_of(by.key(element))) {
                 self.chains[chain] = Chain::default();
             }
         }
@@ -106,80 +130,86 @@ impl<By> Index<By> {
         self.elements
     }
 
-    /// Chains all elements anew, in twice as many chains.
+    /// Empty chains, as many as so many elements pay for.
     #[cold]
-    fn grow<T: Indexed<By>>(&mut self, list: &mut Ordered<T>) {
-        self.make_chains(2 * self.chains.len());
-        self.append_all(list);
-    }
-
-    /// So many empty chains.
-    fn make_chains(&mut self, chains: usize) {
-        let chains = chains.max(FEWEST);
+    fn make_chains(&mut self, elements: usize) {
+        let chains = (elements.next_power_of_two() / LOAD).max(FEWEST);
         // The old ones go first: the memory of both together is nowhere accounted for.
         self.chains = Vec::new();
         self.chains.reserve_exact(chains);
         self.chains.resize(chains, Chain::default());
     }
 
-    fn append_all<T: Indexed<By>>(&mut self, list: &mut Ordered<T>) {
-        let mut next = list.first();
+    /// Returns how many there were.
+    fn append_all<T>(&mut self, list: &mut Ordered<T>, by: &impl By<T>) -> usize {
+        let (mut next, mut count) = (list.first(), 0);
         while let Some(at) = next {
             next = list.after(at);
-            if list.get(at).is_some_and(T::is_indexed) {
-                self.append(list, at);
+            if list.get(at).is_some_and(|element| by.is_indexed(element)) {
+                self.append(list, at, by);
+                count += 1;
             }
         }
+        count
     }
 
-    fn append<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, at: Position) {
+    fn append<T>(&mut self, list: &mut Ordered<T>, at: Position, by: &impl By<T>) {
         let Some(element) = list.get(at) else { return };
-        let chain = self.chain_of(element.key());
-        self.chains[chain].append(list, at, T::links_mut);
+        let chain = self.chain_of(by.key(element));
+        self.chains[chain].append(list, at, |element| by.links_mut(element));
     }
 
     /// Forgets an element that has left the list.
-    pub(crate) fn remove<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, gone: &T) {
-        self.take_out(list, gone.key(), *gone.links());
+    pub(crate) fn remove<T>(&mut self, list: &mut Ordered<T>, gone: &T, by: &impl By<T>) {
+        self.take_out(list, by.key(gone), *by.links(gone), by);
     }
 
     /// Forgets an element that stays in the list.
-    pub(crate) fn remove_at<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, at: Position) {
-        if let Some((key, links)) = list.get(at).map(|element| (element.key(), *element.links())) {
-            self.take_out(list, key, links);
+    pub(crate) fn remove_at<T>(&mut self, list: &mut Ordered<T>, at: Position, by: &impl By<T>) {
+        if let Some((key, links)) = list.get(at).map(|element| (by.key(element), *by.links(element))) {
+            self.take_out(list, key, links, by);
         }
     }
 
-    fn take_out<T: Indexed<By>>(&mut self, list: &mut Ordered<T>, key: TagKey, links: Links) {
+    fn take_out<T>(&mut self, list: &mut Ordered<T>, key: TagKey, links: Links, by: &impl By<T>) {
         self.elements -= 1;
         let chain = self.chain_of(key);
-        self.chains[chain].take_out(list, links, T::links_mut);
+        self.chains[chain].take_out(list, links, |element| by.links_mut(element));
     }
 
-    /// The first element with this key for which `wanted` holds.
+    /// The first element with this key for which `wanted` holds, among so many of its chain.
     #[inline]
-    pub(crate) fn find<T: Indexed<By>>(
+    pub(crate) fn walk<T>(
         &self,
         list: &Ordered<T>,
         key: TagKey,
+        by: &impl By<T>,
+        most: usize,
         wanted: impl Fn(&T) -> bool,
-    ) -> Option<Position> {
-        self.chains.get(self.chain_of(key))?.find(list, T::links, wanted)
+    ) -> Walk {
+        let Some(chain) = self.chains.get(self.chain_of(key)) else { return Walk::NotThere };
+        chain.walk(list, |element| by.links(element), most, wanted)
     }
 
-    /// Which chain is a key's: by the upper bits of its product with 2³² over the golden ratio, which spreads tags that follow
-    /// each other, and those that are multiples of something.
+    /// Which chain is a key's: by its upper bits, since keys are products that are spread there.
     #[inline]
     fn chain_of(&self, key: TagKey) -> usize {
-        ((u64::from(key.wrapping_mul(0x9e37_79b9)) * self.chains.len() as u64) >> 32) as usize
+        ((u64::from(key) * self.chains.len() as u64) >> 32) as usize
+    }
+
+    /// What the chains take of the heap.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        crate::window::block(self.chains.capacity() * size_of::<Chain>())
     }
 
     /// Elements of the longest chain.
     #[cfg(test)]
-    pub(crate) fn longest<T: Indexed<By>>(&self, list: &Ordered<T>) -> usize {
+    pub(crate) fn longest<T>(&self, list: &Ordered<T>, by: &impl By<T>) -> usize {
         let count = |chain: &Chain| {
             let passed = std::cell::Cell::new(0);
-            chain.find(list, T::links, |_| passed.replace(passed.get() + 1) == usize::MAX);
+            let pass = |_: &T| passed.replace(passed.get() + 1) == usize::MAX;
+            chain.walk(list, |element| by.links(element), usize::MAX, pass);
             passed.get()
         };
         self.chains.iter().map(count).max().unwrap_or(0)

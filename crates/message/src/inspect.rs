@@ -1,8 +1,9 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
+use crate::backlog::Note;
 use crate::endpoint::Endpoint;
 use crate::link::Link;
-use tidegate_flow::PeerId;
+use tidegate_flow::{Control, PeerId};
 
 /// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +31,15 @@ pub struct BacklogInspection {
     pub messages: usize,
     /// Notes that the peer's packets have caused and that wait to leave.
     pub notes: usize,
-    /// Bytes of memory that these take, and reads of the peer that are not through.
-    pub note_bytes: usize,
-    /// The most that they may take, whatever the peer does; fetches that our program's receives have begun add a note each.
-    pub note_bytes_most: usize,
+    /// What these take, and the most that they may take, whatever the peer does; fetches that our program's receives have begun add a note
+    /// each.
+    pub note_bytes: Share,
+    /// The same of reads of the peer that are not through.
+    pub read_bytes: Share,
+    /// The same of messages with a payload that answer the peer.
+    pub answer_bytes: Share,
+    /// The same of control packets that the peer's full mailbox has refused.
+    pub control_bytes: Share,
     /// Requests of ours that wait until the peer has answered earlier ones.
     pub requests: usize,
     /// What the peer's answers to our unanswered requests cost.
@@ -44,6 +50,24 @@ pub struct BacklogInspection {
     pub control: usize,
 }
 
+/// What something takes of the receive memory, and the part that is set aside for it. In bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// What it takes now.
+    pub taken: usize,
+    /// The most that it may take.
+    pub most: usize,
+}
+
+impl BacklogInspection {
+    /// Whether each kind of what waits takes no more than is set aside for it, while so many fetches of our program's receives are
+    /// under way.
+    pub fn is_within_its_bounds(&self, fetches: usize) -> bool {
+        let notes = Share { most: self.note_bytes.most + fetches * Note::BYTES, ..self.note_bytes };
+        [notes, self.read_bytes, self.answer_bytes, self.control_bytes].iter().all(|share| share.taken <= share.most)
+    }
+}
+
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
@@ -51,12 +75,18 @@ impl<L: Link> Endpoint<L> {
         BacklogInspection {
             messages: state.backlog.messages(),
             notes: state.backlog.notes(),
-            note_bytes: state.backlog.note_bytes() + state.requests.read_bytes(),
-            note_bytes_most: self.note_bytes_most(state.window),
+            note_bytes: Share { taken: state.backlog.note_bytes(), most: self.note_bytes_most(state.window) },
+            read_bytes: Share { taken: state.requests.read_bytes(), most: Self::read_memory(self.limits) },
+            answer_bytes: Share { taken: state.backlog.answer_bytes(), most: Self::ANSWER_MESSAGE_MEMORY },
+            // The queue of all peers' has at most twice as many places as there ever were packets in it.
+            control_bytes: Share {
+                taken: 2 * state.held_control as usize * size_of::<Control>(),
+                most: Self::control_memory(&self.config.flow),
+            },
             requests: state.requests.waiting(),
             unanswered: state.requests.unanswered(),
             unanswered_most: state.towards.answers,
-            control: self.held_control.iter().filter(|control| control.to == peer).count(),
+            control: state.held_control as usize,
         }
     }
 

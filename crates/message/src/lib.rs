@@ -5,8 +5,8 @@
 //! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
 //! is put together in `inbound` and goes by its kind to `eager`, `rendezvous` (`fetch_way` chooses between two copies and one, `streams` has
 //! what goes through mailboxes piece by piece), `rma` or `atomic` (`atomic_apply` has the arithmetic). `matching` decides which receive gets
-//! which message, `posted` has the receives that wait and `stock` the unexpected messages (each in a `list`, with an `index`), `peek` looks
-//! at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
+//! which message, `posted` has the receives that wait and `stock` the unexpected messages (each in a `list`, with an `index`; `learned`
+//! chooses what the unexpected ones are indexed by), `peek` looks at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
 //! leaving oneself.
 //! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
 //! asks (`ask`). `backlog` bounds what peers make us keep until they listen, and `request` how many remote operations may be
@@ -27,6 +27,7 @@ mod held;
 mod inbound;
 mod index;
 mod inspect;
+mod learned;
 mod link;
 mod list;
 mod loopback;
@@ -51,7 +52,7 @@ pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_app
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use endpoint::Endpoint;
-pub use inspect::{BacklogInspection, WindowInspection};
+pub use inspect::{BacklogInspection, Share, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,

@@ -161,24 +161,27 @@ impl<T> Ordered<T> {
         Some(value)
     }
 
-    /// The first element, in order of arrival, for which `wanted` holds.
+    /// The first element, in order of arrival, for which `wanted` holds, among the first so many.
     #[inline]
-    pub(crate) fn find(&self, mut wanted: impl FnMut(&T) -> bool) -> Option<Position> {
+    pub(crate) fn walk(&self, most: usize, mut wanted: impl FnMut(&T) -> bool) -> Walk {
         let mut at = self.first;
+        let Some(first) = self.blocks.first() else { return Walk::NotThere };
         // The block that the walk is in: most steps stay in it, and then need not wait for a look into the table of blocks.
-        let mut block = (u32::MAX, self.blocks.first()?);
-        while let Some(here) = at {
+        let (mut number, mut block) = (0, first);
+        for _ in 0..most {
+            let Some(here) = at else { return Walk::NotThere };
             let index = here.index();
-            if index >> BLOCK_BITS != block.0 {
-                block = (index >> BLOCK_BITS, self.blocks.get((index >> BLOCK_BITS) as usize)?);
+            if index >> BLOCK_BITS != number {
+                number = index >> BLOCK_BITS;
+                block = &self.blocks[number as usize];
             }
-            let node = &block.1[index as usize % BLOCK];
+            let node = &block[index as usize % BLOCK];
             if node.value.as_ref().is_some_and(&mut wanted) {
-                return Some(here);
+                return Walk::Found(here);
             }
             at = node.next;
         }
-        None
+        Walk::of_rest(at)
     }
 
     /// Removes all elements for which `wanted` holds, in order.
@@ -218,6 +221,13 @@ pub(crate) struct Links {
     next: Option<Position>,
 }
 
+impl Links {
+    /// The element behind.
+    pub(crate) fn next(&self) -> Option<Position> {
+        self.next
+    }
+}
+
 impl Chain {
     /// The first element.
     #[inline]
@@ -238,6 +248,18 @@ impl Chain {
         }
     }
 
+    /// Adds the element at `at` in front of all others of the chain, whose order is then not the list's.
+    pub(crate) fn prepend<T>(&mut self, list: &mut Ordered<T>, at: Position, links: impl Fn(&mut T) -> &mut Links) {
+        let next = self.first.replace(at);
+        match next.and_then(|next| list.get_mut(next)) {
+            Some(element) => links(element).previous = Some(at),
+            None => self.last = Some(at),
+        }
+        if let Some(element) = list.get_mut(at) {
+            *links(element) = Links { previous: None, next };
+        }
+    }
+
     /// Takes out an element that has left the list with these links.
     #[inline]
     pub(crate) fn take_out<T>(&mut self, list: &mut Ordered<T>, gone: Links, links: impl Fn(&mut T) -> &mut Links) {
@@ -251,23 +273,52 @@ impl Chain {
         }
     }
 
-    /// The first element for which `wanted` holds.
+    /// The first element for which `wanted` holds, among the first so many.
     #[inline]
-    pub(crate) fn find<T>(
+    pub(crate) fn walk<T>(
         &self,
         list: &Ordered<T>,
         links: impl Fn(&T) -> &Links,
+        most: usize,
         wanted: impl Fn(&T) -> bool,
-    ) -> Option<Position> {
+    ) -> Walk {
         let mut at = self.first;
-        while let Some(here) = at {
-            let element = list.get(here)?;
+        for _ in 0..most {
+            let Some((here, element)) = at.and_then(|here| Some((here, list.get(here)?))) else {
+                return Walk::NotThere;
+            };
             if wanted(element) {
-                return Some(here);
+                return Walk::Found(here);
             }
             at = links(element).next;
         }
-        None
+        Walk::of_rest(at)
+    }
+}
+
+/// What looking at the first few elements has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    Found(Position),
+    NotThere,
+    /// It may be among the others.
+    TooLong,
+}
+
+impl Walk {
+    /// None of the first elements will do; the next one is this.
+    #[inline]
+    fn of_rest(next: Option<Position>) -> Walk {
+        if next.is_some() { Walk::TooLong } else { Walk::NotThere }
+    }
+
+    /// What was found.
+    #[inline]
+    pub(crate) fn found(self) -> Option<Position> {
+        match self {
+            Walk::Found(at) => Some(at),
+            Walk::NotThere | Walk::TooLong => None,
+        }
     }
 }
 
@@ -286,7 +337,7 @@ mod tests {
         list.push_back(7);
         list.push_back(8);
         assert_eq!(list.remove_where(|_| true), [1, 3, 7, 8]);
-        assert_eq!(list.find(|_| true), None);
+        assert_eq!(list.walk(usize::MAX, |_| true), Walk::NotThere);
         list.push_back(9);
         assert_eq!(list.remove_where(|_| true), [9]);
         let fill = |list: &mut Ordered<usize>, count| (0..count).map(|n| list.push_back(n)).count();

@@ -275,7 +275,7 @@ impl<B: Buffer> Matching<B> {
 
     /// Where the first stored message is that `pattern` accepts and that nobody claimed.
     #[inline]
-    pub(crate) fn find_unexpected(&self, pattern: &Pattern) -> Option<Position> {
+    pub(crate) fn find_unexpected(&mut self, pattern: &Pattern) -> Option<Position> {
         self.unexpected.find(pattern)
     }
 

@@ -15,8 +15,8 @@
 //! matching pay nothing for it.
 
 use crate::ask::Number;
-use crate::index::{Index, Indexed, TagKey};
-use crate::list::{Links, Ordered, Position};
+use crate::index::{By, Class, Index, TagKey, source_of};
+use crate::list::{Links, Ordered, Position, Walk};
 use crate::matching::{Pattern, Place};
 use crate::operation::{Context, Source, Target};
 use std::collections::BTreeMap;
@@ -57,54 +57,33 @@ impl<B: fmt::Debug> fmt::Debug for Posted<B> {
     }
 }
 
-impl<B> Indexed for Posted<B> {
-    fn key(&self) -> TagKey {
-        self.key
+/// The index of all classes together: by the keys that receives have got.
+struct ByOwnKey;
+
+impl<B> By<Posted<B>> for ByOwnKey {
+    fn key(&self, posted: &Posted<B>) -> TagKey {
+        posted.key
     }
-    fn links(&self) -> &Links {
-        &self.links
+    fn links<'a>(&self, posted: &'a Posted<B>) -> &'a Links {
+        &posted.links
     }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
+    fn links_mut<'a>(&self, posted: &'a mut Posted<B>) -> &'a mut Links {
+        &mut posted.links
     }
 }
 
-/// Receives that look at the same parts of an envelope, so that a hash of these finds them.
-#[derive(Clone, Copy)]
-struct Class {
-    /// Bits of the tag that they ignore.
-    ignore: u64,
-    /// Whether they name a source.
-    names_source: bool,
-    /// How many are indexed.
+/// The last class, of which nothing is known.
+const MIXED: Class = Class { ignore: u64::MAX, names_source: false };
+
+/// A class, and how many receives of it are indexed.
+struct Counted {
+    class: Class,
     posted: usize,
-}
-
-impl Class {
-    /// The last class, of which nothing is known.
-    const MIXED: Class = Class { ignore: u64::MAX, names_source: false, posted: 0 };
-
-    fn of(pattern: &Pattern) -> Class {
-        Class { ignore: pattern.ignore, names_source: pattern.from != Source::Any, posted: 0 }
-    }
-
-    fn is_like(&self, other: &Class) -> bool {
-        (self.ignore, self.names_source) == (other.ignore, other.names_source)
-    }
-
-    /// What all of its receives have in common that accept messages of `source` with `tag`. `number` is the class's own.
-    #[inline]
-    fn key(&self, number: usize, source: Target, tag: u64) -> TagKey {
-        let source = if self.names_source { 1 + number_of(source) } else { 0 };
-        let seen = (tag & !self.ignore) ^ (source << 5 | number as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        // The upper half of the product with 2⁶⁴ over the golden ratio depends on every bit.
-        (seen.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as TagKey
-    }
 }
 
 /// This endpoint itself, then its peers.
 #[inline]
-fn number_of(source: Target) -> u64 {
+pub(crate) fn number_of(source: Target) -> u64 {
     match source {
         Target::Myself => 0,
         Target::Peer(peer) => u64::from(peer.0) + 1,
@@ -170,7 +149,7 @@ pub(crate) struct PostedReceives<B> {
     /// Whether all of the list is in `index`; else nothing is.
     is_indexed: bool,
     index: Index,
-    classes: Vec<Class>,
+    classes: Vec<Counted>,
     /// By the source that they name.
     by_source: Register,
     /// By the name that the application cancels them by.
@@ -237,10 +216,12 @@ impl<B> PostedReceives<B> {
             steps::count();
             posted.pattern.accepts(source, tag)
         };
-        let classes = self.classes.iter().enumerate().filter(|(_, class)| class.posted > 0);
-        let firsts = classes.filter_map(|(number, class)| {
+        let source = number_of(source);
+        let classes = self.classes.iter().enumerate().filter(|(_, counted)| counted.posted > 0);
+        let firsts = classes.filter_map(|(number, Counted { class, .. })| {
             steps::count();
-            let at = self.index.find(list, class.key(number, source, tag), accepts)?;
+            let key = class.key_among(number, source, tag);
+            let at = self.index.walk(list, key, &ByOwnKey, usize::MAX, accepts).found()?;
             Some((list.get(at)?.number, at))
         });
         firsts.min_by_key(|(number, _)| *number).map(|(_, at)| at)
@@ -248,18 +229,10 @@ impl<B> PostedReceives<B> {
 
     /// Looks at the first few receives.
     fn walk(&self, wanted: impl Fn(&Posted<B>) -> bool) -> Walk {
-        let mut at = self.list.first();
-        for _ in 0..WALK {
-            let Some((here, posted)) = at.and_then(|here| Some((here, self.list.get(here)?))) else {
-                return Walk::NotThere;
-            };
+        self.list.walk(WALK, |posted| {
             steps::count();
-            if wanted(posted) {
-                return Walk::Found(here);
-            }
-            at = self.list.after(here);
-        }
-        if at.is_some() { Walk::TooLong } else { Walk::NotThere }
+            wanted(posted)
+        })
     }
 
     /// Indexes all receives.
@@ -272,7 +245,7 @@ impl<B> PostedReceives<B> {
             steps::count();
             self.classify(at);
         }
-        self.index.add_all(&mut self.list, count);
+        self.index.add_all(&mut self.list, count, &ByOwnKey);
         self.is_indexed = true;
     }
 
@@ -281,14 +254,10 @@ impl<B> PostedReceives<B> {
         let Some(posted) = self.list.get_mut(at) else { return };
         let wanted = Class::of(&posted.pattern);
         let number = number_of_class(&mut self.classes, wanted);
-        let class = &mut self.classes[number];
-        class.posted += 1;
-        let source = match posted.pattern.from {
-            Source::Any => Target::Myself,
-            Source::From(source) => source,
-        };
+        let counted = &mut self.classes[number];
+        counted.posted += 1;
         posted.class = number as u8;
-        posted.key = class.key(number, source, posted.pattern.tag);
+        posted.key = counted.class.key_among(number, source_of(&posted.pattern), posted.pattern.tag);
     }
 
     /// The same as [`push`](Self::push), with the index.
@@ -297,7 +266,7 @@ impl<B> PostedReceives<B> {
         steps::count();
         let at = self.list.push_back(posted);
         self.classify(at);
-        self.index.add(&mut self.list, at);
+        self.index.add(&mut self.list, at, &ByOwnKey);
         at
     }
 
@@ -306,7 +275,7 @@ impl<B> PostedReceives<B> {
     fn remove_indexed(&mut self, at: Position) -> Option<Posted<B>> {
         steps::count();
         let gone = self.list.remove(at)?;
-        self.index.remove(&mut self.list, &gone);
+        self.index.remove(&mut self.list, &gone, &ByOwnKey);
         self.classes[gone.class as usize].posted -= 1;
         if self.index.elements() <= FEW {
             self.drop_index();
@@ -317,7 +286,7 @@ impl<B> PostedReceives<B> {
     #[cold]
     fn drop_index(&mut self) {
         if std::mem::take(&mut self.is_indexed) {
-            self.index.remove_all(&self.list);
+            self.index.remove_all(&self.list, &ByOwnKey);
             self.classes.clear();
         }
     }
@@ -369,31 +338,22 @@ impl<B> PostedReceives<B> {
     }
 }
 
-/// What looking at the first few receives has shown.
-enum Walk {
-    Found(Position),
-    NotThere,
-    /// It may be among the others.
-    TooLong,
-}
-
 /// The number of a class; a new one takes the place of one that is empty.
-fn number_of_class(classes: &mut Vec<Class>, wanted: Class) -> usize {
-    if let Some(number) = classes.iter().take(CLASSES).position(|class| class.is_like(&wanted)) {
+fn number_of_class(classes: &mut Vec<Counted>, wanted: Class) -> usize {
+    if let Some(number) = classes.iter().take(CLASSES).position(|counted| counted.class == wanted) {
         return number;
     }
-    if let Some(number) = classes.iter().take(CLASSES).position(|class| class.posted == 0) {
-        classes[number] = wanted;
+    if let Some(number) = classes.iter().take(CLASSES).position(|counted| counted.posted == 0) {
+        classes[number].class = wanted;
         return number;
     }
-    if classes.len() < CLASSES {
-        classes.push(wanted);
-        return classes.len() - 1;
-    }
-    if classes.len() == CLASSES {
-        classes.push(Class::MIXED);
-    }
-    CLASSES
+    let class = match classes.len() {
+        0..CLASSES => wanted,
+        CLASSES => MIXED,
+        _ => return CLASSES,
+    };
+    classes.push(Counted { class, posted: 0 });
+    classes.len() - 1
 }
 
 /// How many elements the calls of this thread have looked at or moved, for tests. Nothing elsewhere.

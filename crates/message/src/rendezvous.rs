@@ -20,7 +20,7 @@ use crate::fetch_way::Way;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::list::Position;
-use crate::matching::{Active, Announcement, Envelope, Pattern, Stored};
+use crate::matching::{Active, Announcement, Envelope, Stored};
 use crate::operation::{Send, Space, Target};
 use crate::request::PIECE_BYTES;
 use crate::slab::Key;
@@ -62,8 +62,8 @@ pub(crate) struct PendingSend<B> {
     pub(crate) held: Option<Position>,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
-    /// The stream that this made has not ended.
-    is_streaming: bool,
+    /// Where the stream is that this made, as long as that has not ended and it is not its turn.
+    stream: Option<Position>,
 }
 
 impl<B> PendingSend<B> {
@@ -72,11 +72,6 @@ impl<B> PendingSend<B> {
             Space::Tagged { tag, .. } => tag,
             Space::Untagged => 0,
         }
-    }
-
-    /// Whether a receive with this pattern, from anybody, accepts it.
-    pub(crate) fn fits(&self, tagged: bool, pattern: &Pattern) -> bool {
-        matches!(self.space, Space::Tagged { .. }) == tagged && (pattern.tag ^ self.tag()) & !pattern.ignore == 0
     }
 }
 
@@ -163,15 +158,17 @@ impl<L: Link> Endpoint<L> {
             self.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
-        let (held, streamed, is_streaming) = (None, false, false);
-        let kept =
-            PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, is_streaming };
+        let (held, streamed, stream) = (None, false, None);
+        let kept = PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, stream };
         Some(self.sends.insert(kept))
     }
 
-    /// A send is with us no longer.
+    /// A send is with us no longer, and nothing of it leaves any more.
     pub(crate) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
         let send = self.sends.remove(key)?;
+        if let Some(at) = send.stream {
+            self.streams.remove(at, key);
+        }
         if matches!(send.payload, Payload::Copied(_)) {
             self.drop_copy(send.peer);
         }
@@ -490,10 +487,6 @@ impl<L: Link> Endpoint<L> {
             self.peers[from.0 as usize].reads = !send.streamed;
         }
         self.stages.free_send(key);
-        if send.is_streaming {
-            // It has failed at the receiver, which does not want the rest.
-            self.streams.remove_where(from, |send| send == key);
-        }
         let result = match Status::from_word(head.word) {
             Status::Success => Ok(()),
             _ => Err(Failure::Fault),
@@ -537,7 +530,6 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         send.streamed = true;
-        send.is_streaming = matches!(send.payload, Payload::Application(_));
         if position > 0 {
             // The receiver has copied the first piece.
             self.stages.free_send(key);
@@ -546,7 +538,8 @@ impl<L: Link> Endpoint<L> {
         match &self.sends.get(key).ok_or(Malformed)?.payload {
             Payload::Application(buffer) => {
                 let buffer = buffer.slice(0, wanted);
-                self.streams.push(Stream { to: from, send: key, fetch, buffer, position, end: wanted });
+                let at = self.streams.push(Stream { to: from, send: key, fetch, buffer, position, end: wanted });
+                self.sends.get_mut(key).ok_or(Malformed)?.stream = Some(at);
                 // What we can send at once must not wait for the next progress call.
                 self.pump_streams_to(from);
             }
@@ -580,11 +573,11 @@ impl<L: Link> Endpoint<L> {
             moved |= has_moved;
             // Sending a piece may have shown that the peer is gone.
             if let Some(send) = self.sends.get_mut(stream.send) {
-                match stream.position == stream.end {
-                    true => send.is_streaming = false,
-                    false if has_moved => self.streams.push(stream),
-                    false => self.streams.put_back(stream),
-                }
+                send.stream = match stream.position == stream.end {
+                    true => None,
+                    false if has_moved => Some(self.streams.push(stream)),
+                    false => Some(self.streams.put_back(stream)),
+                };
             }
             if !goes_on {
                 break;

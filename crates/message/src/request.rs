@@ -132,7 +132,9 @@ pub(crate) struct UnfinishedRead {
 }
 
 impl UnfinishedRead {
-    /// What one takes: its place in a queue that doubles as it grows.
+    /// What one takes: its place in a queue that doubles as it grows. As long as there are few, [`queue_begun`] bounds what they take.
+    ///
+    /// [`queue_begun`]: crate::window::queue_begun
     pub(crate) const BYTES: usize = 2 * size_of::<UnfinishedRead>();
 }
 
@@ -169,7 +171,7 @@ impl<B> Requests<B> {
 
     /// Bytes that unfinished reads of the peer have taken of the heap.
     pub(crate) fn read_bytes(&self) -> usize {
-        self.reads.capacity() * size_of::<UnfinishedRead>()
+        block(self.reads.capacity() * size_of::<UnfinishedRead>())
     }
 
     /// A request of ours is answered, for which so much was paid. An answer that nothing was asked for is refused.

@@ -1,33 +1,27 @@
 //! The messages of one matching space that arrived before their receive.
 //!
-//! They stand in one list in order of arrival. Through the same elements run three sorts of chains, in the same order: one for each
+//! They stand in one list in order of arrival. Through the same elements run other chains, in the same order: one for each
 //! source, for receives that name one, which would else walk past all that a flood of somebody else has left, for every message
-//! anew; and two [indices](crate::index), for those that name a source and a tag, and for those that name only a tag. The first match
-//! is the same on all ways. Only a receive that ignores some of a tag's lower bits, but not all that differ among what is
-//! stored, walks past messages that it does not accept.
+//! anew; and where that is not enough, those of up to four [indices](crate::learned), by whatever parts of envelopes receives look at.
+//! The first match is the same on all ways.
 //!
 //! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 
-use crate::index::{Index, Indexed, TagKey, key_of, key_wanted};
+use crate::index::{Class, source_of};
+use crate::learned::{Indices, LinksOfClasses, Sought, Wanted};
 use crate::list::{Chain, Links, Ordered, Position};
 use crate::matching::{Pattern, Unexpected};
 use crate::operation::{Context, Source, Target};
-use crate::posted::steps;
+use crate::posted::{number_of, steps};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A message, and its neighbours of the same source, of the same source and tag, and of the same tag.
+/// A message, and its neighbours of the same source and in the indices.
 struct Shelved<B> {
     message: Unexpected<B>,
     of_source: Links,
-    of_key: Links,
-    of_tag: Links,
+    of_classes: LinksOfClasses,
 }
-
-/// Index by source and tag.
-struct BySourceAndTag;
-/// Index by tag.
-struct ByTag;
 
 /// The neighbours follow from the list.
 impl<B: fmt::Debug> fmt::Debug for Shelved<B> {
@@ -36,33 +30,21 @@ impl<B: fmt::Debug> fmt::Debug for Shelved<B> {
     }
 }
 
-impl<B> Indexed<BySourceAndTag> for Shelved<B> {
-    fn key(&self) -> TagKey {
-        key_from(self.message.envelope.source, key_of(self.message.envelope.tag))
+impl<B> Sought for Shelved<B> {
+    fn source(&self) -> u64 {
+        number_of(self.message.envelope.source)
     }
-    fn is_indexed(&self) -> bool {
+    fn tag(&self) -> u64 {
+        self.message.envelope.tag
+    }
+    fn is_sought(&self) -> bool {
         self.message.claimed.is_none()
     }
-    fn links(&self) -> &Links {
-        &self.of_key
+    fn links(&self) -> &LinksOfClasses {
+        &self.of_classes
     }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.of_key
-    }
-}
-
-impl<B> Indexed<ByTag> for Shelved<B> {
-    fn key(&self) -> TagKey {
-        key_of(self.message.envelope.tag)
-    }
-    fn is_indexed(&self) -> bool {
-        self.message.claimed.is_none()
-    }
-    fn links(&self) -> &Links {
-        &self.of_tag
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.of_tag
+    fn links_mut(&mut self) -> &mut LinksOfClasses {
+        &mut self.of_classes
     }
 }
 
@@ -71,8 +53,7 @@ pub(crate) struct Stock<B> {
     list: Ordered<Shelved<B>>,
     /// By source: this endpoint itself, then its peers.
     sources: Box<[Chain]>,
-    index: Index<BySourceAndTag>,
-    tags: Index<ByTag>,
+    indices: Indices,
     /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted receive's.
     claimed: BTreeSet<(usize, Position)>,
 }
@@ -85,49 +66,34 @@ impl<B: fmt::Debug> fmt::Debug for Stock<B> {
 }
 
 /// Which chain is a source's.
-fn number_of(source: Target) -> usize {
-    match source {
-        Target::Myself => 0,
-        Target::Peer(peer) => peer.0 as usize + 1,
-    }
-}
-
-/// The key of one source's messages of a tag.
-fn key_from(source: Target, tag: TagKey) -> TagKey {
-    tag ^ (number_of(source) as u32).rotate_right(12)
+fn chain_of(source: Target) -> usize {
+    number_of(source) as usize
 }
 
 impl<B> Stock<B> {
     /// Memory that a message takes, payload apart.
-    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT
-        + Index::<BySourceAndTag>::BYTES_PER_ELEMENT
-        + Index::<ByTag>::BYTES_PER_ELEMENT;
+    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT + Indices::BYTES_PER_ELEMENT;
 
     /// Memory that a stock may take beyond its messages' own, if messages come from so many peers.
     pub(crate) const fn bytes_begun(peers: usize) -> usize {
-        let indices = Index::<BySourceAndTag>::BYTES_BEGUN + Index::<ByTag>::BYTES_BEGUN;
-        Ordered::<Shelved<B>>::BYTES_BEGUN + indices + (peers + 1) * size_of::<Chain>()
+        Ordered::<Shelved<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
     }
 
     /// A stock for the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
         let sources = vec![Chain::default(); peers + 1].into();
-        let (index, tags) = (Index::default(), Index::default());
-        Stock { list: Ordered::new(), sources, index, tags, claimed: BTreeSet::new() }
+        Stock { list: Ordered::new(), sources, indices: Indices::default(), claimed: BTreeSet::new() }
     }
 
     /// Stores a message.
     pub(crate) fn push(&mut self, message: Unexpected<B>) -> Position {
-        let (source, claimed) = (number_of(message.envelope.source), message.claimed);
-        let (of_source, of_key, of_tag) = Default::default();
-        let at = self.list.push_back(Shelved { message, of_source, of_key, of_tag });
+        let (source, claimed) = (chain_of(message.envelope.source), message.claimed);
+        let (of_source, of_classes) = Default::default();
+        let at = self.list.push_back(Shelved { message, of_source, of_classes });
         self.sources[source].append(&mut self.list, at, |shelved| &mut shelved.of_source);
-        match claimed {
-            Some(context) => _ = self.claimed.insert((context.0, at)),
-            None => {
-                self.index.add(&mut self.list, at);
-                self.tags.add(&mut self.list, at);
-            }
+        self.indices.add(&mut self.list, at);
+        if let Some(context) = claimed {
+            self.claimed.insert((context.0, at));
         }
         at
     }
@@ -143,8 +109,7 @@ impl<B> Stock<B> {
         if let Some(other) = claimed {
             self.claimed.remove(&(other.0, at));
         } else {
-            self.index.remove_at(&mut self.list, at);
-            self.tags.remove_at(&mut self.list, at);
+            self.indices.withdraw(&mut self.list, at);
         }
         self.claimed.insert((context.0, at));
     }
@@ -158,36 +123,34 @@ impl<B> Stock<B> {
     /// Removes the message at a position.
     pub(crate) fn remove(&mut self, at: Position) -> Option<Unexpected<B>> {
         let gone = self.list.remove(at)?;
-        let source = number_of(gone.message.envelope.source);
+        let source = chain_of(gone.message.envelope.source);
         self.sources[source].take_out(&mut self.list, gone.of_source, |shelved| &mut shelved.of_source);
-        match gone.message.claimed {
-            Some(context) => _ = self.claimed.remove(&(context.0, at)),
-            None => {
-                self.index.remove(&mut self.list, &gone);
-                self.tags.remove(&mut self.list, &gone);
-            }
+        self.indices.remove(&mut self.list, &gone);
+        if let Some(context) = gone.message.claimed {
+            self.claimed.remove(&(context.0, at));
         }
         Some(gone.message)
     }
 
     /// The first message, in order of arrival, that `pattern` accepts and that nobody claimed.
     #[inline]
-    pub(crate) fn find(&self, pattern: &Pattern) -> Option<Position> {
+    pub(crate) fn find(&mut self, pattern: &Pattern) -> Option<Position> {
         if self.list.is_empty() { None } else { self.find_stored(pattern) }
     }
 
-    fn find_stored(&self, pattern: &Pattern) -> Option<Position> {
-        let wanted = |shelved: &Shelved<B>| {
+    fn find_stored(&mut self, pattern: &Pattern) -> Option<Position> {
+        let accepts = |shelved: &Shelved<B>| {
             steps::count();
             let Unexpected { claimed, envelope, .. } = &shelved.message;
             claimed.is_none() && pattern.accepts(envelope.source, envelope.tag)
         };
-        match (pattern.from, key_wanted(pattern)) {
-            (Source::Any, Some(tag)) => self.tags.find(&self.list, tag, wanted),
-            (Source::Any, None) => self.list.find(wanted),
-            (Source::From(source), Some(tag)) => self.index.find(&self.list, key_from(source, tag), wanted),
-            (Source::From(source), None) => {
-                self.sources.get(number_of(source))?.find(&self.list, |shelved| &shelved.of_source, wanted)
+        let wanted = Wanted { class: Class::of(pattern), source: source_of(pattern), tag: pattern.tag };
+        match pattern.from {
+            Source::Any => self.indices.find(&mut self.list, &wanted, |list, most| list.walk(most, accepts), accepts),
+            Source::From(source) => {
+                let chain = *self.sources.get(chain_of(source))?;
+                let plain = |list: &_, most| chain.walk(list, |shelved| &shelved.of_source, most, accepts);
+                self.indices.find(&mut self.list, &wanted, plain, accepts)
             }
         }
     }
@@ -195,13 +158,13 @@ impl<B> Stock<B> {
     /// The first message for which `wanted` holds, found by a walk.
     #[cfg(test)]
     fn find_where(&self, wanted: impl Fn(&Unexpected<B>) -> bool) -> Option<Position> {
-        self.list.find(|shelved| wanted(&shelved.message))
+        self.list.walk(usize::MAX, |shelved| wanted(&shelved.message)).found()
     }
 
     /// The first message of `source`.
     #[inline]
     pub(crate) fn first_of(&self, source: Target) -> Option<Position> {
-        self.sources.get(number_of(source))?.first()
+        self.sources.get(chain_of(source))?.first()
     }
 
     /// Changes every message in place; their sources stay.
@@ -228,19 +191,22 @@ mod tests {
         Pattern { from: Source::From(Target::Peer(PeerId(peer))), tag, ignore: 0 }
     }
 
-    #[test]
-    fn chains_and_index_find_what_a_search_of_the_whole_list_finds() {
+    /// Bits of a tag in which MPIs put the program's tag; their communicator is above them.
+    const TAG_BITS: u64 = (1 << 31) - 1;
+
+    /// Random messages, receives and claims; `masks` are what receives may ignore.
+    fn run_beside_a_search_of_the_whole_list(masks: &[u64], seed: u64) {
         let mut stock = Stock::new(PEERS as usize);
-        let mut seed = 7_u64;
+        let mut seed = seed;
         let mut random = |bound: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % bound
         };
-        let (mut found, mut most, mut length) = (0, 0, 0_usize);
+        let (mut found, mut most, mut length, mut indices) = (0, 0, 0_usize, 0);
         for turn in 0..40_000 {
-            // Bits above the index's and below, of which a receive may ignore either, both or none.
-            let (peer, tag) = (random(PEERS.into()) as u32, random(3) << 40 | random(60));
-            let ignore = [0, 3 << 40, 1, u64::MAX][random(4) as usize];
+            // Communicators, protocol bits and tags: bits of all sorts of which a receive may ignore any.
+            let (peer, tag) = (random(PEERS.into()) as u32, random(3) << 60 | random(3) << 40 | random(60));
+            let ignore = masks[random(masks.len() as u64) as usize];
             let from = Source::From(Target::Peer(PeerId(peer)));
             let filling = turn / 5_000 % 2 == 0;
             if random(4) < if filling { 3 } else { 1 } {
@@ -255,6 +221,7 @@ mod tests {
             };
             let searched = stock.find_where(accepted);
             assert_eq!(stock.find(&pattern), searched, "{pattern:?}");
+            indices = indices.max(stock.indices.number());
             let context = Context(random(100) as usize);
             match (searched, stock.find_claimed(context)) {
                 (Some(at), None) if random(4) == 0 => stock.claim(at, context),
@@ -270,56 +237,180 @@ mod tests {
                 (None, _) => {}
             }
         }
-        assert!(found > 5_000 && most > 1_000, "{found} found, {most} at the most");
+        assert!(found > 4_000 && most > 1_000, "{found} found, {most} at the most");
+        assert!(indices >= masks.len().min(4), "{indices} indices for {} masks", masks.len());
+    }
+
+    #[test]
+    fn chains_and_indices_find_what_a_search_of_the_whole_list_finds() {
+        for seed in 0..4 {
+            // The masks of an MPI that keeps its protocol in the highest bits; more than there are indices; some that hide parts of tags.
+            run_beside_a_search_of_the_whole_list(&[3 << 60, 3 << 60 | TAG_BITS], seed);
+            run_beside_a_search_of_the_whole_list(&[0, 3 << 60, TAG_BITS, 3 << 60 | TAG_BITS, u64::MAX], seed);
+            run_beside_a_search_of_the_whole_list(&[0, 3 << 40, 1, 7, 6, !1, !TAG_BITS, u64::MAX], seed);
+        }
     }
 
     #[test]
     fn tags_that_follow_each_other_in_any_step_share_few_chains() {
-        for step in [1, 2, 3, 64, 1000, 4096, 1 << 20] {
+        for step in [1, 2, 3, 64, 1000, 4096, 1 << 20, 1 << 31, 1 << 40] {
             let mut stock = Stock::new(PEERS as usize);
             for n in 0..1000 {
                 stock.push(message(1, n * step));
             }
-            for longest in [stock.index.longest(&stock.list), stock.tags.longest(&stock.list)] {
-                assert!(longest <= 8, "step {step}: a chain of {longest}");
-            }
+            assert!(stock.find(&exactly(1, 999 * step)).is_some());
+            let longest = stock.indices.longest(&stock.list);
+            assert!((2..=8).contains(&longest), "step {step}: a chain of {longest}");
         }
     }
 
     /// Steps for each of so many messages, all stored first, of which `ask` then looks for each in the worst order.
     #[track_caller]
-    fn assert_flat(what: &str, tag_of: impl Fn(u64) -> u64, ask: impl Fn(&mut Stock<()>, u64)) {
+    fn assert_flat(what: &str, envelope_of: impl Fn(u64) -> (u32, u64), ask: impl Fn(&mut Stock<()>, u64)) {
         let [few, many] = [500, 20_000].map(|count| {
             let mut stock = Stock::new(PEERS as usize);
-            (0..count).for_each(|n| _ = stock.push(message(n as u32 % PEERS, tag_of(n))));
+            for n in 0..count {
+                let (peer, tag) = envelope_of(n);
+                stock.push(message(peer, tag));
+            }
             let all = steps::of(|| (0..count).rev().for_each(|n| ask(&mut stock, n)));
             all as f64 / count as f64
         });
-        assert!(few <= 4.0 && many <= few + 1.0, "{what}: {few} steps each of 500, {many} of 20,000");
+        assert!(few <= 10.0 && many <= few + 1.0, "{what}: {few} steps each of 500, {many} of 20,000");
+    }
+
+    fn take(stock: &mut Stock<()>, pattern: &Pattern) {
+        let at = stock.find(pattern).unwrap_or_else(|| panic!("{pattern:?} has a message"));
+        stock.remove(at);
     }
 
     #[test]
     fn a_search_takes_no_more_steps_among_20_000_than_among_500() {
         let from_any = |tag| Pattern { from: Source::Any, tag, ignore: 0 };
         for step in [1, 3, 1000, 4096] {
-            let take = |stock: &mut Stock<()>, pattern: &Pattern| {
-                let at = stock.find(pattern).expect("it is stored");
-                stock.remove(at);
-            };
-            assert_flat("any source", |n| n * step, |stock, n| take(stock, &from_any(n * step)));
-            assert_flat("one source", |n| n * step, |stock, n| take(stock, &exactly(n as u32 % PEERS, n * step)));
+            let envelope = |n| (n as u32 % PEERS, n * step);
+            assert_flat("any source", envelope, |stock, n| take(stock, &from_any(n * step)));
+            assert_flat("one source", envelope, |stock, n| take(stock, &exactly(n as u32 % PEERS, n * step)));
             let nowhere = |n: u64| (n + 30_000) * step;
-            assert_flat(
-                "unmatched, any source",
-                |n| n * step,
-                |stock, n| assert_eq!(stock.find(&from_any(nowhere(n))), None),
-            );
+            assert_flat("unmatched, any source", envelope, |stock, n| {
+                assert_eq!(stock.find(&from_any(nowhere(n))), None);
+            });
         }
         let claim = |stock: &mut Stock<()>, n| {
             let at = stock.find(&from_any(7)).expect("not all are claimed");
             stock.claim(at, Context(n as usize));
         };
-        assert_flat("claims", |_| 7, claim);
+        assert_flat("claims", |n| (n as u32 % PEERS, 7), claim);
+        let claim_any = |stock: &mut Stock<()>, n| {
+            let at = stock.find(&Pattern { ignore: u64::MAX, ..from_any(7) }).expect("not all are claimed");
+            stock.claim(at, Context(n as usize));
+        };
+        assert_flat("claims of anything", |n| (n as u32 % PEERS, n), claim_any);
+    }
+
+    /// What receives of an MPI program look for: any tag and one tag of a communicator, with and without a source; one mask hides bits
+    /// of the protocol.
+    fn mpi_pattern(kind: u64, peer: u32, tag: u64) -> Pattern {
+        const PROTOCOL: u64 = 3 << 62;
+        let from = if kind & 1 == 0 { Source::Any } else { exactly(peer, 0).from };
+        Pattern { from, tag, ignore: if kind & 2 == 0 { PROTOCOL } else { PROTOCOL | TAG_BITS } }
+    }
+
+    #[test]
+    fn receives_of_one_communicator_do_not_walk_past_the_messages_of_others() {
+        // Of two communicators, the messages of one are behind those of the other and are received first; tags are all alike, or
+        // each is another.
+        for tags in [1, 1000, 1 << 31] {
+            let half = |n: u64| n % 2;
+            let envelope = |n: u64| (n as u32 % PEERS, (half(n) << 31) | (n % tags));
+            for kind in 0..4 {
+                let kind_of_pattern = |stock: &mut Stock<()>, n| {
+                    let (peer, tag) = envelope(n);
+                    take(stock, &mpi_pattern(kind, peer, tag));
+                };
+                assert_flat(&format!("kind {kind}, {tags} tags, last first"), envelope, kind_of_pattern);
+            }
+            for kind in [2, 3] {
+                // All of one communicator stand before all of the other.
+                let [few, many] = [500_u64, 20_000].map(|count| {
+                    let mut stock = Stock::new(PEERS as usize);
+                    let envelope = |n: u64| (n as u32 % PEERS, (u64::from(n >= count / 2) << 31) | (n % tags));
+                    for n in 0..count {
+                        let (peer, tag) = envelope(n);
+                        stock.push(message(peer, tag));
+                    }
+                    let all = steps::of(|| {
+                        for n in count / 2..count {
+                            let (peer, tag) = envelope(n);
+                            take(&mut stock, &mpi_pattern(kind, peer, tag));
+                        }
+                    });
+                    all as f64 / (count / 2) as f64
+                });
+                assert!(few <= 10.0 && many <= few + 1.0, "kind {kind}: {few} of 500, {many} of 20,000");
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_mixes_all_four_kinds_of_receives_is_not_slow_either() {
+        let envelope = |n: u64| (n as u32 % PEERS, ((n % 5) << 31) | (n % 1000));
+        assert_flat("all kinds", envelope, |stock, n| {
+            let (peer, tag) = envelope(n);
+            // A wildcard may have taken its message.
+            if let Some(at) = stock.find(&mpi_pattern(n % 4, peer, tag)) {
+                stock.remove(at);
+            }
+        });
+    }
+
+    #[test]
+    fn masks_that_are_no_longer_in_use_give_their_indices_to_others() {
+        let [few, many] = [500_u64, 20_000].map(|count| {
+            let mut stock = Stock::new(PEERS as usize);
+            (0..count).for_each(|n| _ = stock.push(message(1, n << 8)));
+            let rounds = 4 * count;
+            let all = steps::of(|| {
+                for n in 0..rounds {
+                    // The masks of the first half of the run are never used again.
+                    let ignore = if n < rounds / 2 { n % 4 } else { 4 + n % 4 };
+                    let last = Pattern { from: Source::Any, tag: (count - 1) << 8, ignore };
+                    assert!(stock.find(&last).is_some());
+                }
+            });
+            all as f64 / rounds as f64
+        });
+        assert!(few <= 40.0 && many <= few + 1.0, "{few} steps each of 500, {many} of 20,000");
+    }
+
+    #[test]
+    fn indices_take_no_more_memory_than_messages_pay_for() {
+        for learned_at in [17, 31, 32, 33, 100, 1000] {
+            let mut stock = Stock::new(PEERS as usize);
+            for count in 1..3000 {
+                stock.push(message(1, count << 8));
+                if count == learned_at {
+                    for ignore in 0..4 {
+                        stock.find(&Pattern { ignore, ..exactly(1, count << 8) });
+                    }
+                    assert_eq!(stock.indices.number(), 4);
+                }
+                let paid = count as usize * Indices::BYTES_PER_ELEMENT + Indices::BYTES_BEGUN;
+                assert!(stock.indices.bytes() <= paid, "{} bytes for {count} messages", stock.indices.bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn few_messages_have_no_index_and_it_goes_when_few_are_left() {
+        let mut stock = Stock::new(PEERS as usize);
+        for (count, indices) in [(16, 0), (17, 1)] {
+            (0..count).for_each(|n| _ = stock.push(message(1, n)));
+            take(&mut stock, &exactly(1, count - 1));
+            assert_eq!(stock.indices.number(), indices);
+            (0..count - 1).for_each(|n| take(&mut stock, &exactly(1, n)));
+            assert_eq!(stock.indices.number(), 0);
+        }
     }
 
     #[test]

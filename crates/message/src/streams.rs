@@ -5,24 +5,39 @@
 //! two things: that nothing else waits to leave to it, and for its bounce buffers. So each peer has a queue, and the first stream
 //! that cannot go on speaks for all behind it.
 
+use crate::list::{Chain, Links, Ordered, Position};
 use crate::rendezvous::Stream;
 use crate::slab::Key;
 use std::collections::VecDeque;
 use std::fmt;
 use tidegate_flow::PeerId;
 
+/// A stream, and its neighbours in its peer's queue.
+struct Queued<B> {
+    stream: Stream<B>,
+    links: Links,
+}
+
+impl<B> Queued<B> {
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
 /// The streams to one peer.
-#[derive(Debug)]
-struct PeerStreams<B> {
-    queue: VecDeque<Stream<B>>,
+#[derive(Clone, Copy, Default)]
+struct PeerStreams {
+    queue: Chain,
+    length: u32,
     /// Whether the peer is in `Streams::peers`.
     is_listed: bool,
 }
 
 /// All streams.
 pub(crate) struct Streams<B> {
+    list: Ordered<Queued<B>>,
     /// By peer.
-    of_peers: Box<[PeerStreams<B>]>,
+    of_peers: Box<[PeerStreams]>,
     /// Peers with streams, in the order of their turns. One whose last stream has ended leaves at its turn.
     peers: VecDeque<PeerId>,
     count: usize,
@@ -30,39 +45,49 @@ pub(crate) struct Streams<B> {
     looks: u64,
 }
 
-/// The past makes no difference.
+/// The queues. The past makes no difference.
 impl<B: fmt::Debug> fmt::Debug for Streams<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Streams").field(&self.of_peers).field(&self.peers).finish()
+        let of_peer = |peer: &PeerStreams| {
+            let positions = std::iter::successors(peer.queue.first(), |at| {
+                self.list.get(*at).and_then(|queued| queued.links.next())
+            });
+            positions.filter_map(|at| self.list.get(at)).map(|queued| &queued.stream).collect::<Vec<_>>()
+        };
+        let queues: Vec<_> = self.of_peers.iter().map(|peer| (of_peer(peer), peer.is_listed)).collect();
+        f.debug_tuple("Streams").field(&queues).field(&self.peers).finish()
     }
 }
 
 impl<B> Streams<B> {
     /// What it takes per peer that has none, in bytes.
-    pub(crate) const BYTES_PER_PEER: usize = size_of::<PeerStreams<B>>() + 2 * size_of::<PeerId>();
+    pub(crate) const BYTES_PER_PEER: usize = size_of::<PeerStreams>() + 2 * size_of::<PeerId>();
 
     pub(crate) fn new(peers: usize) -> Self {
-        let none = || PeerStreams { queue: VecDeque::new(), is_listed: false };
-        let of_peers = std::iter::repeat_with(none).take(peers).collect();
-        Streams { of_peers, peers: VecDeque::new(), count: 0, looks: 0 }
+        let of_peers = vec![PeerStreams::default(); peers].into();
+        Streams { list: Ordered::new(), of_peers, peers: VecDeque::new(), count: 0, looks: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    fn queue(&mut self, peer: PeerId) -> &mut VecDeque<Stream<B>> {
-        &mut self.of_peers[peer.0 as usize].queue
+    fn of(&mut self, peer: PeerId) -> &mut PeerStreams {
+        &mut self.of_peers[peer.0 as usize]
     }
 
-    /// Adds a stream behind all others to its peer.
-    pub(crate) fn push(&mut self, stream: Stream<B>) {
+    /// Adds a stream behind all others to its peer. Returns where it is until it is popped or removed.
+    pub(crate) fn push(&mut self, stream: Stream<B>) -> Position {
         let peer = stream.to;
-        self.queue(peer).push_back(stream);
+        let at = self.list.push_back(Queued { stream, links: Links::default() });
+        let streams = &mut self.of_peers[peer.0 as usize];
+        streams.queue.append(&mut self.list, at, Queued::links_mut);
+        streams.length += 1;
         self.count += 1;
-        if !std::mem::replace(&mut self.of_peers[peer.0 as usize].is_listed, true) {
+        if !std::mem::replace(&mut streams.is_listed, true) {
             self.peers.push_back(peer);
         }
+        at
     }
 
     /// How many peers have a turn.
@@ -73,8 +98,8 @@ impl<B> Streams<B> {
     /// The peer whose turn it is; the next turn is the next one's.
     pub(crate) fn next_peer(&mut self) -> Option<PeerId> {
         let peer = self.peers.pop_front()?;
-        let streams = &mut self.of_peers[peer.0 as usize];
-        streams.is_listed = !streams.queue.is_empty();
+        let streams = self.of(peer);
+        streams.is_listed = streams.length > 0;
         if streams.is_listed {
             self.peers.push_back(peer);
         }
@@ -83,7 +108,7 @@ impl<B> Streams<B> {
 
     /// The peers to which there are streams.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.peers.iter().copied().filter(|peer| !self.of_peers[peer.0 as usize].queue.is_empty())
+        self.peers.iter().copied().filter(|peer| self.of_peers[peer.0 as usize].length > 0)
     }
 
     /// How often a stream was looked at so far, whether it could go on or not.
@@ -93,29 +118,40 @@ impl<B> Streams<B> {
 
     /// How many streams there are to a peer.
     pub(crate) fn len_of(&mut self, peer: PeerId) -> usize {
-        self.queue(peer).len()
+        self.of(peer).length as usize
     }
 
     /// Takes the first stream to a peer, for a turn.
     pub(crate) fn pop(&mut self, peer: PeerId) -> Option<Stream<B>> {
-        let stream = self.queue(peer).pop_front()?;
+        let first = self.of(peer).queue.first()?;
+        self.take(first)
+    }
+
+    /// Puts a stream back that could not go on: it is first again. Returns where it is.
+    pub(crate) fn put_back(&mut self, stream: Stream<B>) -> Position {
+        let peer = stream.to;
+        let at = self.list.push_back(Queued { stream, links: Links::default() });
+        let streams = &mut self.of_peers[peer.0 as usize];
+        streams.queue.prepend(&mut self.list, at, Queued::links_mut);
+        streams.length += 1;
+        self.count += 1;
+        at
+    }
+
+    /// Removes the stream of a send, if it is still at this position.
+    pub(crate) fn remove(&mut self, at: Position, send: Key) {
+        if self.list.get(at).is_some_and(|queued| queued.stream.send == send) {
+            self.take(at);
+        }
+    }
+
+    fn take(&mut self, at: Position) -> Option<Stream<B>> {
+        let Queued { stream, links } = self.list.remove(at)?;
+        let streams = &mut self.of_peers[stream.to.0 as usize];
+        streams.queue.take_out(&mut self.list, links, Queued::links_mut);
+        streams.length -= 1;
         self.count -= 1;
         self.looks += 1;
         Some(stream)
-    }
-
-    /// Puts a stream back that could not go on: it is first again.
-    pub(crate) fn put_back(&mut self, stream: Stream<B>) {
-        self.count += 1;
-        self.queue(stream.to).push_front(stream);
-    }
-
-    /// Removes the streams of those sends to a peer for which `unwanted` holds. Looks at all streams to it.
-    pub(crate) fn remove_where(&mut self, peer: PeerId, unwanted: impl Fn(Key) -> bool) {
-        let queue = &mut self.of_peers[peer.0 as usize].queue;
-        let before = queue.len();
-        queue.retain(|stream| !unwanted(stream.send));
-        self.count -= before - queue.len();
-        self.looks += before as u64;
     }
 }

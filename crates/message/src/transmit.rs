@@ -9,7 +9,7 @@ use crate::link::{Buffer, Link, WriteError};
 use crate::operation::{Context, Send, Space, Target};
 use crate::slab::Key;
 use crate::wire::{Head, MessageKind};
-use tidegate_flow::{Answer, Control, Credits, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{Answer, Config, Control, Credits, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// Where the body of a message that leaves comes from.
 #[derive(Debug)]
@@ -299,7 +299,10 @@ impl<L: Link> Endpoint<L> {
 
     /// Tries the peers again whose mailbox was full.
     pub(crate) fn retry_full(&mut self) {
-        for control in std::mem::take(&mut self.held_control) {
+        for _ in 0..self.held_control.len() {
+            // Writing may have shown that a peer is gone, and what it was owed with it.
+            let Some(control) = self.held_control.pop_front() else { break };
+            self.peers[control.to.0 as usize].held_control -= 1;
             self.write_control(control);
         }
         for to in std::mem::take(&mut self.full) {
@@ -339,14 +342,14 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Keeps a control packet that a full mailbox has refused. Who waits for credits is not owed more of them than its credit slots
-    /// hold, a return request and a response.
+    /// Keeps a control packet that a full mailbox has refused. Who is owed more than may be has not waited for credits.
     #[cold]
     fn hold_control(&mut self, control: Control) {
         let to = control.to;
-        self.held_control.push(control);
-        let owed = self.held_control.iter().filter(|control| control.to == to).count();
-        if owed > self.config.flow.credit_slots as usize + 2 {
+        self.held_control.push_back(control);
+        let owed = &mut self.peers[to.0 as usize].held_control;
+        *owed += 1;
+        if *owed > held_control_most(&self.config.flow) {
             self.quarantine(to, "it sends without waiting for credits while its own mailbox is full");
         }
     }
@@ -363,6 +366,12 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn fail_notice(&mut self, notice: Option<Notice>, peer: &str) {
         self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
     }
+}
+
+/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them than its credit
+/// slots hold, a return request and a response.
+pub(crate) fn held_control_most(config: &Config) -> u32 {
+    config.credit_slots + 2
 }
 
 /// All bytes of a buffer.

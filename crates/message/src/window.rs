@@ -35,11 +35,11 @@ use crate::link::Link;
 use crate::matching::Matching;
 use crate::operation::{EndpointConfig, Target};
 use crate::rendezvous::SPAN_BYTES;
-use crate::request::{ANSWER_MOST, answer_cost};
-use crate::transmit::Outgoing;
+use crate::request::{ANSWER_MOST, UnfinishedRead};
+use crate::transmit::{Outgoing, held_control_most};
 use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
 use std::fmt;
-use tidegate_flow::{ConfigError, FlowControl, PACKET_BYTES, PeerId};
+use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, PACKET_BYTES, PeerId};
 
 /// What a window allows. All in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +99,15 @@ pub(crate) const fn block(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
 }
 
+/// Most that [`block`] adds to a block's length.
+pub(crate) const BLOCK_MOST: usize = 39;
+
+/// What a queue may take of the heap before it has doubled its room for the first time: a `VecDeque` begins with four places. From then
+/// on it has fewer places than twice the most elements that it ever had.
+pub(crate) const fn queue_begun<T>() -> usize {
+    block(4 * size_of::<T>())
+}
+
 /// How the receive memory is divided.
 pub(crate) struct Division {
     /// The fixed part, in bytes.
@@ -127,20 +136,36 @@ impl<L: Link> Endpoint<L> {
     /// Notes to one peer that its window and its requests do not pay for (see [`backlog`](crate::backlog)): about a batch of knocks and
     /// that it is settled, receipts for stages, and one or two each of what is said once at a time.
     const NOTES_BESIDES: usize = BATCH_MOST + 1 + STAGED_MOST + 8;
-    /// What these may take, and the one message with a payload that is an answer: a piece of a read, or an offer.
-    const NOTE_MEMORY: usize =
-        Self::NOTES_BESIDES * Note::BYTES + 2 * size_of::<Outgoing<L::Buffer>>() + block(LARGEST_CONTROL_BYTES);
+    /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth holds from the start.
+    const NOTE_MEMORY: usize = Self::NOTES_BESIDES * Note::BYTES + BLOCK_MOST;
 
-    /// What answers to a peer's requests may take: notes and results, and reads that are not through.
-    fn answer_memory(limits: Limits) -> usize {
-        let account = limits.answers as usize;
-        account.max(ANSWER_MOST) + account.max(answer_cost(0) as usize)
+    /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an offer.
+    pub(crate) const ANSWER_MESSAGE_MEMORY: usize = queue_begun::<Outgoing<L::Buffer>>() + block(LARGEST_CONTROL_BYTES);
+
+    /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles as it grows.
+    pub(crate) fn control_memory(config: &FlowConfig) -> usize {
+        2 * (held_control_most(config) as usize + 1) * size_of::<Control>()
     }
 
-    /// The most that notes to a peer with such a window may take, and its reads that are not through.
+    /// What notes with results may take that answer a peer's requests.
+    fn result_memory(limits: Limits) -> usize {
+        (limits.answers as usize).max(ANSWER_MOST)
+    }
+
+    /// What a peer's reads may take that are not through.
+    pub(crate) fn read_memory(limits: Limits) -> usize {
+        (limits.answers as usize).max(queue_begun::<UnfinishedRead>())
+    }
+
+    /// What answers to a peer's requests may take.
+    fn answer_memory(limits: Limits) -> usize {
+        Self::result_memory(limits) + Self::read_memory(limits)
+    }
+
+    /// The most that notes to a peer with such a window may take.
     pub(crate) fn note_bytes_most(&self, window: u32) -> usize {
         let of_window = window as usize / Self::ENVELOPE_BYTES * Note::BYTES;
-        of_window + Self::answer_memory(self.limits) + Self::NOTES_BESIDES * Note::BYTES
+        of_window + Self::result_memory(self.limits) + Self::NOTE_MEMORY
     }
 
     /// What a window of so many bytes allows.
@@ -201,7 +226,8 @@ impl<L: Link> Endpoint<L> {
     fn fixed_memory(config: &EndpointConfig, flow: &FlowControl) -> Result<usize, ConfigError> {
         let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
-        let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES) + Self::NOTE_MEMORY;
+        let said = Self::NOTE_MEMORY + Self::ANSWER_MESSAGE_MEMORY + Self::control_memory(&config.flow);
+        let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES) + said;
         let bookkeeping = flow.bookkeeping_bytes() + L::bookkeeping_bytes(&config.flow);
         Ok(mailbox + bookkeeping + peers * per_peer + 2 * Matching::<L::Buffer>::bytes_begun(peers))
     }

@@ -2,7 +2,7 @@
 //! closes too, and what is given up is counted.
 
 use crate::support::{Handle, Memory, Setup, World, pattern};
-use tidegate_message::{Access, Counter, Failure};
+use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure};
 
 const MESSAGES: usize = 200;
 
@@ -126,5 +126,47 @@ fn remote_operations_that_have_not_left_are_lost_with_the_messages() {
         assert!(is_done(&mut world, 0) && !world.endpoint(0).has_outstanding(), "{world}");
         writes.iter().for_each(|write| assert_eq!(world.failure(*write), Failure::Canceled));
         assert_eq!(world.counter(0, Counter::SendsLost), 0, "the application has been told of all of them");
+    }
+}
+
+#[test]
+fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
+    for setup in settings(306).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged)) {
+        let mut world = setup.build();
+        world.register(0, 7, &[7; 20_000], &[Access::Read, Access::Write]);
+        let place = |world: &World| world.place(1, 0, 7, 0);
+        let (from, to) = (place(&world), place(&world));
+        // It reads much, and asks for a result and for a long message; then it takes nothing for a while.
+        let send = world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000)).post();
+        world.settle();
+        world.pause(0);
+        let receive = world.receive(1).tagged(2).capacity(20_000).post();
+        let read = world.read(1, vec![(from, 20_000)]);
+        let fetch = world.fetch_atomic(1, vec![(to, 25)], AtomicType::Uint64, AtomicOp::Read, &[], None);
+        world.settle();
+        world.pause(1);
+        world.resume(0);
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(!is_done(&mut world, 0), "a peer waits for the rest\n{world}");
+        world.resume(1);
+        world.settle();
+        [read, fetch, send].into_iter().for_each(|handle| assert!(world.success(handle).result.is_ok()));
+        assert_eq!(world.bytes(receive), pattern(1, 20_000));
+        assert!(is_done(&mut world, 0), "{world}");
+    }
+}
+
+/// Nobody can say when an announced send will be received: its application, which closes, has not been told that it is sent.
+#[test]
+fn sends_in_the_applications_memory_that_nobody_has_matched_are_not_waited_for() {
+    for setup in settings(307) {
+        let mut world = setup.build();
+        world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000)).post();
+        world.settle();
+        world.endpoint(0).begin_closing();
+        world.settle();
+        assert!(is_done(&mut world, 0), "{world}");
     }
 }

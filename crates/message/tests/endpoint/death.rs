@@ -398,3 +398,38 @@ fn a_look_for_held_messages_of_a_dead_peer_ends_with_the_departure() {
         assert_eq!(world.failure(look), Failure::NoMessage);
     }
 }
+
+/// The peer lives and is honest; only we cannot reach it any more, and it has said much before it learns of that.
+#[test]
+fn what_a_peer_still_says_of_what_was_given_up_is_no_violation() {
+    // With enough credits for all of it: more could not come from somebody who gets no answer.
+    let enough = |setup: &Setup| setup.slots >= 64 && setup.scheme != SchemeName::Dynamic;
+    for setup in settings(96).filter(enough) {
+        for window in [None, Some(2000)] {
+            let mut world = Setup { window, ..setup }.build();
+            world.register(1, 7, &pattern(1, 4000), &[Access::Read, Access::Write]);
+            let place = world.place(0, 1, 7, 0);
+            world.pause(1);
+            let sends: Vec<_> = (0..6)
+                .map(|n| world.send(0).to(1).tagged(n).bytes(&pattern(1, 40 + 2000 * n as usize)).post())
+                .collect();
+            let read = world.read(0, vec![(place, 3000)]);
+            let write = world.write(0, vec![(place, 50)], &[7; 50], None);
+            world.settle();
+            world.pause(0);
+            world.resume(1);
+            for n in 0..6 {
+                world.receive(1).from(0).tagged(n).capacity(20_000).post();
+            }
+            world.settle();
+            world.network().cut.push((0, 1));
+            let last = world.send(0).to(1).tagged(9).bytes(&[1]).post();
+            world.resume(0);
+            world.settle();
+            for handle in sends.into_iter().chain([read, write, last]) {
+                assert!(world.is_done(handle), "{handle:?} hangs\n{world}");
+            }
+            assert_eq!(world.counter(0, Counter::Violations), 0, "{world}");
+        }
+    }
+}

@@ -272,8 +272,9 @@ impl Actor {
     /// What waits between this endpoint and another. Memory that was needed once is kept, and no part of the state.
     fn backlog(&self, node: usize) -> BacklogInspection {
         let backlog = self.endpoint.inspect_backlog(self.peer(node));
-        assert!(backlog.note_bytes <= backlog.note_bytes_most, "beyond the bound: {backlog:?}");
-        BacklogInspection { note_bytes: 0, ..backlog }
+        assert!(backlog.is_within_its_bounds(0), "beyond the bound: {backlog:?}");
+        let (note_bytes, read_bytes, answer_bytes) = Default::default();
+        BacklogInspection { note_bytes, read_bytes, answer_bytes, ..backlog }
     }
 
     /// What can be seen from outside.

@@ -79,7 +79,7 @@ pub fn hostile_run(setup: Setup, bytes: &[u8]) -> World {
 fn assert_answers_bounded(world: &mut World) {
     let (peer, receives) = (peer_of(0, 1, world.setup.nodes), world.open_operations(0));
     let backlog = world.endpoint(0).inspect_backlog(peer);
-    assert!(backlog.note_bytes <= backlog.note_bytes_most + 96 * receives, "{backlog:?}\n{world}");
+    assert!(backlog.is_within_its_bounds(receives), "{backlog:?}\n{world}");
 }
 
 /// Operations on the hostile node's memory.
