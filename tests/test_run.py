@@ -66,8 +66,8 @@ def test_long_messages_go_the_ways_that_were_chosen(bulk, tmp_path):
     reachable = found["processes"][0]["bulk"] == "direct"
     # With auto, messages of 64 KiB are tried both ways, unless the system keeps processes out of each other's memory.
     assert (values["bytes_read"] > 0) == (bulk == "auto" and reachable), values
-    assert (values["bytes_staged"] > 0) == (bulk != "mailbox"), values
-    assert values["bytes_read"] + values["bytes_staged"] <= values["bytes_received"]
+    assert (values["bytes_bounced"] > 0) == (bulk != "mailbox"), values
+    assert values["bytes_read"] + values["bytes_bounced"] <= values["bytes_received"]
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)
@@ -79,8 +79,8 @@ def test_a_receiver_without_room_is_named_with_advice(name, tmp_path):
     assert done.clean and "all as sent" in done.output, done.explain()
     assert "waited with their senders, because rank 0 had no room" in done.output and "FI_TIDEGATE_RX_MEMORY" in done.output, done.explain()
     found = json.loads(report.read_text())["job"]
-    assert found["envelopes_forgotten"]["max_rank"] == 0 and found["sends_held"]["max_rank"] == 1
-    assert found["envelopes_forgotten"]["job"] <= found["sends_held"]["job"] <= 5000 + 100, "held by rank 1 alone, but for the MPI's own"
+    assert found["envelopes_dropped"]["max_rank"] == 0 and found["sends_deferred"]["max_rank"] == 1
+    assert found["envelopes_dropped"]["job"] <= found["sends_deferred"]["job"] <= 5000 + 100, "held by rank 1 alone, but for the MPI's own"
     assert found["pressure_ns"]["max_rank"] == 0 and found["pressure_ns"]["job"] > 0
     assert found["receive_memory_bytes"]["max"] == 1 << 20 >= found["receive_peak_bytes"]["max"] > found["receive_fixed_bytes"]["max"]
 

@@ -122,7 +122,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Nobody waits for a held send: it stays with its sender.
     fn forget(&mut self, from: PeerId, tag: Option<u64>) {
-        self.count(Counter::EnvelopesForgotten, 1);
+        self.count(Counter::EnvelopesDropped, 1);
         let latest = self.numbered;
         let peer = &mut self.peers[from.0 as usize];
         let begins = peer.forgotten.is_none();
@@ -213,7 +213,7 @@ impl<L: Link> Endpoint<L> {
         }
         if let Some(forgotten) = &mut self.peers[from.0 as usize].forgotten {
             forgotten.open = Some(number);
-            self.count(Counter::Questions, 1);
+            self.count(Counter::Queries, 1);
             let kind = if tagged { MessageKind::AskTagged } else { MessageKind::AskUntagged };
             let head = Head::new(kind).word(pattern.tag).with(pattern.ignore);
             self.tell(from, head);

@@ -144,7 +144,7 @@ impl<L: Link> Endpoint<L> {
     /// Holds a send for which the receiver has no room.
     #[cold]
     pub(crate) fn hold(&mut self, to: PeerId, key: Key) {
-        self.count(Counter::SendsHeld, 1);
+        self.count(Counter::SendsDeferred, 1);
         if let Some(send) = self.sends.get_mut(key) {
             let held = self.peers[to.0 as usize].held.get_or_insert_with(|| Box::new(HeldSends::new()));
             send.held = Some(held.push(key, matches!(send.space, Space::Tagged { .. }), send.tag()));
@@ -238,7 +238,7 @@ impl<L: Link> Endpoint<L> {
             }
         }
         held.batch = Some(batch);
-        self.count(Counter::Knocks, 1);
+        self.count(Counter::DeferralNotices, 1);
         let body = Body::Owned(body.into_boxed_slice());
         self.dispatch(to, Outgoing::new(Head::new(MessageKind::Knock), body, None), false);
     }

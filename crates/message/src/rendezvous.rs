@@ -355,7 +355,7 @@ impl<L: Link> Endpoint<L> {
         let length = fetch.wanted.min(self.stages.bytes);
         if length > 0 && self.link.drain_stage(peer, stage, &mut fetch.active.buffer, 0, length) {
             (fetch.position, fetch.admitted) = (length, length);
-            self.count(Counter::BytesStaged, length as u64);
+            self.count(Counter::BytesBounced, length as u64);
         }
     }
 
@@ -639,7 +639,7 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let is_last = fetch.admitted == fetch.wanted;
-        self.count(Counter::BytesStaged, length as u64);
+        self.count(Counter::BytesBounced, length as u64);
         if !is_last {
             // The last piece's stage comes back with `Finish`.
             let head = Head::new(MessageKind::StageCopied).aux(stage as u32);

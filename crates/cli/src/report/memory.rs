@@ -21,10 +21,10 @@ const COLUMNS: [(&str, Counter); 9] = [
     ("least\nwindow", Counter::WindowBytes),
     ("peak", Counter::ReceivePeak),
     ("time under\npressure", Counter::PressureNanoseconds),
-    ("envelopes\nforgotten", Counter::EnvelopesForgotten),
-    ("questions", Counter::Questions),
-    ("sends\nheld", Counter::SendsHeld),
-    ("knocks", Counter::Knocks),
+    ("envelopes\nforgotten", Counter::EnvelopesDropped),
+    ("queries", Counter::Queries),
+    ("sends\nheld", Counter::SendsDeferred),
+    ("deferral_notices", Counter::DeferralNotices),
 ];
 
 /// Receivers that the advice names one by one.
@@ -73,14 +73,14 @@ pub fn pressure(job: &Job, ranks: Ranks) -> String {
 }
 
 fn is_concerned(process: &Process) -> bool {
-    process.get(Counter::SendsHeld) > 0 || process.get(Counter::EnvelopesForgotten) > 0
+    process.get(Counter::SendsDeferred) > 0 || process.get(Counter::EnvelopesDropped) > 0
 }
 
 /// The few with most forgotten and held sends, in the order given.
 fn most_concerned<'a>(concerned: &[&'a Process]) -> Vec<&'a Process> {
     let weight = |process: &Process| {
         let of = |counter| process.get(counter);
-        (of(Counter::EnvelopesForgotten).saturating_add(of(Counter::SendsHeld)), of(Counter::PressureNanoseconds))
+        (of(Counter::EnvelopesDropped).saturating_add(of(Counter::SendsDeferred)), of(Counter::PressureNanoseconds))
     };
     let mut order: Vec<usize> = (0..concerned.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(weight(concerned[index])));
@@ -103,11 +103,11 @@ fn table(processes: &[&Process]) -> Table {
 /// Who had no room, what that cost, and what helps.
 fn advice(job: &Job) -> String {
     let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
-    let held = human(sum(Counter::SendsHeld), Unit::Count);
+    let held = human(sum(Counter::SendsDeferred), Unit::Count);
     let sends = if held == "1" { "send" } else { "sends" };
     let mut receivers: Vec<&Process> =
-        job.processes().iter().filter(|process| process.get(Counter::EnvelopesForgotten) > 0).collect();
-    receivers.sort_by_key(|process| std::cmp::Reverse(process.get(Counter::EnvelopesForgotten)));
+        job.processes().iter().filter(|process| process.get(Counter::EnvelopesDropped) > 0).collect();
+    receivers.sort_by_key(|process| std::cmp::Reverse(process.get(Counter::EnvelopesDropped)));
     if receivers.is_empty() {
         return format!(
             "tidegate: {held} {sends} waited a moment for room in receivers' memory; a larger FI_TIDEGATE_RX_MEMORY \
@@ -158,11 +158,11 @@ mod tests {
     fn flooded() -> Job {
         let receiver = [
             (Counter::ReceivePeak, 15 * MIB),
-            (Counter::EnvelopesForgotten, 39_000),
-            (Counter::Questions, 3),
+            (Counter::EnvelopesDropped, 39_000),
+            (Counter::Queries, 3),
             (Counter::PressureNanoseconds, 1_250_000_000),
         ];
-        let sender = [(Counter::SendsHeld, 39_400), (Counter::Knocks, 310)];
+        let sender = [(Counter::SendsDeferred, 39_400), (Counter::DeferralNotices, 310)];
         job(vec![with_bound(0, &receiver), with_bound(1, &sender), with_bound(2, &[])])
     }
 
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn sends_that_nobody_forgot_waited_a_moment() {
-        let text = advice(&job(vec![with_bound(0, &[(Counter::SendsHeld, 1)])]));
+        let text = advice(&job(vec![with_bound(0, &[(Counter::SendsDeferred, 1)])]));
         assert!(text.starts_with("tidegate: 1 send waited a moment"), "{text}");
     }
 
     #[test]
     fn of_many_receivers_the_worst_are_named() {
         let ranks = |count: u32| {
-            let forgotten = |rank| (Counter::EnvelopesForgotten, 1 + u64::from(rank));
+            let forgotten = |rank| (Counter::EnvelopesDropped, 1 + u64::from(rank));
             job((0..count).map(|rank| with_bound(rank, &[forgotten(rank)])).collect())
         };
         for (count, said) in [

@@ -27,7 +27,7 @@ const MAIN: [Counter; 13] = [
     Counter::UnexpectedPeak,
     Counter::MailboxBytes,
     Counter::BookkeepingBytes,
-    Counter::StageBytes,
+    Counter::BounceBufferBytes,
 ];
 
 /// What is held at the moment says nothing at the end.

@@ -269,7 +269,7 @@ impl ShmLink {
         }
         let peers: Vec<Peer> = (0..table.capacity()).map(|_| Peer::default()).collect();
         stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
-        stats.counters().set(Counter::StageBytes, segment.stage_bytes());
+        stats.counters().set(Counter::BounceBufferBytes, segment.bounce_buffer_bytes());
         let local = peers.len() * size_of::<Peer>();
         stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes() + local as u64);
         let mut link = ShmLink {

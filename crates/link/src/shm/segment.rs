@@ -298,11 +298,11 @@ impl OwnSegment {
 
     /// Bytes of the whole segment less those of the mailbox and the stages: what the peers cost beside their slots.
     pub fn bookkeeping_bytes(&self) -> u64 {
-        self.view.layout.total() as u64 - self.mailbox_bytes() - self.stage_bytes()
+        self.view.layout.total() as u64 - self.mailbox_bytes() - self.bounce_buffer_bytes()
     }
 
     /// Bytes of the stages.
-    pub fn stage_bytes(&self) -> u64 {
+    pub fn bounce_buffer_bytes(&self) -> u64 {
         (self.view.layout.stages * STAGE_BYTES) as u64
     }
 

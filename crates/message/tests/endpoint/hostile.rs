@@ -244,7 +244,7 @@ fn batches_of_knocks_that_wait_for_nothing_are_bounded() {
             flood.inject(16, 0, 0, &[], &entry);
             flood.world.steps(2);
         }
-        let backlog = flood.assert_bounded("knocks");
+        let backlog = flood.assert_bounded("deferral_notices");
         let quarantined = flood.world.counter(0, Counter::PeersQuarantined) == 1;
         assert!(quarantined || flood.world.counter(0, Counter::Violations) > MANY / 2, "{backlog:?}\n{}", flood.world);
         assert_others_work(&mut flood.world);

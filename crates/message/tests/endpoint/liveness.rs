@@ -49,9 +49,9 @@ fn what_cannot_leave_for_a_while_leaves_later_and_learns_the_window_then() {
         world.settle();
         assert_flood(&world, &receives);
         // From now on the window is what the peer sets aside, and has room for these.
-        let held = world.counter(0, Counter::SendsHeld);
+        let held = world.counter(0, Counter::SendsDeferred);
         flood(&mut world, 0, 1, 4);
-        assert_eq!(world.counter(0, Counter::SendsHeld), held, "{world}");
+        assert_eq!(world.counter(0, Counter::SendsDeferred), held, "{world}");
         let receives = receive_flood(&mut world, 0, 1, 4);
         world.settle();
         assert_flood(&world, &receives);

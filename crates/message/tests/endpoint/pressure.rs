@@ -122,14 +122,14 @@ fn a_flood_beyond_the_window_is_held_and_drains_when_it_is_received() {
         let send = Action::Send { from: 0, to: 1, tag: Some(7), size: 40, inject: false, delivery: false };
         (0..300).for_each(|_| perform(&mut world, &mut reference, send));
         world.settle();
-        assert!(world.counter(0, Counter::SendsHeld) > 250, "{world}");
-        assert!(world.counter(1, Counter::EnvelopesForgotten) > 250, "{world}");
+        assert!(world.counter(0, Counter::SendsDeferred) > 250, "{world}");
+        assert!(world.counter(1, Counter::EnvelopesDropped) > 250, "{world}");
         let peak = world.counter(1, Counter::ReceivePeak);
         assert!(peak <= world.counter(1, Counter::ReceiveBound), "{peak}");
         drain(&mut world, &mut reference);
         reference.judge(&world);
         assert_over(&mut world, &reference);
-        let questions = world.counter(1, Counter::Questions);
+        let questions = world.counter(1, Counter::Queries);
         assert!(
             questions < 20,
             "{questions} questions: a draining receiver asks now and then, not for each message\n{world}"
