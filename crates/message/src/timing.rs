@@ -107,6 +107,11 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         self.tell_time(now);
+        self.flow.is_timed() && self.handle_flow_timeout(now)
+    }
+
+    #[cold]
+    fn handle_flow_timeout(&mut self, now: Instant) -> bool {
         let is_due = self.flow.next_timeout().is_some_and(|due| due <= now);
         if is_due {
             self.flow.handle_timeout(now);

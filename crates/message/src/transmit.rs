@@ -205,20 +205,19 @@ impl<L: Link> Endpoint<L> {
     fn transmit(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>) -> Step {
         loop {
             match self.flow.request(to, message.packets_left(), self.timing.now()) {
-                Answer::Packets(credits) => {
-                    if let Some(step) = self.write_packets(to, message, credits) {
-                        return step;
-                    }
-                }
+                Answer::Packets(credits) => match self.write_packets(to, message, credits) {
+                    Step::NoCredits => {}
+                    step => return step,
+                },
                 Answer::Wait => return Step::NoCredits,
                 Answer::Announce => return if message.packets == 0 { Step::Announce } else { Step::NoCredits },
             }
         }
     }
 
-    /// Writes as many packets as there are credits. `None`: they have left, and others have not.
+    /// Writes as many packets as there are credits.
     #[inline]
-    fn write_packets(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>, mut credits: Credits) -> Option<Step> {
+    fn write_packets(&mut self, to: PeerId, message: &mut Outgoing<L::Buffer>, mut credits: Credits) -> Step {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets, 0);
         let (written, outcome) = self.link.write_many(to, credits.count(), |packet| {
             message.fill(index, packet);
@@ -237,7 +236,7 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::CreditsPiggybacked, riding);
         }
         self.flush_control();
-        Some(match outcome {
+        match outcome {
             Err(WriteError::Full) => Step::Full,
             // A scheme without a sense of time does not say when to try again.
             Err(WriteError::Refused) => {
@@ -248,9 +247,9 @@ impl<L: Link> Endpoint<L> {
                 }
             }
             Err(WriteError::Unreachable(name)) => Step::Lost(name),
-            Ok(()) if message.packets_left() > 0 => return None,
+            Ok(()) if message.packets_left() > 0 => Step::NoCredits,
             Ok(()) => Step::Sent,
-        })
+        }
     }
 
     /// Sends what waits for `to`, as far as it goes.
