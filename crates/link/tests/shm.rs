@@ -305,9 +305,9 @@ fn bulk_data_goes_from_memory_to_memory() {
 }
 
 #[test]
-fn bulk_data_can_be_kept_to_the_mailbox_and_to_stages() {
+fn bulk_data_can_be_kept_to_the_mailbox_and_to_bounce_buffers() {
     let folder = Folder::new();
-    for (choice, name, staged) in [(BulkChoice::Mailbox, "mailbox", false), (BulkChoice::Staged, "staged", true)] {
+    for (choice, name, bounced) in [(BulkChoice::Mailbox, "mailbox", false), (BulkChoice::Bounced, "bounced", true)] {
         let config = ShmConfig { bulk: choice, ..folder.config(1) };
         let (mut a, mut b) = (ShmLink::new(config.clone()).unwrap(), ShmLink::new(config).unwrap());
         let mut bytes = [3; 64];
@@ -319,12 +319,12 @@ fn bulk_data_can_be_kept_to_the_mailbox_and_to_stages() {
         let mut into = [0; 64];
         let span = [Span { address: bytes.as_mut_ptr() as u64, length: 64 }];
         assert_eq!(a.read_peer(TransferId(0), peer, &span, &mut buffer(&mut into), 0), TransferStatus::Unreachable);
-        assert_eq!(a.stages().count > 0, staged);
-        if staged {
+        assert_eq!(a.stages().count > 0, bounced);
+        if bounced {
             b.fill_stage(2, &buffer(&mut bytes), 4, 60);
             assert!(a.drain_stage(peer, 2, &mut buffer(&mut into), 0, 60));
             assert_eq!(into[..60], bytes[4..]);
-            assert!(!a.drain_stage(peer, 1 << 20, &mut buffer(&mut into), 0, 60), "no such stage");
+            assert!(!a.drain_stage(peer, 1 << 20, &mut buffer(&mut into), 0, 60), "no such bounce buffer");
         }
     }
 }

@@ -161,7 +161,7 @@ impl Endpoint {
         let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.announced));
         let mut config = ShmConfig::new(flow.clone());
         config.bulk = settings.bulk;
-        config.stages = settings.stages;
+        config.bounce_buffers = settings.bounce_buffers;
         config.spin = settings.spin;
         // Whoever asks for the name before binding queues may still bind one that sleeps.
         config.wakes = self.wait_queues().next().is_some() || self.receive_queue.get().is_none();

@@ -125,9 +125,9 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
-    /// Copies from a stage of the peer; see [`StageArea::drain`](super::stage::StageArea::drain).
-    pub fn drain_stage(&self, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
-        self.segment.drain_stage(stage, into, offset, length)
+    /// Copies from a bounce buffer of the peer; see [`BounceBuffers::drain`](super::bounce buffer::BounceBuffers::drain).
+    pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        self.segment.drain_stage(bounce_buffer, into, offset, length)
     }
 
     /// Looks up a region that the peer has published.

@@ -150,13 +150,13 @@ impl Shortage {
         };
         let remedy = if self.bounce_buffers >= self.mailbox {
             format!(
-                "Bounce buffers take most of it, {}: lower FI_TIDEGATE_STAGES first (with 0 an endpoint needs {}), then \
+                "Bounce buffers take most of it, {}: lower FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs {}), then \
                  FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS",
                 Bytes(self.bounce_buffers),
                 Bytes(self.needed.saturating_sub(self.bounce_buffers))
             )
         } else {
-            let then = if self.bounce_buffers > 0 { ", then FI_TIDEGATE_STAGES" } else { "" };
+            let then = if self.bounce_buffers > 0 { ", then FI_TIDEGATE_BOUNCE_BUFFERS" } else { "" };
             let mailbox = Bytes(self.mailbox);
             format!("The mailbox takes most of it, {mailbox}: lower FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS first{then}")
         };
@@ -276,7 +276,7 @@ mod tests {
             LinkError::NoSpace(shortage()).for_job(Some(8)),
             "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks 9.12 MiB; /dev/shm holds 2.00 MiB in \
              all: 1.14 MiB for one other endpoint, 280 KiB for other files, such as an MPI's own, 600 KiB free. Bounce buffers take most of it, 1.00 MiB: lower \
-             FI_TIDEGATE_STAGES first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
+             FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
              enlarge /dev/shm (docker: --shm-size)"
         );
     }

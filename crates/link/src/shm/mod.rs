@@ -1,13 +1,14 @@
 //! Shared memory between the processes of one host.
 //!
 //! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s and a `mailbox`, which peers write to, and
-//! a list of published `region`s and `stage`s for bulk data, which they only read. A `connection` is made at the first packet
+//! a list of published `region`s and `bounce buffer`s for bulk data, which they only read. A `connection` is made at the first packet
 //! to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data goes from memory to memory.
 //! A `service` is a name that leads to an endpoint.
 //! `vigil` notices peers that close or die and what they leave behind; `life` says who lives, by each `lock` that an endpoint holds
 //! and no forked child of it keeps (`lock_file`). `patience` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
+mod bounce;
 mod bulk;
 mod connection;
 mod error;
@@ -21,7 +22,6 @@ mod peer;
 mod region;
 mod segment;
 mod service;
-mod stage;
 mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -37,6 +37,7 @@ use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use crate::stats::{BulkState, StatsConfig, StatsPage};
 use address::{Difference, Settings};
+use bounce::{BOUNCE_BUFFER_BYTES, BounceBuffers};
 use bulk::TransferError;
 use connection::{Connection, Terms};
 use error::is_shortage;
@@ -46,7 +47,6 @@ use patience::{Patience, Step};
 use peer::Table;
 use region::Regions;
 use segment::OwnSegment;
-use stage::{STAGE_BYTES, StageArea};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -63,13 +63,13 @@ use wake::{Alarm, Waker};
 /// How bulk data may travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkChoice {
-    /// Directly if a probe succeeds and that is measured to be faster, or the transfer is very long; else through stages, or
-    /// through the mailbox when no stage is free.
+    /// Directly if a probe succeeds and that is measured to be faster, or the transfer is very long; else through bounce buffers, or
+    /// through the mailbox when no bounce buffer is free.
     Auto,
     /// All directly; a peer whose memory cannot be reached is an error.
     Direct,
-    /// All through stages, or through the mailbox when no stage is free.
-    Staged,
+    /// All through bounce buffers, or through the mailbox when no bounce buffer is free.
+    Bounced,
     /// All through the mailbox.
     Mailbox,
 }
@@ -79,9 +79,9 @@ impl BulkChoice {
         matches!(self, BulkChoice::Auto | BulkChoice::Direct)
     }
 
-    /// Whether stages are of use.
-    fn may_be_staged(self) -> bool {
-        matches!(self, BulkChoice::Auto | BulkChoice::Staged)
+    /// Whether bounce buffers are of use.
+    fn may_be_bounced(self) -> bool {
+        matches!(self, BulkChoice::Auto | BulkChoice::Bounced)
     }
 }
 
@@ -99,8 +99,8 @@ pub struct ShmConfig {
     pub stats: Option<StatsConfig>,
     /// Whether [`ShmLink::wake_fd`] may be called. Costs senders a memory barrier per packet.
     pub wakes: bool,
-    /// Stages of 32 KiB for bulk data; 0: none.
-    pub stages: u32,
+    /// Bounce buffers of 32 KiB for bulk data; 0: none.
+    pub bounce_buffers: u32,
     /// Where segments lie: `/dev/shm`, the same for all processes.
     pub directory: PathBuf,
 }
@@ -114,7 +114,7 @@ impl ShmConfig {
             spin: None,
             stats: None,
             wakes: false,
-            stages: DEFAULT_STAGES,
+            bounce_buffers: DEFAULT_BOUNCE_BUFFERS,
             directory: PathBuf::from("/dev/shm"),
         }
     }
@@ -129,11 +129,11 @@ pub fn reclaim(directory: &Path) -> usize {
     reclaimed
 }
 
-/// Stages of an endpoint, unless the user says otherwise: 1 MiB in all.
-pub const DEFAULT_STAGES: u32 = 32;
-/// Most stages that an endpoint may have: 1 GiB.
-pub const STAGES_MOST: u32 = 1 << 15;
-/// Bulk transfers from this many bytes on go from memory to memory: no stage stays in a cache then, and a copy that leaves the
+/// Bounce buffers of an endpoint, unless the user says otherwise: 1 MiB in all.
+pub const DEFAULT_BOUNCE_BUFFERS: u32 = 32;
+/// Most bounce buffers that an endpoint may have: 1 GiB.
+pub const BOUNCE_BUFFERS_MOST: u32 = 1 << 15;
+/// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy that leaves the
 /// sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
 const DIRECT_FROM: usize = 8 << 20;
 
@@ -227,7 +227,7 @@ pub struct ShmLink {
     released: Vec<PeerId>,
     table: Table,
     regions: Regions,
-    stages: StageArea,
+    bounce_buffers: BounceBuffers,
     copier: bulk::Copier,
     time_reading: Duration,
     bulk: BulkState,
@@ -250,9 +250,10 @@ impl ShmLink {
         let here = Here::find();
         segment::reclaim(&config.directory, &here);
         service::reclaim(&config.directory, &here);
-        // Who has no peers needs no stages.
-        let stages = if config.bulk.may_be_staged() && config.flow.peers > 0 { config.stages } else { 0 };
-        let segment = OwnSegment::create(&config.directory, &here, &config.flow, stages, config.wakes)?;
+        // Who has no peers needs no bounce buffers.
+        let bounce_buffers =
+            if config.bulk.may_be_bounced() && config.flow.peers > 0 { config.bounce_buffers } else { 0 };
+        let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
             Some(stats) => StatsPage::create(stats, &config.flow).map_err(|error| {
@@ -262,8 +263,8 @@ impl ShmLink {
         };
         // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
         // `Drop` after the segment is gone.
-        let (table, regions, mailbox, stages) =
-            unsafe { (segment.table(), segment.regions(), segment.mailbox(), segment.stages()) };
+        let (table, regions, mailbox, bounce_buffers) =
+            unsafe { (segment.table(), segment.regions(), segment.mailbox(), segment.bounce_buffers()) };
         if config.bulk.may_be_direct() {
             bulk::permit();
         }
@@ -287,7 +288,7 @@ impl ShmLink {
             released: Vec::new(),
             table,
             regions,
-            stages,
+            bounce_buffers,
             copier: bulk::Copier::default(),
             time_reading: Duration::ZERO,
             bulk: BulkState::Undecided,
@@ -450,7 +451,7 @@ impl ShmLink {
         self.watch();
     }
 
-    /// How bulk data travels, for people and statistics: `direct`, `staged`, `mailbox`, or `undecided` before the
+    /// How bulk data travels, for people and statistics: `direct`, `bounced`, `mailbox`, or `undecided` before the
     /// first connection.
     pub fn bulk(&self) -> &'static str {
         self.bulk.name()
@@ -574,17 +575,17 @@ impl ShmLink {
     fn note_bulk(&mut self, obstacle: Option<String>) {
         let now = match obstacle {
             None => BulkState::Direct,
-            Some(_) if self.config.bulk.may_be_staged() && self.stages.count() > 0 => BulkState::Staged,
+            Some(_) if self.config.bulk.may_be_bounced() && self.bounce_buffers.count() > 0 => BulkState::Bounced,
             Some(_) => BulkState::Mailbox,
         };
-        if self.bulk == now || matches!(self.bulk, BulkState::Staged | BulkState::Mailbox) {
+        if self.bulk == now || matches!(self.bulk, BulkState::Bounced | BulkState::Mailbox) {
             return;
         }
         self.bulk = now;
         self.stats.set_bulk(now);
         match obstacle {
-            None if self.stages.count() > 0 => log::line(Level::Info, || {
-                "bulk data goes directly from memory to memory (process_vm_readv) or through stages, whichever is \
+            None if self.bounce_buffers.count() > 0 => log::line(Level::Info, || {
+                "bulk data goes directly from memory to memory (process_vm_readv) or through bounce buffers, whichever is \
                  measured to be faster"
                     .into()
             }),
@@ -805,19 +806,26 @@ impl Link for ShmLink {
     }
 
     fn direct_from(&self) -> usize {
-        if self.stages.count() == 0 { 0 } else { DIRECT_FROM }
+        if self.bounce_buffers.count() == 0 { 0 } else { DIRECT_FROM }
     }
 
     fn stages(&self) -> Stages {
-        Stages { count: self.stages.count(), bytes: STAGE_BYTES }
+        Stages { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
     }
 
-    fn fill_stage(&mut self, stage: usize, from: &IoBuffer, offset: usize, length: usize) {
-        self.stages.fill(stage, from, offset, length);
+    fn fill_stage(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
+        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
     }
 
-    fn drain_stage(&mut self, peer: PeerId, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
-        self.connection(peer).is_some_and(|connection| connection.drain_stage(stage, into, offset, length))
+    fn drain_stage(
+        &mut self,
+        peer: PeerId,
+        bounce_buffer: usize,
+        into: &mut IoBuffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        self.connection(peer).is_some_and(|connection| connection.drain_stage(bounce_buffer, into, offset, length))
     }
 
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {

@@ -1,12 +1,13 @@
 //! The segment: the one file in `/dev/shm` that an endpoint owns. It has two parts. The owner alone writes the *shown* one:
-//! a header, the published regions, and the stages. Peers write the *shared* one: the table of peers and the mailbox. They
+//! a header, the published regions, and the bounce buffers. Peers write the *shared* one: the table of peers and the mailbox. They
 //! map the first from a descriptor that is open for reading only, so that none of them can damage what the owner says of
 //! itself or has put there for another peer, neither by mistake nor after `mprotect`. (A second file would protect it no
 //! better: who may open one of this user's files may open the other. It would be a second name to clear away.)
 //! All that peers learn of the layout they check against the file's size.
 
-use super::STAGES_MOST;
+use super::BOUNCE_BUFFERS_MOST;
 use super::address::{Address, Identity, Settings};
+use super::bounce::{BOUNCE_BUFFER_BYTES, BounceBuffers};
 use super::bulk::Cookie;
 use super::error::{LinkError, Shortage, is_shortage};
 use super::life::{self, Fate, Here, Rights};
@@ -16,7 +17,6 @@ use super::mailbox::{Alone, Mailbox, Pointers, Slot};
 use super::memory_map::{self, Access, Mapping, Shared};
 use super::peer::{Entry, State, Table};
 use super::region::{Place, REGIONS, Regions};
-use super::stage::{STAGE_BYTES, StageArea};
 use super::wake::WakeName;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
@@ -44,7 +44,7 @@ pub(crate) struct Header {
     magic: AtomicU64,
     peers: AtomicU64,
     slots: AtomicU64,
-    stages: AtomicU64,
+    bounce_buffers: AtomicU64,
     /// Whether the owner may want to be woken.
     pub wakes: AtomicU64,
     /// Where the owner's memory holds its nonce: who can read it there can read that memory, and no other.
@@ -94,7 +94,7 @@ impl Header {
 struct Layout {
     peers: usize,
     slots: usize,
-    stages: usize,
+    bounce_buffers: usize,
     /// Where the shared part begins; the next two count from there.
     shared_at: usize,
     slots_at: usize,
@@ -102,24 +102,24 @@ struct Layout {
 }
 
 const REGIONS_AT: usize = PAGE;
-const STAGES_AT: usize = REGIONS_AT + REGIONS * size_of::<Place>();
+const BOUNCE_BUFFERS_AT: usize = REGIONS_AT + REGIONS * size_of::<Place>();
 /// In the shared part.
 const PEERS_AT: usize = size_of::<Signals>();
 
 impl Layout {
     /// `None` for sizes that cannot be.
-    fn of(peers: u64, slots: u64, stages: u64) -> Option<Layout> {
-        if slots == 0 || peers > PEERS_LIMIT || stages > STAGES_MOST.into() {
+    fn of(peers: u64, slots: u64, bounce_buffers: u64) -> Option<Layout> {
+        if slots == 0 || peers > PEERS_LIMIT || bounce_buffers > BOUNCE_BUFFERS_MOST.into() {
             return None;
         }
-        let [peers, slots, stages] = [peers, slots, stages].map(usize::try_from);
-        let (peers, slots, stages) = (peers.ok()?, slots.ok()?, stages.ok()?);
-        let shared_at = stages.checked_mul(STAGE_BYTES)?.checked_add(STAGES_AT)?;
+        let [peers, slots, bounce_buffers] = [peers, slots, bounce_buffers].map(usize::try_from);
+        let (peers, slots, bounce_buffers) = (peers.ok()?, slots.ok()?, bounce_buffers.ok()?);
+        let shared_at = bounce_buffers.checked_mul(BOUNCE_BUFFER_BYTES)?.checked_add(BOUNCE_BUFFERS_AT)?;
         let slots_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(PAGE);
         let shared_bytes =
             slots.checked_mul(size_of::<Slot>())?.checked_add(slots_at)?.checked_next_multiple_of(PAGE)?;
         shared_at.checked_add(shared_bytes)?;
-        Some(Layout { peers, slots, stages, shared_at, slots_at, shared_bytes })
+        Some(Layout { peers, slots, bounce_buffers, shared_at, slots_at, shared_bytes })
     }
 
     /// Bytes of the file.
@@ -130,7 +130,7 @@ impl Layout {
 
 /// Receive memory of a segment besides its mailbox, in bytes.
 pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
-    STAGES_AT + PEERS_AT + peers as usize * size_of::<Entry>() + 2 * PAGE
+    BOUNCE_BUFFERS_AT + PEERS_AT + peers as usize * size_of::<Entry>() + 2 * PAGE
 }
 
 /// A mapped segment, ours or a peer's.
@@ -177,9 +177,13 @@ impl View {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    unsafe fn stages(&self) -> StageArea {
+    unsafe fn bounce_buffers(&self) -> BounceBuffers {
         // SAFETY: valid as long as the mapping.
-        unsafe { StageArea::new(self.shown.slice::<AtomicU64>(STAGES_AT, self.layout.stages * STAGE_BYTES / 8)) }
+        unsafe {
+            BounceBuffers::new(
+                self.shown.slice::<AtomicU64>(BOUNCE_BUFFERS_AT, self.layout.bounce_buffers * BOUNCE_BUFFER_BYTES / 8),
+            )
+        }
     }
 }
 
@@ -198,10 +202,16 @@ pub(crate) struct OwnSegment {
 impl OwnSegment {
     /// Creates the segment. Errors: a refused configuration; too little space, with both numbers; no access to the
     /// directory.
-    pub fn create(directory: &Path, here: &Here, flow: &Config, stages: u32, wakes: bool) -> Result<Self, LinkError> {
+    pub fn create(
+        directory: &Path,
+        here: &Here,
+        flow: &Config,
+        bounce_buffers: u32,
+        wakes: bool,
+    ) -> Result<Self, LinkError> {
         let regions = flow.regions().map_err(LinkError::Config)?;
         // A process without peers has a mailbox as well, into which nobody writes.
-        let layout = Layout::of(flow.peers.into(), regions.mailbox.max(1).into(), stages.into());
+        let layout = Layout::of(flow.peers.into(), regions.mailbox.max(1).into(), bounce_buffers.into());
         let layout = layout.expect("sizes that flow control accepts can be laid out");
         let (file, path, address) = create_file(directory, here, Settings::of(flow))?;
         let remove = |error| {
@@ -228,7 +238,7 @@ impl OwnSegment {
         let set = |word: &AtomicU64, value: u64| word.store(value, Ordering::Relaxed);
         set(&header.peers, self.view.layout.peers as u64);
         set(&header.slots, self.view.layout.slots as u64);
-        set(&header.stages, self.view.layout.stages as u64);
+        set(&header.bounce_buffers, self.view.layout.bounce_buffers as u64);
         set(&header.wakes, wakes.into());
         set(&header.cookie_address, self.cookie.address());
         header.magic.store(MAGIC, Ordering::Release);
@@ -291,19 +301,19 @@ impl OwnSegment {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub unsafe fn stages(&self) -> StageArea {
+    pub unsafe fn bounce_buffers(&self) -> BounceBuffers {
         // SAFETY: handed on to the caller.
-        unsafe { self.view.stages() }
+        unsafe { self.view.bounce_buffers() }
     }
 
-    /// Bytes of the whole segment less those of the mailbox and the stages: what the peers cost beside their slots.
+    /// Bytes of the whole segment less those of the mailbox and the bounce buffers: what the peers cost beside their slots.
     pub fn bookkeeping_bytes(&self) -> u64 {
         self.view.layout.total() as u64 - self.mailbox_bytes() - self.bounce_buffer_bytes()
     }
 
-    /// Bytes of the stages.
+    /// Bytes of the bounce buffers.
     pub fn bounce_buffer_bytes(&self) -> u64 {
-        (self.view.layout.stages * STAGE_BYTES) as u64
+        (self.view.layout.bounce_buffers * BOUNCE_BUFFER_BYTES) as u64
     }
 
     /// Bytes of the mailbox.
@@ -353,7 +363,7 @@ impl PeerSegment {
             false => broken(format!("cannot be mapped: {error}")),
         };
         let size = file.metadata().map_err(|error| broken(format!("cannot be read: {error}")))?.len() as usize;
-        if size < STAGES_AT {
+        if size < BOUNCE_BUFFERS_AT {
             return Err(broken(format!("has {size} bytes only; remove {}", path.display())));
         }
         // First the header alone, then, knowing the layout, everything.
@@ -364,7 +374,7 @@ impl PeerSegment {
         if header.magic.load(Ordering::Acquire) != MAGIC {
             return Err(broken("has another layout: all processes need the same version of Tidegate".into()));
         }
-        let layout = Layout::of(word(&header.peers), word(&header.slots), word(&header.stages))
+        let layout = Layout::of(word(&header.peers), word(&header.slots), word(&header.bounce_buffers))
             .filter(|layout| layout.total() == size);
         let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
         let shown = Mapping::new(&shown_file, 0, layout.shared_at, Access::Read).map_err(unmapped)?;
@@ -446,10 +456,10 @@ impl PeerSegment {
         unsafe { self.view.mailbox() }
     }
 
-    /// Copies the first `length` bytes of the peer's stage. `false` if there is no such stage.
-    pub fn drain_stage(&self, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+    /// Copies the first `length` bytes of the peer's bounce buffer. `false` if there is no such bounce buffer.
+    pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         // SAFETY: used here and now.
-        unsafe { self.view.stages() }.drain(stage, into, offset, length)
+        unsafe { self.view.bounce_buffers() }.drain(bounce_buffer, into, offset, length)
     }
 
     /// Looks a published region up.
@@ -524,7 +534,7 @@ fn no_space(directory: &Path, layout: &Layout, error: io::Error) -> LinkError {
         directory: directory.to_path_buf(),
         needed,
         mailbox: (layout.slots * size_of::<Slot>()) as u64,
-        bounce_buffers: (layout.stages * STAGE_BYTES) as u64,
+        bounce_buffers: (layout.bounce_buffers * BOUNCE_BUFFER_BYTES) as u64,
         total,
         free,
         others: taken.len(),
