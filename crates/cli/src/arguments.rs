@@ -37,19 +37,20 @@ pub struct Cli {
 pub enum Command {
     /// Run a program over Tidegate and report what flow control did
     ///
-    /// The report goes to standard error, so the program's output stays clean. Signals that end programs are passed on, and
-    /// the exit code is the program's.
+    /// The report goes to standard error, so the program's output stays clean. Signals that end programs are passed on,
+    /// and the exit code is the program's.
     #[command(after_help = RUN_HELP)]
     Run(RunArguments),
     /// Print the settings that `run` would make, as lines for a shell
     ///
-    /// With a launcher given, the settings are for its MPI; without one, for all MPIs at once, which do not disturb each
-    /// other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
+    /// With a launcher given, the settings are for its MPI; without one, for all MPIs at once, which do not disturb
+    /// each other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
     #[command(after_help = ENV_HELP)]
     Env(EnvArguments),
     /// Simulate a machine and a program that a file describes, for one setting or many
     ///
-    /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every combination is run.
+    /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every
+    /// combination is run.
     #[command(after_help = SIM_HELP)]
     Sim(SimArguments),
     /// Reproduce figures and tables of the paper, and say which of its statements come out
@@ -253,8 +254,8 @@ pub struct Tuning {
     #[arg(long, value_name = "BYTES", value_parser = value_of("eager_size"), help_heading = "Flow control")]
     pub eager_size: Option<String>,
 
-    /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of 1024
-    /// [default: 64M]
+    /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of
+    /// 1024 [default: 64M]
     #[arg(long, value_name = "BYTES", value_parser = value_of("rx_memory"), help_heading = "Flow control")]
     pub rx_memory: Option<String>,
 

@@ -1,5 +1,5 @@
-//! What hinders for a while, and must neither stop anybody nor be taken for a peer's end: locks that a stopped process holds,
-//! a lack of descriptors, places of peers that have just left.
+//! What hinders for a while, and must neither stop anybody nor be taken for a peer's end: locks that a stopped process
+//! holds, a lack of descriptors, places of peers that have just left.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Who lives is not taken for dead, and who is dead not for alive: files that vanish, children that inherit locks, programs
-//! that execute others, containers that show other boot ids and times.
+//! Who lives is not taken for dead, and who is dead not for alive: files that vanish, children that inherit locks,
+//! programs that execute others, containers that show other boot ids and times.
 
 mod support;
 

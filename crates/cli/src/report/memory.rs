@@ -1,5 +1,5 @@
-//! What the report says of receive memory: one line always, and where sends found no room, a table of the ranks concerned and
-//! advice.
+//! What the report says of receive memory: one line always, and where sends found no room, a table of the ranks
+//! concerned and advice.
 
 use std::fmt::Write;
 
@@ -30,7 +30,8 @@ const COLUMNS: [(&str, Counter); 9] = [
 /// Receivers that the advice names one by one.
 const NAMED: usize = 4;
 
-/// The bound, what of it is fixed, what is set aside for each sender, and how much was used; empty if no endpoint told its bound.
+/// The bound, what of it is fixed, what is set aside for each sender, and how much was used; empty if no endpoint told
+/// its bound.
 pub fn line(job: &Job) -> String {
     let of = |counter| distinct(job, &|process| human(process.get(counter), Unit::Bytes));
     let Some(peak) = job.spread(Counter::ReceivePeak).filter(|_| has_bound(job)) else { return String::new() };

@@ -1,5 +1,5 @@
-//! [`Scheme`]: what one kind of flow control has to say; and the table of all kinds. A scheme is one file (or folder) that implements
-//! the trait, and one row of the table: everything else reads names, help and what is lent from here.
+//! [`Scheme`]: what one kind of flow control has to say; and the table of all kinds. A scheme is one file (or folder)
+//! that implements the trait, and one row of the table: everything else reads names, help and what is lent from here.
 
 pub(crate) mod dynamic;
 mod none;
@@ -15,15 +15,15 @@ use std::str::FromStr;
 pub enum Lends {
     /// Nothing: every slot of the mailbox takes data, and whoever writes has to look whether there is room.
     Nothing,
-    /// To each sender its share of the slots of one mailbox, for good, by credits: a packet that a credit covers finds room. Some
-    /// of the slots are kept for the packets that return credits (P eq. 2).
+    /// To each sender its share of the slots of one mailbox, for good, by credits: a packet that a credit covers finds
+    /// room. Some of the slots are kept for the packets that return credits (P eq. 2).
     FixedSlots,
     /// The same, but the shares move to the senders that use them.
     MovingSlots,
 }
 
-/// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`: everybody may
-/// always send. [`FlowControl`](crate::FlowControl) says when each method is called.
+/// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
+/// everybody may always send. [`FlowControl`](crate::FlowControl) says when each method is called.
 pub(crate) trait Scheme {
     /// The initial state. A scheme never allocates after this.
     fn new(config: &Config, regions: Regions) -> Self;
@@ -50,7 +50,8 @@ pub(crate) trait Scheme {
     #[inline]
     fn piggyback(&mut self, _to: PeerId, _packet: &mut Packet) {}
 
-    /// A packet was retrieved. Returns the credits gained towards its sender. Data is all there is where nothing is lent.
+    /// A packet was retrieved. Returns the credits gained towards its sender. Data is all there is where nothing is
+    /// lent.
     #[inline]
     fn handle_retrieved(&mut self, _from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
@@ -120,7 +121,8 @@ macro_rules! schemes {
         }
 
         impl SchemeName {
-            /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number in files.
+            /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number in
+            /// files.
             pub const ALL: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
             /// Those that users choose from.
             pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+];

@@ -1,5 +1,5 @@
-//! `none`: no flow control. Everybody may always send, and the network's back-pressure is all that holds a sender when a
-//! mailbox is full. The reference that the other schemes are measured against.
+//! `none`: no flow control. Everybody may always send, and the network's back-pressure is all that holds a sender when
+//! a mailbox is full. The reference that the other schemes are measured against.
 
 use super::Scheme;
 use crate::{Config, Regions};

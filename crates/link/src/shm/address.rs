@@ -1,5 +1,5 @@
-//! [`Address`]: which endpoint of which process, in a way that never means another one later, and the settings that both
-//! ends of a connection must have alike.
+//! [`Address`]: which endpoint of which process, in a way that never means another one later, and the settings that
+//! both ends of a connection must have alike.
 //!
 //! A process id is reused, and a process that executes another program keeps its own. So every endpoint draws a random
 //! number, its *nonce*: it is part of the address and of the name of the endpoint's file, and lies in the memory of the

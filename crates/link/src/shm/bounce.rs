@@ -1,11 +1,11 @@
-//! Bounce buffers: pieces of an endpoint's segment that carry bulk data to its peers. The owner copies a piece of a message
-//! in, tells the receiver by a packet, and leaves the bounce buffer alone until the receiver says that it has copied it out;
-//! the packets order the accesses (publication is a release, retrieval an acquire). Two copies, but through memory
-//! that both caches hold and without a system call: on some processors twice as fast as `process_vm_readv`, which
-//! pins and maps every page, on others half as fast.
+//! Bounce buffers: pieces of an endpoint's segment that carry bulk data to its peers. The owner copies a piece of a
+//! message in, tells the receiver by a packet, and leaves the bounce buffer alone until the receiver says that it has
+//! copied it out; the packets order the accesses (publication is a release, retrieval an acquire). Two copies, but
+//! through memory that both caches hold and without a system call: on some processors twice as fast as
+//! `process_vm_readv`, which pins and maps every page, on others half as fast.
 //!
-//! A peer that breaks the rules can garble the data of its own messages, nothing else: bounce buffers are only ever copied as
-//! bytes, by raw pointers; no reference to their memory exists.
+//! A peer that breaks the rules can garble the data of its own messages, nothing else: bounce buffers are only ever
+//! copied as bytes, by raw pointers; no reference to their memory exists.
 
 use crate::memory::IoBuffer;
 use std::ptr::NonNull;
@@ -37,19 +37,20 @@ impl BounceBuffers {
         (bounce_buffer < self.count()).then(|| base.wrapping_add(bounce_buffer * BOUNCE_BUFFER_BYTES))
     }
 
-    /// Copies `length` bytes of `from`, from `offset` on, into a bounce buffer. Panics if it does not exist or is smaller.
+    /// Copies `length` bytes of `from`, from `offset` on, into a bounce buffer. Panics if it does not exist or is
+    /// smaller.
     pub fn fill(&self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
         let to = self
             .bounce_buffer(bounce_buffer)
             .filter(|_| length <= BOUNCE_BUFFER_BYTES)
             .expect("a bounce buffer of ours");
-        // SAFETY: the bounce buffer is mapped and has room for `length` bytes, as just checked; by the protocol nobody else
-        // uses it now.
+        // SAFETY: the bounce buffer is mapped and has room for `length` bytes, as just checked; by the protocol nobody
+        // else uses it now.
         unsafe { from.copy_out(offset, to, length) };
     }
 
-    /// Copies the first `length` bytes of a bounce buffer to `into`, from `offset` on. `false` if there are none or no room
-    /// for them.
+    /// Copies the first `length` bytes of a bounce buffer to `into`, from `offset` on. `false` if there are none or no
+    /// room for them.
     pub fn drain(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         let fits = length <= BOUNCE_BUFFER_BYTES && offset <= into.len() && length <= into.len() - offset;
         let Some(from) = self.bounce_buffer(bounce_buffer).filter(|_| fits) else { return false };

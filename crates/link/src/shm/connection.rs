@@ -1,13 +1,13 @@
 //! A connection: our way into one peer's mailbox. It is made at the first write and lasts until the peer departs.
 
-use super::BulkChoice;
 use super::address::Address;
 use super::bulk::PeerMemory;
+use super::config::BulkChoice;
 use super::error::LinkError;
 use super::life::{Fate, Here};
 use super::mailbox::{Admission, Writer};
 use super::peer::{State, Table};
-use super::segment::PeerSegment;
+use super::peer_segment::PeerSegment;
 use super::wake::WakeName;
 use crate::memory::IoBuffer;
 use std::path::Path;
@@ -125,7 +125,8 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
-    /// Copies from a bounce buffer of the peer; see [`BounceBuffers::drain`](super::bounce buffer::BounceBuffers::drain).
+    /// Copies from a bounce buffer of the peer; see [`BounceBuffers::drain`](super::bounce
+    /// buffer::BounceBuffers::drain).
     pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         self.segment.drain_stage(bounce_buffer, into, offset, length)
     }

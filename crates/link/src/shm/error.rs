@@ -21,8 +21,8 @@ pub enum LinkError {
         /// Whether some of them have ended, so that places should become free soon.
         is_changing: bool,
     },
-    /// Somebody holds the lock of a file that it should hold for microseconds, so it may be stopped. Trying again helps when it goes
-    /// on or ends.
+    /// Somebody holds the lock of a file that it should hold for microseconds, so it may be stopped. Trying again helps
+    /// when it goes on or ends.
     Busy {
         /// The file.
         file: PathBuf,
@@ -79,8 +79,8 @@ impl LinkError {
         LinkError::System { action: action.into(), error }
     }
 
-    /// Whether trying again may help, though nobody changes a setting: what is lacking is this process's or the system's, or is
-    /// about to be given back, and says nothing of the peer.
+    /// Whether trying again may help, though nobody changes a setting: what is lacking is this process's or the
+    /// system's, or is about to be given back, and says nothing of the peer.
     pub fn may_be_tried_again(&self) -> bool {
         match self {
             LinkError::Busy { .. } | LinkError::TableFull { is_changing: true, .. } => true,
@@ -111,7 +111,8 @@ pub struct Shortage {
     pub bounce_buffers: u64,
     /// What the directory's file system holds; 0: it does not say.
     pub total: u64,
-    /// What was free after the attempt, which leaves nothing behind. Others may have taken or given back some meanwhile.
+    /// What was free after the attempt, which leaves nothing behind. Others may have taken or given back some
+    /// meanwhile.
     pub free: u64,
     /// Other segments in the directory.
     pub others: usize,

@@ -1,19 +1,19 @@
 //! The files on which locks are held, and why no forked child keeps these locks.
 //!
-//! A lock belongs to an open file (see `lock`), and a child that is forked inherits all open files of its parent. When the
-//! parent executes another program, its endpoints are gone, but their locks would stay until the child ends, and peers would
-//! take the endpoints for alive. So a child gives the inherited descriptors up first of all, by a handler of
-//! [`pthread_atfork`](libc::pthread_atfork). That takes no lock away from the parent: the system releases one when the *last*
-//! copy of its open file is closed. A mapping counts as such a copy, so nothing is ever mapped from an open file that holds a
-//! lock.
+//! A lock belongs to an open file (see `lock`), and a child that is forked inherits all open files of its parent. When
+//! the parent executes another program, its endpoints are gone, but their locks would stay until the child ends, and
+//! peers would take the endpoints for alive. So a child gives the inherited descriptors up first of all, by a handler
+//! of [`pthread_atfork`](libc::pthread_atfork). That takes no lock away from the parent: the system releases one when
+//! the *last* copy of its open file is closed. A mapping counts as such a copy, so nothing is ever mapped from an open
+//! file that holds a lock.
 //!
-//! The handler may do little, since other threads of the parent may have been anywhere: it walks through a list of descriptors
-//! that cannot be half-changed, because the thread that forks has waited until nobody changes it. It puts a harmless file in the
-//! place of each, so that a number that a value of the child still has is never that of a file which the child has opened for
-//! itself.
+//! The handler may do little, since other threads of the parent may have been anywhere: it walks through a list of
+//! descriptors that cannot be half-changed, because the thread that forks has waited until nobody changes it. It puts a
+//! harmless file in the place of each, so that a number that a value of the child still has is never that of a file
+//! which the child has opened for itself.
 //!
-//! Children that are made without these handlers (by the bare system call) keep the locks, and so does everybody for the short
-//! time between `vfork` and `exec`.
+//! Children that are made without these handlers (by the bare system call) keep the locks, and so does everybody for
+//! the short time between `vfork` and `exec`.
 
 use std::cell::UnsafeCell;
 use std::fs::{File, OpenOptions};
@@ -80,8 +80,8 @@ static DESCRIPTORS: Descriptors = Descriptors {
     list: UnsafeCell::new(Vec::new()),
 };
 
-/// How often a fork looks whether the list is free. It is used for a system call at a time, so only a fork out of a signal handler
-/// that has interrupted such a use looks in vain; its child keeps the locks.
+/// How often a fork looks whether the list is free. It is used for a system call at a time, so only a fork out of a
+/// signal handler that has interrupted such a use looks in vain; its child keeps the locks.
 const LOOKS_BEFORE_FORK: u32 = 100_000;
 
 /// The list, until dropped.
@@ -141,7 +141,8 @@ extern "C" fn after_fork_in_parent() {
     }
 }
 
-/// Only system calls: the child may have been forked while another thread of its parent was anywhere, in the allocator say.
+/// Only system calls: the child may have been forked while another thread of its parent was anywhere, in the allocator
+/// say.
 extern "C" fn after_fork_in_child() {
     if !DESCRIPTORS.is_forking.swap(false, Ordering::Relaxed) {
         return;
@@ -149,8 +150,8 @@ extern "C" fn after_fork_in_child() {
     let list = List;
     let descriptors = list.descriptors();
     for descriptor in descriptors.iter().copied() {
-        // SAFETY: the descriptor is that of a `LockFile`, which never uses it again in this process: the list is emptied. The
-        // path is a string of C.
+        // SAFETY: the descriptor is that of a `LockFile`, which never uses it again in this process: the list is
+        // emptied. The path is a string of C.
         unsafe {
             libc::close(descriptor);
             // The lowest number that is free, which need not be this one.
@@ -162,4 +163,13 @@ extern "C" fn after_fork_in_child() {
         }
     }
     descriptors.clear();
+}
+
+/// Whether less than half of the descriptors that the process may have are in use: the rest is the application's. The
+/// system gives out the lowest that is free.
+pub(crate) fn has_descriptors_to_spare(file: &File) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct lives through the call.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+    known && (file.as_raw_fd() as libc::rlim_t) < limit.rlim_cur / 2
 }

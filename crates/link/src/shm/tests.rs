@@ -2,8 +2,11 @@
 //! writes.
 
 use super::*;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use tidegate_flow::{PacketKind, SchemeName};
+use std::sync::atomic::Ordering;
+use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_message::{Counter, Link};
 
 const FOLDER: &str = "ROLE_FOLDER";
 const ADDRESS: &str = "ROLE_ADDRESS";
@@ -74,7 +77,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
     }
     let to = c.peer(&a.address()).unwrap();
     c.write(to, &packet(10)).unwrap();
-    while a.vigil.hole.is_none() {
+    while a.monitor.hole.is_none() {
         assert!(a.retrieve().is_none(), "the writer lives: it may yet publish");
         a.idle();
     }

@@ -31,8 +31,8 @@ const FEW_REPETITIONS: &str = "What is computed is the mean of many repetitions,
 /// Why no teeth are seen.
 const TOO_FEW_POINTS: &str = "The teeth are narrower than the distance between the points.";
 
-/// Percent of the credit packets that piggybacking saves in the long run: only the last packet of a message has room, and
-/// what rides there is what the thresholds of the other's message left.
+/// Percent of the credit packets that piggybacking saves in the long run: only the last packet of a message has room,
+/// and what rides there is what the thresholds of the other's message left.
 fn saved_in_the_long_run(slots: u32) -> Result<f64, SimulationError> {
     let threshold = threshold_of_static(slots - CREDIT_SLOTS, CREDIT_SLOTS)?;
     let sent_for = MESSAGE_PACKETS / threshold * threshold;

@@ -2,16 +2,17 @@
 //!
 //! # The idea
 //!
-//! Every sender keeps `static_slots` slots for good. The rest of the data region is a pool that the receiver lends: whenever a
-//! sender has used up a threshold's worth of credits it gets new ones, as many as its *intended quota* earns (P eq. 1). A sender
-//! that used all it was given (`credit_slots + 1` thresholds, a *monitoring point*) rises in the activity lists; once it is among
-//! the most active it *steals* from the intended quota of the sender that has been quiet for longest. The quiet sender's real
-//! credits follow: it is asked to return what it does not use.
+//! Every sender keeps `static_slots` slots for good. The rest of the data region is a pool that the receiver lends:
+//! whenever a sender has used up a threshold's worth of credits it gets new ones, as many as its *intended quota* earns
+//! (P eq. 1). A sender that used all it was given (`credit_slots + 1` thresholds, a *monitoring point*) rises in the
+//! activity lists; once it is among the most active it *steals* from the intended quota of the sender that has been
+//! quiet for longest. The quiet sender's real credits follow: it is asked to return what it does not use.
 //!
 //! # Where the paper alone is not enough
 //!
-//! The paper queues the threshold it computed even when fewer credits were granted. Then a sender can use up everything it has
-//! without reaching the threshold, and waits for ever. The rules that close this and the other gaps, and where each one acts:
+//! The paper queues the threshold it computed even when fewer credits were granted. Then a sender can use up everything
+//! it has without reaching the threshold, and waits for ever. The rules that close this and the other gaps, and where
+//! each one acts:
 //!
 //! | rule | says | file |
 //! |---|---|---|
@@ -24,21 +25,22 @@
 //!
 //! # Invariants
 //!
-//! * *Conservation*: Σ `current_credits` + `available_slots` = data region, and `current_credits` = credits the sender holds +
-//!   its packets on the way + credits on the way to it.
+//! * *Conservation*: Σ `current_credits` + `available_slots` = data region, and `current_credits` = credits the sender
+//!   holds + its packets on the way + credits on the way to it.
 //! * *Reserve* (C3): `available_slots` ≥ Σ max(`static_slots` − `current_credits`, 0).
 //! * *Queue* (C1): sum of the thresholds − `retrieved` = `current_credits` + 1, for every sender that is not blocked.
-//!   - Liveness: when a sender has spent everything, `retrieved` has grown to the sum − 1, and as every one of the two or more
-//!     thresholds is at least 1 the head is reached, so credits are granted; the reserve has at least one.
-//!     A sender is thus never without credits when a packet of its arrives, whatever it sends: nothing underflows.
-//!   - Credit slots: while `credit_slots` credit packets are unread, the newest `credit_slots` thresholds are what they carry (and
-//!     what rode behind them), so `retrieved` cannot grow beyond the head − 1.
+//!   - Liveness: when a sender has spent everything, `retrieved` has grown to the sum − 1, and as every one of the two
+//!     or more thresholds is at least 1 the head is reached, so credits are granted; the reserve has at least one. A
+//!     sender is thus never without credits when a packet of its arrives, whatever it sends: nothing underflows.
+//!   - Credit slots: while `credit_slots` credit packets are unread, the newest `credit_slots` thresholds are what they
+//!     carry (and what rode behind them), so `retrieved` cannot grow beyond the head − 1.
 //! * *Lists*: every sender is in exactly one; the intended quotas sum to the data region.
 //!
 //! # Files
 //!
-//! [`sender`] is the sender's half. The receiver's half: [`slots`] (slot management), [`thresholds`], [`activity_control`],
-//! [`activity_lists`], [`steal`], [`credit_return`] (requests and responses), [`piggyback`], [`reset`].
+//! [`sender`] is the sender's half. The receiver's half: [`slots`] (slot management), [`thresholds`],
+//! [`activity_control`], [`activity_lists`], [`steal`], [`credit_return`] (requests and responses), [`piggyback`],
+//! [`reset`].
 
 mod activity_control;
 mod activity_lists;
@@ -100,8 +102,8 @@ pub(crate) struct Dynamic {
 }
 
 impl Scheme for Dynamic {
-    /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not divide
-    /// evenly.
+    /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not
+    /// divide evenly.
     fn new(config: &Config, regions: Regions) -> Self {
         let &Config { peers, credit_slots, quota_most, piggyback, .. } = config;
         let static_slots = credit_slots;
@@ -213,7 +215,8 @@ impl Dynamic {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
-        // Only the peer knows how many peers it has, and so how large its data region is: the largest legal one must do.
+        // Only the peer knows how many peers it has, and so how large its data region is: the largest legal one must
+        // do.
         if gained > MAILBOX_SLOTS_MAX.saturating_sub(self.senders[from].credits()) {
             return Err(Violation::TooManyCredits);
         }

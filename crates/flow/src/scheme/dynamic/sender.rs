@@ -1,7 +1,8 @@
 //! The sender's half (P §6.2, §6.5.4): credits, and control packets that cost one and wait for it.
 //!
-//! A return request or response costs a credit like data. Without one it waits behind a flag, ahead of data, the request before
-//! the response. The response's amount is computed as it leaves, so credits that arrive while it waits are returned too.
+//! A return request or response costs a credit like data. Without one it waits behind a flag, ahead of data, the
+//! request before the response. The response's amount is computed as it leaves, so credits that arrive while it waits
+//! are returned too.
 
 use super::Dynamic;
 use crate::credit::CreditCounter;
