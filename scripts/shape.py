@@ -68,7 +68,7 @@ class Crate:
         """(path, name in this file, whether it is exported again) of each `use`."""
         found = []
         for match in re.finditer(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", self.files[module], flags=re.M):
-            for path, name in self.flatten("".join(match.group(2).split(" as "))if False else match.group(2)):
+            for path, name in self.flatten(match.group(2)):
                 found.append((path, name, bool(match.group(1))))
         return found
 
@@ -172,7 +172,7 @@ class Crate:
                     targets.append((owner, f"self.{match.group(1)}()"))
             for origins, name in targets:
                 for origin in origins:
-                    if origin != module and not (origin == "" or module == ""):
+                    if origin != module:
                         graph[module][origin].add(name)
         return graph
 
@@ -234,7 +234,8 @@ def main() -> int:
         for circle in circles(graph):
             if set(circle) <= set(allowed):
                 continue
-            problems.append(f"crates/{name}: a circle of {len(circle)} files: {', '.join(circle)}")
+            names = [module or "lib" for module in circle]
+            problems.append(f"crates/{name}: a circle of {len(names)} files: {', '.join(names)}")
             if arguments.circles:
                 for module in circle:
                     for other in circle:

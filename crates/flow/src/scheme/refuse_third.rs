@@ -4,7 +4,7 @@
 //! packet stays with the sender, which tries again after [`RETRY_AFTER`]. A packet that the link itself refuses is
 //! treated alike. A short message whose first packet is refused may be announced instead.
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::{Answer, Config, Credits, Instant, PeerId, Regions};
 use std::collections::VecDeque;
 use std::time::Duration;

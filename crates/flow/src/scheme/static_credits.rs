@@ -11,7 +11,7 @@
 //! * at most `credit_slots` credit packets wait at the sender: `credit_slots + 1` times the threshold exceeds the
 //!   quota, and what rides on data only lowers the count.
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::control_queue::ControlQueue;
 use crate::credit::{CreditCounter, Credits};
 use crate::inspect::{Inspection, PeerInspection};

@@ -41,12 +41,12 @@ pub struct ShmConfig {
     pub flow: Config,
     /// Bulk data.
     pub bulk: BulkChoice,
-    /// Polls that find nothing before [`ShmLink::idle`](super::ShmLink::idle) yields the processor; `None`: many if the processes fit the
+    /// Polls that find nothing before [`idle`](super::ShmLink::idle) yields the processor; `None`: many if the processes fit the
     /// cores, few if not.
     pub spin: Option<u32>,
     /// Publish the counters in a file; `None`: keep them private.
     pub stats: Option<StatsConfig>,
-    /// Whether [`ShmLink::wake_fd`](super::ShmLink::wake_fd) may be called. Costs senders a memory barrier per packet.
+    /// Whether [`wake_fd`](super::ShmLink::wake_fd) may be called. Costs senders a memory barrier per packet.
     pub wakes: bool,
     /// Bounce buffers of 32 KiB for bulk data; 0: none.
     pub bounce_buffers: u32,

@@ -1,7 +1,7 @@
 //! Activity control (P §6.5.2): what happens when a packet is retrieved, and when the current threshold is reached by
 //! that ("the regular way"). Rules C1 and C2.
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::threshold::threshold;
 
 impl Dynamic {

@@ -1,7 +1,7 @@
 //! Compulsory credit return (P §6.1, §6.5.4): the request, the response, and the sender that is *blocked* in between.
 //! Rules C4 and C5.
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::Violation;
 
 impl Dynamic {
@@ -30,14 +30,12 @@ impl Dynamic {
         }
     }
 
-    /// Sender: our receiver `from` wants credits back; also, as any packet that costs a credit, its slot is free again.
+    /// Sender: our receiver `from` wants credits back, and gets its answer when there is a credit for it.
     pub(super) fn handle_request(&mut self, from: usize) -> Result<(), Violation> {
         // One request at a time: nobody asks again before it was answered.
         if std::mem::replace(&mut self.senders[from].response_waiting, true) {
             return Err(Violation::Unexpected);
         }
-        self.retrieve(from);
-        self.wake_control(from);
         Ok(())
     }
 

@@ -17,9 +17,9 @@
 //! | rule | says | file |
 //! |---|---|---|
 //! | C1 | queue the credits granted, not the threshold computed | [`activity_control`], [`piggyback`] |
-//! | C2 | on crossing subtract the head, don't zero; cross again while the next head is reached | [`activity_control`], [`piggyback`] |
+//! | C2 | on crossing subtract the head, not all; cross again at the next head | [`activity_control`], [`piggyback`] |
 //! | C3 | nobody's static slots are lent out | [`slots`] |
-//! | C4 | a blocked sender crosses nothing; one credit when it has none left, so that it can answer | [`credit_return`] |
+//! | C4 | a blocked sender crosses nothing, and gets one credit when it has none left | [`credit_return`] |
 //! | C5 | a response puts its sender back into the initial state | [`credit_return`] |
 //! | C6 | credits that ride lower `retrieved` and raise `current_credits` alike | [`piggyback`] |
 //!
@@ -38,99 +38,32 @@
 //!
 //! # Files
 //!
-//! [`sender`] is the sender's half. The receiver's half: [`slots`] (slot management), [`thresholds`],
-//! [`activity_control`], [`activity_lists`], [`steal`], [`credit_return`] (requests and responses), [`piggyback`],
-//! [`reset`].
+//! [`state`] has both halves, [`sender`] and [`receiver`] what is kept for each peer. Mechanisms of the receiver:
+//! [`slots`] (slot management), [`thresholds`], [`activity_control`], [`activity_lists`], [`steal`], [`credit_return`]
+//! (requests and responses), [`piggyback`], [`reset`].
 
 mod activity_control;
 mod activity_lists;
 mod credit_return;
 mod piggyback;
+mod receiver;
 mod reset;
 mod sender;
 mod slots;
+mod state;
 mod steal;
 mod thresholds;
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::config::MAILBOX_SLOTS_MAX;
-use crate::control_queue::ControlQueue;
 use crate::inspect::{Inspection, PeerInspection};
 use crate::violation::returned_credits;
 use crate::{Answer, Config, Control, Credits, Instant, Packet, PacketKind, PeerId, Regions, Violation};
-use activity_lists::ActivityLists;
-use sender::SenderSide;
-use slots::SlotPool;
-use thresholds::ThresholdQueues;
-
-/// What the receiver knows of one sender (P §6.2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct ReceiverSide {
-    /// Packets retrieved and not yet accounted for by a crossing or by credits that rode. Stands still while blocked.
-    retrieved: u32,
-    /// The current threshold: `retrieved` that triggers the next return of credits.
-    head: u32,
-    /// Credits the sender holds + its packets on the way + credits on the way to it.
-    current_credits: u32,
-    /// Credits that rode on data packets since the last crossing.
-    piggybacked: u32,
-    /// Credits it should have in the near future.
-    intended_quota: u32,
-    /// Crossings since the last monitoring point, `0..=credit_slots`; also the head's place in the ring of thresholds.
-    crossings: u32,
-    /// A return request is on its way, or its response.
-    blocked: bool,
-}
-
-/// Dynamic credits towards and from all peers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Dynamic {
-    senders: Box<[SenderSide]>,
-    receivers: Box<[ReceiverSide]>,
-    slots: SlotPool,
-    thresholds: ThresholdQueues,
-    lists: ActivityLists,
-    control: ControlQueue,
-    credit_slots: u32,
-    /// An equal share of the data region, rounded down.
-    quota: u32,
-    /// Slots left over by that: so many of the first peers have one more.
-    uneven: u32,
-    /// Most intended quota of a sender.
-    quota_most: u32,
-    piggyback: bool,
-}
+pub(crate) use state::Dynamic;
 
 impl Scheme for Dynamic {
-    /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not
-    /// divide evenly.
     fn new(config: &Config, regions: Regions) -> Self {
-        let &Config { peers, credit_slots, quota_most, piggyback, .. } = config;
-        let static_slots = credit_slots;
-        let quota = regions.quota;
-        let uneven = regions.data - quota * peers;
-        let receivers = (0..peers).map(|peer| ReceiverSide {
-            retrieved: 0,
-            head: 1,
-            current_credits: static_slots,
-            piggybacked: 0,
-            intended_quota: quota + u32::from(peer < uneven),
-            crossings: 0,
-            blocked: false,
-        });
-        Dynamic {
-            senders: vec![SenderSide::new(static_slots); peers as usize].into(),
-            receivers: receivers.collect(),
-            slots: SlotPool::new(regions.data - static_slots * peers, static_slots),
-            thresholds: ThresholdQueues::new(peers, credit_slots),
-            lists: ActivityLists::new(peers),
-            control: ControlQueue::new(peers as usize),
-            credit_slots,
-            quota,
-            uneven,
-            quota_most: quota_most.unwrap_or(u32::MAX).max(quota + u32::from(uneven > 0)),
-            piggyback,
-        }
+        Dynamic::initial(config, regions)
     }
 
     #[inline]
@@ -223,7 +156,12 @@ impl Dynamic {
         match packet.header.kind() {
             PacketKind::Data => self.retrieve(from),
             PacketKind::Credit => {}
-            PacketKind::ReturnRequest => self.handle_request(from)?,
+            PacketKind::ReturnRequest => {
+                self.handle_request(from)?;
+                // As any packet that costs a credit, its slot is free again.
+                self.retrieve(from);
+                self.wake_control(from);
+            }
             PacketKind::ReturnResponse => self.handle_response(from, packet.credits())?,
         }
         if gained > 0 {

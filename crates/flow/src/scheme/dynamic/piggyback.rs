@@ -21,7 +21,7 @@
 //! * Only credits that C3 allows ride; the paper lets all of `retrieved` ride, even when the slots were lent to others
 //!   meanwhile.
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::{Packet, PeerId};
 
 /// Most credits that ride on one packet: two bytes.

@@ -1,7 +1,7 @@
 //! A peer left, or died, and another process may take its place: both roles return to the initial state.
 
-use super::Dynamic;
 use super::sender::SenderSide;
+use super::state::Dynamic;
 use crate::PeerId;
 use crate::inspect::Activity;
 

@@ -6,7 +6,7 @@
 //! Without the rule a busy sender could be lent the last slots, and a sender that has run dry would find nothing to be
 //! granted.
 
-use super::ReceiverSide;
+use super::receiver::ReceiverSide;
 
 /// See the module. Invariant: `available` ≥ `shortfall`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

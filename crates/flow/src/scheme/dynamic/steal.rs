@@ -1,6 +1,6 @@
 //! Monitoring points and stealing (P §6.4, §6.5.2, figs 12 and 13).
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::inspect::Activity;
 
 impl Dynamic {

@@ -4,7 +4,7 @@
 //! its place in the ring is vacant and takes the newest threshold when the head is popped. That place moves on by one
 //! with each crossing, so it is the number of crossings since the last monitoring point.
 
-use super::ReceiverSide;
+use super::receiver::ReceiverSide;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ThresholdQueues {
