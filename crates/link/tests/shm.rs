@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use support::*;
 use tidegate_flow::{PeerId, SchemeName};
 use tidegate_link::{LinkError, ShmConfig, ShmLink, StatsConfig, stats};
-use tidegate_message::{Buffer, Counter, Link, WriteError};
+use tidegate_message::{Counter, Link, WriteError};
 
 fn unreachable_text(result: Result<(), WriteError>) -> String {
     match result {
