@@ -3,12 +3,13 @@
 use crate::bindings::*;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::guard::{Errno, INVALID, Result, guarded};
+use crate::errno::{Errno, INVALID, Result};
+use crate::guard::guarded;
 use crate::lock::{Entered, Guarded};
+use crate::log;
 use crate::name::Name;
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, share, table};
-use crate::submit::link_errno;
-use crate::{info, log};
+use crate::place::{self, Place};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::time::Duration;
@@ -260,7 +261,7 @@ impl AddressVector {
     pub fn check_settings(&self, address: &Address) -> Result<()> {
         check_settings(&self.domain.settings.flow(self.announced), address).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
-            link_errno(&error)
+            Errno::of_link(&error)
         })
     }
 
@@ -368,8 +369,8 @@ unsafe extern "C" fn insert_service(
             return Err(INVALID);
         }
         // Not inside the domain: asking about a host may take long.
-        let (node, service) = (info::text(node), info::text(service));
-        let name = info::Place { node, service, numeric: false }.name().map_err(|mismatch| {
+        let (node, service) = (place::text(node), place::text(service));
+        let name = Place { node, service, numeric: false }.name().map_err(|mismatch| {
             log::info(FI_LOG_AV, || format!("no address for fi_av_insertsvc: {mismatch}"));
             Errno(FI_ENODATA)
         })?;

@@ -2,8 +2,9 @@
 
 use crate::bindings::*;
 use crate::endpoint::{Endpoint, EventKind};
-use crate::guard::{Errno, INVALID, Result, guarded};
-use crate::info::{PIECES_MOST, REMOTE_PIECES_MOST};
+use crate::errno::{Errno, INVALID, Result};
+use crate::guard::guarded;
+use crate::limits::{PIECES_MOST, REMOTE_PIECES_MOST};
 use crate::object::object;
 use crate::rma::Access;
 use crate::submit::Call;

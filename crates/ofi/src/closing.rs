@@ -4,7 +4,7 @@
 
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::endpoint::Endpoint;
-use crate::guard::{Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::lock::Entered;
 use crate::log;
 use core::ffi::c_int;

@@ -19,12 +19,14 @@ use crate::address_vector::NO_ADDRESS;
 use crate::bindings::*;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::guard::{Errno, INVALID, Result, TRY_AGAIN, guarded};
+use crate::errno::{Errno, INVALID, Reason, Result, TRY_AGAIN};
+use crate::guard::guarded;
+use crate::limits::{self, ERROR_TEXT_BYTES_MOST};
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
 use crate::sleepers::{Sleepers, Thread, moment};
 use crate::wait::{NAP, Wait};
-use crate::{info, loader, log};
+use crate::{identity, loader, log};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
@@ -34,10 +36,8 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest text of an error, in bytes with its end.
-pub const ERROR_TEXT_BYTES_MOST: usize = 256;
 /// Completions that an application gets room for if it does not say: as many as it may have operations outstanding.
-const CAPACITY_DEFAULT: usize = info::QUEUE_SIZE;
+const CAPACITY_DEFAULT: usize = limits::QUEUE_SIZE;
 /// Completions that there is memory for from the start.
 const ENTRIES_FIRST: usize = 4096;
 /// Polls before a blocking read sleeps.
@@ -96,12 +96,8 @@ pub struct Entry {
 pub struct Failed {
     /// As for a success; `len` is what was transferred all the same.
     pub entry: Entry,
-    /// Error number.
-    pub errno: c_int,
-    /// Bytes that did not fit.
-    pub overflow: usize,
-    /// For people; empty if there is nothing to say beyond the error number.
-    pub text: String,
+    /// Why.
+    pub reason: Reason,
 }
 
 static HEAD: fi_ops = operations(close, no_bind, control);
@@ -556,7 +552,7 @@ unsafe extern "C" fn read_error(queue: *mut fid_cq, place: *mut fi_cq_err_entry,
             return Err(TRY_AGAIN);
         }
         let (_, failed) = state.errors.pop_front().ok_or(TRY_AGAIN)?;
-        state.last_text = CString::new(failed.text.as_str()).unwrap_or_default();
+        state.last_text = CString::new(failed.reason.text.as_str()).unwrap_or_default();
         // SAFETY: the application provides the struct of the version that it was built for.
         unsafe { failed.write(&state.last_text, api, place) };
         Ok(1)
@@ -577,12 +573,12 @@ impl Failed {
             (*place).buf = from.buf;
             (*place).data = from.data;
             (*place).tag = from.tag;
-            (*place).olen = self.overflow;
-            (*place).err = self.errno;
-            (*place).prov_errno = self.errno;
+            (*place).olen = self.reason.overflow;
+            (*place).err = self.reason.errno.0;
+            (*place).prov_errno = self.reason.errno.0;
             let bytes = text.as_bytes_with_nul();
             let bytes = if bytes.len() > 1 { &bytes[..bytes.len().min(ERROR_TEXT_BYTES_MOST)] } else { &[] };
-            let has_size = api >= loader::version(1, 5);
+            let has_size = api >= identity::version(1, 5);
             if has_size && (*place).err_data_size > 0 {
                 // The application brought room of its own. A text that is cut still ends, for `fi_cq_strerror`.
                 let length = bytes.len().min((*place).err_data_size);
@@ -599,7 +595,7 @@ impl Failed {
                     (*place).err_data_size = bytes.len();
                 }
             }
-            if api >= loader::version(1, 20) {
+            if api >= identity::version(1, 20) {
                 (*place.cast::<ErrorEntry120>()).src_addr = self.entry.source;
             }
         }
@@ -638,8 +634,8 @@ unsafe extern "C" fn error_text(
 /// Tells the log of an error that an application will fetch.
 pub fn log_failure(failed: &Failed) {
     // Truncation, cancellation and an empty peek are answers, not faults.
-    if !failed.text.is_empty() {
-        log::warn(FI_LOG_CQ, || failed.text.clone());
+    if !failed.reason.text.is_empty() {
+        log::warn(FI_LOG_CQ, || failed.reason.text.clone());
     }
 }
 
@@ -657,7 +653,7 @@ mod tests {
     }
 
     fn failed(number: usize) -> Failed {
-        Failed { entry: entry(number), errno: FI_ETRUNC, overflow: 7, text: String::new() }
+        Failed { entry: entry(number), reason: Reason { errno: Errno(FI_ETRUNC), overflow: 7, text: String::new() } }
     }
 
     fn take(state: &mut State, count: usize) -> Result<Vec<usize>> {
@@ -746,7 +742,7 @@ mod tests {
 
     #[test]
     fn old_applications_get_no_fields_that_they_do_not_know() {
-        for (api, expected) in [(loader::version(1, 17), 0x5555), (loader::version(1, 20), 402)] {
+        for (api, expected) in [(identity::version(1, 17), 0x5555), (identity::version(1, 20), 402)] {
             let mut place = place();
             // SAFETY: the place has the fields of either version.
             unsafe { failed(2).write(&CString::default(), api, (&raw mut place).cast()) };
@@ -760,7 +756,7 @@ mod tests {
         let text = CString::new("pid 7 died").unwrap();
         let mut ours = place();
         // SAFETY: as above.
-        unsafe { failed(2).write(&text, loader::version(1, 17), (&raw mut ours).cast()) };
+        unsafe { failed(2).write(&text, identity::version(1, 17), (&raw mut ours).cast()) };
         assert_eq!(ours.known.err_data.cast_const().cast(), text.as_ptr());
         assert_eq!(ours.known.err_data_size, 11);
         let mut room = [1u8; 6];
@@ -768,7 +764,7 @@ mod tests {
         theirs.known.err_data = room.as_mut_ptr().cast();
         theirs.known.err_data_size = 5;
         // SAFETY: as above; the room has five bytes and one more.
-        unsafe { failed(2).write(&text, loader::version(1, 17), (&raw mut theirs).cast()) };
+        unsafe { failed(2).write(&text, identity::version(1, 17), (&raw mut theirs).cast()) };
         assert_eq!(&room, b"pid \0\x01");
         assert_eq!(theirs.known.err_data_size, 5);
     }

@@ -3,7 +3,8 @@
 use crate::bindings::*;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::guard::{Errno, Result, guarded};
+use crate::errno::{Errno, Result};
+use crate::guard::guarded;
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, share, table};
 use core::ffi::{c_int, c_void};

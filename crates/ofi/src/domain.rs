@@ -1,8 +1,9 @@
 //! `fi_domain`: settings, the lock, and the registered memory that all endpoints of the domain share.
 
 use crate::bindings::*;
+use crate::errno::{self, Errno, INVALID, Result};
 use crate::fabric::Fabric;
-use crate::guard::{self, Errno, INVALID, Result, guarded};
+use crate::guard::{self, guarded};
 use crate::lock::{DomainLock, Entered, Guarded};
 use crate::memory_region::{self, Regions};
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, share, table};
@@ -100,7 +101,7 @@ impl Domain {
             self.poisoned.store(true, Relaxed);
         }
         self.lock.release();
-        outcome.map_or(Errno(FI_EOTHER).code(), guard::code)
+        outcome.map_or(Errno(FI_EOTHER).code(), errno::code)
     }
 }
 

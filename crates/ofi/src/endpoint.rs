@@ -6,19 +6,17 @@ use crate::bindings::*;
 use crate::completion_queue::CompletionQueue;
 use crate::counter::Counter;
 use crate::domain::Domain;
-use crate::guard::{Errno, INVALID, Result, guarded};
+use crate::errno::{Errno, INVALID, Result};
+use crate::guard::guarded;
 use crate::lock::{Entered, Guarded};
 use crate::object::{self, Fid, Object, hand_out, head, operations, share, table};
-use crate::submit::{Active, Engine, claim_errno, link_errno};
-use crate::{closing, info, log, message, rma, tagged};
+use crate::submit::{Active, Engine};
+use crate::{closing, limits, log, message, place, rma, tagged};
 use core::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
 use tidegate_link::{Address, Service, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::{EndpointConfig, EndpointError};
 
-/// Most operations that may be outstanding at an endpoint: as many as the message layer can name. Programs may start any number of
-/// sends before their receives, and refusing one could hang them.
-const OPERATIONS_MOST: usize = 1 << 22;
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
 /// Bytes of bulk data moved per progress call, about.
@@ -172,12 +170,12 @@ impl Endpoint {
         });
         let link = ShmLink::new(config).map_err(|error| {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
-            link_errno(&error)
+            Errno::of_link(&error)
         })?;
         let mut config = EndpointConfig {
             flow,
             eager_bytes: settings.eager_bytes,
-            operations: OPERATIONS_MOST,
+            operations: limits::OPERATIONS_MOST,
             receive_memory: 0,
             packets_per_progress: PACKETS_PER_PROGRESS,
             bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
@@ -193,7 +191,7 @@ impl Endpoint {
         if let Some(service) = &self.service {
             let claim = service.claim(active.engine.link().directory(), active.own).map_err(|error| {
                 log::trouble(FI_LOG_EP_CTRL, &error.to_string());
-                claim_errno(&error)
+                Errno::of_claim(&error)
             })?;
             active.claim = Some(claim);
         }
@@ -209,7 +207,7 @@ impl Endpoint {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
             log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
-            Errno(error.raw_os_error().unwrap_or(FI_EIO))
+            Errno::of_system(&error)
         })?;
         let added = self.wait_queues().try_for_each(|queue| queue.add_wake(descriptor));
         if added.is_err() {
@@ -361,7 +359,7 @@ pub unsafe extern "C" fn open(
                 fid: Fid::new(fid),
                 domain: share(domain),
                 caps: info.caps,
-                service: info::source_of(info)?,
+                service: place::source_of(info)?,
                 send_queue: OnceLock::new(),
                 receive_queue: OnceLock::new(),
                 vector: OnceLock::new(),
@@ -529,7 +527,7 @@ unsafe extern "C" fn set_option(fid: fid_t, level: c_int, name: c_int, value: *c
 }
 
 unsafe extern "C" fn size_left(_: *mut fid_ep) -> isize {
-    info::QUEUE_SIZE as isize
+    limits::QUEUE_SIZE as isize
 }
 
 unsafe extern "C" fn no_send_context(

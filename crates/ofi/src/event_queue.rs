@@ -2,8 +2,9 @@
 //! the only events are those that the application writes itself.
 
 use crate::bindings::*;
+use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
-use crate::guard::{Errno, INVALID, Result, TRY_AGAIN, guarded};
+use crate::guard::guarded;
 use crate::loader;
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
 use crate::wait::Wait;

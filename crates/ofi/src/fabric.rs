@@ -3,10 +3,11 @@
 use crate::bindings::*;
 use crate::completion_queue::CompletionQueue;
 use crate::domain;
+use crate::errno::{INVALID, TRY_AGAIN};
 use crate::event_queue::{self, EventQueue};
-use crate::guard::{INVALID, TRY_AGAIN, guarded};
+use crate::guard::guarded;
+use crate::identity::NAME;
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, table};
-use crate::provider::NAME;
 use core::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 

@@ -9,30 +9,17 @@
 //! by, or one that is empty: an endpoint's own address is only known once it is open (fi_getname).
 
 use crate::bindings::*;
-use crate::completion_queue::ERROR_TEXT_BYTES_MOST;
 use crate::domain::Domain;
+use crate::errno::{Errno, INVALID, Result};
 use crate::fabric::Fabric;
-use crate::guard::{Errno, INVALID, Result, guarded};
+use crate::guard::guarded;
+use crate::identity::{self, NAME};
+use crate::limits::*;
 use crate::loader::{self, Loader};
 use crate::name::Name;
-use crate::provider::NAME;
-use crate::{host, log, parameter};
+use crate::place::{Mismatch, Place, name_at, text};
+use crate::{log, parameter};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use tidegate_link::Service;
-
-/// Largest message, and largest RMA or atomic transfer, in bytes.
-pub const MESSAGE_BYTES_MOST: usize = isize::MAX as usize;
-/// Largest payload of `fi_inject` and its relatives, in bytes. One for which its receiver has no room is copied and complete for its
-/// program, who may start any number of them: so it is small. Longer messages stay in their program's memory and hold it back.
-pub const INJECT_BYTES_MOST: usize = 64;
-/// Pieces of application memory in one operation.
-pub const PIECES_MOST: usize = 16;
-/// Places in remote memory in one operation.
-pub const REMOTE_PIECES_MOST: usize = 16;
-/// Operations outstanding at an endpoint that applications are told of and may ask for. More are taken: `endpoint::OPERATIONS_MOST`.
-pub const QUEUE_SIZE: usize = 65536;
-/// Bytes of remote completion data.
-pub const CQ_DATA_BYTES: usize = 8;
 
 const KINDS: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 const SENDING: u64 = FI_SEND | FI_READ | FI_WRITE;
@@ -46,10 +33,6 @@ const CAPABILITIES: u64 = PRIMARY | DIRECTIONS | SECONDARY;
 /// Open MPI asks for it whether or not the ranks share a host, so it is granted to who asks, and to nobody else. An address of
 /// another host is refused when it is used, with a text that says so.
 const ON_DEMAND: u64 = FI_REMOTE_COMM;
-/// Completion queues, endpoints, contexts and counters of a domain that applications are told of and may ask for. More are made.
-const OBJECTS_MOST: usize = 1024;
-/// Regions of a domain that applications are told of and may ask for.
-const REGIONS_MOST: usize = 65536;
 const SEND_CAPABILITIES: u64 = KINDS | SENDING | FI_FENCE;
 const RECEIVE_CAPABILITIES: u64 = KINDS | RECEIVING | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE;
 const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM | ON_DEMAND;
@@ -110,64 +93,6 @@ pub unsafe extern "C" fn getinfo(
         *list = answer.write(loader, &ends)?;
         Ok(0)
     })
-}
-
-/// The service that an endpoint is to be opened by, as an info says that `getinfo` gave.
-///
-/// # Safety
-/// The info's source address must be null or as long as the info says.
-pub unsafe fn source_of(info: &fi_info) -> Result<Option<Service>> {
-    // SAFETY: promised by the caller.
-    match unsafe { name_at(info.src_addr, info.src_addrlen) } {
-        Ok(None) => Ok(None),
-        Ok(Some(Name::Service(service))) => Ok(Some(service).filter(|service| !service.is_empty())),
-        Ok(Some(Name::Endpoint(_))) | Err(_) => Err(INVALID),
-    }
-}
-
-/// The name at an address; `None` if there is nothing.
-///
-/// # Safety
-/// There must be `length` bytes, unless the address is null.
-unsafe fn name_at(address: *const c_void, length: usize) -> core::result::Result<Option<Name>, Mismatch> {
-    if address.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: promised by the caller.
-    let bytes = unsafe { core::slice::from_raw_parts(address.cast::<u8>(), length) };
-    Name::from_bytes(bytes).map(Some).ok_or_else(|| "it gives an address that is not one of Tidegate's".to_owned())
-}
-
-/// A place as people name it.
-#[derive(Clone, Copy, Default)]
-pub struct Place<'a> {
-    /// A host's name or address.
-    pub node: Option<&'a CStr>,
-    /// A number or a word.
-    pub service: Option<&'a CStr>,
-    /// The node must be a numeric address.
-    pub numeric: bool,
-}
-
-impl Place<'_> {
-    fn is_nowhere(&self) -> bool {
-        self.node.is_none() && self.service.is_none()
-    }
-
-    /// The service on this host, which the node must be; without a service, or with port 0, one that is empty.
-    pub fn name(&self) -> core::result::Result<Name, Mismatch> {
-        let service = self.service.map_or(&b""[..], CStr::to_bytes);
-        let service = if service == b"0" { b"" } else { service };
-        let most = Service::NAME_BYTES_MOST;
-        let service =
-            Service::new(service).ok_or_else(|| format!("it names a service by more than {most} characters"))?;
-        if let Some(node) = self.node
-            && !host::is_this_host(node, self.numeric)
-        {
-            return Err(format!("{} is not this host, and Tidegate reaches no other", node.to_string_lossy()));
-        }
-        Ok(Name::Service(service))
-    }
 }
 
 /// What an info says of addresses.
@@ -257,15 +182,6 @@ impl Hints<'_> {
         unsafe { name_at(self.0.dest_addr, self.0.dest_addrlen) }
     }
 }
-
-/// A text of libfabric's caller.
-pub fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: names in hints are null or C strings that outlive the call.
-    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
-}
-
-/// What cannot be met, for people.
-type Mismatch = String;
 
 /// What an application gets: the parts of the offer that depend on its hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -496,7 +412,7 @@ fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
 /// Tidegate needs no mode of registration: keys are the application's, addresses are offsets. An application that only knows
 /// the modes of before version 1.5 may insist on one of the two; 0 meant "either" then and means "no bits" since.
 fn registration_mode(api: u32, hint: c_int) -> c_int {
-    let legacy = api < loader::version(1, 5) || hint & (FI_MR_BASIC | FI_MR_SCALABLE) != 0;
+    let legacy = api < identity::version(1, 5) || hint & (FI_MR_BASIC | FI_MR_SCALABLE) != 0;
     match hint & (FI_MR_BASIC | FI_MR_SCALABLE) {
         FI_MR_BASIC => FI_MR_BASIC,
         _ if legacy => FI_MR_SCALABLE,
@@ -556,7 +472,7 @@ mod tests {
 
     /// Zeroed hints with all parts, changed by `set`, answered for an application of interface version 1.17.
     fn answer(set: impl FnOnce(&mut fi_info)) -> core::result::Result<Answer, Mismatch> {
-        answer_for(loader::version(1, 17), set)
+        answer_for(identity::version(1, 17), set)
     }
 
     fn answer_for(api: u32, set: impl FnOnce(&mut fi_info)) -> core::result::Result<Answer, Mismatch> {
@@ -595,7 +511,7 @@ mod tests {
 
     #[test]
     fn without_hints_everything_is_offered() {
-        let offer = Answer::to(loader::version(1, 17), None).unwrap();
+        let offer = Answer::to(identity::version(1, 17), None).unwrap();
         assert_eq!(offer.caps, CAPABILITIES);
         assert_eq!((offer.threading, offer.mr_mode), (FI_THREAD_SAFE, 0));
         assert_eq!(answer(|_| ()).unwrap(), offer, "empty hints are like none");
@@ -659,7 +575,7 @@ mod tests {
     #[test]
     fn registration_modes_of_old_and_new_applications() {
         let mode = |api, hint| answer_for(api, |info| domain(info).mr_mode = hint).unwrap().mr_mode;
-        let (old, new) = (loader::version(1, 4), loader::version(1, 17));
+        let (old, new) = (identity::version(1, 4), identity::version(1, 17));
         assert_eq!(mode(new, 0), 0);
         assert_eq!(mode(new, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL), 0);
         assert_eq!(mode(new, FI_MR_BASIC), FI_MR_BASIC);

@@ -5,6 +5,7 @@
 //! leads to the right object even if several are loaded.
 
 use crate::bindings::*;
+use crate::identity;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
@@ -107,7 +108,7 @@ impl Object {
 impl Loader {
     /// Whether the library is at least `major.minor`.
     pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
-        self.version >= version(major, minor)
+        self.version >= identity::version(major, minor)
     }
 
     /// An empty `fi_info` with all its parts, of the library's own size. Null when out of memory.
@@ -124,7 +125,7 @@ impl Loader {
 
     /// Registers a parameter, for `fi_info -g`.
     pub fn define_parameter(&self, name: &CStr, help: &CStr) {
-        let provider = crate::provider::raw();
+        let provider = identity::raw();
         // SAFETY: the format is "%s" with one string; libfabric copies name and help and keeps the provider's address, which
         // is static.
         unsafe { (self.param_define)(provider, name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), help.as_ptr()) };
@@ -134,7 +135,7 @@ impl Loader {
     pub fn parameter(&self, name: &CStr) -> Option<String> {
         let mut value: *mut c_char = core::ptr::null_mut();
         // SAFETY: string parameters write one pointer, to text that stays (part of the environment or of libfabric's table).
-        let found = unsafe { (self.param_get)(crate::provider::raw(), name.as_ptr(), (&raw mut value).cast()) } == 0;
+        let found = unsafe { (self.param_get)(identity::raw(), name.as_ptr(), (&raw mut value).cast()) } == 0;
         // SAFETY: as above; libfabric has just read the text.
         (found && !value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
     }
@@ -142,18 +143,13 @@ impl Loader {
     /// Whether the user's settings want such lines.
     pub fn logs(&self, level: fi_log_level, subsystem: fi_log_subsys) -> bool {
         // SAFETY: the provider's struct is static.
-        unsafe { (self.log_enabled)(crate::provider::raw(), level, subsystem) != 0 }
+        unsafe { (self.log_enabled)(identity::raw(), level, subsystem) != 0 }
     }
 
     /// Writes a line to libfabric's log.
     pub fn log(&self, level: fi_log_level, subsystem: fi_log_subsys, place: &CStr, line: c_int, text: &CStr) {
-        let provider = crate::provider::raw();
+        let provider = identity::raw();
         // SAFETY: the format is "%s\n" with one string.
         unsafe { (self.log)(provider, level, subsystem, place.as_ptr(), line, c"%s\n".as_ptr(), text.as_ptr()) };
     }
-}
-
-/// `FI_VERSION(major, minor)`.
-pub const fn version(major: u32, minor: u32) -> u32 {
-    major << 16 | minor
 }

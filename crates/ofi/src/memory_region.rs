@@ -7,8 +7,9 @@
 
 use crate::bindings::*;
 use crate::domain::Domain;
-use crate::guard::{Errno, INVALID, Result, guarded};
-use crate::info;
+use crate::errno::{Errno, INVALID, Result};
+use crate::guard::guarded;
+use crate::limits::PIECES_MOST;
 use crate::lock::Entered;
 use crate::object::{self, Fid, Object, hand_out, head, operations, share};
 use crate::submit::Engine;
@@ -176,7 +177,7 @@ unsafe extern "C" fn register_many(
     region: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    if flags != 0 || count == 0 || count > info::PIECES_MOST {
+    if flags != 0 || count == 0 || count > PIECES_MOST {
         return -FI_EINVAL;
     }
     // SAFETY: the application passes `count` pieces.

@@ -2,7 +2,7 @@
 //! they share with whoever is bound to them.
 
 use crate::bindings::*;
-use crate::guard::{Errno, Result};
+use crate::errno::{Errno, Result};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::ManuallyDrop;

@@ -2,8 +2,8 @@
 
 use crate::bindings::*;
 use crate::endpoint::{Endpoint, EventKind};
-use crate::guard::{Errno, INVALID, Result};
-use crate::info::{INJECT_BYTES_MOST, REMOTE_PIECES_MOST};
+use crate::errno::{Errno, INVALID, Result};
+use crate::limits::{INJECT_BYTES_MOST, REMOTE_PIECES_MOST};
 use crate::lock::Entered;
 use crate::memory_region;
 use crate::object::object;

@@ -5,17 +5,15 @@ use crate::address_vector::NO_ADDRESS;
 use crate::bindings::*;
 use crate::completion_queue::{Entry, Failed, log_failure};
 use crate::endpoint::{Endpoint, EventKind, QueueBinding};
-use crate::guard::{Errno, INVALID, Result, TRY_AGAIN};
+use crate::errno::{Errno, INVALID, Reason, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
 use crate::name::{Name, PATIENCE, Wait};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_void;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
-use tidegate_link::{Address, Claim, ClaimError, IoBuffer, LinkError, Service, ShmLink};
-use tidegate_message::{
-    Completion, Context, Failure, Instant, Operation, PeerId, Pressure, Source, Space, Target, TryAgain,
-};
+use tidegate_link::{Address, Claim, IoBuffer, Service, ShmLink};
+use tidegate_message::{Completion, Context, Instant, Operation, PeerId, Pressure, Source, Space, Target, TryAgain};
 
 /// The message layer over shared memory.
 pub type Engine = tidegate_message::Endpoint<ShmLink>;
@@ -311,22 +309,6 @@ impl Ticket {
     }
 }
 
-/// Error number, bytes that did not fit, and text for people.
-#[cold]
-fn describe(failure: Failure, placed: usize) -> (c_int, usize, String) {
-    match failure {
-        Failure::Truncated { full } => (FI_ETRUNC, full.saturating_sub(placed), String::new()),
-        Failure::Canceled => (FI_ECANCELED, 0, String::new()),
-        Failure::NoMessage => (FI_ENOMSG, 0, String::new()),
-        Failure::PeerLost { peer } => (FI_ECONNABORTED, 0, format!("peer lost: {peer}")),
-        Failure::Denied => {
-            (FI_EACCES, 0, "the target has no memory registered under this key that allows the access".to_owned())
-        }
-        Failure::Unsupported => (FI_EOPNOTSUPP, 0, "the target does not know this atomic operation".to_owned()),
-        Failure::Fault => (FI_EFAULT, 0, "an address of this operation is not readable or writable memory".to_owned()),
-    }
-}
-
 impl Endpoint {
     /// Where messages to an address go.
     #[inline]
@@ -368,7 +350,7 @@ impl Endpoint {
                 return Errno(FI_EAGAIN);
             }
             log::trouble(FI_LOG_EP_DATA, &error.to_string());
-            link_errno(&error)
+            Errno::of_link(&error)
         })?;
         active.targets[index] = peer.0;
         Ok(Target::Peer(peer))
@@ -658,8 +640,7 @@ impl Endpoint {
             entry.source = self.source_of(source, entered);
         }
         let Err(failure) = completion.result else { return };
-        let (errno, overflow, text) = describe(failure, completion.length);
-        let failed = Failed { entry, errno, overflow, text };
+        let failed = Failed { entry, reason: Reason::of_failure(failure, completion.length) };
         log_failure(&failed);
         let Some(bound) = self.queue_for(kind) else { return };
         // An operation that was to report nothing is not refused for want of room, so its error may find none. Then the log has
@@ -710,28 +691,6 @@ impl Endpoint {
     }
 }
 
-/// libfabric's number for what went wrong in reaching a peer.
-pub fn link_errno(error: &LinkError) -> Errno {
-    Errno(match error {
-        LinkError::Config(_) | LinkError::Disagreement { .. } => FI_EINVAL,
-        LinkError::NoSpace(_) | LinkError::TableFull { .. } => FI_ENOSPC,
-        LinkError::Busy { .. } => FI_EAGAIN,
-        LinkError::Elsewhere { .. } => FI_EHOSTUNREACH,
-        LinkError::Gone { .. } | LinkError::Vanished { .. } => FI_ECONNABORTED,
-        LinkError::NoDirectBulk { .. } => FI_EACCES,
-        LinkError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
-    })
-}
-
-/// libfabric's number for what went wrong in claiming a service.
-pub fn claim_errno(error: &ClaimError) -> Errno {
-    Errno(match error {
-        ClaimError::Taken { .. } | ClaimError::Occupied { .. } => FI_EADDRINUSE,
-        ClaimError::Busy { .. } => FI_EBUSY,
-        ClaimError::System { error, .. } => error.raw_os_error().unwrap_or(FI_EIO),
-    })
-}
-
 /// The application's memory as the message layer takes it.
 ///
 /// # Safety
@@ -754,7 +713,7 @@ pub unsafe fn scattered(pieces: *const iovec, count: usize) -> Result<IoBuffer> 
         match count {
             0 => Ok(IoBuffer::empty()),
             1 => Ok(memory((*pieces).iov_base, (*pieces).iov_len)),
-            _ if count > crate::info::PIECES_MOST => Err(INVALID),
+            _ if count > crate::limits::PIECES_MOST => Err(INVALID),
             _ => Ok(IoBuffer::from_pieces(
                 core::slice::from_raw_parts(pieces, count)
                     .iter()

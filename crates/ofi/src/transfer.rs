@@ -2,8 +2,8 @@
 
 use crate::bindings::*;
 use crate::endpoint::{Endpoint, EventKind};
-use crate::guard::{Errno, INVALID, Result};
-use crate::info::INJECT_BYTES_MOST;
+use crate::errno::{Errno, INVALID, Result};
+use crate::limits::INJECT_BYTES_MOST;
 use crate::submit::Call;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;

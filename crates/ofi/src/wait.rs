@@ -2,7 +2,7 @@
 //! the link, added as endpoints are enabled; beside them stand a signal (`fi_cq_signal`) and an alarm, because neither the
 //! death of a peer nor room in a full mailbox wakes anybody: after a while progress has to be made all the same.
 
-use crate::guard::{Errno, Result};
+use crate::errno::{Errno, Result};
 use core::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;

@@ -1,0 +1,76 @@
+//! Places as applications name them, by node and service or by an address in a struct, and the [`Name`]s that they lead to.
+
+use crate::bindings::fi_info;
+use crate::errno::{INVALID, Result};
+use crate::host;
+use crate::name::Name;
+use core::ffi::{CStr, c_char, c_void};
+use tidegate_link::Service;
+
+/// What cannot be met, for people.
+pub type Mismatch = String;
+
+/// A text of libfabric's caller.
+pub fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: names in hints are null or C strings that outlive the call.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
+}
+
+/// A place as people name it.
+#[derive(Clone, Copy, Default)]
+pub struct Place<'a> {
+    /// A host's name or address.
+    pub node: Option<&'a CStr>,
+    /// A number or a word.
+    pub service: Option<&'a CStr>,
+    /// The node must be a numeric address.
+    pub numeric: bool,
+}
+
+impl Place<'_> {
+    /// Whether neither node nor service is given.
+    pub fn is_nowhere(&self) -> bool {
+        self.node.is_none() && self.service.is_none()
+    }
+
+    /// The service on this host, which the node must be; without a service, or with port 0, one that is empty.
+    pub fn name(&self) -> core::result::Result<Name, Mismatch> {
+        let service = self.service.map_or(&b""[..], CStr::to_bytes);
+        let service = if service == b"0" { b"" } else { service };
+        let most = Service::NAME_BYTES_MOST;
+        let service =
+            Service::new(service).ok_or_else(|| format!("it names a service by more than {most} characters"))?;
+        if let Some(node) = self.node
+            && !host::is_this_host(node, self.numeric)
+        {
+            return Err(format!("{} is not this host, and Tidegate reaches no other", node.to_string_lossy()));
+        }
+        Ok(Name::Service(service))
+    }
+}
+
+/// The service that an endpoint is to be opened by, as an info says that `getinfo` gave.
+///
+/// # Safety
+/// The info's source address must be null or as long as the info says.
+pub unsafe fn source_of(info: &fi_info) -> Result<Option<Service>> {
+    // SAFETY: promised by the caller.
+    match unsafe { name_at(info.src_addr, info.src_addrlen) } {
+        Ok(None) => Ok(None),
+        Ok(Some(Name::Service(service))) => Ok(Some(service).filter(|service| !service.is_empty())),
+        Ok(Some(Name::Endpoint(_))) | Err(_) => Err(INVALID),
+    }
+}
+
+/// The name at an address; `None` if there is nothing.
+///
+/// # Safety
+/// There must be `length` bytes, unless the address is null.
+pub unsafe fn name_at(address: *const c_void, length: usize) -> core::result::Result<Option<Name>, Mismatch> {
+    if address.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: promised by the caller.
+    let bytes = unsafe { core::slice::from_raw_parts(address.cast::<u8>(), length) };
+    Name::from_bytes(bytes).map(Some).ok_or_else(|| "it gives an address that is not one of Tidegate's".to_owned())
+}
