@@ -1,6 +1,7 @@
-//! `fi_close` of an endpoint. Peers are told first. What the application believes sent then leaves, as long as those live whom it is
-//! for and `FI_TIDEGATE_CLOSE_TIMEOUT` is not over; what is left after that is lost, and said to be. The domain's lock is free
-//! between two looks, and all endpoints of the domain make progress: the receiver may be one of them.
+//! `fi_close` of an endpoint. Peers are told first. What the application believes sent then leaves, as long as those
+//! live whom it is for and `FI_TIDEGATE_CLOSE_TIMEOUT` is not over; what is left after that is lost, and said to be.
+//! The domain's lock is free between two looks, and all endpoints of the domain make progress: the receiver may be one
+//! of them.
 
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::endpoint::Endpoint;

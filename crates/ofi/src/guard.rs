@@ -1,5 +1,6 @@
-//! The border to C: every function that libfabric calls goes through [`guarded`] or [`Domain::enter`](crate::domain::Domain::enter),
-//! so that a panic ends as an error number and never unwinds into C. `catch_unwind` costs nothing until something panics.
+//! The border to C: every function that libfabric calls goes through [`guarded`] or
+//! [`Domain::enter`](crate::domain::Domain::enter), so that a panic ends as an error number and never unwinds into C.
+//! `catch_unwind` costs nothing until something panics.
 
 use crate::bindings::*;
 use crate::errno::{Errno, Result, code};

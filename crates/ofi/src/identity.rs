@@ -16,8 +16,8 @@ pub const fn version(major: u32, minor: u32) -> u32 {
 /// libfabric keeps the address of this struct and writes into its `context`.
 struct Shared(UnsafeCell<fi_provider>);
 
-// SAFETY: we write it only in `provider::initialize`, before libfabric sees it; from then on it belongs to libfabric, which
-// has its own lock around provider set-up.
+// SAFETY: we write it only in `provider::initialize`, before libfabric sees it; from then on it belongs to libfabric,
+// which has its own lock around provider set-up.
 unsafe impl Sync for Shared {}
 
 /// What libfabric may call is filled in by `provider::initialize`: those functions lie far above this file.

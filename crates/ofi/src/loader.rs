@@ -1,8 +1,8 @@
 //! The libfabric that loaded this provider: where its functions are, whichever version it is and however it was loaded.
 //!
-//! Linking against libfabric would tie the provider to one library file. MPI packages bring their own, rename it, load it
-//! privately (`RTLD_LOCAL`) or contain it. But whoever calls `fi_prov_ini` is libfabric, so the return address of that call
-//! leads to the right object even if several are loaded.
+//! Linking against libfabric would tie the provider to one library file. MPI packages bring their own, rename it, load
+//! it privately (`RTLD_LOCAL`) or contain it. But whoever calls `fi_prov_ini` is libfabric, so the return address of
+//! that call leads to the right object even if several are loaded.
 
 use crate::bindings::*;
 use crate::identity;
@@ -48,8 +48,8 @@ struct Object(*mut c_void);
 
 impl Object {
     fn containing(address: *const c_void) -> Option<Object> {
-        // SAFETY: `dladdr` only compares the address and fills in the zeroed struct; the name it gives lives as long as the
-        // object, which is on the call stack below us.
+        // SAFETY: `dladdr` only compares the address and fills in the zeroed struct; the name it gives lives as long as
+        // the object, which is on the call stack below us.
         unsafe {
             let mut info: libc::Dl_info = core::mem::zeroed();
             if address.is_null() || libc::dladdr(address, &mut info) == 0 || info.dli_fname.is_null() {
@@ -64,8 +64,8 @@ impl Object {
     }
 
     fn already_loaded(name: &CStr) -> Option<Object> {
-        // SAFETY: with RTLD_NOLOAD nothing is loaded and no constructor runs. The handle is never closed, which keeps the
-        // library in place as long as we may call it.
+        // SAFETY: with RTLD_NOLOAD nothing is loaded and no constructor runs. The handle is never closed, which keeps
+        // the library in place as long as we may call it.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         (!handle.is_null()).then_some(Object(handle))
     }
@@ -85,8 +85,8 @@ impl Object {
     }
 
     fn functions(&self) -> Option<Loader> {
-        // SAFETY: the types in `Loader` are those of fabric.h, fi_prov.h and fi_log.h, the same since version 1.0. `dlsym`
-        // yields the newest version of each symbol, which is the one that matches the library's own structs.
+        // SAFETY: the types in `Loader` are those of fabric.h, fi_prov.h and fi_log.h, the same since version 1.0.
+        // `dlsym` yields the newest version of each symbol, which is the one that matches the library's own structs.
         unsafe {
             let version: unsafe extern "C" fn() -> u32 = self.function(c"fi_version")?;
             let mut place: libc::Dl_info = core::mem::zeroed();
@@ -126,15 +126,16 @@ impl Loader {
     /// Registers a parameter, for `fi_info -g`.
     pub fn define_parameter(&self, name: &CStr, help: &CStr) {
         let provider = identity::raw();
-        // SAFETY: the format is "%s" with one string; libfabric copies name and help and keeps the provider's address, which
-        // is static.
+        // SAFETY: the format is "%s" with one string; libfabric copies name and help and keeps the provider's address,
+        // which is static.
         unsafe { (self.param_define)(provider, name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), help.as_ptr()) };
     }
 
     /// The text that the user gave for a parameter that was registered.
     pub fn parameter(&self, name: &CStr) -> Option<String> {
         let mut value: *mut c_char = core::ptr::null_mut();
-        // SAFETY: string parameters write one pointer, to text that stays (part of the environment or of libfabric's table).
+        // SAFETY: string parameters write one pointer, to text that stays (part of the environment or of libfabric's
+        // table).
         let found = unsafe { (self.param_get)(identity::raw(), name.as_ptr(), (&raw mut value).cast()) } == 0;
         // SAFETY: as above; libfabric has just read the text.
         (found && !value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())

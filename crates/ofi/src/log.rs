@@ -49,8 +49,8 @@ fn text_of(text: &str) -> CString {
 /// Different texts that a process says on standard error at most: they may name peers, of which there can be many.
 const TEXTS_MOST: usize = 64;
 
-/// A fault that the user has to mend: to the log, and once per text to standard error as well, because libfabric's log is
-/// off unless somebody turns it on. `tidegate run` hears of it too.
+/// A fault that the user has to mend: to the log, and once per text to standard error as well, because libfabric's log
+/// is off unless somebody turns it on. `tidegate run` hears of it too.
 #[track_caller]
 pub fn trouble(subsystem: fi_log_subsys, text: &str) {
     warn(subsystem, || text.to_owned());

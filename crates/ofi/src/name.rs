@@ -1,10 +1,11 @@
-//! What stands in libfabric's addresses: an endpoint, or a service by which one is found. Both take the same number of bytes.
+//! What stands in libfabric's addresses: an endpoint, or a service by which one is found. Both take the same number of
+//! bytes.
 //!
-//! A client's `fi_getinfo` may come before its server has opened anything, and a service may have another owner tomorrow. So
-//! it stays a service in `dest_addr` and in address vectors, and is looked up when an operation first needs to know where it
-//! leads (`Endpoint::find_target`). While nobody has it, the operation is to be tried again, for [`PATIENCE`]: client and
-//! server may be started in any order, and a client whose server never comes is told so. (The other choice, `FI_ENODATA`,
-//! would make every client wait and ask again by itself.)
+//! A client's `fi_getinfo` may come before its server has opened anything, and a service may have another owner
+//! tomorrow. So it stays a service in `dest_addr` and in address vectors, and is looked up when an operation first
+//! needs to know where it leads (`Endpoint::find_target`). While nobody has it, the operation is to be tried again, for
+//! [`PATIENCE`]: client and server may be started in any order, and a client whose server never comes is told so. (The
+//! other choice, `FI_ENODATA`, would make every client wait and ask again by itself.)
 
 use core::fmt;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What all libfabric objects have in common: a `fid` in front, by which libfabric and applications know them, and memory that
-//! they share with whoever is bound to them.
+//! What all libfabric objects have in common: a `fid` in front, by which libfabric and applications know them, and
+//! memory that they share with whoever is bound to them.
 
 use crate::bindings::*;
 use crate::errno::{Errno, Result};
@@ -12,7 +12,8 @@ use std::sync::Arc;
 #[repr(transparent)]
 pub struct Fid<T>(UnsafeCell<T>);
 
-// SAFETY: written here only before the object is handed out; afterwards the struct belongs to libfabric and the application.
+// SAFETY: written here only before the object is handed out; afterwards the struct belongs to libfabric and the
+// application.
 unsafe impl<T> Sync for Fid<T> {}
 // SAFETY: plain data and pointers to static tables.
 unsafe impl<T> Send for Fid<T> {}
@@ -130,4 +131,17 @@ unsafe extern "C" fn no_ops_set(_: *mut fid, _: *const c_char, _: u64, _: *mut c
 /// A static table, as the C structs want it.
 pub const fn table<T>(table: &'static T) -> *mut T {
     (&raw const *table).cast_mut()
+}
+
+/// Copies `bytes` into the caller's place and says how long they are. Room for less is no error here: the caller
+/// compares.
+///
+/// # Safety
+/// `length` must be valid, and as many bytes as it says at `place`.
+pub unsafe fn copy_out(bytes: &[u8], place: *mut c_void, length: *mut usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), place.cast(), bytes.len().min(*length));
+        *length = bytes.len();
+    }
 }

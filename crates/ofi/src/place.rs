@@ -1,4 +1,5 @@
-//! Places as applications name them, by node and service or by an address in a struct, and the [`Name`]s that they lead to.
+//! Places as applications name them, by node and service or by an address in a struct, and the [`Name`]s that they lead
+//! to.
 
 use crate::bindings::fi_info;
 use crate::errno::{INVALID, Result};

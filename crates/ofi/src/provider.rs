@@ -1,10 +1,12 @@
 //! `fi_prov_ini`: what libfabric calls first, and the table of what it may call next.
 
 use crate::bindings::*;
-use crate::{fabric, guard, identity, info, loader, log, parameter};
+use crate::calls::fabric;
+use crate::{guard, identity, info, loader, log, parameter};
 use core::ffi::c_void;
 
-/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is calling.
+/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is
+/// calling.
 ///
 /// # Safety
 /// Called by libfabric, once per loading.
@@ -15,7 +17,8 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
     core::arch::naked_asm!("mov rdi, [rsp]", "jmp {}", sym initialize)
 }
 
-/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is calling.
+/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is
+/// calling.
 ///
 /// # Safety
 /// Called by libfabric, once per loading.
@@ -46,8 +49,8 @@ extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
             );
             return core::ptr::null_mut();
         };
-        // SAFETY: the struct is ours until we return it. libfabric refuses a provider whose interface is older than what the
-        // application asks for; the structs come from the loader itself, so its version is the honest answer.
+        // SAFETY: the struct is ours until we return it. libfabric refuses a provider whose interface is older than
+        // what the application asks for; the structs come from the loader itself, so its version is the honest answer.
         unsafe {
             let provider = identity::raw();
             (*provider).fi_version = loader.version;

@@ -1,23 +1,25 @@
 //! Who sleeps on a completion queue, and how they are woken by what other threads do.
 //!
-//! A sleeper waits for a packet: its endpoints are armed (see `tidegate_link`), and the next packet makes its descriptor readable.
-//! That is enough while nobody else calls into the domain. Another thread takes the packet away, disarms the endpoint by that,
-//! and reports what came to the queue that nobody looks at; it may complete an operation without any packet (a message to
-//! itself, a cancel), or start work that needs more calls of progress and then go away. So:
+//! A sleeper waits for a packet: its endpoints are armed (see `tidegate_link`), and the next packet makes its
+//! descriptor readable. That is enough while nobody else calls into the domain. Another thread takes the packet away,
+//! disarms the endpoint by that, and reports what came to the queue that nobody looks at; it may complete an operation
+//! without any packet (a message to itself, a cancel), or start work that needs more calls of progress and then go
+//! away. So:
 //! 1. whoever adds a completion to a queue with sleepers rings;
-//! 2. whoever makes progress of an endpoint, or starts something there, arms it again before leaving the domain, or rings if
-//!    there is work left that can go on at once (`Endpoint::look_after_sleepers`);
-//! 3. an endpoint that retrieves nothing because its receive queue is full of what nobody asked for (`completion_queue`) is
-//!    not armed: who reads that queue does as in 2;
-//! 4. ringing makes the descriptor readable, for all that sleep on it, until one of them has found the queue empty and settles
-//!    to sleep again. Nothing is rung twice in between, and a queue without sleepers costs the look at a length.
+//! 2. whoever makes progress of an endpoint, or starts something there, arms it again before leaving the domain, or
+//!    rings if there is work left that can go on at once (`Endpoint::look_after_sleepers`);
+//! 3. an endpoint that retrieves nothing because its receive queue is full of what nobody asked for
+//!    (`completion_queue`) is not armed: who reads that queue does as in 2;
+//! 4. ringing makes the descriptor readable, for all that sleep on it, until one of them has found the queue empty and
+//!    settles to sleep again. Nothing is rung twice in between, and a queue without sleepers costs the look at a
+//!    length.
 //!
-//! Everything happens under the domain's lock, so nobody can add a completion between the look at the empty queue and the
-//! entry in the list of sleepers.
+//! Everything happens under the domain's lock, so nobody can add a completion between the look at the empty queue and
+//! the entry in the list of sleepers.
 //!
-//! Sleepers are threads, because an application tells when it begins to sleep on a descriptor (`fi_trywait`), and not when it
-//! wakes: a thread that calls into the domain is evidently awake. A thread that asked and never comes back stays in the list,
-//! which costs the others time and no wake.
+//! Sleepers are threads, because an application tells when it begins to sleep on a descriptor (`fi_trywait`), and not
+//! when it wakes: a thread that calls into the domain is evidently awake. A thread that asked and never comes back
+//! stays in the list, which costs the others time and no wake.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
-//! What a waiting thread sleeps on: one descriptor for everything that may end its sleep. Wakes by packets are descriptors of
-//! the link, added as endpoints are enabled; beside them stand a signal (`fi_cq_signal`) and an alarm, because neither the
-//! death of a peer nor room in a full mailbox wakes anybody: after a while progress has to be made all the same.
+//! What a waiting thread sleeps on: one descriptor for everything that may end its sleep. Wakes by packets are
+//! descriptors of the link, added as endpoints are enabled; beside them stand a signal (`fi_cq_signal`) and an alarm,
+//! because neither the death of a peer nor room in a full mailbox wakes anybody: after a while progress has to be made
+//! all the same.
 
 use crate::errno::{Errno, Result};
 use core::ffi::c_int;
@@ -68,7 +69,8 @@ impl Wait {
         unsafe { libc::write(self.signal.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Forgets signals that have been heard. Returns whether there were any. Alarms stay: others may sleep that have not heard them.
+    /// Forgets signals that have been heard. Returns whether there were any. Alarms stay: others may sleep that have
+    /// not heard them.
     pub fn quieten(&self) -> bool {
         let mut count = 0u64;
         // SAFETY: at most eight bytes are written; the descriptor does not block.
@@ -80,8 +82,8 @@ impl Wait {
         self.set_alarm(Duration::ZERO);
     }
 
-    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter, and until then not by an earlier
-    /// alarm.
+    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter, and until then not by
+    /// an earlier alarm.
     pub fn set_alarm(&self, after: Duration) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // Zero would stop the timer.

@@ -1,5 +1,5 @@
-//! `fi_eq_open`: event queues exist because applications open one for every endpoint. Nothing here happens asynchronously, so
-//! the only events are those that the application writes itself.
+//! `fi_eq_open`: event queues exist because applications open one for every endpoint. Nothing here happens
+//! asynchronously, so the only events are those that the application writes itself.
 
 use crate::bindings::*;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};

@@ -1,0 +1,130 @@
+//! Tickets: what is remembered of an operation until it completes.
+
+use crate::bindings::*;
+use crate::completion::Entry;
+use crate::operation::EventKind;
+use core::ffi::c_void;
+use std::collections::BTreeSet;
+use tidegate_message::{Completion, Context, Operation, Space};
+
+/// What is remembered of an operation until it completes.
+#[derive(Clone, Copy)]
+pub struct Ticket {
+    /// The application's context.
+    pub context: *mut c_void,
+    /// Completion flags.
+    pub kind: u64,
+    /// Multi-receive: where the buffer starts.
+    pub start: *mut u8,
+    /// Whether success goes to the queue (failure always does).
+    pub wanted: bool,
+    /// Which counter counts it.
+    pub event: EventKind,
+}
+
+/// Tickets by number: the number is the operation's context in the message layer.
+#[derive(Default)]
+pub struct Tickets {
+    places: Vec<Ticket>,
+    free: Vec<u32>,
+    /// Sends, reads, writes and atomics that have not completed.
+    outgoing: usize,
+    /// Unexpected messages that were set aside for `FI_CLAIM`: the application's context, and the number of the ticket.
+    claimed: BTreeSet<(usize, usize)>,
+}
+
+/// Context of operations that nobody wants to hear of unless they fail.
+pub const SILENT: Context = Context(usize::MAX);
+
+impl Tickets {
+    /// Remembers an operation. Returns its name in the message layer.
+    #[inline]
+    pub fn insert(&mut self, ticket: Ticket) -> Context {
+        self.outgoing += usize::from(ticket.event != EventKind::Receive);
+        match self.free.pop() {
+            Some(index) => {
+                self.places[index as usize] = ticket;
+                Context(index as usize)
+            }
+            None => {
+                self.places.push(ticket);
+                Context(self.places.len() - 1)
+            }
+        }
+    }
+
+    /// The operation has ended.
+    #[inline]
+    pub fn remove(&mut self, context: Context) {
+        let Some(ticket) = self.places.get(context.0) else { return };
+        self.outgoing -= usize::from(ticket.event != EventKind::Receive);
+        self.free.push(context.0 as u32);
+    }
+
+    /// What is remembered under a name.
+    #[inline]
+    pub fn get(&self, context: Context) -> Option<Ticket> {
+        self.places.get(context.0).copied()
+    }
+
+    /// What is remembered of an operation that has not ended.
+    pub fn get_mut(&mut self, context: Context) -> &mut Ticket {
+        &mut self.places[context.0]
+    }
+
+    /// Whether every operation that goes out has completed.
+    pub fn none_outgoing(&self) -> bool {
+        self.outgoing == 0
+    }
+
+    /// The application's context of an operation that has not ended.
+    pub fn application_context(&self, context: Context) -> *mut c_void {
+        self.places[context.0].context
+    }
+
+    /// The message that was set aside for this context of the application waits under this ticket, or no longer.
+    pub fn set_claimed(&mut self, ticket: Context, claimed: bool) {
+        let name = (self.places[ticket.0].context.addr(), ticket.0);
+        if claimed {
+            self.claimed.insert(name)
+        } else {
+            self.claimed.remove(&name)
+        };
+    }
+
+    /// The ticket of a message that was set aside for this context of the application.
+    pub fn find_claimed(&self, context: *mut c_void) -> Option<Context> {
+        let all = (context.addr(), 0)..=(context.addr(), usize::MAX);
+        self.claimed.range(all).next().map(|(_, ticket)| Context(*ticket))
+    }
+}
+
+impl Ticket {
+    /// What a queue says of an operation.
+    #[inline(always)]
+    pub fn entry(&self, completion: &Completion) -> Entry {
+        let mut entry = Entry::new(self.context, self.kind);
+        entry.completion.len = completion.length;
+        if let Some(data) = completion.data {
+            entry.completion.data = data;
+            entry.completion.flags |= FI_REMOTE_CQ_DATA;
+        }
+        if let Space::Tagged { tag, .. } = completion.space {
+            entry.completion.tag = tag;
+        }
+        entry
+    }
+
+    /// For an operation without a ticket that failed.
+    #[cold]
+    pub fn silent(operation: Operation) -> Ticket {
+        let (kind, event) = match operation {
+            Operation::Write => (FI_RMA | FI_WRITE, EventKind::Write),
+            Operation::Read => (FI_RMA | FI_READ, EventKind::Read),
+            Operation::Atomic => (FI_ATOMIC | FI_WRITE, EventKind::Write),
+            _ => (FI_SEND, EventKind::Send),
+        };
+        let (context, start) = (core::ptr::null_mut(), core::ptr::null_mut());
+        Ticket { context, kind, start, wanted: false, event }
+    }
+}
