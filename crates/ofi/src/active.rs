@@ -5,7 +5,7 @@ use crate::addresses::NO_ADDRESS;
 use crate::bindings::*;
 use crate::completion::Entry;
 use crate::log;
-use crate::name::Wait;
+use crate::name::ServiceWait;
 use crate::operation::EventKind;
 use crate::tickets::{SILENT, Ticket, Tickets};
 use core::ffi::c_void;
@@ -22,16 +22,17 @@ pub struct Active {
     pub engine: Engine,
     /// Its own address.
     pub own: Address,
-    /// Where an `fi_addr_t` leads: a peer's number, `MYSELF`, or `UNKNOWN`.
+    /// By `fi_addr_t`, to whom it leads: a peer's number, `MYSELF`, or `UNKNOWN`.
     targets: Vec<u32>,
-    /// What the application calls a peer, by the peer's number.
+    /// By a peer's number, the `fi_addr_t` that the application knows it by, or `NO_ADDRESS` if that has to be looked
+    /// up.
     sources: Vec<fi_addr_t>,
-    /// What the application calls this endpoint itself.
+    /// The same for this endpoint itself.
     own_source: fi_addr_t,
-    /// State of the table of peers that the two above belong to.
+    /// The state of the table of peers to which `targets` and `sources` belong.
     pub epoch: u32,
-    /// Services that nobody has opened yet, by index in the address vector.
-    pub waits: HashMap<fi_addr_t, Wait>,
+    /// By index in the address vector, services that no endpoint has yet, and how long operations have waited for them.
+    pub waits: HashMap<fi_addr_t, ServiceWait>,
     /// The service that others find this endpoint by.
     pub claim: Option<Claim>,
     /// Operations that have not completed.
@@ -47,7 +48,7 @@ pub struct Event {
     pub kind: EventKind,
     /// Whether success goes to the queue.
     pub wanted: bool,
-    /// Whether it is not the end of one operation that the application started here.
+    /// Whether it is unsolicited: it does not end an operation that the application has started one by one.
     pub unsolicited: bool,
     /// What the queue says of it.
     pub entry: Entry,
@@ -62,15 +63,15 @@ impl Active {
         Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
     }
 
-    /// Addresses have changed: they are looked up again when they are needed.
+    /// Addresses have changed. From now on each is looked up again when it is needed.
     pub fn forget_addresses(&mut self) {
         self.targets.clear();
         self.sources.clear();
         self.own_source = NO_ADDRESS;
     }
 
-    /// These indices have been removed: whoever gets them next waits from the beginning. All others have waited as long
-    /// as before, whatever else changes in the vector.
+    /// These indices have been removed. A service that is inserted under one of them later waits from the beginning;
+    /// the waits for all other services go on.
     pub fn forget_waits(&mut self, removed: &[fi_addr_t]) {
         if !self.waits.is_empty() {
             for index in removed {
@@ -88,7 +89,7 @@ impl Active {
         }
     }
 
-    /// An `fi_addr_t` leads here, until addresses change.
+    /// Notes where an `fi_addr_t` leads, until addresses change.
     pub fn set_target(&mut self, address: fi_addr_t, target: Target) {
         let index = address as usize;
         if self.targets.len() <= index {
@@ -100,7 +101,7 @@ impl Active {
         };
     }
 
-    /// What the application calls a sender, if that is known; else [`NO_ADDRESS`].
+    /// The `fi_addr_t` that the application knows a sender by; [`NO_ADDRESS`] if that has to be looked up.
     #[inline]
     pub fn source(&self, source: Target) -> fi_addr_t {
         match source {
@@ -109,7 +110,7 @@ impl Active {
         }
     }
 
-    /// The application calls a sender this, until addresses change.
+    /// Notes the `fi_addr_t` that the application knows a sender by, until addresses change.
     pub fn set_source(&mut self, source: Target, address: fi_addr_t) {
         match source {
             Target::Myself => self.own_source = address,
@@ -131,12 +132,12 @@ impl Active {
         }
     }
 
-    /// Whether every operation so far has completed, as `FI_FENCE` wants it.
+    /// Whether every operation that goes out has completed: the condition of `FI_FENCE`.
     pub fn is_drained(&self) -> bool {
         self.tickets.none_outgoing() && !self.engine.has_outstanding()
     }
 
-    /// Tells people that receive memory is used up, and why.
+    /// Tells people that receive memory is used up, and who used it.
     #[cold]
     pub fn warn_of(&self, pressure: &Pressure) {
         let name = |peer: PeerId| {
@@ -150,9 +151,9 @@ impl Active {
         let Pressure { window, bytes, .. } = pressure;
         log::warn(FI_LOG_EP_DATA, || {
             format!(
-                "{} has no room for more unmatched messages of {} ({tag}), whose share is {window} bytes; unmatched in all: \
-                 {bytes} bytes ({}). They wait with their senders until they are received, which costs time but no memory; a \
-                 larger FI_TIDEGATE_RX_MEMORY gives more room",
+                "{} has no room for more unmatched messages of {} ({tag}), whose share is {window} bytes; unmatched in \
+                 all: {bytes} bytes ({}). They wait with their senders until they are received, which costs time but \
+                 no memory; a larger FI_TIDEGATE_RX_MEMORY gives more room",
                 self.own,
                 name(sender),
                 stored.join(", ")
@@ -160,20 +161,21 @@ impl Active {
         });
     }
 
-    /// The receive of this context, for canceling.
+    /// Cancels the receive of this context. Returns whether there was one.
     pub fn cancel(&mut self, context: *mut c_void) -> bool {
-        // A context may name several receives; the oldest that has not matched is meant.
+        // If several receives have this context, the oldest that has not matched is cancelled.
         let tickets = &self.tickets;
         self.engine.cancel_named(context.addr(), |ticket| tickets.application_context(ticket).addr())
     }
 
-    /// The message set aside for this context was claimed or discarded: its name, which the new operation takes over.
+    /// The name of the message that is set aside for this context. The operation that claims or discards the message
+    /// takes over its name.
     pub fn claimed(&self, context: *mut c_void) -> Option<Context> {
         self.tickets.find_claimed(context)
     }
 
-    /// Turns a completion into what queues and counters want, and ends the ticket if nothing more comes under it.
-    /// `None`: it is one of the special ones.
+    /// Turns a completion into what queues and counters want, and ends its ticket. Returns nothing for those
+    /// completions that [`special_event`](Self::special_event) is for.
     #[inline(always)]
     pub fn event(&mut self, completion: &Completion) -> Option<Event> {
         if completion.operation == Operation::RemoteWrite {
@@ -190,8 +192,8 @@ impl Active {
         Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry })
     }
 
-    /// The same for special completions: peers' writes, multi-receives, which complete many times, and peeks that
-    /// claim, whose ticket waits for the claim.
+    /// The same for the other completions: writes of peers, multi-receives, which complete many times, and peeks that
+    /// claim, whose ticket stays until the message is claimed.
     #[cold]
     pub fn special_event(&mut self, completion: &Completion) -> Event {
         let ticket = self.tickets.get(completion.context);
@@ -199,7 +201,7 @@ impl Active {
             let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
             entry.completion.len = completion.length;
             entry.completion.data = completion.data.unwrap_or(0);
-            // Without data it is only counted.
+            // A write of a peer without completion data is only counted.
             let wanted = completion.data.is_some();
             return Event { kind: EventKind::RemoteWrite, wanted, unsolicited: true, entry };
         };

@@ -1,4 +1,5 @@
-//! What an address vector holds: addresses by index, indices by address. Its bound endpoints share it.
+//! What an address vector holds: addresses by index, and indices by address. The endpoints that are bound to the vector
+//! share this with it.
 
 use crate::bindings::{FI_LOG_AV, fi_addr_t};
 use crate::errno::{Errno, INVALID, Result};
@@ -9,7 +10,7 @@ use crate::parameter::Settings;
 use std::collections::{BTreeSet, HashMap};
 use tidegate_link::{Address, check_settings};
 
-/// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`.
+/// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`, which are the same number.
 pub const NO_ADDRESS: fi_addr_t = u64::MAX;
 
 /// The addresses of a vector, behind the domain's lock.
@@ -20,7 +21,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// None yet.
+    /// No addresses yet.
     pub fn new(announced: usize) -> Addresses {
         Addresses { announced, table: Guarded::new(Table::default()) }
     }
@@ -36,12 +37,12 @@ impl Addresses {
         self.table.get(entered).remove(index)
     }
 
-    /// What an index stands for.
+    /// The name that was inserted under an index.
     pub fn name(&self, index: fi_addr_t, entered: &mut Entered) -> Option<Name> {
         self.table.get(entered).get(index)
     }
 
-    /// Where the name of an index has been found to lead.
+    /// Notes the address to which the name of an index has been found to lead.
     pub fn note(&self, index: fi_addr_t, address: Address, entered: &mut Entered) {
         self.table.get(entered).note(index, address);
     }
@@ -51,7 +52,7 @@ impl Addresses {
         self.table.get(entered).shown(address).unwrap_or(NO_ADDRESS)
     }
 
-    /// Whether a process has our settings. If not, it is said.
+    /// Fails if the process of this address has other settings than ours, and tells the user.
     pub fn check_settings(&self, settings: &Settings, address: &Address) -> Result<()> {
         check_settings(&settings.flow(self.announced), address).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
@@ -71,9 +72,9 @@ struct Table {
 /// The indices of all insertions that lead to one address.
 #[derive(Debug)]
 struct Insertions {
-    /// The one that is the address's name.
+    /// The insertion by which the application knows the address: the latest one.
     answering: usize,
-    /// Those that it may get its name from later.
+    /// Earlier insertions, one of which takes over when that one is removed.
     others: BTreeSet<usize>,
 }
 
@@ -81,14 +82,14 @@ struct Insertions {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     name: Name,
-    /// Where it leads, as far as that is known.
+    /// The address that the name leads to, if that is known.
     address: Option<Address>,
     /// What the application wants to see as the source of its messages.
     shown: fi_addr_t,
 }
 
 impl Table {
-    /// Every insertion gets an index of its own, even of an address that is there already.
+    /// Every insertion gets an index of its own, also if the address is there already.
     fn insert(&mut self, name: Name, user_id: Option<fi_addr_t>) -> fi_addr_t {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -102,7 +103,7 @@ impl Table {
         index as fi_addr_t
     }
 
-    /// The address that a name leads to, now.
+    /// Notes the address to which the name of an index leads from now on.
     fn note(&mut self, index: fi_addr_t, address: Address) {
         let index = index as usize;
         let Some(entry) = self.entries.get_mut(index).and_then(Option::as_mut) else { return };
@@ -120,7 +121,8 @@ impl Table {
         }
     }
 
-    /// An insertion does not lead to `address` any more; another of the same address goes on answering for it.
+    /// An insertion does not lead to `address` any more. If it was the one by which the application knows the address,
+    /// another insertion of the same address takes over.
     fn end_answering(&mut self, index: usize, address: Address) {
         let Some(insertions) = self.indices.get_mut(&address) else { return };
         if insertions.answering != index {

@@ -14,7 +14,7 @@ use tidegate_message::{
     AtomicCall, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, RemoteTarget, atomic_is_valid,
 };
 
-/// Flags of calls that take some.
+/// The flags that a call may be given.
 const FLAGS: u64 =
     FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
 /// libfabric's element types in the order of their numbers.
@@ -69,7 +69,7 @@ pub fn op_of(number: fi_op) -> Option<AtomicOp> {
     OPS.get(number as usize).copied()
 }
 
-/// The operation and its type, if this call knows them together.
+/// The type and the operation, if this kind of call has the operation for the type.
 pub fn known(datatype: fi_datatype, op: fi_op, call: AtomicCall) -> Result<(AtomicType, AtomicOp)> {
     let pair = datatype_of(datatype).zip(op_of(op));
     pair.filter(|&(datatype, op)| atomic_is_valid(datatype, op, call)).ok_or(Errno(FI_EOPNOTSUPP))
@@ -78,7 +78,7 @@ pub fn known(datatype: fi_datatype, op: fi_op, call: AtomicCall) -> Result<(Atom
 /// Pieces of memory that hold elements.
 #[derive(Clone, Copy)]
 pub enum Elements {
-    /// So many, one after the other.
+    /// One piece, in which the elements lie one after the other.
     One {
         /// Where the first is.
         start: *mut c_void,

@@ -12,17 +12,17 @@ use std::ffi::CStr;
 /// An operation that succeeded.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// In the largest format.
+    /// The completion in the largest format, of which all others are prefixes.
     pub completion: fi_cq_tagged_entry,
-    /// Who sent it.
+    /// Who sent the message, if it is a receive.
     pub source: fi_addr_t,
 }
 
 /// An operation that failed.
 pub struct Failed {
-    /// As for a success; `len` is what was transferred all the same.
+    /// The same as for a success. `len` counts the bytes that were transferred before it failed.
     pub entry: Entry,
-    /// Why.
+    /// Why it failed.
     pub reason: Reason,
 }
 
@@ -53,7 +53,7 @@ struct ErrorEntry120 {
 }
 
 impl Failed {
-    /// Tells the log of an error that an application will fetch.
+    /// Tells the log of an error that an application will read.
     pub fn log(&self) {
         // Truncation, cancellation and an empty peek are answers and no faults: they come without a text.
         if !self.reason.text.is_empty() {
@@ -61,8 +61,8 @@ impl Failed {
         }
     }
 
-    /// Fills in the struct by which the application fetches an error. `text` is that of the reason; it must outlive the
-    /// application's look at it.
+    /// Fills in the struct in which the application reads an error. `text` is the text of the reason; it must stay
+    /// until the application has looked at it.
     ///
     /// # Safety
     /// `place` must be a struct of interface version `api`, as the application filled it in.
@@ -84,7 +84,8 @@ impl Failed {
             let bytes = if bytes.len() > 1 { &bytes[..bytes.len().min(ERROR_TEXT_BYTES_MOST)] } else { &[] };
             let has_size = api >= identity::version(1, 5);
             if has_size && (*place).err_data_size > 0 {
-                // The application brought room of its own. A text that is cut still ends, for `fi_cq_strerror`.
+                // The application brought room of its own. A text that is cut still ends with a zero, for
+                // `fi_cq_strerror`.
                 let length = bytes.len().min((*place).err_data_size);
                 let room = (*place).err_data.cast::<u8>();
                 core::ptr::copy_nonoverlapping(bytes.as_ptr(), room, length);

@@ -2,16 +2,16 @@
 //!
 //! Sends and receives may report to different queues, of which the application may read one and leave the other. The
 //! simple idea, that a full queue stops progress, hangs such an application: what it waits for at one queue does not
-//! come because the other is full. So the bound is on what is started, and never on what is under way:
-//! 1. an operation is refused (`-FI_EAGAIN`) while its own queue holds `capacity` completions that nobody has read; the
-//!    other queue does not matter. (An endpoint counts down from the room that it saw last, so it may notice that late,
-//!    by `capacity` operations at most: see `Endpoint::find_room`.)
-//! 2. what was accepted always completes: the queue grows for it (the size that an application asks for is a minimum,
-//!    fi_cq(3)), to no more than what was outstanding besides;
-//! 3. completions that nobody here has started one by one, messages into a multi-receive buffer and peers' writes with
-//!    data, could come without end: while the queue holds `capacity` of these, nothing is retrieved from the mailbox,
-//!    and credits keep the senders back. What needs no packet still goes on and is reported; what does waits for the
-//!    reader of this queue.
+//! come because the other queue is full. So there is a bound on what is started, and none on what is under way:
+//! 1. An operation is refused (`-FI_EAGAIN`) while its own queue holds `capacity` completions that nobody has read; the
+//!    other queue does not matter. (An endpoint counts down from the room that it saw last. So it may notice late that
+//!    the queue is full, by `capacity` operations at most: see `Endpoint::find_room`.)
+//! 2. An operation that was accepted always completes. The queue grows for it, because the size that an application
+//!    asks for is a minimum (fi_cq(3)). It grows by no more than the number of operations that were outstanding.
+//! 3. Unsolicited completions are those of operations that the application has not started one by one: messages into a
+//!    multi-receive buffer, and peers' writes with data. They could come without end. While the queue holds `capacity`
+//!    of them, nothing is retrieved from the mailbox, and credits keep the senders back. Operations that need no packet
+//!    still go on and are reported; those that need one wait for the reader of this queue.
 
 use crate::bindings::fid_cq;
 use crate::completion::{Entry, Failed};
@@ -36,7 +36,7 @@ pub struct CompletionQueue {
     fid: Fid<fid_cq>,
     /// Its domain.
     pub domain: Arc<Domain>,
-    /// Bytes of an entry: the formats are prefixes of one another.
+    /// Bytes of an entry. The formats are prefixes of one another.
     entry_bytes: usize,
     wait: Option<Wait>,
     /// Whether there was a signal since an application last asked whether it may sleep on the descriptor.
@@ -52,16 +52,16 @@ unsafe impl Object for CompletionQueue {
 
 /// What the domain's lock guards.
 pub struct State {
-    /// What has not been read.
+    /// The completions that nobody has read.
     pub completions: Completions,
-    /// Text of the error fetched last: the application may look at it until it reads again.
+    /// The text of the error that was read last. The application may look at it until it reads the next one.
     pub last_text: CString,
     /// Endpoints that report here.
     pub endpoints: Vec<Arc<Endpoint>>,
     /// Threads that sleep until there is something to read.
     pub sleepers: Sleepers,
-    /// Somebody may sleep, here or at another queue, until an entry of this queue is read: then packets are retrieved
-    /// again.
+    /// Whether somebody may sleep, here or at another queue, until an entry of this queue is read and packets can be
+    /// retrieved again.
     pub awaited: bool,
 }
 
@@ -85,7 +85,7 @@ impl CompletionQueue {
         CompletionQueue { fid, domain, entry_bytes, wait, signaled, state }
     }
 
-    /// Bytes of an entry: the formats are prefixes of one another.
+    /// Bytes of an entry in the format of this queue.
     #[inline(always)]
     pub fn entry_bytes(&self) -> usize {
         self.entry_bytes
@@ -101,12 +101,12 @@ impl CompletionQueue {
     pub fn signal(&self) -> bool {
         let Some(wait) = &self.wait else { return false };
         wait.signal();
-        // In this order, who sees the mark finds the signal.
+        // The mark comes after the signal, so that whoever sees the mark finds the signal.
         self.signaled.store(true, Release);
         true
     }
 
-    /// Whether there was a signal since this was last asked. It is forgotten.
+    /// Whether there was a signal since the last call of this function.
     pub fn forget_signal(&self) -> bool {
         let is_signaled = self.signaled.load(Acquire) && self.signaled.swap(false, Acquire);
         if is_signaled && let Some(wait) = &self.wait {
@@ -115,17 +115,17 @@ impl CompletionQueue {
         is_signaled
     }
 
-    /// The descriptors of endpoints that this queue's readers sleep on are wanted.
+    /// Whether readers of this queue can sleep, so that its endpoints have to wake them.
     pub fn wakes(&self) -> bool {
         self.wait.is_some()
     }
 
-    /// Readers wake by this descriptor from now on.
+    /// From now on this descriptor of an endpoint wakes readers as well.
     pub fn add_wake(&self, descriptor: RawFd) -> Result<()> {
         self.wait.as_ref().map_or(Ok(()), |wait| wait.add(descriptor))
     }
 
-    /// Adds a success, and wakes who sleeps here.
+    /// Adds a success, and wakes the threads that sleep here.
     #[inline]
     pub fn push(&self, entry: Entry, entered: &mut Entered) {
         let state = self.state.get(entered);
@@ -135,7 +135,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Adds an error, and wakes who sleeps here.
+    /// Adds an error, and wakes the threads that sleep here.
     pub fn push_error(&self, failed: Failed, entered: &mut Entered) {
         self.state.get(entered).completions.push_error(failed);
         self.wake(entered);
@@ -146,7 +146,7 @@ impl CompletionQueue {
         self.state.get(entered).sleepers.are_unaware(Thread::current())
     }
 
-    /// Wakes who sleeps here.
+    /// Wakes the threads that sleep here.
     #[cold]
     pub fn wake(&self, entered: &mut Entered) {
         let sleepers = &mut self.state.get(entered).sleepers;
@@ -158,7 +158,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Wakes who sleeps here after this time at the latest.
+    /// Wakes the threads that sleep here after this time at the latest.
     pub fn wake_after(&self, most: Duration, entered: &mut Entered) {
         if most < NAP
             && let Some(wait) = &self.wait
@@ -169,7 +169,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Ends that.
+    /// This descriptor wakes no reader any more.
     pub fn remove_wake(&self, descriptor: RawFd) {
         if let Some(wait) = &self.wait {
             wait.remove(descriptor);

@@ -1,31 +1,32 @@
 //! The completions of one queue that nobody has read yet.
 //!
 //! Successes and errors share one order: a read returns successes up to the next error, then `-FI_EAVAIL` until the
-//! error has been fetched with `fi_cq_readerr`.
+//! error has been read with `fi_cq_readerr`.
 
 use crate::bindings::*;
 use crate::completion::{Entry, Failed};
 use crate::errno::{Errno, Result};
 use std::collections::VecDeque;
 
-/// Completions that there is memory for from the start.
+/// For so many completions there is memory from the start.
 const ENTRIES_FIRST: usize = 4096;
 
 /// Completions in the order in which they came.
 pub struct Completions {
-    /// How many the application has asked room for.
+    /// How many completions the application has asked room for.
     capacity: usize,
     entries: VecDeque<Entry>,
     /// Errors, each with the number of the entry before which it came.
     errors: VecDeque<(u64, Failed)>,
     /// Entries read so far.
     read: u64,
-    /// Numbers of the entries that no operation of ours was started for; some may have been read.
+    /// Numbers of the unsolicited entries, for which the application has started no operation one by one. Some of them
+    /// may have been read already.
     unsolicited: VecDeque<u64>,
 }
 
 impl Completions {
-    /// None yet, and room for `capacity`.
+    /// No completions yet, and room for `capacity`.
     pub fn new(capacity: usize) -> Self {
         Completions {
             capacity,
@@ -42,7 +43,7 @@ impl Completions {
         self.entries.push_back(entry);
     }
 
-    /// The success added next is one that no operation of ours was started for.
+    /// The success that is added next is an unsolicited one.
     pub fn expect_unsolicited(&mut self) {
         self.unsolicited.push_back(self.read + self.entries.len() as u64);
     }
@@ -52,24 +53,24 @@ impl Completions {
         self.errors.push_back((self.read + self.entries.len() as u64, failed));
     }
 
-    /// How many completions more there is room for.
+    /// For how many more completions there is room.
     pub fn room(&self) -> usize {
         self.capacity.saturating_sub(self.entries.len() + self.errors.len())
     }
 
-    /// How many more errors the queue takes of operations that nobody may ask for any more, or that were to report
-    /// nothing.
+    /// For how many more errors there is room, if they are of operations that were to report nothing, or that closing
+    /// has ended. Successes do not count here.
     pub fn room_for_errors(&self) -> usize {
         self.capacity.saturating_sub(self.errors.len())
     }
 
-    /// Whether there is room for more that no operation of ours was started for.
+    /// Whether there is room for more unsolicited completions.
     #[inline]
     pub fn has_room_for_unsolicited(&mut self) -> bool {
         self.unsolicited.len() < self.capacity || self.forget_unsolicited() < self.capacity
     }
 
-    /// Forgets which of the entries read so far were unsolicited. Returns how many of the others are.
+    /// Drops the numbers of unsolicited entries that have been read. Returns how many have not been read.
     #[cold]
     fn forget_unsolicited(&mut self) -> usize {
         while self.unsolicited.front().is_some_and(|&number| number < self.read) {
@@ -83,7 +84,7 @@ impl Completions {
         !self.entries.is_empty() || !self.errors.is_empty()
     }
 
-    /// Successes before the next error.
+    /// How many successes there are before the next error.
     #[inline]
     pub fn readable(&self) -> Result<usize> {
         let Some((number, _)) = self.errors.front() else { return Ok(self.entries.len()) };
@@ -116,7 +117,7 @@ impl Completions {
             unsafe {
                 let place = buffer.add(index * entry_bytes);
                 if entry_bytes == size_of::<fi_cq_tagged_entry>() {
-                    // What everybody uses is a copy of a size that the compiler knows.
+                    // The format that most applications use: a copy whose size the compiler knows is fast.
                     place.cast::<fi_cq_tagged_entry>().write_unaligned(entry.completion);
                 } else {
                     core::ptr::copy_nonoverlapping((&raw const entry.completion).cast(), place, entry_bytes);

@@ -34,7 +34,7 @@ impl Counter {
         Counter { fid: Fid::new(fid), domain, successes, errors, endpoints: Guarded::new(Vec::new()) }
     }
 
-    /// One more operation ended, well or not.
+    /// One more operation has ended.
     #[inline]
     pub fn count(&self, succeeded: bool) {
         let counter = if succeeded { &self.successes } else { &self.errors };

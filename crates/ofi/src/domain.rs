@@ -1,4 +1,4 @@
-//! A domain: settings, the lock, and what all its endpoints share.
+//! A domain: the settings, the lock, and what all endpoints of the domain share.
 
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
@@ -43,7 +43,7 @@ unsafe impl Object for Domain {
 }
 
 impl Domain {
-    /// What `fi_domain` hands out.
+    /// The object that `fi_domain` hands out.
     pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Domain {
         Domain {
             fid: Fid::new(fid),
@@ -65,8 +65,8 @@ impl Domain {
         }
         self.lock.acquire();
         let outcome = guard::catch(|| {
-            // SAFETY: we hold the lock, or the application promised that nobody else is inside. Bodies do not enter
-            // again.
+            // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
+            // its domain again.
             let mut entered = unsafe { Entered::new() };
             body(&mut entered)
         });

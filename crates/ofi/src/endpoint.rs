@@ -20,7 +20,7 @@ const MULTI_RECEIVE_LEAST: usize = 64;
 pub struct QueueBinding {
     /// The queue.
     pub queue: Arc<CompletionQueue>,
-    /// Successes are only reported of operations with `FI_COMPLETION`.
+    /// Whether only operations with `FI_COMPLETION` report success here.
     pub selective: bool,
 }
 
@@ -31,15 +31,15 @@ pub struct Endpoint {
     /// Its domain.
     pub domain: Arc<Domain>,
     caps: u64,
-    /// The service that it is to be found by.
+    /// The service by which others are to find it.
     pub service: Option<Service>,
-    /// Queue for what we start.
+    /// The queue for sends and remote operations.
     pub send_queue: OnceLock<QueueBinding>,
-    /// Queue for what arrives.
+    /// The queue for receives, and for writes of peers.
     pub receive_queue: OnceLock<QueueBinding>,
     /// Addresses of peers.
     pub vector: OnceLock<Arc<Addresses>>,
-    /// By [`EventKind`].
+    /// The counter for each [`EventKind`].
     pub counters: [OnceLock<Arc<Counter>>; EventKind::COUNT],
     /// Everything that changes.
     pub state: Guarded<State>,
@@ -57,7 +57,7 @@ pub struct Defaults {
 
 /// What the domain's lock guards.
 pub struct State {
-    /// There from `fi_enable` (or the first question for the endpoint's name) until closing.
+    /// What it communicates with. It is there from `fi_enable` or the first `fi_getname`, until closing.
     pub active: Option<Active>,
     /// Whether the application has enabled the endpoint.
     pub enabled: bool,
@@ -67,16 +67,16 @@ pub struct State {
     pub receive_flags: u64,
     /// `FI_OPT_MIN_MULTI_RECV`, in bytes.
     pub multi_receive_least: usize,
-    /// How many sends and remote operations may start before their queue has to be looked at again.
+    /// How many sends and remote operations may start before the room in their queue has to be looked at again.
     pub send_room: usize,
     /// The same for receives.
     pub receive_room: usize,
-    /// Whether threads may sleep on queues of ours, so that they have to be looked after.
+    /// Whether threads may sleep on queues of ours, so that we have to wake them (see `sleepers`).
     pub watched: bool,
 }
 
 impl State {
-    /// How many operations of this kind may start before their queue has to be looked at again.
+    /// How many operations of this kind may start before the room in their queue has to be looked at again.
     #[inline(always)]
     pub fn room(&mut self, kind: EventKind) -> &mut usize {
         if kind == EventKind::Receive { &mut self.receive_room } else { &mut self.send_room }
@@ -89,7 +89,8 @@ unsafe impl Object for Endpoint {
 }
 
 impl Endpoint {
-    /// What `fi_endpoint` hands out: neither bound nor enabled. `service`: that by which it is to be found.
+    /// The object that `fi_endpoint` hands out, neither bound nor enabled. `service` is the one by which others are to
+    /// find it.
     pub fn new(fid: fid_ep, domain: Arc<Domain>, service: Option<Service>, defaults: Defaults) -> Endpoint {
         let state = State {
             active: None,
@@ -114,18 +115,18 @@ impl Endpoint {
         }
     }
 
-    /// Whether receives look at the sender.
+    /// Whether receives accept messages only from the sender that they name.
     #[inline]
     pub fn is_directed(&self) -> bool {
         self.caps & FI_DIRECTED_RECV != 0
     }
 
-    /// Whether a counter wants to hear of the writes of peers (`FI_REMOTE_WRITE`).
+    /// Whether a counter counts the writes of peers (`FI_REMOTE_WRITE`).
     pub fn counts_writes(&self) -> bool {
         self.counters[EventKind::RemoteWrite as usize].get().is_some()
     }
 
-    /// Its queues whose readers sleep.
+    /// Those of its queues whose readers can sleep.
     pub fn wait_queues(&self) -> impl Iterator<Item = &Arc<CompletionQueue>> {
         let send = self.send_queue.get().map(|bound| &bound.queue);
         let receive = self.receive_queue.get().map(|bound| &bound.queue);

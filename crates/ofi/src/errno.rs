@@ -18,7 +18,7 @@ pub const TRY_AGAIN: Errno = Errno(FI_EAGAIN);
 pub const INVALID: Errno = Errno(FI_EINVAL);
 
 impl Errno {
-    /// As calls return it.
+    /// The negative number that a call returns for this error.
     #[inline]
     pub fn code(self) -> isize {
         -(self.0 as isize)
@@ -52,7 +52,7 @@ impl Errno {
     }
 }
 
-/// As calls return it: the value, or the negated error number.
+/// What a call returns: the value, or the negated error number.
 #[inline]
 pub fn code(result: Result) -> isize {
     match result {

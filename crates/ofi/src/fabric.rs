@@ -15,13 +15,13 @@ unsafe impl Object for Fabric {
 }
 
 impl Fabric {
-    /// What `fi_fabric` hands out.
+    /// The object that `fi_fabric` hands out.
     pub fn new(fid: fid_fabric) -> Fabric {
         Fabric { fid: Fid::new(fid) }
     }
 
     /// The interface version that the application was built for, in libfabric's form. libfabric fills it in after
-    /// `open`.
+    /// `fi_fabric` has returned to it.
     pub fn api_version(&self) -> u32 {
         // SAFETY: libfabric wrote it before it gave the fabric to the application, which only reads it.
         unsafe { (*self.fid.raw()).api_version }

@@ -8,12 +8,12 @@ use crate::log;
 use core::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs what a call does where no domain's lock is involved. A panic becomes `-FI_EOTHER`.
+/// Runs the body of a call that needs no domain's lock. A panic becomes `-FI_EOTHER`.
 pub fn guarded(body: impl FnOnce() -> Result) -> c_int {
     catch(body).map_or(Errno(FI_EOTHER).code(), code) as c_int
 }
 
-/// `None` if `body` panicked; that was logged.
+/// Runs `body`. If it panics, the panic goes to the log and there is no value.
 #[inline(always)]
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(body)).map_err(|panic| report(&*panic)).ok()
@@ -22,7 +22,8 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Option<T> {
 #[cold]
 fn report(panic: &(dyn core::any::Any + Send)) {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    // The panic hook has told where on standard error; logging must not panic on top.
+    // The panic hook has printed the place on standard error already. A panic while logging must not follow the first
+    // one.
     let _ = catch_unwind(|| {
         log::warn(FI_LOG_CORE, || {
             format!(

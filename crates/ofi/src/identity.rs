@@ -20,7 +20,7 @@ struct Shared(UnsafeCell<fi_provider>);
 // which has its own lock around provider set-up.
 unsafe impl Sync for Shared {}
 
-/// What libfabric may call is filled in by `provider::initialize`: those functions lie far above this file.
+/// `provider::initialize` fills in the functions that libfabric may call, because they lie far above this file.
 static PROVIDER: Shared = Shared(UnsafeCell::new(fi_provider {
     version: VERSION,
     fi_version: 0,

@@ -1,11 +1,11 @@
-//! How much of everything there may be: what `fi_getinfo` tells applications, and what calls are held to.
+//! How much of everything there may be. `fi_getinfo` tells applications these limits, and calls check them.
 
 /// Largest message, and largest RMA or atomic transfer, in bytes.
 pub const MESSAGE_BYTES_MOST: usize = isize::MAX as usize;
-/// Largest payload of `fi_inject` and its relatives, in bytes. If the receiver has no room for such a message, the
-/// sender keeps a copy of it, and the operation has completed nevertheless, so that a program may start any number of
-/// them. This is why it is small. A longer message stays in its program's memory, and its program waits for the
-/// completion.
+/// Largest payload of `fi_inject` and its relatives, in bytes. If the receiver has no room for such a message, the send
+/// is deferred: the sender keeps a copy of the message, and for the program the operation is complete. A program may
+/// start any number of these, so the limit is small. A longer message that is deferred stays in its program's memory,
+/// and the program waits for its completion.
 pub const INJECT_BYTES_MOST: usize = 64;
 /// Pieces of application memory in one operation.
 pub const PIECES_MOST: usize = 16;

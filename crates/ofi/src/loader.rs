@@ -1,4 +1,5 @@
-//! The libfabric that loaded this provider: where its functions are, whichever version it is and however it was loaded.
+//! The libfabric that loaded this provider. It may have any version and may have been loaded in any way; this file
+//! finds its functions.
 //!
 //! Linking against libfabric would tie the provider to one library file. MPI packages bring their own, rename it, load
 //! it privately (`RTLD_LOCAL`) or contain it. But whoever calls `fi_prov_ini` is libfabric, so the return address of
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 pub struct Loader {
     /// `fi_version`: 0x10011 is 1.17.
     pub version: u32,
-    /// Where the library starts: tells two libraries in one process apart.
+    /// The address where the library starts. It tells two libraries in one process apart.
     base: usize,
     dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
     strerror: unsafe extern "C" fn(c_int) -> *const c_char,
@@ -26,13 +27,13 @@ pub struct Loader {
 
 static LOADER: OnceLock<Loader> = OnceLock::new();
 
-/// The library, once `fi_prov_ini` has run.
+/// The library. There is none before `fi_prov_ini` has run.
 pub fn get() -> Option<&'static Loader> {
     LOADER.get()
 }
 
-/// Finds the library whose code contains `caller`. `None`: functions are missing, or another library has loaded this
-/// provider before (one provider object cannot serve two).
+/// Finds the library whose code contains `caller`. There is none if functions are missing, or if another library has
+/// loaded this provider before, because one provider object cannot serve two libraries.
 pub fn find(caller: *const c_void) -> Option<&'static Loader> {
     let found = [Object::containing(caller), Some(Object::whole_program()), Object::already_loaded(c"libfabric.so.1")]
         .into_iter()
@@ -111,7 +112,8 @@ impl Loader {
         self.version >= identity::version(major, minor)
     }
 
-    /// An empty `fi_info` with all its parts, of the library's own size. Null when out of memory.
+    /// An empty `fi_info` with all its parts, each as large as in the library's version. It is null when memory is
+    /// short.
     pub fn allocate_info(&self) -> *mut fi_info {
         // SAFETY: `fi_dupinfo(NULL)` is how libfabric defines `fi_allocinfo`.
         unsafe { (self.dupinfo)(core::ptr::null()) }
@@ -141,7 +143,7 @@ impl Loader {
         (found && !value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
     }
 
-    /// Whether the user's settings want such lines.
+    /// Whether the user's settings ask for lines of this level about this subsystem.
     pub fn logs(&self, level: fi_log_level, subsystem: fi_log_subsys) -> bool {
         // SAFETY: the provider's struct is static.
         unsafe { (self.log_enabled)(identity::raw(), level, subsystem) != 0 }

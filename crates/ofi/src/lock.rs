@@ -45,7 +45,7 @@ impl DomainLock {
         }
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     #[inline(always)]
     pub fn release(&self) {
         if self.needed {
@@ -60,8 +60,8 @@ pub struct Entered(());
 
 impl Entered {
     /// # Safety
-    /// Until the value is dropped, no other thread may hold one of the same domain, and this thread may not make
-    /// another.
+    /// Until the value is dropped, no other thread may hold such a value of the same domain, and this thread may not
+    /// make a second one.
     #[inline(always)]
     pub unsafe fn new() -> Self {
         Entered(())
@@ -79,14 +79,14 @@ unsafe impl<T> Sync for Guarded<T> {}
 unsafe impl<T> Send for Guarded<T> {}
 
 impl<T> Guarded<T> {
-    /// Wraps state.
+    /// State that only a proof opens.
     pub fn new(value: T) -> Self {
         Guarded(UnsafeCell::new(value))
     }
 
-    /// The state. The proof must be of the domain that the object belongs to; each object's methods are called with the
-    /// proof that the entry function of that same object made, or of another object of its domain (`bind` refuses
-    /// objects of other domains).
+    /// The state. The proof must be of the domain that the object belongs to. That holds because every method of an
+    /// object is called with the proof that a call on this object, or on another object of its domain, has made; `bind`
+    /// refuses objects of other domains.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub fn get<'a>(&'a self, _entered: &'a mut Entered) -> &'a mut T {

@@ -24,7 +24,7 @@ impl<T> Fid<T> {
         Fid(UnsafeCell::new(value))
     }
 
-    /// For handing out.
+    /// The pointer that the application gets.
     pub fn raw(&self) -> *mut T {
         self.0.get()
     }
@@ -75,7 +75,7 @@ pub unsafe fn hand_out<T: Object>(object: Arc<T>, place: *mut *mut T::Fid) {
 /// # Safety
 /// `hand_out` made the pointer; unless the answer is an error it must not be used again.
 pub unsafe fn close<T: Object>(pointer: *mut T::Fid, is_used: impl FnOnce(&Arc<T>) -> bool) -> Result {
-    // SAFETY: promised by the caller. The handle's count is only given up by the drop below.
+    // SAFETY: promised by the caller. The drop below is the only place that gives up the handle's count.
     let handle = ManuallyDrop::new(unsafe { Arc::from_raw(pointer.cast_const().cast::<T>()) });
     if is_used(&handle) {
         return Err(Errno(FI_EBUSY));
@@ -133,8 +133,8 @@ pub const fn table<T>(table: &'static T) -> *mut T {
     (&raw const *table).cast_mut()
 }
 
-/// Copies `bytes` into the caller's place and says how long they are. Room for less is no error here: the caller
-/// compares.
+/// Copies `bytes` into the caller's place, as far as there is room, and sets `length` to the number of bytes that there
+/// are. Too little room is no error here; the caller compares the lengths.
 ///
 /// # Safety
 /// `length` must be valid, and as many bytes as it says at `place`.

@@ -23,7 +23,7 @@ const BULK_BYTES_PER_PROGRESS: usize = 1 << 20;
 const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE];
 
 impl Endpoint {
-    /// Creates the mailbox.
+    /// Creates the mailbox, and the message layer over it, unless they are there.
     pub fn activate(self: &Arc<Self>, entered: &mut Entered) -> Result<()> {
         if self.state.get(entered).active.is_some() {
             return Ok(());
@@ -34,7 +34,7 @@ impl Endpoint {
         config.bulk = settings.bulk;
         config.stages = settings.stages;
         config.spin = settings.spin;
-        // Whoever asks for the name before binding queues may still bind one that sleeps.
+        // An application that calls `fi_getname` before it binds queues may still bind one whose readers sleep.
         config.wakes = self.wait_queues().next().is_some() || self.receive_queue.get().is_none();
         config.stats = settings.stats_dir.clone().map(|dir| StatsConfig {
             dir,
@@ -75,7 +75,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Lets packets wake the readers of our queues: of all of them, or of none.
+    /// Lets packets wake the readers of our queues. If that fails for one queue, it is undone for the others.
     fn add_wakes(&self, entered: &mut Entered) -> Result<()> {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
@@ -114,15 +114,15 @@ impl Endpoint {
             if self.wait_queues().next().is_some() {
                 self.add_wakes(entered)?;
             }
-            // Only now: an endpoint whose enabling failed fails again.
+            // Only now, so that an endpoint whose enabling failed does not pass for enabled at the next call.
             self.state.get(entered).enabled = true;
-            // Somebody may sleep on our queues already.
+            // Threads may sleep on our queues already.
             self.look_after_sleepers(entered);
         }
         Ok(0)
     }
 
-    /// Leaves the lists of everything that knows of endpoints.
+    /// Takes the endpoint out of the lists of its queues, its counters and its domain.
     pub fn leave_lists(self: &Arc<Self>, entered: &mut Entered) {
         let others = |endpoints: &mut Vec<Arc<Endpoint>>| endpoints.retain(|other| !Arc::ptr_eq(other, self));
         for bound in [self.send_queue.get(), self.receive_queue.get()].into_iter().flatten() {
@@ -158,7 +158,7 @@ impl Endpoint {
             return Err(INVALID);
         }
         if flags & !EVENT_FLAGS.iter().fold(0, |all, flag| all | flag) != 0 {
-            // Peers read memory without our noticing (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
+            // We do not notice when peers read our memory (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
             return Err(Errno(FI_ENOSYS));
         }
         for (flag, place) in EVENT_FLAGS.iter().zip(&self.counters) {
@@ -168,7 +168,8 @@ impl Endpoint {
         }
         self.join(counter.endpoints.get(entered));
         if flags & FI_REMOTE_WRITE != 0 {
-            // Who asked for its name before has published the regions already.
+            // If `fi_getname` has activated the endpoint before, its regions are published already, for writes that
+            // nobody counts.
             self.register_regions(entered);
         }
         Ok(0)

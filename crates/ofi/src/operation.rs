@@ -9,7 +9,7 @@ use tidegate_link::IoBuffer;
 use tidegate_link::memory::Piece;
 use tidegate_message::Context;
 
-/// What counters tell apart.
+/// The kinds of operations that counters tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum EventKind {
@@ -21,29 +21,29 @@ pub enum EventKind {
     Write,
     /// An RMA read or an atomic with result.
     Read,
-    /// A write of a peer, or an atomic without result.
+    /// A write of a peer to our memory, or an atomic without result.
     RemoteWrite,
 }
 
 impl EventKind {
-    /// Kinds that there are.
+    /// How many kinds there are.
     pub const COUNT: usize = 5;
 }
 
 /// Where the flags of a call come from.
 #[derive(Clone, Copy)]
 pub enum Flags {
-    /// The call takes none: the endpoint's defaults.
+    /// The call takes no flags, so the endpoint's defaults apply.
     Default,
-    /// The call's own.
+    /// The flags that the call was given.
     Given(u64),
-    /// `fi_inject` and its relatives.
+    /// The call is `fi_inject` or one of its relatives.
     Inject,
 }
 
 /// What all operations have in common.
 pub struct Call {
-    /// Completion flags: what it is.
+    /// Completion flags, which say what it is.
     pub kind: u64,
     /// The application's flags of this call, with the endpoint's defaults where they apply.
     pub flags: u64,
@@ -51,16 +51,16 @@ pub struct Call {
     pub context: *mut c_void,
     /// Which counter counts it.
     pub event: EventKind,
-    /// Multi-receive: where the buffer starts.
+    /// Where the buffer starts, if it is a multi-receive.
     pub start: *mut u8,
-    /// `fi_inject` and its relatives: no completion, ever, unless it fails.
+    /// Whether it is `fi_inject` or one of its relatives, which never complete unless they fail.
     pub silent: bool,
 }
 
-/// What the message layer is to say of an operation that it starts.
+/// How the message layer is to tell of an operation that it starts.
 #[derive(Clone, Copy)]
 pub struct Named {
-    /// Its name.
+    /// The name of the operation in its completion.
     pub context: Context,
     /// Whether to report success.
     pub report: bool,

@@ -8,10 +8,10 @@ use crate::name::Name;
 use core::ffi::{CStr, c_char, c_void};
 use tidegate_link::Service;
 
-/// What cannot be met, for people.
+/// Why a wish of an application cannot be met, as a text for people.
 pub type Mismatch = String;
 
-/// A text of libfabric's caller.
+/// A text that an application passes.
 pub fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
     // SAFETY: names in hints are null or C strings that outlive the call.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
@@ -22,9 +22,9 @@ pub fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
 pub struct Place<'a> {
     /// A host's name or address.
     pub node: Option<&'a CStr>,
-    /// A number or a word.
+    /// The name of a service: a number or a word.
     pub service: Option<&'a CStr>,
-    /// The node must be a numeric address.
+    /// Whether the node must be a numeric address.
     pub numeric: bool,
 }
 
@@ -34,7 +34,8 @@ impl Place<'_> {
         self.node.is_none() && self.service.is_none()
     }
 
-    /// The service on this host, which the node must be; without a service, or with port 0, one that is empty.
+    /// The service on this host. The node must mean this host. Without a service, or with port 0, the name of the
+    /// service is empty.
     pub fn name(&self) -> core::result::Result<Name, Mismatch> {
         let service = self.service.map_or(&b""[..], CStr::to_bytes);
         let service = if service == b"0" { b"" } else { service };
@@ -50,7 +51,7 @@ impl Place<'_> {
     }
 }
 
-/// The service that an endpoint is to be opened by, as an info says that `getinfo` gave.
+/// The service that an endpoint is to be found by, from the info with which it is opened.
 ///
 /// # Safety
 /// The info's source address must be null or as long as the info says.
@@ -63,7 +64,7 @@ pub unsafe fn source_of(info: &fi_info) -> Result<Option<Service>> {
     }
 }
 
-/// The name at an address; `None` if there is nothing.
+/// The name at a place in memory; `None` if the place is null.
 ///
 /// # Safety
 /// There must be `length` bytes, unless the address is null.

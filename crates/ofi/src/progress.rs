@@ -11,8 +11,8 @@ use std::time::Duration;
 use tidegate_message::{Completion, Instant, Target};
 
 impl Endpoint {
-    /// Makes progress and reports what has ended. Nothing is retrieved while the application has not read what peers
-    /// have brought that it did not ask for. Returns whether anything happened.
+    /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited
+    /// completions. Returns whether anything happened.
     #[inline]
     pub fn progress(&self, entered: &mut Entered) -> bool {
         let may_retrieve = !self.waits_for_reader(entered);
@@ -29,7 +29,7 @@ impl Endpoint {
             active.warn_of(&pressure);
         }
         if active.engine.epoch() != active.epoch {
-            // Somebody's place in the table of peers has become free: numbers may mean others from now on.
+            // A peer's place in the table of peers has become free. From now on its number may mean another peer.
             active.epoch = active.engine.epoch();
             active.forget_addresses();
         }
@@ -43,8 +43,8 @@ impl Endpoint {
         moved
     }
 
-    /// Sees to it that other threads that sleep on queues of ours wake when they must, though this thread may have
-    /// taken away what would have woken them, and may now leave for good.
+    /// Sees to it that other threads that sleep on our queues wake when they must. This thread may have retrieved the
+    /// packet that would have woken them, and may never call again (see `sleepers`).
     #[cold]
     pub fn look_after_sleepers(&self, entered: &mut Entered) {
         self.report_all(entered);
@@ -65,7 +65,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells of operations that closing has ended, as far as the queue of sends has room.
+    /// Reports the errors of operations that closing has ended, as far as the queue of sends has room for them.
     pub fn report_abandoned(&self, entered: &mut Entered) {
         let room =
             self.send_queue.get().map_or(0, |bound| bound.queue.state.get(entered).completions.room_for_errors());
@@ -78,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether progress waits until the application has read what peers have brought that it did not ask for.
+    /// Whether no packet may be retrieved until the application has read unsolicited completions.
     #[inline]
     pub fn waits_for_reader(&self, entered: &mut Entered) -> bool {
         self.receive_queue
@@ -101,14 +101,15 @@ impl Endpoint {
         any
     }
 
-    /// Progress found nothing: spins or yields. Returns whether something has come meanwhile.
+    /// Progress has found nothing to do: spins, or gives the processor away. Returns whether something has come
+    /// meanwhile.
     #[inline]
     pub fn idle(&self, entered: &mut Entered) -> bool {
         self.state.get(entered).active.as_mut().is_some_and(|active| active.engine.link_mut().idle())
     }
 
-    /// Asks for a wake at the next packet. How long the application may sleep at most without one; `None`: there is
-    /// something to do at once.
+    /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
+    /// packet comes; `None`: it may not sleep, because there is something to do at once.
     pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
         let waits_for_reader = self.waits_for_reader(entered);
         if waits_for_reader && let Some(bound) = self.receive_queue.get() {
@@ -116,12 +117,12 @@ impl Endpoint {
         }
         let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
-        // Packets are no reason to be awake for one who retrieves none: its reader goes on when it reads the other
-        // queue.
+        // While the receive queue is full of unsolicited completions, packets are no reason to be awake, because none
+        // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).
         (!most.is_zero() && (waits_for_reader || active.engine.link_mut().arm())).then_some(most)
     }
 
-    /// Tells of an operation that succeeded.
+    /// Reports an operation that succeeded.
     #[inline(always)]
     fn report(&self, completion: &Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
@@ -154,7 +155,7 @@ impl Endpoint {
         bound.queue.push(entry, entered);
     }
 
-    /// Tells of an operation that failed.
+    /// Reports an operation that failed.
     #[cold]
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
@@ -170,14 +171,14 @@ impl Endpoint {
         let failed = Failed { entry, reason: Reason::of_failure(failure, completion.length) };
         failed.log();
         let Some(bound) = self.queue_for(kind) else { return };
-        // An operation that was to report nothing is not refused for want of room, so its error may find none. Then the
-        // log has it: resource management does not promise more (fi_domain(3)).
+        // An operation that was to report nothing is not refused when the queue is full, so there may be no room for
+        // its error. Then only the log has the error. Resource management does not promise more (fi_domain(3)).
         if (wanted && !unsolicited) || bound.queue.state.get(entered).completions.room_for_errors() > 0 {
             bound.queue.push_error(failed, entered);
         }
     }
 
-    /// What the application calls a sender.
+    /// The `fi_addr_t` that the application knows a sender by, or [`NO_ADDRESS`].
     #[inline]
     fn source_of(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
         let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };

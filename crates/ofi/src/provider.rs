@@ -39,7 +39,7 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
     initialize(core::ptr::null())
 }
 
-/// Null (libfabric then goes on without us) if the library cannot be served.
+/// The provider's struct. It is null if the library cannot be served; libfabric then goes on without us.
 extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
     guard::catch(|| {
         let Some(loader) = loader::find(caller) else {
@@ -65,5 +65,5 @@ extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
     .unwrap_or(core::ptr::null_mut())
 }
 
-/// Nothing lives outside fabrics.
+/// There is nothing to clean up: nothing lives outside fabrics.
 unsafe extern "C" fn cleanup() {}

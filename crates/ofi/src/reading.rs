@@ -21,7 +21,7 @@ pub struct Room {
     pub buffer: *mut c_void,
     /// How many of them there is room for.
     pub count: usize,
-    /// As many senders, or null.
+    /// Room for as many senders, or null.
     pub sources: *mut fi_addr_t,
 }
 
@@ -60,7 +60,8 @@ impl CompletionQueue {
         })
     }
 
-    /// Who sleeps since packets were left in the mailbox for want of room here may have to go on.
+    /// There is room for unsolicited completions again. Threads that sleep while packets were left in the mailbox for
+    /// want of that room may have to wake.
     #[cold]
     fn resume(&self, entered: &mut Entered) {
         self.state.get(entered).awaited = false;
@@ -75,8 +76,8 @@ impl CompletionQueue {
         let mut moved = false;
         for index in 0..self.state.get(entered).endpoints.len() {
             let endpoint: *const Endpoint = Arc::as_ptr(&self.state.get(entered).endpoints[index]);
-            // SAFETY: the list shares the endpoint, and nothing that progress does changes the list: only binding and
-            // closing do, which need the domain that we are in.
+            // SAFETY: the list keeps the endpoint alive, and progress does not change the list. Only binding and
+            // closing do, and they need the domain that we are in.
             moved |= unsafe { &*endpoint }.progress(entered);
         }
         moved
@@ -92,7 +93,7 @@ impl CompletionQueue {
         come
     }
 
-    /// Makes progress. Whether there is nothing to read.
+    /// Makes progress. Returns whether there is nothing to read.
     fn is_empty(&self) -> Result<bool> {
         let empty = self.domain.enter(|entered| {
             self.progress(entered);
@@ -101,31 +102,32 @@ impl CompletionQueue {
         if empty < 0 { Err(Errno(-empty as c_int)) } else { Ok(empty > 0) }
     }
 
-    /// Asks for wakes. Whether there is nothing to read and no work left, so that the calling thread may sleep on the
-    /// descriptor: it becomes readable when there is. Makes no progress, which would end the sleep that this thread has
-    /// prepared at other queues.
-    pub fn settle(&self) -> Result<bool> {
+    /// Arms all endpoints of the queue. Returns whether the calling thread may sleep on the descriptor: whether there
+    /// is nothing to read and no work left. The descriptor becomes readable when there is. This makes no progress,
+    /// because progress would end the sleep that this thread has prepared at other queues.
+    pub fn prepare_sleep(&self) -> Result<bool> {
         let wait = self.wait().ok_or(INVALID)?;
-        let settled = self.domain.enter(|entered| {
+        let prepared = self.domain.enter(|entered| {
             let mut most = if self.state.get(entered).completions.is_ready() { None } else { Some(NAP) };
             for index in 0..self.state.get(entered).endpoints.len() {
                 let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
                 endpoint.state.get(entered).watched = true;
-                // All of them are asked: who has work to do does it while others wait for packets.
+                // All endpoints are armed, also behind one that has work to do: the others wait for packets meanwhile.
                 most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
             }
             let Some(most) = most else { return Ok(0) };
-            // Under the lock: an alarm set later would take the place of what another thread has rung meanwhile.
+            // This happens under the lock: an alarm that is set later could replace one that another thread has rung
+            // meanwhile.
             wait.set_alarm(most);
-            self.state.get(entered).sleepers.settle(Thread::current(), moment(most));
+            self.state.get(entered).sleepers.fall_asleep(Thread::current(), moment(most));
             Ok(1)
         });
-        if settled < 0 { Err(Errno(-settled as c_int)) } else { Ok(settled > 0) }
+        if prepared < 0 { Err(Errno(-prepared as c_int)) } else { Ok(prepared > 0) }
     }
 
     /// The first half of `fi_trywait`, for an application that sleeps on the descriptor by itself;
-    /// [`settle`](Self::settle) is the other. Whether there is neither anything to read nor a signal. A signal ends one
-    /// sleep: here it is forgotten, or the descriptor would stay readable for ever.
+    /// [`prepare_sleep`](Self::prepare_sleep) is the other half. Returns whether there is neither anything to read nor
+    /// a signal. A signal ends one sleep, so it is cleared here; otherwise the descriptor would stay readable for ever.
     pub fn is_quiet(&self) -> Result<bool> {
         self.wait().ok_or(INVALID)?;
         if self.forget_signal() {
@@ -134,8 +136,8 @@ impl CompletionQueue {
         self.is_empty()
     }
 
-    /// Reads, and sleeps until there is something to read, the time in milliseconds is over (negative: never), or a
-    /// signal.
+    /// Reads. If there is nothing, sleeps until there is, until the time in milliseconds is over (a negative time never
+    /// is), or until a signal comes.
     ///
     /// # Safety
     /// The room must be there.
@@ -153,7 +155,7 @@ impl CompletionQueue {
             if polls < POLLS_BEFORE_SLEEP {
                 continue;
             }
-            match self.is_empty().and_then(|empty| Ok(empty && self.settle()?)) {
+            match self.is_empty().and_then(|empty| Ok(empty && self.prepare_sleep()?)) {
                 Ok(true) => wait.sleep(end.map(|end| end.saturating_duration_since(Instant::now()))),
                 Ok(false) => {}
                 Err(errno) => return errno.code(),

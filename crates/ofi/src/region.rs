@@ -1,10 +1,10 @@
 //! Registered memory: what a domain and its endpoints know of the regions that peers may read and write by key.
 //!
-//! Keys are the application's, and remote addresses are offsets from the start of a region. Applications from before
-//! that became usual insist on `FI_MR_BASIC`: keys are ours and remote addresses are virtual addresses. Since whoever
-//! starts a transfer knows only key and address, such a key carries the region's start (a user's address has at most 48
-//! bits) beside a number that tells regions of equal start apart: then the offset follows from the two, and nothing
-//! else changes.
+//! The application chooses keys, and remote addresses are offsets from the start of a region. Older applications insist
+//! on `FI_MR_BASIC`: we choose keys, and remote addresses are virtual addresses. Whoever starts a transfer knows only
+//! the key and the address. So a key of ours holds the start of its region (a user's address has at most 48 bits) and a
+//! number that tells regions of equal start apart. The offset then follows from the key and the address, and nothing
+//! else differs.
 
 use crate::active::Engine;
 use crate::bindings::{FI_EKEYREJECTED, FI_ENOKEY};
@@ -25,8 +25,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Lets peers of this endpoint reach the region: by message, and directly where the link can. Writes that are to be
-    /// counted have to come by message: the target does not see the others.
+    /// Lets peers of this endpoint reach the region: by message, and directly where the link can do that. Writes that
+    /// are to be counted have to come by message, because the target does not see direct ones.
     pub fn register(&self, key: u64, engine: &mut Engine, counts_writes: bool) {
         let mut spans = self.buffer.spans();
         if let (Some(span), None) = (spans.next(), spans.next()) {
@@ -38,7 +38,7 @@ impl Region {
     }
 }
 
-/// Bits of a key of ours that tell regions of equal start apart.
+/// So many bits of a key of ours tell regions of equal start apart.
 const NUMBER_BITS: u32 = 16;
 
 /// The key that we choose for a region at `start`.
@@ -49,7 +49,7 @@ pub fn key_for(start: u64, is_used: impl Fn(u64) -> bool) -> Result<u64> {
     (0..1 << NUMBER_BITS).map(|number| start << NUMBER_BITS | number).find(|&key| !is_used(key)).ok_or(Errno(FI_ENOKEY))
 }
 
-/// The start of the region that has a key of ours.
+/// The start of the region to which a key of ours belongs.
 pub fn start_of(key: u64) -> u64 {
     key >> NUMBER_BITS
 }

@@ -11,7 +11,7 @@ use core::ffi::c_void;
 use tidegate_link::IoBuffer;
 use tidegate_message::{Buffer, ReadRequest, RemoteTarget, WriteRequest};
 
-/// Flags of `fi_writemsg`; `fi_readmsg` takes those that make sense for it.
+/// Flags of `fi_writemsg`. `fi_readmsg` takes those of them that make sense for a read.
 const FLAGS: u64 = FI_REMOTE_CQ_DATA
     | FI_COMPLETION
     | FI_MORE
@@ -23,7 +23,7 @@ const FLAGS: u64 = FI_REMOTE_CQ_DATA
 
 /// A transfer as the application asks for it.
 pub struct Access {
-    /// Whose memory.
+    /// The peer whose memory it is.
     pub peer: fi_addr_t,
     /// Flags.
     pub flags: Flags,
@@ -34,7 +34,7 @@ pub struct Access {
 }
 
 impl Endpoint {
-    /// Where in the target's memory an address and a key lead.
+    /// The place in a peer's memory to which an address and a key lead.
     #[inline]
     pub fn place(&self, peer: fi_addr_t, address: u64, key: u64, entered: &mut Entered) -> Result<RemoteTarget> {
         let to = self.target(peer, entered)?;
@@ -43,7 +43,7 @@ impl Endpoint {
         Ok(RemoteTarget { to, key, offset })
     }
 
-    /// Flags of a call, and whether it never completes. `allowed` are the flags of calls that take some.
+    /// The flags of a call, and whether it never completes. `allowed` are the flags that a call may be given.
     pub fn access_flags(&self, flags: Flags, allowed: u64, entered: &mut Entered) -> Result<(u64, bool)> {
         match flags {
             Flags::Default => Ok((self.state.get(entered).send_flags, false)),
@@ -53,7 +53,7 @@ impl Endpoint {
         }
     }
 
-    /// Where several pieces of the target's memory are, each with its length.
+    /// Several places in a peer's memory, each with its length.
     fn places(
         &self,
         peer: fi_addr_t,
@@ -101,7 +101,7 @@ impl Endpoint {
     }
 }
 
-/// The two sides of a transfer are equally long.
+/// Fails unless the two sides of a transfer are equally long.
 fn require_equal(places: &[(RemoteTarget, u64)], buffer: &IoBuffer) -> Result<()> {
     let remote = places.iter().try_fold(0u64, |sum, (_, bytes)| sum.checked_add(*bytes));
     if remote == Some(buffer.len() as u64) { Ok(()) } else { Err(INVALID) }

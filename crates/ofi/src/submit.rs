@@ -10,17 +10,17 @@ use crate::operation::{Call, EventKind, Named};
 use crate::tickets::{SILENT, Ticket};
 use tidegate_message::TryAgain;
 
-/// What is to be told of an operation that succeeds.
+/// What is reported of an operation that succeeds.
 #[derive(Clone, Copy)]
 struct Reporting {
     /// Whether success goes to the queue.
     wanted: bool,
-    /// Whether the message layer tells of success at all.
+    /// Whether the message layer reports success at all, to the queue or a counter.
     ticketed: bool,
 }
 
 impl Endpoint {
-    /// Starts an operation: the one way from all calls into the message layer.
+    /// Starts an operation. All calls use this way into the message layer, except claims.
     #[inline]
     pub fn submit(
         &self,
@@ -31,25 +31,20 @@ impl Endpoint {
         let queue = if call.event == EventKind::Receive { self.receive_queue.get() } else { self.send_queue.get() };
         let wanted = !call.silent && queue.is_some_and(|queue| !queue.selective || call.flags & FI_COMPLETION != 0);
         let ticketed = !call.silent || self.counters[call.event as usize].get().is_some();
-        if wanted {
-            match self.state.get(entered).room(call.event) {
-                0 => return self.start_if_room(call, entered, start),
-                room => *room -= 1,
-            }
+        if wanted && !self.take_room(call.event, entered) {
+            self.find_room(call.event, entered)?;
         }
         self.start(call, Reporting { wanted, ticketed }, entered, start)
     }
 
-    /// As [`submit`](Self::submit), where the queue has to be looked at first.
-    #[cold]
-    fn start_if_room(
-        &self,
-        call: Call,
-        entered: &mut Entered,
-        start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
-    ) -> Result {
-        self.find_room(call.event, entered)?;
-        self.start(call, Reporting { wanted: true, ticketed: true }, entered, start)
+    /// Takes room for one completion in the queue for this kind, if there is room left of what was seen last. Returns
+    /// whether there was.
+    #[inline(always)]
+    fn take_room(&self, kind: EventKind, entered: &mut Entered) -> bool {
+        let room = self.state.get(entered).room(kind);
+        let has_room = *room > 0;
+        *room -= usize::from(has_room);
+        has_room
     }
 
     #[inline(always)]
@@ -87,7 +82,8 @@ impl Endpoint {
         }
     }
 
-    /// Starts an operation on the message that an earlier peek set aside for `context`; its ticket serves again.
+    /// Starts an operation on the message that an earlier peek has set aside for the call's context. The ticket of the
+    /// peek becomes that of this operation.
     pub fn submit_claimed(
         &self,
         call: Call,
@@ -111,9 +107,9 @@ impl Endpoint {
         Ok(0)
     }
 
-    /// Looks how many operations may start whose completions go where those of this kind do, and lets one of them
-    /// start. If none may, makes progress, since the application may do nothing but try again until another queue tells
-    /// it what it waits for.
+    /// Looks how much room there is in the queue for operations of this kind, and takes room for one completion. If
+    /// there is none, makes progress: the application may do nothing but try again until another queue reports what it
+    /// waits for.
     #[cold]
     fn find_room(&self, kind: EventKind, entered: &mut Entered) -> Result<()> {
         self.report_all(entered);

@@ -1,5 +1,4 @@
-//! Where operations go: from an `fi_addr_t` to a peer of the message layer. What is found out is kept until addresses
-//! change.
+//! Where operations go: from an `fi_addr_t` to a peer of the message layer. The answer is kept until addresses change.
 
 use crate::addresses::NO_ADDRESS;
 use crate::bindings::*;
@@ -7,13 +6,13 @@ use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
-use crate::name::{Name, PATIENCE, Wait};
+use crate::name::{Name, SERVICE_TIMEOUT, ServiceWait};
 use std::time::Instant;
 use tidegate_link::{Address, Service};
 use tidegate_message::{Source, Target};
 
 impl Endpoint {
-    /// Where messages to an address go.
+    /// The peer to which an `fi_addr_t` leads.
     #[inline]
     pub fn target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
         let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
@@ -23,7 +22,7 @@ impl Endpoint {
         }
     }
 
-    /// From whom a receive takes messages.
+    /// From whom a receive accepts messages.
     #[inline]
     pub fn source(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Source> {
         if address == NO_ADDRESS || !self.is_directed() {
@@ -55,8 +54,8 @@ impl Endpoint {
         Ok(Target::Peer(peer))
     }
 
-    /// Where a service leads that was inserted under this index. While it leads nowhere, the operation is to be tried
-    /// again, but not for ever.
+    /// The endpoint that has a service, which was inserted under this index. While no endpoint has it, the operation is
+    /// to be tried again, until [`SERVICE_TIMEOUT`] is over.
     fn find_service(&self, index: fi_addr_t, service: &Service, entered: &mut Entered) -> Result<Address> {
         let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
@@ -67,13 +66,13 @@ impl Endpoint {
             return Ok(owner);
         }
         let now = Instant::now();
-        if active.waits.entry(index).or_insert_with(|| Wait::new(now)).is_over(now) {
-            let seconds = PATIENCE.as_secs();
+        if active.waits.entry(index).or_insert_with(|| ServiceWait::new(now)).is_over(now) {
+            let seconds = SERVICE_TIMEOUT.as_secs();
             log::trouble(
                 FI_LOG_EP_DATA,
                 &format!(
-                    "no endpoint of this user has opened {service} on this host for {seconds} seconds; start its server, \
-                     which opens by fi_getinfo with FI_SOURCE and the same service"
+                    "no endpoint of this user has opened {service} on this host for {seconds} seconds; start its \
+                     server, which opens by fi_getinfo with FI_SOURCE and the same service"
                 ),
             );
             return Err(Errno(FI_ECONNREFUSED));

@@ -1,4 +1,5 @@
-//! Tickets: what is remembered of an operation until it completes.
+//! Tickets: what is remembered of an operation until it completes. The message layer knows an operation by a number,
+//! and its completion brings that number back.
 
 use crate::bindings::*;
 use crate::completion::Entry;
@@ -14,9 +15,9 @@ pub struct Ticket {
     pub context: *mut c_void,
     /// Completion flags.
     pub kind: u64,
-    /// Multi-receive: where the buffer starts.
+    /// Where the buffer starts, if it is a multi-receive.
     pub start: *mut u8,
-    /// Whether success goes to the queue (failure always does).
+    /// Whether success goes to the queue. Failure always does.
     pub wanted: bool,
     /// Which counter counts it.
     pub event: EventKind,
@@ -29,11 +30,12 @@ pub struct Tickets {
     free: Vec<u32>,
     /// Sends, reads, writes and atomics that have not completed.
     outgoing: usize,
-    /// Unexpected messages that were set aside for `FI_CLAIM`: the application's context, and the number of the ticket.
+    /// Unexpected messages that a peek has set aside for a later `FI_CLAIM`: each by the application's context and the
+    /// number of its ticket.
     claimed: BTreeSet<(usize, usize)>,
 }
 
-/// Context of operations that nobody wants to hear of unless they fail.
+/// The name of all operations that are not to be reported unless they fail. They have no ticket.
 pub const SILENT: Context = Context(usize::MAX);
 
 impl Tickets {
@@ -82,7 +84,7 @@ impl Tickets {
         self.places[context.0].context
     }
 
-    /// The message that was set aside for this context of the application waits under this ticket, or no longer.
+    /// Notes that the message of this ticket is set aside for the application's context, or that it is no longer.
     pub fn set_claimed(&mut self, ticket: Context, claimed: bool) {
         let name = (self.places[ticket.0].context.addr(), ticket.0);
         if claimed {
@@ -115,7 +117,7 @@ impl Ticket {
         entry
     }
 
-    /// For an operation without a ticket that failed.
+    /// A ticket for the failure of an operation that had none.
     #[cold]
     pub fn silent(operation: Operation) -> Ticket {
         let (kind, event) = match operation {

@@ -12,7 +12,7 @@ use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space};
 
 /// A send as the application asks for it.
 pub struct SendCall {
-    /// Whereto.
+    /// To whom.
     pub to: fi_addr_t,
     /// Tagged or not.
     pub space: Space,
@@ -49,10 +49,12 @@ const SEND_FLAGS: u64 = FI_REMOTE_CQ_DATA
 /// Flags of `fi_recvmsg` and `fi_trecvmsg`.
 const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
-/// Whether a send completes only when its receiver has it. The destination has *taken delivery* of a message that lies
-/// whole in its mailbox, within the window that it keeps for it ("buffered by the provider", fi_cq(3)): that much every
-/// send here means, and is what MPIs get who make delivery complete an endpoint's default for the sake of their RMA. A
-/// call that asks for it by itself, or for `FI_MATCH_COMPLETE`, waits for the receiver's word.
+/// Whether a send completes only when its receiver has acknowledged it. libfabric calls a message delivered when it is
+/// "buffered by the provider" of the destination (fi_cq(3)). That holds for every message that lies whole in its
+/// receiver's mailbox, within the window that the receiver keeps for the sender; every send here means that much. MPIs
+/// that make delivery complete the default of an endpoint, for the sake of their RMA, get no more than this. But a call
+/// that is given `FI_DELIVERY_COMPLETE` itself, or any with `FI_MATCH_COMPLETE`, waits for the receiver's
+/// acknowledgement.
 fn wants_receipt(asked: Flags, flags: u64) -> bool {
     let by_itself = matches!(asked, Flags::Given(_));
     flags & FI_MATCH_COMPLETE != 0 || (by_itself && flags & FI_DELIVERY_COMPLETE != 0)
@@ -66,9 +68,9 @@ fn kind_of(space: Space) -> u64 {
 }
 
 impl Endpoint {
-    /// One send, all the way. It is described inside, by `call`: what each of libfabric's calls fixes (its flags,
-    /// whether it has a tag) is then known to the compiler, which sees no further than the border where panics are
-    /// caught.
+    /// One send, all the way. `call` describes it, and is called inside the domain: the compiler cannot see through the
+    /// border where panics are caught, and only so does it know there what each of libfabric's calls fixes (its flags,
+    /// whether it has a tag).
     #[inline(always)]
     pub fn send(&self, call: impl FnOnce() -> SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
         self.domain.enter(|entered| {

@@ -1,4 +1,5 @@
-//! `fi_av_open` and the calls of address vectors. Tables and maps are the same here: an `fi_addr_t` is an index.
+//! `fi_av_open` and the calls of address vectors. Tables and maps are the same here: in both an `fi_addr_t` is an
+//! index.
 
 use crate::addresses::{Addresses, NO_ADDRESS};
 use crate::bindings::*;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 /// Flags of the calls that insert.
 const INSERT_FLAGS: u64 = FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID;
-/// How long a process that has to fail waits for others to hear why.
+/// How long a process that has to fail waits, so that the user reads why.
 const LINGERING: Duration = Duration::from_secs(1);
 
 /// An address vector.
@@ -39,23 +40,23 @@ unsafe impl Object for AddressVector {
 /// What became of a name that an application wanted to insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It is there.
+    /// It has been inserted.
     Done,
-    /// It is not.
+    /// It has not been inserted.
     Refused(Refusal),
 }
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// It is no address, or leads nowhere.
+    /// It is no address of Tidegate, or leads nowhere.
     NoAddress,
-    /// It is that of a process with other settings.
+    /// It is the address of a process with other settings.
     OtherSettings(Errno),
 }
 
 impl Outcome {
-    /// Whether others have to hear of it.
+    /// Whether the other process disagrees with us, and the user has to hear of it from both.
     fn disagrees(self) -> bool {
         matches!(self, Outcome::Refused(Refusal::OtherSettings(_)))
     }
@@ -71,10 +72,10 @@ impl Refusal {
     }
 }
 
-/// Gives launchers time to pass on what this process has just said, and the other process time to say the same. A rank
-/// fails on an address that is refused, and some launchers end a job at the first failure without passing on what its
-/// ranks have printed by then (Intel MPI's: 2 jobs of 30 said nothing). Not inside the domain: other threads go on
-/// meanwhile.
+/// Gives the launcher time to pass on what this process has just printed, and the other process time to print the same.
+/// A rank fails when an address is refused, and some launchers end a job at the first failure without passing on what
+/// its ranks have printed by then (Intel MPI's launcher printed nothing for 2 jobs of 30). This is called outside the
+/// domain, so that other threads go on meanwhile.
 fn linger_once() {
     static LINGERED: AtomicBool = AtomicBool::new(false);
     if !LINGERED.swap(true, Relaxed) {
@@ -121,9 +122,9 @@ impl AddressVector {
         }
     }
 
-    /// What is wrong with an address that an application wants to insert. A process with other settings is refused
-    /// here, before anything is sent: some MPIs take no notice of operations that fail (Intel MPI returned wrong sums),
-    /// but all of them notice this.
+    /// Checks a name that an application wants to insert. The address of a process with other settings is refused here,
+    /// before anything is sent: some MPIs take no notice of operations that fail (Intel MPI returned wrong sums), but
+    /// all of them notice an address that is refused.
     fn check(&self, name: Option<Name>) -> core::result::Result<Name, Refusal> {
         let name = name.filter(Name::is_somewhere).ok_or(Refusal::NoAddress)?;
         if let Name::Endpoint(address) = &name {
@@ -132,7 +133,7 @@ impl AddressVector {
         Ok(name)
     }
 
-    /// Bound endpoints look up again what they need, and know nothing any more of indices that have been removed.
+    /// Lets bound endpoints look up again what they need, and drop what they know of indices that have been removed.
     fn forget_in_endpoints(&self, removed: &[fi_addr_t], entered: &mut Entered) {
         for index in 0..self.domain.state.get(entered).endpoints.len() {
             let endpoint = Arc::clone(&self.domain.state.get(entered).endpoints[index]);
@@ -210,7 +211,7 @@ unsafe extern "C" fn insert(
                 disagrees |= new.disagrees();
             }
         }
-        // Who was unknown as a source may be known now.
+        // The application may know senders now that it did not know before.
         vector.forget_in_endpoints(&[], entered);
         Ok(inserted)
     });
@@ -220,7 +221,7 @@ unsafe extern "C" fn insert(
     inserted as c_int
 }
 
-/// `fi_av_insertsvc`: a service of this host, whether or not somebody has it already.
+/// `fi_av_insertsvc`: inserts a service of this host, whether or not an endpoint has it already.
 unsafe extern "C" fn insert_service(
     vector: *mut fid_av,
     node: *const c_char,
@@ -235,7 +236,7 @@ unsafe extern "C" fn insert_service(
         if flags & !INSERT_FLAGS != 0 {
             return Err(INVALID);
         }
-        // Not inside the domain: asking about a host may take long.
+        // This happens outside the domain, because asking a resolver about a host may take long.
         let (node, service) = (place::text(node), place::text(service));
         let name = Place { node, service, numeric: false }.name().map_err(|mismatch| {
             log::info(FI_LOG_AV, || format!("no address for fi_av_insertsvc: {mismatch}"));
@@ -263,10 +264,10 @@ unsafe extern "C" fn remove(vector: *mut fid_av, indices: *mut fi_addr_t, count:
         // SAFETY: the application passes `count` indices.
         let indices = unsafe { core::slice::from_raw_parts(indices, count) };
         for &index in indices {
-            // A bad index spoils the answer, not the removal of the others.
+            // A bad index makes the call fail, but all other indices are removed.
             outcome = vector.addresses.remove(index, entered).and(outcome);
         }
-        // Whatever the answer: endpoints must not go on using what has been removed.
+        // This is needed also if the call fails: endpoints must not go on using what has been removed.
         vector.forget_in_endpoints(indices, entered);
         outcome
     });
@@ -296,7 +297,7 @@ unsafe extern "C" fn as_text(
         let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), Name::BYTES) };
         let text = Name::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |name| name.to_string());
         let text = CString::new(text).unwrap_or_default();
-        // SAFETY: the application provides the place. A text that is cut still ends.
+        // SAFETY: the application provides the place. A text that is cut still ends with a zero.
         unsafe {
             let room = *length;
             copy_out(text.as_bytes_with_nul(), place.cast(), length);

@@ -28,7 +28,7 @@ pub static OPS: fi_ops_atomic = fi_ops_atomic {
     compwritevalid: Some(compare_valid),
 };
 
-/// Bytes of the longest operand that is told to applications.
+/// The longest operand that applications are told of, in bytes.
 const OPERAND_BYTES_MOST: usize = 1 << 16;
 
 /// # Safety
@@ -264,7 +264,7 @@ unsafe extern "C" fn compare_message(
     }
 }
 
-/// Whether the call knows the operation for the type, and how many elements it takes at once.
+/// Whether this kind of call has the operation for the type, and for how many elements at once.
 ///
 /// # Safety
 /// `count` must be valid for writing.

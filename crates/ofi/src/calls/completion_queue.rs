@@ -14,7 +14,7 @@ use core::ffi::{c_char, c_int, c_void};
 use std::ffi::CString;
 use std::sync::Arc;
 
-/// Completions that an application gets room for if it does not say: as many as it may have operations outstanding.
+/// The room for completions if an application names none: as many as it may have operations outstanding.
 const CAPACITY_DEFAULT: usize = limits::QUEUE_SIZE;
 
 static HEAD: fi_ops = operations(close, no_bind, control);
@@ -144,7 +144,7 @@ unsafe extern "C" fn read_error(queue: *mut fid_cq, place: *mut fi_cq_err_entry,
     })
 }
 
-/// The text of an error: what the error data says (who the peer was), else libfabric's words for the number.
+/// The text of an error: that of the error data, which may name the peer, or else libfabric's words for the number.
 unsafe extern "C" fn error_text(
     _queue: *mut fid_cq,
     errno: c_int,

@@ -33,12 +33,13 @@ impl Counter {
         moved
     }
 
-    /// Progress, unless the domain is broken; then the count stands still.
+    /// Makes progress, unless the domain refuses calls after a panic. Then the count stands still.
     fn poll(&self) {
         self.domain.enter(|entered| Ok(self.progress(entered).into()));
     }
 
-    /// Until the count is reached, an operation fails, or the time in milliseconds is over (negative: never).
+    /// Waits until the count is reached, an operation fails, or the time in milliseconds is over. A negative time never
+    /// is.
     fn wait(&self, threshold: u64, timeout: c_int) -> Result {
         let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
         let errors = self.errors.load(Relaxed);

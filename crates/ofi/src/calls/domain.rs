@@ -62,7 +62,7 @@ pub unsafe extern "C" fn open(
     })
 }
 
-/// `fi_domain2`: its flags announce peer providers, which Tidegate is not.
+/// `fi_domain2`. Its flags are for peer providers, and Tidegate is none.
 pub unsafe extern "C" fn open2(
     fabric: *mut fid_fabric,
     info: *mut fi_info,

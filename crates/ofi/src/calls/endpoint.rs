@@ -75,7 +75,7 @@ pub unsafe extern "C" fn open(
     })
 }
 
-/// `fi_endpoint2`: its flags announce peer providers, which Tidegate is not.
+/// `fi_endpoint2`. Its flags are for peer providers, and Tidegate is none.
 pub unsafe extern "C" fn open2(
     domain: *mut fid_domain,
     info: *mut fi_info,
@@ -95,7 +95,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     let endpoint = unsafe { share::<Endpoint>(fid.cast()) };
     guarded(|| {
         closing::close(&endpoint)?;
-        // SAFETY: as above. Queues that are bound have let go of it.
+        // SAFETY: as above. No list has the endpoint any more.
         unsafe { object::close::<Endpoint>(fid.cast(), |_| false) }
     })
 }
@@ -114,7 +114,7 @@ unsafe extern "C" fn bind(fid: *mut fid, other: *mut fid, flags: u64) -> c_int {
                 }
                 endpoint.bind_vector(Arc::clone(&vector.addresses))
             }
-            // Nothing is ever reported there.
+            // Nothing is ever reported to an event queue.
             FI_CLASS_EQ => Ok(0),
             _ => Err(Errno(FI_ENOSYS)),
         });
@@ -129,7 +129,7 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
         if command as u64 == FI_ENABLE {
             return endpoint.enable(entered);
         }
-        // The direction is part of the flags that the application passes.
+        // The direction, for which flags are asked or set, is part of the flags that the application passes.
         let flags = arg.cast::<u64>();
         if flags.is_null() || !matches!(command as u32, FI_GETOPSFLAG | FI_SETOPSFLAG) {
             return Err(Errno(FI_ENOSYS));

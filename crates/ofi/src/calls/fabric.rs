@@ -61,16 +61,16 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
 unsafe extern "C" fn trywait(_fabric: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
     guarded(|| {
         let count = usize::try_from(count).map_err(|_| INVALID)?;
-        // Progress through one queue may report to another, so all are looked at again after the last progress, and
-        // settled.
-        for settles in [false, true] {
+        // Progress through one queue may report to another. So after the last progress all are looked at again, and
+        // prepared for the sleep.
+        for prepares in [false, true] {
             for index in 0..count {
-                // SAFETY: `count` pointers to open objects; the class tells which.
+                // SAFETY: the application passes `count` pointers to open objects; the class tells what each one is.
                 let may_sleep = unsafe {
                     let fid = *fids.add(index);
-                    match ((*fid).fclass as u32, settles) {
+                    match ((*fid).fclass as u32, prepares) {
                         (FI_CLASS_CQ, false) => object::object::<CompletionQueue>(fid.cast()).is_quiet(),
-                        (FI_CLASS_CQ, true) => object::object::<CompletionQueue>(fid.cast()).settle(),
+                        (FI_CLASS_CQ, true) => object::object::<CompletionQueue>(fid.cast()).prepare_sleep(),
                         (FI_CLASS_EQ, _) => object::object::<EventQueue>(fid.cast()).may_sleep(),
                         _ => Err(INVALID),
                     }

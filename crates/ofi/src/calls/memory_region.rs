@@ -1,4 +1,4 @@
-//! `fi_mr_reg` and its relatives: see [`region`](crate::region) for keys.
+//! `fi_mr_reg` and its relatives. [`region`](crate::region) explains keys.
 
 use crate::bindings::*;
 use crate::domain::Domain;
@@ -182,8 +182,8 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     guarded(|| unsafe { object::close::<MemoryRegion>(fid.cast(), |_| false) })
 }
 
-/// Regions belong to the whole domain, so binding one to an endpoint of it changes nothing. Counting remote accesses is
-/// not offered (`FI_RMA_EVENT`).
+/// Regions belong to the whole domain, so nothing changes when one is bound to an endpoint of the domain. Counting the
+/// accesses to one region (`FI_RMA_EVENT`) is not offered.
 unsafe extern "C" fn bind(_fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
     // SAFETY: the application passes an open object.
     if unsafe { (*other).fclass } == FI_CLASS_EP as usize { 0 } else { -FI_ENOSYS }

@@ -1,6 +1,6 @@
 //! What libfabric and applications call: one file per table of calls. Each call checks what it is given, enters the
-//! domain, and passes on. Objects that nothing below knows (address vectors, event queues, memory regions) are defined
-//! here too.
+//! domain, and passes on. The objects that no file below `calls` needs (address vectors, event queues, memory regions)
+//! are defined beside their calls.
 
 pub mod address_vector;
 pub mod atomic;

@@ -11,26 +11,27 @@ use core::ffi::{c_int, c_void};
 
 /// Kinds of transfers.
 pub const KINDS: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-/// Directions of transfers that we start.
+/// Directions of transfers that the application starts, receives apart.
 pub const SENDING: u64 = FI_SEND | FI_READ | FI_WRITE;
-/// Directions of transfers that peers start, and receives.
+/// Directions of receives, and of transfers that peers start.
 pub const RECEIVING: u64 = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
-/// All of them.
+/// All directions.
 pub const DIRECTIONS: u64 = SENDING | RECEIVING;
-/// Capabilities an application gets only when it asks for them, because the receive calls then mean something else.
+/// Capabilities that an application gets when it asks for them or asks for none. `FI_DIRECTED_RECV` is one of them
+/// because the receive calls then mean something else.
 pub const PRIMARY: u64 = KINDS | FI_DIRECTED_RECV;
 /// Capabilities that are there in any case.
 pub const SECONDARY: u64 = FI_MULTI_RECV | FI_SOURCE | FI_FENCE | FI_LOCAL_COMM;
 /// All that is offered.
 pub const CAPABILITIES: u64 = PRIMARY | DIRECTIONS | SECONDARY;
-/// Open MPI asks for it whether or not the ranks share a host, so it is granted to who asks, and to nobody else. An
-/// address of another host is refused when it is used, with a text that says so.
+/// Capabilities that only those applications get that ask for them. Open MPI asks for `FI_REMOTE_COMM` whether or not
+/// its ranks share a host. An address of another host is refused when it is used, with a text that says so.
 pub const ON_DEMAND: u64 = FI_REMOTE_COMM;
-/// Those of sending.
+/// Capabilities of sending.
 pub const SEND_CAPABILITIES: u64 = KINDS | SENDING | FI_FENCE;
-/// Those of receiving.
+/// Capabilities of receiving.
 pub const RECEIVE_CAPABILITIES: u64 = KINDS | RECEIVING | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_SOURCE;
-/// Those of a domain.
+/// Capabilities of a domain.
 pub const DOMAIN_CAPABILITIES: u64 = FI_LOCAL_COMM | ON_DEMAND;
 
 /// Flags that may be an endpoint's default for sending.
@@ -47,7 +48,7 @@ pub const RECEIVE_FLAGS: u64 = FI_MULTI_RECV | FI_COMPLETION | FI_MORE;
 pub const ORDER: u64 =
     FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 
-/// Pattern of tag bits: all are the application's (`FI_TAG_GENERIC`).
+/// The pattern of tag bits: all of them are the application's (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
 /// Our protocol, in the range for protocols that libfabric does not know (`FI_PROV_SPECIFIC`).
@@ -56,13 +57,13 @@ pub const PROTOCOL: u32 = FI_PROV_SPECIFIC as u32 | 0x71de;
 /// What an info says of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// Where the application's own endpoints are to be.
+    /// The application's own end.
     pub source: Name,
-    /// Whom it wants to reach.
+    /// The other end, if it was named.
     pub destination: Option<Name>,
 }
 
-/// What an application gets: the parts of the offer that depend on its hints.
+/// What an application gets: those parts of the offer that depend on its hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Capabilities.
@@ -83,12 +84,12 @@ pub struct Answer {
     pub send_flags: u64,
     /// Default flags of receiving calls.
     pub receive_flags: u64,
-    /// Classes of traffic, of sends and of the domain.
+    /// Class of traffic of sends, and of the domain.
     pub traffic: [u32; 2],
 }
 
 impl Answer {
-    /// The answer as libfabric's struct.
+    /// The answer and the two ends, as libfabric's struct.
     pub fn write(&self, loader: &Loader, ends: &Ends) -> Result<*mut fi_info> {
         let raw = loader.allocate_info();
         // SAFETY: the loader has just made the struct with all its parts, zeroed and at least as large as in version
@@ -176,7 +177,7 @@ fn write_endpoint(kind: fi_ep_type, endpoint: &mut fi_ep_attr) {
     endpoint.rx_ctx_cnt = 1;
 }
 
-/// Memory for libfabric to free, holding the name; null if there is none.
+/// A copy of the name in memory that libfabric frees, and its length. The copy is null if there is no name.
 fn copied(name: Option<Name>) -> (*mut c_void, usize) {
     let Some(name) = name else { return (core::ptr::null_mut(), 0) };
     // SAFETY: the block is checked, and as long as what is copied into it.

@@ -1,4 +1,4 @@
-//! Whether the offer is what an application asks for: each hint is granted, or is the reason for a refusal.
+//! Whether the offer is what an application asks for. Each hint is either granted, or the reason for a refusal.
 
 use super::attributes::*;
 use super::hints::Hints;
@@ -13,7 +13,8 @@ use core::ffi::{c_char, c_int};
 const FI_PROGRESS_CONTROL_UNIFIED: fi_progress = 3;
 
 impl Answer {
-    /// What an application of interface version `api` gets for its hints; an error says what it asks for in vain.
+    /// What an application of interface version `api` gets for its hints. An error says which of its wishes cannot be
+    /// met.
     pub fn to(api: u32, hints: Option<&Hints>) -> core::result::Result<Answer, Mismatch> {
         let mut answer = Answer {
             caps: CAPABILITIES,
@@ -102,7 +103,7 @@ impl Answer {
     }
 }
 
-/// The capabilities for those asked for. Asking for none means all.
+/// The capabilities that an application gets for those that it asks for. Asking for none means all.
 fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
     let unknown = asked & !(CAPABILITIES | ON_DEMAND);
     require(unknown == 0, "capabilities", format_args!("{unknown:#x}"))?;
@@ -110,15 +111,16 @@ fn granted(asked: u64) -> core::result::Result<u64, Mismatch> {
     if asked & !(SECONDARY | ON_DEMAND) == 0 {
         return Ok(CAPABILITIES | on_demand);
     }
-    // Directions restrict; without them a kind of transfer means all its directions.
+    // Directions restrict the kinds of transfers. Without directions, a kind means all its directions.
     let directions = if asked & DIRECTIONS == 0 { DIRECTIONS } else { asked & DIRECTIONS };
     let messages = if asked & (FI_MSG | FI_TAGGED) == 0 { FI_SEND | FI_RECV } else { 0 };
     let memory = if asked & (FI_RMA | FI_ATOMIC) == 0 { DIRECTIONS & !(FI_SEND | FI_RECV) } else { 0 };
     Ok(asked & PRIMARY | directions & !messages & !memory | SECONDARY | on_demand)
 }
 
-/// Tidegate needs no mode of registration: keys are the application's, addresses are offsets. An application that only
-/// knows the modes of before version 1.5 may insist on one of the two; 0 meant "either" then and means "no bits" since.
+/// The mode of memory registration. Tidegate needs none of its bits: the application chooses keys, and addresses are
+/// offsets. Before version 1.5 there were two modes instead, and an application that only knows these may insist on one
+/// of them. The number 0 meant "either mode" then, and has meant "no bits" since.
 fn registration_mode(api: u32, hint: c_int) -> c_int {
     let legacy = api < identity::version(1, 5) || hint & (FI_MR_BASIC | FI_MR_SCALABLE) != 0;
     match hint & (FI_MR_BASIC | FI_MR_SCALABLE) {
@@ -129,7 +131,7 @@ fn registration_mode(api: u32, hint: c_int) -> c_int {
 }
 
 fn meet_endpoint(hints: &fi_ep_attr) -> core::result::Result<(), Mismatch> {
-    // A datagram that always arrives is a datagram too.
+    // An application that asks for datagrams gets ours, which always arrive.
     require(matches!(hints.type_, FI_EP_UNSPEC | FI_EP_RDM | FI_EP_DGRAM), "endpoint type", hints.type_)?;
     require(matches!(hints.protocol, 0 | PROTOCOL), "protocol", hints.protocol)?;
     require(hints.protocol_version <= 1, "protocol version", hints.protocol_version)?;

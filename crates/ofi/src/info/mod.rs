@@ -1,13 +1,14 @@
 //! `fi_getinfo`: what Tidegate offers, and whether that is what the application asks for.
 //!
-//! There is one offer: reliable datagram endpoints within one host. Hints either fit into it or they do not; where they
-//! name a choice that costs nothing to grant (threading, table or map of addresses, progress of control operations, a
-//! class of traffic, datagrams that might get lost), the answer repeats the choice. What does not fit is refused here
+//! There is one offer: reliable datagram endpoints within one host. Hints either fit into it or do not. Where they name
+//! a choice that costs nothing to grant (threading, table or map of addresses, progress of control operations, a class
+//! of traffic, datagrams that might get lost), the answer repeats the choice. Hints that do not fit are refused here
 //! and not later.
 //!
-//! Node and service name the one end or the other. Every name and address of this host is this host, where a service is
-//! enough to find an endpoint (`name`); other hosts are refused. `src_addr` is the service that an endpoint is to be
-//! opened by, or one that is empty: an endpoint's own address is only known once it is open (fi_getname).
+//! Node and service name either the application's own end or the other end. All names and addresses of this host mean
+//! the same; an endpoint is found by its service alone (see `name`). Other hosts are refused. `src_addr` names the
+//! service by which an endpoint is to be found, or the empty service: an endpoint's own address is only known once it
+//! is open (fi_getname).
 
 mod attributes;
 mod hints;
@@ -24,9 +25,9 @@ use attributes::{Answer, Ends};
 use core::ffi::{c_char, c_int};
 use hints::Hints;
 
-/// Flag by which libfabric's own layers look for a provider to stand on. It is no part of the interface, but the same
-/// in all versions. One of them (rxd) would make reliable endpoints of our datagrams, and appear beside ours as another
-/// "tidegate".
+/// The flag by which libfabric's own layers look for a provider to stand on. It is no part of the interface, but the
+/// same in all versions. One of these layers (rxd) would make reliable endpoints of our datagrams, and would appear
+/// beside our own reliable endpoints as another "tidegate".
 const FOR_ANOTHER_LAYER: u64 = 1 << 59;
 
 /// `fi_getinfo`, called by libfabric with pointers of its caller.
@@ -43,7 +44,7 @@ pub unsafe extern "C" fn getinfo(
         // SAFETY: libfabric passes hints that are null or valid for this call, and a place for the answer.
         let (hints, list) = unsafe { (hints.as_ref().map(Hints), list.as_mut().ok_or(INVALID)?) };
         let mut place = Place { node: text(node), service: text(service), numeric: flags & FI_NUMERICHOST != 0 };
-        // Who asks what there is may name what he likes besides.
+        // An application that only asks what the provider has may name any place and give any hints.
         let hints = hints.filter(|_| flags & FI_PROV_ATTR_ONLY == 0);
         if flags & FI_PROV_ATTR_ONLY != 0 {
             place = Place::default();
@@ -68,7 +69,8 @@ pub unsafe extern "C" fn getinfo(
 }
 
 impl Ends {
-    /// `is_source`: the place is where the application's own endpoints are to be (`FI_SOURCE`).
+    /// The two ends, from the place that was named and from hints. With `is_source` (`FI_SOURCE`) the place is the
+    /// application's own end, otherwise the other end.
     fn of(place: &Place, is_source: bool, hints: Option<&Hints>) -> core::result::Result<Ends, Mismatch> {
         // Hints only count for what the place does not say.
         let source = match hints {
@@ -92,9 +94,9 @@ impl Ends {
     }
 }
 
-/// A wrong parameter stops an application that asks for Tidegate by name, with a line that says what is wrong. Others
-/// may be looking for another provider: they only find a line in the log, and `fi_domain` refuses them should they
-/// choose us.
+/// Reads the user's parameters. A wrong one stops an application that asks for Tidegate by name, with a line that says
+/// what is wrong. Other applications may be looking for another provider. They only get a line in the log, and
+/// `fi_domain` refuses them if they choose Tidegate.
 fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
     let named = |list: &str| !list.starts_with('^') && list.split([',', ';']).any(|name| name == "tidegate");
     let by_user = std::env::var("FI_PROVIDER").is_ok_and(|list| named(&list));
