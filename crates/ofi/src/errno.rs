@@ -91,3 +91,36 @@ impl Reason {
         Reason { errno: Errno(errno), overflow, text }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_return_negated_numbers() {
+        assert_eq!(code(Ok(3)), 3);
+        assert_eq!(code(Err(TRY_AGAIN)), -(FI_EAGAIN as isize));
+    }
+
+    #[test]
+    fn a_message_that_was_cut_says_by_how_much() {
+        let reason = Reason::of_failure(Failure::Truncated { full: 100 }, 60);
+        assert_eq!((reason.errno, reason.overflow), (Errno(FI_ETRUNC), 40));
+        assert_eq!(Reason::of_failure(Failure::Truncated { full: 10 }, 60).overflow, 0);
+    }
+
+    #[test]
+    fn answers_have_no_text_and_faults_have_one() {
+        for (failure, errno, has_text) in [
+            (Failure::Canceled, FI_ECANCELED, false),
+            (Failure::NoMessage, FI_ENOMSG, false),
+            (Failure::Denied, FI_EACCES, true),
+            (Failure::Unsupported, FI_EOPNOTSUPP, true),
+            (Failure::Fault, FI_EFAULT, true),
+        ] {
+            let reason = Reason::of_failure(failure, 0);
+            assert_eq!((reason.errno, reason.overflow), (Errno(errno), 0));
+            assert_eq!(!reason.text.is_empty(), has_text, "{}", reason.text);
+        }
+    }
+}

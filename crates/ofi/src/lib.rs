@@ -17,7 +17,7 @@
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
 //! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
 //! | `transfer`, `remote`, `atomics` | messages, reads and writes, atomic operations, each all the way |
-//! | `reading` | reading a completion queue, which makes progress, and sleeping on it |
+//! | `reading` | reading a completion queue or a counter, which makes progress, and waiting for them |
 //! | `opening`, `closing` | how an endpoint is bound and enabled, and how it ends |
 //! | `calls` | the tables and what they lead to: thin, they describe and pass on |
 //! | `info` | `fi_getinfo`: hints, and whether the offer meets them |

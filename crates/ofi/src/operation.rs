@@ -97,3 +97,23 @@ pub unsafe fn scattered(pieces: *const iovec, count: usize) -> Result<IoBuffer> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_message::Buffer;
+
+    #[test]
+    fn pieces_are_taken_together_up_to_the_limit() {
+        let memory = [0u8; 64];
+        let piece = iovec { iov_base: memory.as_ptr().cast_mut().cast(), iov_len: 3 };
+        let pieces = [piece; PIECES_MOST + 1];
+        for count in 0..=PIECES_MOST {
+            // SAFETY: there are as many pieces, and nothing is written to their memory.
+            let buffer = unsafe { scattered(pieces.as_ptr(), count) }.unwrap();
+            assert_eq!(buffer.len(), 3 * count);
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { scattered(pieces.as_ptr(), PIECES_MOST + 1) }.err(), Some(INVALID));
+    }
+}

@@ -76,3 +76,47 @@ pub unsafe fn name_at(address: *const c_void, length: usize) -> core::result::Re
     let bytes = unsafe { core::slice::from_raw_parts(address.cast::<u8>(), length) };
     Name::from_bytes(bytes).map(Some).ok_or_else(|| "it gives an address that is not one of Tidegate's".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(node: Option<&CStr>, service: Option<&CStr>) -> core::result::Result<Name, Mismatch> {
+        Place { node, service, numeric: false }.name()
+    }
+
+    fn service(text: &[u8]) -> Name {
+        Name::Service(Service::new(text).unwrap())
+    }
+
+    #[test]
+    fn a_service_of_this_host_is_named_with_or_without_the_host() {
+        assert_eq!(name(None, Some(c"7471")), Ok(service(b"7471")));
+        assert_eq!(name(Some(c"localhost"), Some(c"7471")), Ok(service(b"7471")));
+    }
+
+    #[test]
+    fn no_service_and_port_0_are_the_empty_service() {
+        for place in [None, Some(c""), Some(c"0")] {
+            assert_eq!(name(None, place), Ok(service(b"")), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn other_hosts_and_long_services_are_refused_with_a_reason() {
+        // An address for documentation, which no host has.
+        assert!(name(Some(c"192.0.2.1"), Some(c"7471")).unwrap_err().contains("192.0.2.1 is not this host"));
+        let long = std::ffi::CString::new(vec![b'x'; Service::NAME_BYTES_MOST + 1]).unwrap();
+        assert!(name(None, Some(&long)).unwrap_err().contains("more than"));
+    }
+
+    #[test]
+    fn names_in_memory_are_ours_or_refused() {
+        let bytes = service(b"7471").to_bytes();
+        // SAFETY: null, or as many bytes as are said.
+        let read = |place: *const u8, length| unsafe { name_at(place.cast(), length) };
+        assert_eq!(read(bytes.as_ptr(), bytes.len()), Ok(Some(service(b"7471"))));
+        assert_eq!(read(core::ptr::null(), 0), Ok(None));
+        assert!(read([7; Name::BYTES].as_ptr(), Name::BYTES).is_err());
+    }
+}

@@ -1,13 +1,15 @@
-//! Reading a completion queue, which is what makes progress, and sleeping until there is something to read.
+//! Reading a completion queue or a counter, which is what makes progress, and waiting until there is something to read.
 
-use crate::bindings::fi_addr_t;
+use crate::bindings::{FI_EAVAIL, FI_ETIMEDOUT, fi_addr_t};
 use crate::completion_queue::{CompletionQueue, State};
+use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::sleepers::{Thread, moment};
 use crate::wait::NAP;
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -159,6 +161,54 @@ impl CompletionQueue {
                 Ok(true) => wait.sleep(end.map(|end| end.saturating_duration_since(Instant::now()))),
                 Ok(false) => {}
                 Err(errno) => return errno.code(),
+            }
+        }
+    }
+}
+
+impl Counter {
+    /// Progress of all endpoints that count here. Returns whether anything happened.
+    fn progress(&self, entered: &mut Entered) -> bool {
+        let mut moved = false;
+        for index in 0..self.endpoints.get(entered).len() {
+            let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
+            moved |= endpoint.progress(entered);
+        }
+        moved
+    }
+
+    /// Makes progress, unless the domain refuses calls after a panic. Then the count stands still.
+    pub fn poll(&self) {
+        self.domain.enter(|entered| Ok(self.progress(entered).into()));
+    }
+
+    /// Waits until the count is reached, an operation fails, or the time in milliseconds is over. A negative time never
+    /// is.
+    pub fn wait(&self, threshold: u64, timeout: c_int) -> Result {
+        let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        let errors = self.errors.load(Relaxed);
+        loop {
+            let outcome = self.domain.enter(|entered| {
+                if self.progress(entered) || self.successes.load(Relaxed) >= threshold {
+                    return Ok(0);
+                }
+                for index in 0..self.endpoints.get(entered).len() {
+                    let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
+                    endpoint.idle(entered);
+                }
+                Ok(0)
+            });
+            if outcome < 0 {
+                return Err(Errno(-outcome as c_int));
+            }
+            if self.successes.load(Relaxed) >= threshold {
+                return Ok(0);
+            }
+            if self.errors.load(Relaxed) != errors {
+                return Err(Errno(FI_EAVAIL));
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Err(Errno(FI_ETIMEDOUT));
             }
         }
     }

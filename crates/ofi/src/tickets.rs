@@ -130,3 +130,61 @@ impl Ticket {
         Ticket { context, kind, start, wanted: false, event }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket(context: usize, event: EventKind) -> Ticket {
+        let start = core::ptr::null_mut();
+        Ticket { context: core::ptr::without_provenance_mut(context), kind: FI_MSG, start, wanted: true, event }
+    }
+
+    #[test]
+    fn a_ticket_that_has_ended_serves_the_next_operation() {
+        let mut tickets = Tickets::default();
+        let first = tickets.insert(ticket(1, EventKind::Receive));
+        let second = tickets.insert(ticket(2, EventKind::Receive));
+        assert_ne!(first, second);
+        tickets.remove(first);
+        assert_eq!(tickets.insert(ticket(3, EventKind::Receive)), first);
+        assert_eq!(tickets.application_context(first).addr(), 3);
+        assert_eq!(tickets.application_context(second).addr(), 2);
+    }
+
+    #[test]
+    fn receives_do_not_go_out() {
+        let mut tickets = Tickets::default();
+        tickets.insert(ticket(1, EventKind::Receive));
+        assert!(tickets.none_outgoing());
+        for event in [EventKind::Send, EventKind::Write, EventKind::Read] {
+            let outgoing = tickets.insert(ticket(1, event));
+            assert!(!tickets.none_outgoing());
+            tickets.remove(outgoing);
+            assert!(tickets.none_outgoing());
+        }
+    }
+
+    #[test]
+    fn silent_operations_have_no_ticket_and_end_without_one() {
+        let mut tickets = Tickets::default();
+        assert!(tickets.get(SILENT).is_none());
+        tickets.remove(SILENT);
+        assert_eq!(tickets.insert(ticket(1, EventKind::Send)), Context(0));
+    }
+
+    #[test]
+    fn messages_set_aside_are_found_by_their_own_context() {
+        let mut tickets = Tickets::default();
+        let [first, second, other] = [5, 5, 6].map(|context| tickets.insert(ticket(context, EventKind::Receive)));
+        for ticket in [first, second, other] {
+            tickets.set_claimed(ticket, true);
+        }
+        let found = |tickets: &Tickets, context| tickets.find_claimed(core::ptr::without_provenance_mut(context));
+        assert_eq!((found(&tickets, 5), found(&tickets, 6), found(&tickets, 7)), (Some(first), Some(other), None));
+        tickets.set_claimed(first, false);
+        assert_eq!(found(&tickets, 5), Some(second));
+        tickets.set_claimed(second, false);
+        assert_eq!(found(&tickets, 5), None);
+    }
+}

@@ -172,3 +172,22 @@ impl Endpoint {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_in_the_call_itself_waits_for_the_receiver() {
+        for (asked, flags, waits) in [
+            (Flags::Default, 0, false),
+            (Flags::Default, FI_DELIVERY_COMPLETE, false),
+            (Flags::Default, FI_MATCH_COMPLETE, true),
+            (Flags::Given(FI_DELIVERY_COMPLETE), FI_DELIVERY_COMPLETE, true),
+            (Flags::Given(FI_TRANSMIT_COMPLETE), FI_TRANSMIT_COMPLETE, false),
+            (Flags::Inject, FI_INJECT, false),
+        ] {
+            assert_eq!(wants_receipt(asked, flags), waits, "{flags:#x}");
+        }
+    }
+}

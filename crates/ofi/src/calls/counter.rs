@@ -2,14 +2,12 @@
 
 use crate::bindings::*;
 use crate::counter::Counter;
-use crate::errno::{Errno, Result};
+use crate::errno::Errno;
 use crate::guard::guarded;
-use crate::lock::Entered;
 use crate::object::{self, hand_out, head, no_bind, no_control, operations, share, table};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 static HEAD: fi_ops = operations(close, no_bind, no_control);
 static OPS: fi_ops_cntr = fi_ops_cntr {
@@ -22,53 +20,6 @@ static OPS: fi_ops_cntr = fi_ops_cntr {
     adderr: Some(add_errors),
     seterr: Some(set_errors),
 };
-
-impl Counter {
-    fn progress(&self, entered: &mut Entered) -> bool {
-        let mut moved = false;
-        for index in 0..self.endpoints.get(entered).len() {
-            let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
-            moved |= endpoint.progress(entered);
-        }
-        moved
-    }
-
-    /// Makes progress, unless the domain refuses calls after a panic. Then the count stands still.
-    fn poll(&self) {
-        self.domain.enter(|entered| Ok(self.progress(entered).into()));
-    }
-
-    /// Waits until the count is reached, an operation fails, or the time in milliseconds is over. A negative time never
-    /// is.
-    fn wait(&self, threshold: u64, timeout: c_int) -> Result {
-        let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
-        let errors = self.errors.load(Relaxed);
-        loop {
-            let outcome = self.domain.enter(|entered| {
-                if self.progress(entered) || self.successes.load(Relaxed) >= threshold {
-                    return Ok(0);
-                }
-                for index in 0..self.endpoints.get(entered).len() {
-                    let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
-                    endpoint.idle(entered);
-                }
-                Ok(0)
-            });
-            if outcome < 0 {
-                return Err(Errno(-outcome as c_int));
-            }
-            if self.successes.load(Relaxed) >= threshold {
-                return Ok(0);
-            }
-            if self.errors.load(Relaxed) != errors {
-                return Err(Errno(FI_EAVAIL));
-            }
-            if end.is_some_and(|end| Instant::now() >= end) {
-                return Err(Errno(FI_ETIMEDOUT));
-            }
-        }
-    }
-}
 
 /// `fi_cntr_open`.
 pub unsafe extern "C" fn open(

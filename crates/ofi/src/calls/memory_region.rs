@@ -75,7 +75,7 @@ unsafe fn register(
                 return Err(Errno(FI_ENOKEY));
             }
             regions.insert(key, Region { buffer, access });
-            announce(&domain, key, entered);
+            register_with_endpoints(&domain, key, entered);
             Ok(0)
         });
         if outcome != 0 {
@@ -89,8 +89,8 @@ unsafe fn register(
     })
 }
 
-/// Registers a new region with all endpoints.
-fn announce(domain: &Domain, key: u64, entered: &mut Entered) {
+/// Lets all endpoints of the domain know a new region.
+fn register_with_endpoints(domain: &Domain, key: u64, entered: &mut Entered) {
     for index in 0..domain.state.get(entered).endpoints.len() {
         let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
         let Some(region) = domain.state.get(entered).regions.remove(&key) else { return };
