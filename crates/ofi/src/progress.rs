@@ -119,6 +119,10 @@ impl Endpoint {
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
         // While the receive queue is full of unsolicited completions, packets are no reason to be awake, because none
         // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).
+        if waits_for_reader {
+            // Else an alarm from before, or a packet that came meanwhile, would keep the descriptor readable.
+            active.engine.link_mut().disarm();
+        }
         (!most.is_zero() && (waits_for_reader || active.engine.link_mut().arm())).then_some(most)
     }
 

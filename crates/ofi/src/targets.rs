@@ -43,15 +43,21 @@ impl Endpoint {
             active.set_target(address, Target::Myself);
             return Ok(Target::Myself);
         }
-        let peer = active.engine.link_mut().peer(&bytes).map_err(|error| {
-            if error.may_be_tried_again() {
-                return Errno(FI_EAGAIN);
+        match active.engine.link_mut().peer(&bytes) {
+            Ok(peer) => {
+                active.set_target(address, Target::Peer(peer));
+                Ok(Target::Peer(peer))
             }
-            log::trouble(FI_LOG_EP_DATA, &error.to_string());
-            Errno::of_link(&error)
-        })?;
-        active.set_target(address, Target::Peer(peer));
-        Ok(Target::Peer(peer))
+            Err(error) if error.may_be_tried_again() => {
+                // The application may do nothing but try again.
+                self.progress(entered);
+                Err(TRY_AGAIN)
+            }
+            Err(error) => {
+                log::trouble(FI_LOG_EP_DATA, &error.to_string());
+                Err(Errno::of_link(&error))
+            }
+        }
     }
 
     /// The endpoint that has a service, which was inserted under this index. While no endpoint has it, the operation is

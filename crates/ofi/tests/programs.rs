@@ -166,6 +166,13 @@ fn nothing_said_of_a_peer_that_left_is_taken_for_its_successor() {
 }
 
 #[test]
+fn a_forked_child_that_closes_what_it_inherited_disturbs_nobody() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("forked", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_PEERS", "1")]);
+    }
+}
+
+#[test]
 fn who_has_work_is_awake_and_who_waits_sleeps() {
     for scheme in ["none", "static", "dynamic"] {
         run("sleeping", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", "direct")]);

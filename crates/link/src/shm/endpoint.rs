@@ -179,8 +179,9 @@ impl ShmLink {
         true
     }
 
+    /// Ends that, too.
     #[cold]
-    fn disarm(&mut self) {
+    pub fn disarm(&mut self) {
         self.is_armed = false;
         self.segment.signals().armed.0.store(0, Ordering::Relaxed);
         if let Some(waker) = &self.waker {

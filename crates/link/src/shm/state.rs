@@ -294,7 +294,7 @@ impl ShmLink {
     }
 
     /// Whether this is a copy in a child that was forked from the owner.
-    pub(super) fn is_forked(&self) -> bool {
+    pub fn is_forked(&self) -> bool {
         std::process::id() != self.address().identity.pid
     }
 }
