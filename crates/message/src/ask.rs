@@ -9,19 +9,16 @@
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
-use crate::held::{BATCH_MOST, ENTRY_BYTES, ENTRY_HAS_DATA, ENTRY_TAGGED};
+use crate::envelope::{Envelope, Number, Pattern};
+use crate::held::BATCH_MOST;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
-use crate::matching::{Active, Announcement, Envelope, Pattern, Stored, Unexpected};
-use crate::operation::{Context, Source, Target};
+use crate::matching::{Active, Announcement, Stored, Unexpected};
+use crate::operation::{Context, Queue, Source, Target};
 use crate::rendezvous::Waited;
-use crate::wire::{Head, MessageKind, u64_at};
+use crate::wire::{Accept, Acknowledged, Decline, Entry, MessageKind, Offer, Query};
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
-
-/// The number of a receive or peek in order of posting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Number(pub(crate) u64);
 
 /// What a receiver knows of sends of one peer that it has forgotten.
 #[derive(Debug)]
@@ -38,7 +35,7 @@ pub(crate) struct Forgotten {
 pub(crate) struct Inquiry {
     pub(crate) number: Number,
     pub(crate) pattern: Pattern,
-    pub(crate) tagged: bool,
+    pub(crate) queue: Queue,
     pub(crate) context: Context,
     pub(crate) claim: bool,
     pub(crate) discard: bool,
@@ -86,28 +83,24 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A peer shows its held sends.
-    pub(crate) fn handle_knock(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
-        let count = body.len() / ENTRY_BYTES;
+    pub(crate) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
+        let count = body.len() / Entry::BYTES;
         // Who sends a batch before the one in front of it is settled takes nothing of what we say.
-        let is_settled = !self.peers[from.0 as usize].backlog.waits(MessageKind::Settled);
-        if !is_settled || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(ENTRY_BYTES) {
+        let is_acknowledged = !self.peers[from.0 as usize].backlog.waits(MessageKind::Acknowledged);
+        if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
-        for entry in body.chunks_exact(ENTRY_BYTES) {
-            let (id, flags) = (u64_at(entry, 0).ok_or(Malformed)? as u32, u64_at(entry, 0).ok_or(Malformed)? >> 32);
-            let tagged = flags as u32 & ENTRY_TAGGED != 0;
-            let has_data = flags as u32 & ENTRY_HAS_DATA != 0;
-            let length = u64_at(entry, 8).and_then(|length| usize::try_from(length).ok()).ok_or(Malformed)?;
-            let tag = if tagged { u64_at(entry, 16).ok_or(Malformed)? } else { 0 };
-            let data = has_data.then(|| u64_at(entry, 24)).flatten();
+        for entry in body.chunks_exact(Entry::BYTES) {
+            let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
+            let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
             let until = self.peers[from.0 as usize].forgotten.as_ref().filter(|it| it.count > 0).map(|it| it.asked);
-            match self.matching(tagged).accept_until(&envelope, until) {
-                Some(active) => self.fetch_held(from, id, active, envelope, tagged),
-                None => self.forget(from, tagged.then_some(tag)),
+            match self.matching(queue).accept_until(&envelope, until) {
+                Some(active) => self.fetch_held(from, send, active, envelope, queue),
+                None => self.forget(from, (queue == Queue::Tagged).then_some(tag)),
             }
         }
-        self.tell(from, Head::new(MessageKind::Settled));
+        self.tell(from, Acknowledged);
         if self.peers[from.0 as usize].forgotten.is_some() {
             self.grow_window(from);
         }
@@ -116,8 +109,8 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Fetches a held send for a receive.
-    fn fetch_held(&mut self, from: PeerId, id: u32, active: Active<L::Buffer>, envelope: Envelope, tagged: bool) {
-        self.start_fetch(active, envelope, Announcement::of_held(from, id), tagged, Waited::Message);
+    fn fetch_held(&mut self, from: PeerId, id: u32, active: Active<L::Buffer>, envelope: Envelope, queue: Queue) {
+        self.start_fetch(active, envelope, Announcement::of_held(from, id), queue, Waited::Message);
     }
 
     /// Nobody waits for a held send: it stays with its sender.
@@ -206,7 +199,7 @@ impl<L: Link> Endpoint<L> {
         if forgotten.open.is_some() || forgotten.count == 0 {
             return;
         }
-        let Some((number, tagged, pattern)) = self.next_need(from, forgotten.asked) else { return };
+        let Some((number, queue, pattern)) = self.next_need(from, forgotten.asked) else { return };
         self.return_room(from);
         if self.goes_on(from) {
             return;
@@ -214,9 +207,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(forgotten) = &mut self.peers[from.0 as usize].forgotten {
             forgotten.open = Some(number);
             self.count(Counter::Queries, 1);
-            let kind = if tagged { MessageKind::AskTagged } else { MessageKind::AskUntagged };
-            let head = Head::new(kind).word(pattern.tag).with(pattern.ignore);
-            self.tell(from, head);
+            self.tell(from, Query { queue, tag: pattern.tag, ignore: pattern.ignore });
         }
     }
 
@@ -227,13 +218,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The first receive or peek after `asked` that a message of `from` could satisfy.
-    fn next_need(&mut self, from: PeerId, asked: Number) -> Option<(Number, bool, Pattern)> {
+    fn next_need(&mut self, from: PeerId, asked: Number) -> Option<(Number, Queue, Pattern)> {
         let source = Target::Peer(from);
-        let tagged = self.tagged.first_from(source, asked).map(|(number, pattern)| (number, true, pattern));
-        let untagged = self.untagged.first_from(source, asked).map(|(number, pattern)| (number, false, pattern));
+        let tagged = self.tagged.first_from(source, asked).map(|(number, pattern)| (number, Queue::Tagged, pattern));
+        let untagged =
+            self.untagged.first_from(source, asked).map(|(number, pattern)| (number, Queue::Untagged, pattern));
         let wanted = |inquiry: &&Inquiry| inquiry.number > asked && inquiry.pattern.may_come_from(source);
         let inquiry = self.inquiries.iter().find(wanted);
-        let inquiry = inquiry.map(|inquiry| (inquiry.number, inquiry.tagged, inquiry.pattern));
+        let inquiry = inquiry.map(|inquiry| (inquiry.number, inquiry.queue, inquiry.pattern));
         [tagged, untagged, inquiry].into_iter().flatten().min_by_key(|(number, ..)| *number)
     }
 
@@ -262,29 +254,28 @@ impl<L: Link> Endpoint<L> {
 
     /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive asked for so
     /// far that accepts it.
-    pub(crate) fn handle_offer(&mut self, from: PeerId, head: &Head, payload: &[u8]) -> Result<(), Malformed> {
-        let tagged = head.kind == MessageKind::OfferTagged;
-        let length = usize::try_from(head.field(0)).map_err(|_| Malformed)?;
-        let tag = if tagged { head.word } else { 0 };
-        let envelope = Envelope { source: Target::Peer(from), tag, data: head.data, length };
+    pub(crate) fn handle_offer(&mut self, from: PeerId, offer: &Offer, payload: &[u8]) -> Result<(), Malformed> {
+        let &Offer { queue, tag, data, send, length } = offer;
+        let length = usize::try_from(length).map_err(|_| Malformed)?;
+        let envelope = Envelope { source: Target::Peer(from), tag, data, length };
         let is_asked = self.has_asked(from);
         let forgotten = self.peers[from.0 as usize].forgotten.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
         let number = forgotten.open.take_if(|_| is_asked).ok_or(Malformed)?;
         let until = Some(number.max(forgotten.asked));
-        match self.matching(tagged).accept_until(&envelope, until) {
+        match self.matching(queue).accept_until(&envelope, until) {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
-                self.complete_receive(active, &envelope, tagged);
-                self.finish_announced(&Announcement::of_held(from, head.aux));
+                self.complete_receive(active, &envelope, queue);
+                self.finish_announced(&Announcement::of_held(from, send));
                 self.remember(from)?;
             }
             Some(active) => {
-                self.fetch_held(from, head.aux, active, envelope, tagged);
+                self.fetch_held(from, send, active, envelope, queue);
                 self.remember(from)?;
             }
             None => {
                 self.close_question(from, number);
-                self.offer_to_inquiry(from, number, head.aux, envelope, tagged)?;
+                self.offer_to_inquiry(from, number, send, envelope, queue)?;
             }
         }
         self.review(from);
@@ -294,7 +285,7 @@ impl<L: Link> Endpoint<L> {
     /// Whether the question that is open, if one is, has left: then it may be answered.
     fn has_asked(&self, peer: PeerId) -> bool {
         let backlog = &self.peers[peer.0 as usize].backlog;
-        !backlog.waits(MessageKind::AskTagged) && !backlog.waits(MessageKind::AskUntagged)
+        !backlog.waits(MessageKind::QueryTagged) && !backlog.waits(MessageKind::QueryUntagged)
     }
 
     /// The receive of this number has been held against all forgotten sends of `from`.
@@ -309,42 +300,42 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         from: PeerId,
         number: Number,
-        id: u32,
+        send: u32,
         envelope: Envelope,
-        tagged: bool,
+        queue: Queue,
     ) -> Result<(), Malformed> {
-        let asked_it = |inquiry: &Inquiry| inquiry.number == number && inquiry.tagged == tagged;
+        let asked_it = |inquiry: &Inquiry| inquiry.number == number && inquiry.queue == queue;
         let found = self.inquiries.iter().position(asked_it).map(|at| self.inquiries.remove(at));
         let found = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag));
         let Some(inquiry) = found else {
-            self.tell(from, Head::new(MessageKind::Decline).aux(id));
+            self.tell(from, Decline { send });
             return Ok(());
         };
-        if let Some(at) = self.matching(tagged).find_unexpected(&inquiry.pattern) {
+        if let Some(at) = self.matching(queue).find_unexpected(&inquiry.pattern) {
             // It left its sender before the question came there, and is older than what was offered.
             self.find_stored(&inquiry, at);
-            self.tell(from, Head::new(MessageKind::Decline).aux(id));
+            self.tell(from, Decline { send });
             return Ok(());
         }
-        self.complete_peek(inquiry.context, &envelope, tagged);
-        let announcement = Announcement::of_held(from, id);
+        self.complete_peek(inquiry.context, &envelope, queue);
+        let announcement = Announcement::of_held(from, send);
         if inquiry.discard {
             self.remember(from)?;
             self.finish_announced(&announcement);
         } else if inquiry.claim {
             // What its program has claimed is the program's, as a posted receive is: it counts for no window.
             self.remember(from)?;
-            self.tell(from, Head::new(MessageKind::Take).aux(id));
+            self.tell(from, Accept { send });
             let stored = Stored::Announced(announcement);
-            self.matching(tagged).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
+            self.matching(queue).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
         } else {
-            self.tell(from, Head::new(MessageKind::Decline).aux(id));
+            self.tell(from, Decline { send });
         }
         Ok(())
     }
 
     /// A sender has nothing for what we asked.
-    pub(crate) fn handle_nothing(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(crate) fn handle_no_match(&mut self, from: PeerId) -> Result<(), Malformed> {
         let is_asked = self.has_asked(from);
         let forgotten = self.peers[from.0 as usize].forgotten.as_mut().ok_or(Malformed)?;
         let number = forgotten.open.take_if(|_| is_asked).ok_or(Malformed)?;
@@ -361,12 +352,12 @@ impl<L: Link> Endpoint<L> {
             if !self.inquiries.iter().any(|other| other.number == inquiry.number) {
                 continue;
             }
-            if let Some(at) = self.matching(inquiry.tagged).find_unexpected(&inquiry.pattern) {
+            if let Some(at) = self.matching(inquiry.queue).find_unexpected(&inquiry.pattern) {
                 self.inquiries.retain(|other| other.number != inquiry.number);
                 self.find_stored(&inquiry, at);
             } else if !self.is_open(&inquiry) {
                 self.inquiries.retain(|other| other.number != inquiry.number);
-                let space = crate::eager::space_of(inquiry.tagged, 0);
+                let space = inquiry.queue.space(0);
                 self.complete_unmatched(inquiry.context, space, false, Failure::NoMessage);
             }
         }

@@ -17,11 +17,10 @@
 //! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
 
 use crate::Endpoint;
-use crate::completion::Failure;
+use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::link::Link;
 use crate::slab::Key;
-use crate::transmit::{Notice, sent};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -104,6 +103,6 @@ impl<L: Link> Endpoint<L> {
         if self.is_closing && !notice.report {
             self.count(Counter::SendsLost, 1);
         }
-        self.completions.push_back(sent(notice, Err(failure)));
+        self.completions.push_back(Completion::sent(notice, Err(failure)));
     }
 }

@@ -3,11 +3,10 @@
 use crate::backlog::Backlog;
 use crate::completion::Failure;
 use crate::counter::Counter;
-use crate::eager::space_of;
 use crate::endpoint::{Endpoint, Peer};
 use crate::inbound::Sink;
 use crate::link::{Departure, Link};
-use crate::operation::Target;
+use crate::operation::{Queue, Target};
 use crate::window::Limits;
 use tidegate_flow::PeerId;
 
@@ -66,10 +65,10 @@ impl<L: Link> Endpoint<L> {
         for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
             self.lose_fetch(key, name);
         }
-        for tagged in [true, false] {
-            for receive in self.matching(tagged).lose_peer(Target::Peer(peer), name, !orderly) {
+        for queue in [Queue::Tagged, Queue::Untagged] {
+            for receive in self.matching(queue).lose_peer(Target::Peer(peer), name, !orderly) {
                 let failure = Failure::PeerLost { peer: name.to_owned() };
-                self.complete_unmatched(receive.context, space_of(tagged, 0), receive.released, failure);
+                self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
             }
         }
     }
@@ -77,11 +76,11 @@ impl<L: Link> Endpoint<L> {
     /// The message that was under way from the peer will never be whole.
     fn lose_inbound(&mut self, sink: Sink<L::Buffer>, name: &str) {
         match sink {
-            Sink::Receive(active, envelope, tagged) => {
-                self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer: name.to_owned() });
+            Sink::Receive(active, envelope, queue) => {
+                self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
             }
-            Sink::Store(at, tagged) => {
-                if let Some(unexpected) = self.matching(tagged).take_at(at) {
+            Sink::Store(at, queue) => {
+                if let Some(unexpected) = self.matching(queue).take_at(at) {
                     self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
                     self.leave_window(unexpected.envelope.source, unexpected.cost);
                 }

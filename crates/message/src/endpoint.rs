@@ -1,18 +1,18 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
-use crate::ask::{Forgotten, Inquiry, Number, PressureReport};
+use crate::ask::{Forgotten, Inquiry, PressureReport};
 use crate::backlog::{Backlog, Waiting};
-use crate::completion::{Completion, Failure, Operation};
+use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::departure::Lost;
-use crate::eager::space_of;
+use crate::envelope::{Number, Pattern};
 use crate::fetch_way::FetchWays;
 use crate::held::HeldSends;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
-use crate::matching::{Matching, Pattern};
+use crate::matching::Matching;
 use crate::operation::{
-    Context, EndpointConfig, MatchFlags, MultiReceive, Receive, Send, Source, Space, Target, TryAgain,
+    Context, EndpointConfig, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain,
 };
 use crate::peek::PEEKS_MOST;
 use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
@@ -293,30 +293,30 @@ impl<L: Link> Endpoint<L> {
         if self.completions.len() >= self.config.operations {
             return Err(TryAgain);
         }
-        let (tagged, pattern) = match receive.space {
-            Space::Tagged { tag, ignore } => (true, Pattern { from: receive.from, tag, ignore }),
-            Space::Untagged => (false, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
+        let (queue, pattern) = match receive.space {
+            Space::Tagged { tag, ignore } => (Queue::Tagged, Pattern { from: receive.from, tag, ignore }),
+            Space::Untagged => (Queue::Untagged, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
         };
         if receive.flags != MatchFlags::default() {
             if receive.flags.peek && self.inquiries.len() >= PEEKS_MOST {
                 return Err(TryAgain);
             }
-            self.receive_by_flags(receive, &pattern, tagged);
+            self.receive_by_flags(receive, &pattern, queue);
             return Ok(());
         }
         if let Some(multi) = receive.multi {
-            self.receive_many(receive, pattern, tagged, multi);
+            self.receive_many(receive, pattern, queue, multi);
             return Ok(());
         }
-        if let Some(unexpected) = self.matching(tagged).take_unexpected(&pattern) {
+        if let Some(unexpected) = self.matching(queue).take_unexpected(&pattern) {
             let active = Matching::activate_now(receive.buffer, receive.context, receive.report);
-            self.deliver_stored(active, unexpected, tagged);
+            self.deliver_stored(active, unexpected, queue);
         } else if let Some(peer) = self.dead_source(receive.from) {
             let failure = Failure::PeerLost { peer };
             self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
             let number = self.next_number();
-            self.matching(tagged).post(number, pattern, receive.buffer, receive.context, receive.report);
+            self.matching(queue).post(number, pattern, receive.buffer, receive.context, receive.report);
             self.seek(receive.from);
         }
         Ok(())
@@ -332,19 +332,19 @@ impl<L: Link> Endpoint<L> {
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         let inquiry = self.inquiries.iter().position(|inquiry| name_of(inquiry.context) == name);
         let inquiry_number = inquiry.map(|at| self.inquiries[at].number);
-        let tagged = self.tagged.find_named(name, &name_of).map(|(number, at)| (number, true, at));
-        let untagged = self.untagged.find_named(name, &name_of).map(|(number, at)| (number, false, at));
+        let tagged = self.tagged.find_named(name, &name_of).map(|(number, at)| (number, Queue::Tagged, at));
+        let untagged = self.untagged.find_named(name, &name_of).map(|(number, at)| (number, Queue::Untagged, at));
         let oldest = tagged.into_iter().chain(untagged).min_by_key(|(number, ..)| *number);
-        if let Some((number, tagged, at)) = oldest
+        if let Some((number, queue, at)) = oldest
             && inquiry_number.is_none_or(|other| number < other)
         {
-            let Some(canceled) = self.matching(tagged).take_back(at) else { return false };
-            self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.released, Failure::Canceled);
+            let Some(canceled) = self.matching(queue).take_back(at) else { return false };
+            self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
             return true;
         }
         let Some(at) = inquiry else { return false };
         let inquiry = self.inquiries.remove(at);
-        self.complete_unmatched(inquiry.context, space_of(inquiry.tagged, 0), false, Failure::Canceled);
+        self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
         true
     }
 
@@ -481,35 +481,28 @@ impl<L: Link> Endpoint<L> {
     }
 
     #[inline]
-    pub(crate) fn matching(&mut self, tagged: bool) -> &mut Matching<L::Buffer> {
-        if tagged { &mut self.tagged } else { &mut self.untagged }
+    pub(crate) fn matching(&mut self, queue: Queue) -> &mut Matching<L::Buffer> {
+        match queue {
+            Queue::Tagged => &mut self.tagged,
+            Queue::Untagged => &mut self.untagged,
+        }
     }
 
     /// A receive that ends without a message.
     pub(crate) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
-        self.completions.push_back(Completion {
-            context,
-            operation: Operation::Receive,
-            space,
-            length: 0,
-            offset: 0,
-            data: None,
-            source: None,
-            released,
-            result: Err(failure),
-        });
+        self.completions.push_back(Completion::unmatched(context, space, released, failure));
     }
 
     /// Posts a multi-receive buffer and fills it with what is stored already.
-    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, tagged: bool, multi: MultiReceive) {
+    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue, multi: MultiReceive) {
         let number = self.next_number();
-        let matching = self.matching(tagged);
+        let matching = self.matching(queue);
         let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
-        while let Some((active, unexpected)) = self.matching(tagged).accept_stored(at) {
-            self.deliver_stored(active, unexpected, tagged);
+        while let Some((active, unexpected)) = self.matching(queue).accept_stored(at) {
+            self.deliver_stored(active, unexpected, queue);
         }
         if let Some(peer) = self.dead_source(receive.from)
-            && let Some(left) = self.matching(tagged).take_back(at)
+            && let Some(left) = self.matching(queue).take_back(at)
         {
             self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
         }

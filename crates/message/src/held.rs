@@ -4,34 +4,27 @@
 //! A held send is *fresh* until it has knocked, *in doubt* until the receiver has settled its batch of knocks, then *forgotten*,
 //! and *offered* while the receiver decides about it. It leaves the list when the receiver fetches or takes it, or when it is its
 //! turn and the window has room for it; forgotten ones leave first, since they are first.
-//!
-//! Knock (body): one entry of [`ENTRY_BYTES`] per send: the send's name, flags, length, tag, completion data.
 
+use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::eager::eager_head;
 use crate::endpoint::Endpoint;
+use crate::envelope::Pattern;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::index::Class;
 use crate::learned::{Indices, LinksOfClasses, Sought, Wanted};
 use crate::link::{Buffer, Link};
 use crate::list::{Ordered, Position};
-use crate::matching::Pattern;
-use crate::operation::{Send, Source, Space, Target};
+use crate::operation::{Queue, Send, Source, Target};
 use crate::posted::steps;
 use crate::rendezvous::{Payload, PendingSend};
 use crate::slab::Key;
-use crate::transmit::{Body, Outgoing, sent};
-use crate::wire::{Head, MessageKind};
+use crate::transmit::{Body, Outgoing};
+use crate::wire::{DeferralNotice, Eager, Entry, Message, MessageKind, NoMatch, Offer, Query};
 use std::fmt;
 use tidegate_flow::PeerId;
 
-/// Bytes of a knock's entry.
-pub(crate) const ENTRY_BYTES: usize = 32;
 /// Most entries of a batch of knocks: each may make the receiver keep a note for us.
 pub(crate) const BATCH_MOST: usize = 32;
-/// An entry's flags.
-pub(crate) const ENTRY_TAGGED: u32 = 1;
-pub(crate) const ENTRY_HAS_DATA: u32 = 2;
 
 /// How far a held send has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +43,7 @@ struct Held {
     send: Key,
     stage: Stage,
     /// Whether it is of the tagged matching space.
-    tagged: bool,
+    queue: Queue,
     tag: u64,
     links: LinksOfClasses,
 }
@@ -62,10 +55,9 @@ impl fmt::Debug for Held {
     }
 }
 
-/// All are from this endpoint, so that the matching space takes the part of the source.
 impl Sought for Held {
     fn source(&self) -> u64 {
-        self.tagged.into()
+        source_of(self.queue)
     }
     fn tag(&self) -> u64 {
         self.tag
@@ -88,7 +80,7 @@ pub(crate) struct HeldSends {
     /// The batch of knocks that is not settled.
     batch: Option<Vec<(Position, Key)>>,
     /// A question that waits for the batch (W7).
-    question: Option<(bool, Pattern)>,
+    question: Option<(Queue, Pattern)>,
 }
 
 impl HeldSends {
@@ -96,8 +88,8 @@ impl HeldSends {
         HeldSends { list: Ordered::new(), indices: Indices::default(), fresh: None, batch: None, question: None }
     }
 
-    fn push(&mut self, send: Key, tagged: bool, tag: u64) -> Position {
-        let at = self.list.push_back(Held { send, stage: Stage::Fresh, tagged, tag, links: Default::default() });
+    fn push(&mut self, send: Key, queue: Queue, tag: u64) -> Position {
+        let at = self.list.push_back(Held { send, stage: Stage::Fresh, queue, tag, links: Default::default() });
         self.indices.add(&mut self.list, at);
         self.fresh.get_or_insert(at);
         at
@@ -114,12 +106,12 @@ impl HeldSends {
 
     /// The first forgotten one of a matching space that `pattern` accepts, from anybody. Fresh ones, which come after all others, end
     /// the search.
-    fn find_forgotten(&mut self, tagged: bool, pattern: &Pattern) -> Option<Position> {
+    fn find_forgotten(&mut self, queue: Queue, pattern: &Pattern) -> Option<Position> {
         let class = Class { ignore: pattern.ignore, names_source: true };
-        let wanted = Wanted { class, source: tagged.into(), tag: pattern.tag };
+        let wanted = Wanted { class, source: source_of(queue), tag: pattern.tag };
         let ends = |held: &Held| {
             steps::count();
-            let fits = held.tagged == tagged && (pattern.tag ^ held.tag) & !pattern.ignore == 0;
+            let fits = held.queue == queue && (pattern.tag ^ held.tag) & !pattern.ignore == 0;
             held.stage == Stage::Fresh || fits && held.stage == Stage::Forgotten
         };
         let at = self.indices.find(&mut self.list, &wanted, |list, most| list.walk(most, ends), ends)?;
@@ -147,7 +139,7 @@ impl<L: Link> Endpoint<L> {
         self.count(Counter::SendsDeferred, 1);
         if let Some(send) = self.sends.get_mut(key) {
             let held = self.peers[to.0 as usize].held.get_or_insert_with(|| Box::new(HeldSends::new()));
-            send.held = Some(held.push(key, matches!(send.space, Space::Tagged { .. }), send.tag()));
+            send.held = Some(held.push(key, send.space.queue(), send.space.tag()));
             self.report_buffered(key);
         }
         self.release_held(to);
@@ -161,7 +153,7 @@ impl<L: Link> Endpoint<L> {
             && !send.delivery
             && let Some(notice) = send.notice.take_if(|notice| notice.report)
         {
-            self.completions.push_back(sent(notice, Ok(())));
+            self.completions.push_back(Completion::sent(notice, Ok(())));
         }
     }
 
@@ -203,14 +195,14 @@ impl<L: Link> Endpoint<L> {
     fn send_kept_eagerly(&mut self, to: PeerId, key: Key, known: bool) {
         let Some(send) = self.remove_send(key) else { return };
         self.count(Counter::MessagesEager, 1);
-        let mut head = eager_head(send.space);
-        head.again = known;
+        let (queue, tag) = (send.space.queue(), send.space.tag());
+        let head = Eager { queue, tag, data: send.data, was_dropped: known };
         let body = match send.payload {
             _ if send.length == 0 => Body::None,
             Payload::Application(buffer) => Body::Borrowed(buffer),
             Payload::Copied(bytes) => Body::Owned(bytes),
         };
-        self.dispatch(to, Outgoing::new(head.data(send.data), body, send.notice), false);
+        self.dispatch(to, Outgoing::new(head, body, send.notice), false);
     }
 
     /// Forgets the list of held sends when it is empty and nothing is pending.
@@ -234,27 +226,27 @@ impl<L: Link> Endpoint<L> {
             entry.stage = Stage::InDoubt;
             batch.push((at, entry.send));
             if let Some(send) = self.sends.get(entry.send) {
-                write_entry(&mut body, entry.send, send);
+                entry_of(entry.send, send).emit(&mut body);
             }
         }
         held.batch = Some(batch);
         self.count(Counter::DeferralNotices, 1);
         let body = Body::Owned(body.into_boxed_slice());
-        self.dispatch(to, Outgoing::new(Head::new(MessageKind::Knock), body, None), false);
+        self.dispatch(to, Outgoing::new(DeferralNotice, body, None), false);
     }
 
     /// The receiver has matched or forgotten all of a batch.
-    pub(crate) fn handle_settled(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(crate) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
         let peer = &mut self.peers[from.0 as usize];
-        let held = peer.held.as_mut().filter(|_| !peer.backlog.waits(MessageKind::Knock)).ok_or(Malformed)?;
+        let held = peer.held.as_mut().filter(|_| !peer.backlog.waits(MessageKind::DeferralNotice)).ok_or(Malformed)?;
         for (at, send) in held.batch.take().ok_or(Malformed)? {
             // One that was matched is no longer in the list, and its place may be another's.
             if let Some(entry) = held.list.get_mut(at).filter(|entry| entry.send == send) {
                 entry.stage = Stage::Forgotten;
             }
         }
-        if let Some((tagged, pattern)) = held.question.take() {
-            self.answer(from, tagged, &pattern);
+        if let Some((queue, pattern)) = held.question.take() {
+            self.answer(from, queue, &pattern);
         }
         self.release_held(from);
         self.knock(from);
@@ -262,16 +254,16 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver asks for the first held send that `pattern` accepts.
-    pub(crate) fn handle_ask(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let tagged = head.kind == MessageKind::AskTagged;
-        let pattern = Pattern { from: Source::From(Target::Myself), tag: head.word, ignore: head.field(0) };
+    pub(crate) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
+        let &Query { queue, tag, ignore } = query;
+        let pattern = Pattern { from: Source::From(Target::Myself), tag, ignore };
         if self.is_answering(from) {
             return Err(Malformed);
         }
         match &mut self.peers[from.0 as usize].held {
             Some(held) if held.question.is_some() => return Err(Malformed),
-            Some(held) if held.batch.is_some() => held.question = Some((tagged, pattern)),
-            _ => self.answer(from, tagged, &pattern),
+            Some(held) if held.batch.is_some() => held.question = Some((queue, pattern)),
+            _ => self.answer(from, queue, &pattern),
         }
         Ok(())
     }
@@ -279,35 +271,37 @@ impl<L: Link> Endpoint<L> {
     /// Whether an answer to a question of `peer` waits.
     fn is_answering(&self, peer: PeerId) -> bool {
         let backlog = &self.peers[peer.0 as usize].backlog;
-        [MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::Nothing]
+        [MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch]
             .into_iter()
             .any(|kind| backlog.waits(kind))
     }
 
     /// Offers the first forgotten send that `pattern` accepts, or says that there is none.
-    fn answer(&mut self, to: PeerId, tagged: bool, pattern: &Pattern) {
+    fn answer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) {
         let held = self.peers[to.0 as usize].held.as_mut();
         let found = held.and_then(|held| {
-            let at = held.find_forgotten(tagged, pattern)?;
+            let at = held.find_forgotten(queue, pattern)?;
             let entry = held.list.get_mut(at)?;
             entry.stage = Stage::Offered;
             Some(entry.send)
         });
         let may_be_long = self.peers[to.0 as usize].backlog.is_empty();
-        let (head, body) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
+        let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
             Some((key, send)) => {
-                let kind = if tagged { MessageKind::OfferTagged } else { MessageKind::OfferUntagged };
-                let head = Head::new(kind).word(send.tag()).aux(key.0).data(send.data).with(send.length as u64);
-                (head, if may_be_long { offered_payload(send) } else { Body::None })
+                let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);
+                (
+                    Offer { queue, tag, data, send: key.0, length }.into(),
+                    if may_be_long { offered_payload(send) } else { Body::None },
+                )
             }
-            None => (Head::new(MessageKind::Nothing), Body::None),
+            None => (NoMatch.into(), Body::None),
         };
         self.dispatch(to, Outgoing::new(head, body, None), true);
     }
 
     /// The receiver does not take what we offered.
-    pub(crate) fn handle_decline(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let at = self.offered_at(from, Key(head.aux)).ok_or(Malformed)?;
+    pub(crate) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+        let at = self.offered_at(from, key).ok_or(Malformed)?;
         let held = self.peers[from.0 as usize].held.as_mut().ok_or(Malformed)?;
         let entry = held.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)?;
         entry.stage = Stage::Forgotten;
@@ -316,9 +310,9 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has set aside what we offered, and will fetch it later.
-    pub(crate) fn handle_take(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        self.offered_at(from, Key(head.aux)).ok_or(Malformed)?;
-        self.unhold(Key(head.aux));
+    pub(crate) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+        self.offered_at(from, key).ok_or(Malformed)?;
+        self.unhold(key);
         Ok(())
     }
 
@@ -345,15 +339,16 @@ fn offered_payload<B: Buffer>(send: &PendingSend<B>) -> Body<B> {
     }
 }
 
-fn write_entry<B: Buffer>(body: &mut Vec<u8>, key: Key, send: &PendingSend<B>) {
-    let mut flags = if matches!(send.space, Space::Tagged { .. }) { ENTRY_TAGGED } else { 0 };
-    if send.data.is_some() {
-        flags |= ENTRY_HAS_DATA;
-    }
-    body.extend_from_slice(&key.0.to_le_bytes());
-    body.extend_from_slice(&flags.to_le_bytes());
-    for field in [send.length as u64, send.tag(), send.data.unwrap_or(0)] {
-        body.extend_from_slice(&field.to_le_bytes());
+fn entry_of<B: Buffer>(key: Key, send: &PendingSend<B>) -> Entry {
+    let (queue, tag) = (send.space.queue(), send.space.tag());
+    Entry { send: key.0, queue, length: send.length as u64, tag, data: send.data }
+}
+
+/// The queue takes the part of the source in an index: all sends are from this endpoint.
+fn source_of(queue: Queue) -> u64 {
+    match queue {
+        Queue::Tagged => 1,
+        Queue::Untagged => 0,
     }
 }
 
@@ -365,7 +360,7 @@ mod tests {
     fn held(count: u64) -> HeldSends {
         let mut held = HeldSends::new();
         for n in 0..count {
-            let at = held.push(Key(n as u32), true, tag_of(n));
+            let at = held.push(Key(n as u32), Queue::Tagged, tag_of(n));
             if n < 2 * count / 3 {
                 held.list.get_mut(at).expect("it was just added").stage = Stage::Forgotten;
             }
@@ -387,13 +382,14 @@ mod tests {
                 let forgotten = 2 * count / 3;
                 let all = steps::of(|| {
                     for n in (0..forgotten).rev() {
-                        let at = held.find_forgotten(true, &pattern(tag_of(n), ignore)).expect("it is forgotten");
+                        let at =
+                            held.find_forgotten(Queue::Tagged, &pattern(tag_of(n), ignore)).expect("it is forgotten");
                         held.remove(at);
                         // Nobody knows of these yet, or they are of the other matching space.
-                        assert_eq!(held.find_forgotten(true, &pattern(7 << 31, 0)), None);
-                        assert_eq!(held.find_forgotten(false, &pattern(0, u64::MAX)), None);
+                        assert_eq!(held.find_forgotten(Queue::Tagged, &pattern(7 << 31, 0)), None);
+                        assert_eq!(held.find_forgotten(Queue::Untagged, &pattern(0, u64::MAX)), None);
                     }
-                    assert_eq!(held.find_forgotten(true, &pattern(0, u64::MAX)), None, "all others are fresh");
+                    assert_eq!(held.find_forgotten(Queue::Tagged, &pattern(0, u64::MAX)), None, "all others are fresh");
                 });
                 all as f64 / forgotten as f64
             });

@@ -4,8 +4,8 @@
 //! every message anew. So the elements of a list are chained by a hash of the parts of their envelopes that a receive looks at, its
 //! [`Class`]. Within a chain the order is the list's, so the first match is the same on both ways.
 
+use crate::envelope::Pattern;
 use crate::list::{Chain, Links, Ordered, Position, Walk};
-use crate::matching::Pattern;
 use crate::operation::Source;
 use crate::posted::number_of;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
-use crate::backlog::Note;
+use crate::backlog::WaitingNote;
 use crate::endpoint::Endpoint;
 use crate::link::Link;
 use tidegate_flow::{Control, PeerId};
@@ -63,7 +63,7 @@ impl BacklogInspection {
     /// Whether each kind of what waits takes no more than is set aside for it, while so many fetches of our program's receives are
     /// under way.
     pub fn is_within_its_bounds(&self, fetches: usize) -> bool {
-        let notes = Share { most: self.note_bytes.most + fetches * Note::BYTES, ..self.note_bytes };
+        let notes = Share { most: self.note_bytes.most + fetches * WaitingNote::BYTES, ..self.note_bytes };
         [notes, self.read_bytes, self.answer_bytes, self.control_bytes].iter().all(|share| share.taken <= share.most)
     }
 }

@@ -22,6 +22,7 @@ mod counter;
 mod departure;
 mod eager;
 mod endpoint;
+mod envelope;
 mod fetch_way;
 mod held;
 mod inbound;

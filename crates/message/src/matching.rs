@@ -4,53 +4,19 @@
 //!
 //! One [`Matching`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
 
-use crate::ask::Number;
+use crate::envelope::{Envelope, Number, Pattern};
 use crate::link::{Buffer, Span};
 use crate::list::Position;
 use crate::operation::{Context, MultiReceive, Source, Target};
 use crate::posted::{Posted, PostedReceives};
-use crate::rendezvous::SPAN_BYTES;
 use crate::slab::{Key, Slab};
 use crate::stock::Stock;
 use crate::window::block;
+use crate::wire::SPAN_BYTES;
 use tidegate_flow::PeerId;
 
 /// A sender that no message comes from: peers are counted in 20 bits.
 const NOBODY: Target = Target::Peer(PeerId(u32::MAX));
-
-/// What identifies a message to the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Envelope {
-    pub(crate) source: Target,
-    pub(crate) tag: u64,
-    pub(crate) data: Option<u64>,
-    /// Bytes of payload.
-    pub(crate) length: usize,
-}
-
-/// What a receive accepts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pattern {
-    pub(crate) from: Source,
-    pub(crate) tag: u64,
-    pub(crate) ignore: u64,
-}
-
-impl Pattern {
-    #[inline]
-    pub(crate) fn accepts(&self, source: Target, tag: u64) -> bool {
-        (self.tag ^ tag) & !self.ignore == 0
-            && match self.from {
-                Source::Any => true,
-                Source::From(target) => target == source,
-            }
-    }
-
-    /// Whether it accepts any messages of `source` at all.
-    pub(crate) fn may_come_from(&self, source: Target) -> bool {
-        self.from == Source::Any || self.from == Source::From(source)
-    }
-}
 
 /// Where the message of a posted receive goes.
 #[derive(Debug)]

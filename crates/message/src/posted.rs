@@ -14,10 +14,10 @@
 //! sender could satisfy (`ask`). A [`Register`] answers them. It catches up with the list only when it is asked, so posting and
 //! matching pay nothing for it.
 
-use crate::ask::Number;
+use crate::envelope::{Number, Pattern};
 use crate::index::{By, Class, Index, TagKey, source_of};
 use crate::list::{Links, Ordered, Position, Walk};
-use crate::matching::{Pattern, Place};
+use crate::matching::Place;
 use crate::operation::{Context, Source, Target};
 use std::collections::BTreeMap;
 use std::fmt;

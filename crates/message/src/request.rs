@@ -23,7 +23,7 @@ use crate::rendezvous::PIECES_PER_TURN;
 use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
 use crate::window::block;
-use crate::wire::{Head, MessageKind, Status};
+use crate::wire::{ReadData, Status, Write};
 use std::collections::VecDeque;
 use tidegate_flow::{PAYLOAD_BYTES, PeerId};
 
@@ -37,7 +37,7 @@ const ANSWER_BYTES: usize = 96;
 /// What the dearest answer costs.
 pub(crate) const ANSWER_MOST: usize = ANSWER_BYTES + block(OPERAND_BYTES);
 
-const _: () = assert!(crate::backlog::Note::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
+const _: () = assert!(crate::backlog::WaitingNote::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
 
 /// What an answer costs whose result has so many bytes.
 pub(crate) const fn answer_cost(result_bytes: usize) -> u32 {
@@ -91,7 +91,7 @@ impl<B: Buffer> WriteRest<B> {
     pub(crate) fn next_piece(&mut self) -> Outgoing<B> {
         let length = (self.end - self.position).min(PIECE_BYTES);
         let part = self.buffer.slice(self.position, length);
-        let head = Head::new(MessageKind::Write).aux(self.operation.0).with(self.region).with(self.offset);
+        let head = Write { operation: self.operation.0, region: self.region, offset: self.offset };
         self.position += length;
         self.offset = self.offset.saturating_add(length as u64);
         Outgoing::new(head, Body::Borrowed(part), None)
@@ -392,7 +392,7 @@ impl<L: Link> Endpoint<L> {
         let length = read.left.min(PIECE_BYTES as u64);
         let part = self.find_region(read.region, read.offset, length as usize, Access::Read);
         let Some(part) = part else { return Status::Denied };
-        let head = Head::new(MessageKind::ReadData).aux(read.operation).word(read.at);
+        let head = ReadData { operation: read.operation, position: read.at };
         read.left -= length;
         (read.offset, read.at) = (read.offset + length, read.at.saturating_add(length));
         // A piece that has to wait is copied: the region may end before it leaves.

@@ -7,10 +7,11 @@
 //!
 //! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 
+use crate::envelope::Pattern;
 use crate::index::{Class, source_of};
 use crate::learned::{Indices, LinksOfClasses, Sought, Wanted};
 use crate::list::{Chain, Links, Ordered, Position};
-use crate::matching::{Pattern, Unexpected};
+use crate::matching::Unexpected;
 use crate::operation::{Context, Source, Target};
 use crate::posted::{number_of, steps};
 use std::collections::BTreeSet;
@@ -176,7 +177,8 @@ impl<B> Stock<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matching::{Envelope, Stored};
+    use crate::envelope::Envelope;
+    use crate::matching::Stored;
     use crate::operation::Context;
     use tidegate_flow::PeerId;
 

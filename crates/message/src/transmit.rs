@@ -1,14 +1,13 @@
 //! The way out: messages are cut into packets (P §3), each data packet costs a credit, and what cannot leave waits in its
 //! peer's queue, in order.
 
-use crate::completion::{Completion, Failure, Operation};
+use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
-use crate::eager::eager_head;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, WriteError};
-use crate::operation::{Context, Send, Space, Target};
+use crate::operation::{Send, Target};
 use crate::slab::Key;
-use crate::wire::{Head, MessageKind};
+use crate::wire::{Atomic, Eager, LARGEST_EAGER_BYTES, Message, Note, Read, Write};
 use tidegate_flow::{Answer, Config, Control, Credits, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// Where the body of a message that leaves comes from.
@@ -21,19 +20,10 @@ pub(crate) enum Body<B> {
     Borrowed(B),
 }
 
-/// What to tell the application when a message has left.
-#[derive(Debug)]
-pub(crate) struct Notice {
-    pub(crate) context: Context,
-    pub(crate) space: Space,
-    pub(crate) length: usize,
-    pub(crate) report: bool,
-}
-
 /// A message on its way out.
 #[derive(Debug)]
 pub(crate) struct Outgoing<B> {
-    pub(crate) head: Head,
+    pub(crate) head: Message,
     pub(crate) body: Body<B>,
     /// Packets that have left. All but the last are full.
     pub(crate) packets: u32,
@@ -47,22 +37,30 @@ impl<B: Buffer> Outgoing<B> {
     #[inline]
     pub(crate) fn eager(send: Send<B>) -> Self {
         let length = send.buffer.len();
-        let head = eager_head(send.space).data(send.data);
+        let (queue, tag) = (send.space.queue(), send.space.tag());
+        let head = Eager { queue, tag, data: send.data, was_dropped: false };
         let notice = Notice { context: send.context, space: send.space, length, report: send.report };
         let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
         Outgoing::new(head, body, Some(notice))
     }
 
     #[inline]
-    pub(crate) fn new(mut head: Head, body: Body<B>, notice: Option<Notice>) -> Self {
+    pub(crate) fn new(head: impl Into<Message>, body: Body<B>, notice: Option<Notice>) -> Self {
+        let head = head.into();
         let length = match &body {
             Body::None => 0,
             Body::Owned(bytes) => bytes.len(),
             Body::Borrowed(buffer) => buffer.len(),
         };
-        head.length = u32::try_from(length).expect("a message's body is bounded by the eager size");
+        debug_assert!(length <= LARGEST_EAGER_BYTES, "a message's body is bounded by the eager size");
         let head_bytes = head.bytes();
         Outgoing { head, body, packets: 0, head_bytes, total: head_bytes + length, notice }
+    }
+
+    /// Bytes of the body.
+    #[inline]
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.total - self.head_bytes
     }
 
     #[inline]
@@ -76,8 +74,8 @@ impl<B: Buffer> Outgoing<B> {
     fn fill(&self, index: u32, packet: &mut Packet) {
         let position = index as usize * PAYLOAD_BYTES;
         let payload = &mut packet.payload;
-        let (filled, label) = match index {
-            0 => (self.head.write(payload), self.head.label()),
+        let (filled, kind) = match index {
+            0 => (self.head.emit(self.body_bytes() as u32, payload), self.head.kind() as u8),
             _ => (0, 0),
         };
         let end = (self.total - position).min(PAYLOAD_BYTES);
@@ -87,7 +85,7 @@ impl<B: Buffer> Outgoing<B> {
             Body::Owned(bytes) => payload[filled..end].copy_from_slice(&bytes[offset..offset + end - filled]),
             Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
         }
-        packet.header = Header::new(PacketKind::Data, end, label);
+        packet.header = Header::new(PacketKind::Data, end, kind);
     }
 
     /// Copies what has not left out of the application's memory.
@@ -99,13 +97,17 @@ impl<B: Buffer> Outgoing<B> {
 
     /// Whether it is a send of the application that would be eager, and that the receiver has not heard of.
     fn may_be_announced(&self) -> bool {
-        matches!(self.head.kind, MessageKind::EagerTagged | MessageKind::EagerUntagged) && !self.head.again
+        matches!(self.head, Message::Eager(Eager { was_dropped: false, .. }))
     }
 
     /// The remote operation of ours that this is a part of.
     pub(crate) fn operation(&self) -> Option<Key> {
-        matches!(self.head.kind, MessageKind::Write | MessageKind::Read | MessageKind::Atomic)
-            .then_some(Key(self.head.aux))
+        match self.head {
+            Message::Write(Write { operation, .. })
+            | Message::Read(Read { operation, .. })
+            | Message::Atomic(Atomic { operation, .. }) => Some(Key(operation)),
+            _ => None,
+        }
     }
 
     pub(crate) fn into_notice(self) -> Option<Notice> {
@@ -150,7 +152,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends a message of our own that is a head and nothing else.
-    pub(crate) fn tell(&mut self, to: PeerId, head: Head) {
+    pub(crate) fn tell(&mut self, to: PeerId, head: impl Into<Message>) {
         self.dispatch(to, Outgoing::new(head, Body::None, None), false);
     }
 
@@ -160,7 +162,7 @@ impl<L: Link> Endpoint<L> {
         let may_be_announced = message.may_be_announced();
         let has_room = |spans, eager| self.peers[to.0 as usize].room + eager >= Self::announce_cost(spans);
         match message {
-            Outgoing { head, body: Body::Borrowed(buffer), notice: Some(notice), .. }
+            Outgoing { head: Message::Eager(head), body: Body::Borrowed(buffer), notice: Some(notice), .. }
                 if may_be_announced && has_room(buffer.spans().count(), Self::eager_cost(buffer.len())) =>
             {
                 self.link.counters().sub(Counter::MessagesEager, 1);
@@ -281,11 +283,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Something that waited has left.
-    fn note_left(&mut self, to: PeerId, head: &Head) {
-        match head.kind {
-            MessageKind::Fetch => self.note_fetch_left(head),
+    fn note_left(&mut self, to: PeerId, head: &Message) {
+        match head {
+            Message::Note(Note::ClearToSend(clear)) => self.note_pull_left(Key(clear.pull)),
             // More may have become free meanwhile.
-            MessageKind::Room => self.review(to),
+            Message::Note(Note::Room(_)) => self.review(to),
             _ => {}
         }
     }
@@ -359,7 +361,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(notice) = notice
             && notice.report
         {
-            self.completions.push_back(sent(notice, Ok(())));
+            self.completions.push_back(Completion::sent(notice, Ok(())));
         }
     }
 
@@ -379,19 +381,4 @@ pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
     let mut bytes = vec![0; buffer.len()].into_boxed_slice();
     buffer.read(0, &mut bytes);
     bytes
-}
-
-/// The completion of a send.
-pub(crate) fn sent(notice: Notice, result: Result<(), Failure>) -> Completion {
-    Completion {
-        context: notice.context,
-        operation: Operation::Send,
-        space: notice.space,
-        length: notice.length,
-        offset: 0,
-        data: None,
-        source: None,
-        released: false,
-        result,
-    }
 }

@@ -26,7 +26,7 @@
 //! | W6 | while a receive's question is open a knock that it accepts is forgotten | the answer may be an older send |
 //! | W7 | a question is answered when no knock is in doubt, with the first forgotten send that fits; it goes to the first receive, among those asked for, that accepts it, or back | both sides agree on what is forgotten |
 
-use crate::backlog::{Note, STAGED_MOST};
+use crate::backlog::{BOUNCED_MOST, WaitingNote};
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::held::BATCH_MOST;
@@ -34,10 +34,9 @@ use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::Link;
 use crate::matching::Matching;
 use crate::operation::{EndpointConfig, Target};
-use crate::rendezvous::SPAN_BYTES;
 use crate::request::{ANSWER_MOST, UnfinishedRead};
 use crate::transmit::{Outgoing, held_control_most};
-use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
+use crate::wire::{LARGEST_EAGER_BYTES, Room, SPAN_BYTES};
 use std::fmt;
 use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, PACKET_BYTES, PeerId};
 
@@ -131,13 +130,13 @@ impl<L: Link> Endpoint<L> {
     /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
     /// sender, the note that an announced one has been fetched. A receiver that fetches faster than its sender runs has so many notes
     /// waiting as it had messages stored; room that it gives back waits behind them.
-    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES + Note::BYTES;
+    pub const ENVELOPE_BYTES: usize = Matching::<L::Buffer>::ENVELOPE_BYTES + WaitingNote::BYTES;
 
     /// Notes to one peer that its window and its requests do not pay for (see [`backlog`](crate::backlog)): about a batch of knocks and
     /// that it is settled, receipts for stages, and one or two each of what is said once at a time.
-    const NOTES_BESIDES: usize = BATCH_MOST + 1 + STAGED_MOST + 8;
+    const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 8;
     /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth holds from the start.
-    const NOTE_MEMORY: usize = Self::NOTES_BESIDES * Note::BYTES + BLOCK_MOST;
+    const NOTE_MEMORY: usize = Self::NOTES_BESIDES * WaitingNote::BYTES + BLOCK_MOST;
 
     /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an offer.
     pub(crate) const ANSWER_MESSAGE_MEMORY: usize = queue_begun::<Outgoing<L::Buffer>>() + block(LARGEST_CONTROL_BYTES);
@@ -164,7 +163,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The most that notes to a peer with such a window may take.
     pub(crate) fn note_bytes_most(&self, window: u32) -> usize {
-        let of_window = window as usize / Self::ENVELOPE_BYTES * Note::BYTES;
+        let of_window = window as usize / Self::ENVELOPE_BYTES * WaitingNote::BYTES;
         of_window + Self::result_memory(self.limits) + Self::NOTE_MEMORY
     }
 
@@ -356,18 +355,17 @@ impl<L: Link> Endpoint<L> {
         }
         let freed = std::mem::take(&mut peer.freed);
         if freed > 0 {
-            let head = Head::new(MessageKind::Room).word(u64::from(freed));
-            self.tell(to, head);
+            self.tell(to, Room { bytes: freed.into() });
         }
     }
 
     /// A receiver gives back what has become free of our window.
-    pub(crate) fn handle_room(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
+    pub(crate) fn handle_room(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
         let peer = &mut self.peers[from.0 as usize];
-        if head.word > WINDOW_MOST as u64 || peer.room as usize > WINDOW_MOST {
+        if room.bytes > WINDOW_MOST as u64 || peer.room as usize > WINDOW_MOST {
             return Err(Malformed);
         }
-        peer.room += head.word as u32;
+        peer.room += room.bytes as u32;
         self.release_held(from);
         Ok(())
     }

@@ -32,7 +32,7 @@ use tidegate_flow::{Config, PeerId};
 use tidegate_message::{Access as RegionAccess, Span};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x04");
+const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x05");
 /// More peers than flow control accepts.
 const PEERS_LIMIT: u64 = 1 << 20;
 const PAGE: usize = 4096;
