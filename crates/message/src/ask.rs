@@ -13,7 +13,7 @@ use crate::envelope::{Envelope, Number, Pattern};
 use crate::held::BATCH_MOST;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
-use crate::matching::{Active, Announcement, Stored, Unexpected};
+use crate::matching::{Active, RemoteSend, Stored, Unexpected};
 use crate::operation::{Context, Queue, Source, Target};
 use crate::rendezvous::Waited;
 use crate::wire::{Accept, Acknowledged, Decline, Entry, MessageKind, Offer, Query};
@@ -75,13 +75,6 @@ impl PressureReport {
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 impl<L: Link> Endpoint<L> {
-    /// The number of the next receive or peek.
-    #[inline]
-    pub(crate) fn next_number(&mut self) -> Number {
-        self.numbered.0 += 1;
-        self.numbered
-    }
-
     /// A peer shows its held sends.
     pub(crate) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
         let count = body.len() / Entry::BYTES;
@@ -95,7 +88,7 @@ impl<L: Link> Endpoint<L> {
             let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
             let until = self.peers[from.0 as usize].forgotten.as_ref().filter(|it| it.count > 0).map(|it| it.asked);
-            match self.matching(queue).accept_until(&envelope, until) {
+            match self.matching.of(queue).accept_until(&envelope, until) {
                 Some(active) => self.fetch_held(from, send, active, envelope, queue),
                 None => self.forget(from, (queue == Queue::Tagged).then_some(tag)),
             }
@@ -110,13 +103,13 @@ impl<L: Link> Endpoint<L> {
 
     /// Fetches a held send for a receive.
     fn fetch_held(&mut self, from: PeerId, id: u32, active: Active<L::Buffer>, envelope: Envelope, queue: Queue) {
-        self.start_fetch(active, envelope, Announcement::of_held(from, id), queue, Waited::Message);
+        self.start_fetch(active, envelope, RemoteSend::of_held(from, id), queue, Waited::Message);
     }
 
     /// Nobody waits for a held send: it stays with its sender.
     fn forget(&mut self, from: PeerId, tag: Option<u64>) {
         self.count(Counter::EnvelopesDropped, 1);
-        let latest = self.numbered;
+        let latest = self.matching.last_number();
         let peer = &mut self.peers[from.0 as usize];
         let begins = peer.forgotten.is_none();
         let forgotten = peer
@@ -220,13 +213,11 @@ impl<L: Link> Endpoint<L> {
     /// The first receive or peek after `asked` that a message of `from` could satisfy.
     fn next_need(&mut self, from: PeerId, asked: Number) -> Option<(Number, Queue, Pattern)> {
         let source = Target::Peer(from);
-        let tagged = self.tagged.first_from(source, asked).map(|(number, pattern)| (number, Queue::Tagged, pattern));
-        let untagged =
-            self.untagged.first_from(source, asked).map(|(number, pattern)| (number, Queue::Untagged, pattern));
+        let posted = self.matching.first_from(source, asked);
         let wanted = |inquiry: &&Inquiry| inquiry.number > asked && inquiry.pattern.may_come_from(source);
         let inquiry = self.inquiries.iter().find(wanted);
         let inquiry = inquiry.map(|inquiry| (inquiry.number, inquiry.queue, inquiry.pattern));
-        [tagged, untagged, inquiry].into_iter().flatten().min_by_key(|(number, ..)| *number)
+        [posted, inquiry].into_iter().flatten().min_by_key(|(number, ..)| *number)
     }
 
     /// A receive or peek was posted that nothing stored satisfies.
@@ -262,11 +253,11 @@ impl<L: Link> Endpoint<L> {
         let forgotten = self.peers[from.0 as usize].forgotten.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
         let number = forgotten.open.take_if(|_| is_asked).ok_or(Malformed)?;
         let until = Some(number.max(forgotten.asked));
-        match self.matching(queue).accept_until(&envelope, until) {
+        match self.matching.of(queue).accept_until(&envelope, until) {
             Some(mut active) if payload.len() == length => {
                 write_clipped(&mut active.buffer, 0, payload);
                 self.complete_receive(active, &envelope, queue);
-                self.finish_announced(&Announcement::of_held(from, send));
+                self.finish_announced(&RemoteSend::of_held(from, send));
                 self.remember(from)?;
             }
             Some(active) => {
@@ -311,14 +302,14 @@ impl<L: Link> Endpoint<L> {
             self.tell(from, Decline { send });
             return Ok(());
         };
-        if let Some(at) = self.matching(queue).find_unexpected(&inquiry.pattern) {
+        if let Some(at) = self.matching.of(queue).find_unexpected(&inquiry.pattern) {
             // It left its sender before the question came there, and is older than what was offered.
             self.find_stored(&inquiry, at);
             self.tell(from, Decline { send });
             return Ok(());
         }
         self.complete_peek(inquiry.context, &envelope, queue);
-        let announcement = Announcement::of_held(from, send);
+        let announcement = RemoteSend::of_held(from, send);
         if inquiry.discard {
             self.remember(from)?;
             self.finish_announced(&announcement);
@@ -326,8 +317,8 @@ impl<L: Link> Endpoint<L> {
             // What its program has claimed is the program's, as a posted receive is: it counts for no window.
             self.remember(from)?;
             self.tell(from, Accept { send });
-            let stored = Stored::Announced(announcement);
-            self.matching(queue).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
+            let stored = Stored::Remote(announcement);
+            self.matching.of(queue).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
         } else {
             self.tell(from, Decline { send });
         }
@@ -352,7 +343,7 @@ impl<L: Link> Endpoint<L> {
             if !self.inquiries.iter().any(|other| other.number == inquiry.number) {
                 continue;
             }
-            if let Some(at) = self.matching(inquiry.queue).find_unexpected(&inquiry.pattern) {
+            if let Some(at) = self.matching.of(inquiry.queue).find_unexpected(&inquiry.pattern) {
                 self.inquiries.retain(|other| other.number != inquiry.number);
                 self.find_stored(&inquiry, at);
             } else if !self.is_open(&inquiry) {

@@ -2,6 +2,7 @@
 //! they move by message always, also where RMA goes straight to memory.
 
 use crate::atomic_apply::{AtomicError, AtomicInput, apply};
+use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
@@ -10,7 +11,6 @@ use crate::link::{Buffer, Link};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
 use crate::request::{OPERAND_BYTES, answer_cost};
 use crate::rma::RemoteOperation;
-use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;

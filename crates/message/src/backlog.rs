@@ -21,9 +21,9 @@
 //! A fetch that a receive of the program has begun (at most one per receive) is the program's memory, as the receive was.
 //! [`answer_memory`](crate::window) adds up what notes may take; it belongs to the fixed part of the receive memory.
 
+use crate::heap::{block, queue_begun};
 use crate::request::answer_cost;
 use crate::transmit::{Body, Outgoing};
-use crate::window::{block, queue_begun};
 use crate::wire::{Message, MessageKind, Note, Reply};
 use std::collections::VecDeque;
 

@@ -17,10 +17,10 @@
 //! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
 
 use crate::Endpoint;
+use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::link::Link;
-use crate::slab::Key;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {

@@ -6,7 +6,7 @@ use crate::counter::Counter;
 use crate::endpoint::{Endpoint, Peer};
 use crate::inbound::Sink;
 use crate::link::{Departure, Link};
-use crate::operation::{Queue, Target};
+use crate::operation::Target;
 use crate::window::Limits;
 use tidegate_flow::PeerId;
 
@@ -65,11 +65,9 @@ impl<L: Link> Endpoint<L> {
         for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
             self.lose_fetch(key, name);
         }
-        for queue in [Queue::Tagged, Queue::Untagged] {
-            for receive in self.matching(queue).lose_peer(Target::Peer(peer), name, !orderly) {
-                let failure = Failure::PeerLost { peer: name.to_owned() };
-                self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
-            }
+        for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
+            let failure = Failure::PeerLost { peer: name.to_owned() };
+            self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
         }
     }
 
@@ -80,7 +78,7 @@ impl<L: Link> Endpoint<L> {
                 self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
             }
             Sink::Store(at, queue) => {
-                if let Some(unexpected) = self.matching(queue).take_at(at) {
+                if let Some(unexpected) = self.matching.of(queue).take_at(at) {
                     self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
                     self.leave_window(unexpected.envelope.source, unexpected.cost);
                 }
@@ -98,7 +96,7 @@ impl<L: Link> Endpoint<L> {
         }
         for peer in std::mem::take(&mut self.departed) {
             let source = Target::Peer(peer);
-            match self.tagged.has_stored_from(source) || self.untagged.has_stored_from(source) {
+            match self.matching.has_stored_from(source) {
                 true => self.departed.push(peer),
                 false => self.release_peer(peer),
             }
@@ -107,8 +105,7 @@ impl<L: Link> Endpoint<L> {
 
     fn release_peer(&mut self, peer: PeerId) {
         let source = Target::Peer(peer);
-        self.tagged.forget_peer(source);
-        self.untagged.forget_peer(source);
+        self.matching.forget_peer(source);
         self.spare += (self.peers[peer.0 as usize].window - self.limits.window) as usize;
         self.flow.reset(peer);
         self.peers[peer.0 as usize] = Peer::new(self.limits.window);

@@ -1,13 +1,13 @@
 //! Eager messages (P §3): sent at once through the mailbox, matched when their first packet arrives, stored at exactly
 //! their size when no receive waits for them.
 
+use crate::collections::list::Position;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
 use crate::link::{Buffer, Link};
-use crate::list::Position;
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::{Queue, Send, Target};
 use crate::rendezvous::Waited;
@@ -44,7 +44,7 @@ impl<L: Link> Endpoint<L> {
         }
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         let whole = rest.len() == length;
-        match self.matching(queue).accept(&envelope) {
+        match self.matching.of(queue).accept(&envelope) {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
                 if whole {
@@ -83,7 +83,7 @@ impl<L: Link> Endpoint<L> {
             counters.add(Counter::UnexpectedBytes, envelope.length as u64);
             counters.raise(Counter::UnexpectedPeak, counters.get(Counter::UnexpectedBytes));
         }
-        self.matching(queue).store(Unexpected { envelope, stored, claimed: None, cost })
+        self.matching.of(queue).store(Unexpected { envelope, stored, claimed: None, cost })
     }
 
     /// A stored message has its receive.
@@ -105,7 +105,7 @@ impl<L: Link> Endpoint<L> {
                     _ => self.complete_receive(active, &envelope, queue),
                 }
             }
-            Stored::Announced(announcement) => {
+            Stored::Remote(announcement) => {
                 cost -= announcement.kept();
                 self.start_fetch(active, envelope, announcement, queue, Waited::Message);
             }
@@ -128,7 +128,7 @@ impl<L: Link> Endpoint<L> {
                     self.peers[from.0 as usize].inbound.sink = Sink::Discard;
                 }
             }
-            (Stored::Announced(announcement), _) => self.finish_announced(&announcement),
+            (Stored::Remote(announcement), _) => self.finish_announced(&announcement),
             (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, queue),
             (Stored::Lost(_), _) => {}
         }
@@ -172,7 +172,7 @@ impl<L: Link> Endpoint<L> {
         length: usize,
         result: Result<(), Failure>,
     ) {
-        let released = self.matching(queue).finish(&active);
+        let released = self.matching.of(queue).finish(&active);
         if active.report || released || result.is_err() {
             let met = Completion::met(active.context, queue, envelope);
             self.completions.push_back(Completion { length, offset: active.offset, released, result, ..met });

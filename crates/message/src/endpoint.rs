@@ -2,15 +2,16 @@
 
 use crate::ask::{Forgotten, Inquiry, PressureReport};
 use crate::backlog::{Backlog, Waiting};
+use crate::collections::slab::{Key, Slab};
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::departure::Lost;
-use crate::envelope::{Number, Pattern};
+use crate::envelope::Pattern;
 use crate::fetch_way::FetchWays;
 use crate::held::HeldSends;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
-use crate::matching::Matching;
+use crate::matching::{MatchQueue, Matching};
 use crate::operation::{
     Context, EndpointConfig, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain,
 };
@@ -18,7 +19,6 @@ use crate::peek::PEEKS_MOST;
 use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
 use crate::request::Requests;
 use crate::rma::{Region, RemoteOperation};
-use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
 use crate::streams::Streams;
 use crate::timing::Timing;
@@ -108,8 +108,7 @@ pub struct Endpoint<L: Link> {
     pub(crate) flow: FlowControl,
     pub(crate) config: EndpointConfig,
     pub(crate) peers: Vec<Peer<L::Buffer>>,
-    pub(crate) tagged: Matching<L::Buffer>,
-    pub(crate) untagged: Matching<L::Buffer>,
+    pub(crate) matching: Matching<L::Buffer>,
     /// Announced sends that the receiver has not fetched.
     pub(crate) sends: Slab<PendingSend<L::Buffer>>,
     /// Announced messages of peers that are being fetched.
@@ -146,8 +145,6 @@ pub struct Endpoint<L: Link> {
     pub(crate) limits: Limits,
     /// Bytes of receive memory that belong to no window.
     pub(crate) spare: usize,
-    /// The last number given to a receive or peek.
-    pub(crate) numbered: Number,
     /// Peers with sends that we have forgotten.
     pub(crate) forgetful: Vec<PeerId>,
     /// Peeks that wait for answers of those.
@@ -195,8 +192,7 @@ impl<L: Link> Endpoint<L> {
             flow,
             config,
             peers,
-            tagged: Matching::new(peer_count),
-            untagged: Matching::new(peer_count),
+            matching: Matching::new(peer_count),
             sends: Slab::new(),
             fetches: Slab::new(),
             active_fetches: VecDeque::new(),
@@ -218,7 +214,6 @@ impl<L: Link> Endpoint<L> {
             epoch: 0,
             limits,
             spare,
-            numbered: Number::default(),
             forgetful: Vec::new(),
             inquiries: Vec::new(),
             copies: 0,
@@ -308,15 +303,15 @@ impl<L: Link> Endpoint<L> {
             self.receive_many(receive, pattern, queue, multi);
             return Ok(());
         }
-        if let Some(unexpected) = self.matching(queue).take_unexpected(&pattern) {
-            let active = Matching::activate_now(receive.buffer, receive.context, receive.report);
+        if let Some(unexpected) = self.matching.of(queue).take_unexpected(&pattern) {
+            let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
             self.deliver_stored(active, unexpected, queue);
         } else if let Some(peer) = self.dead_source(receive.from) {
             let failure = Failure::PeerLost { peer };
             self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
-            let number = self.next_number();
-            self.matching(queue).post(number, pattern, receive.buffer, receive.context, receive.report);
+            let number = self.matching.next_number();
+            self.matching.of(queue).post(number, pattern, receive.buffer, receive.context, receive.report);
             self.seek(receive.from);
         }
         Ok(())
@@ -332,13 +327,7 @@ impl<L: Link> Endpoint<L> {
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         let inquiry = self.inquiries.iter().position(|inquiry| name_of(inquiry.context) == name);
         let inquiry_number = inquiry.map(|at| self.inquiries[at].number);
-        let tagged = self.tagged.find_named(name, &name_of).map(|(number, at)| (number, Queue::Tagged, at));
-        let untagged = self.untagged.find_named(name, &name_of).map(|(number, at)| (number, Queue::Untagged, at));
-        let oldest = tagged.into_iter().chain(untagged).min_by_key(|(number, ..)| *number);
-        if let Some((number, queue, at)) = oldest
-            && inquiry_number.is_none_or(|other| number < other)
-        {
-            let Some(canceled) = self.matching(queue).take_back(at) else { return false };
+        if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry_number, &name_of) {
             self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
             return true;
         }
@@ -480,14 +469,6 @@ impl<L: Link> Endpoint<L> {
         self.link.counters().add(counter, amount);
     }
 
-    #[inline]
-    pub(crate) fn matching(&mut self, queue: Queue) -> &mut Matching<L::Buffer> {
-        match queue {
-            Queue::Tagged => &mut self.tagged,
-            Queue::Untagged => &mut self.untagged,
-        }
-    }
-
     /// A receive that ends without a message.
     pub(crate) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
         self.completions.push_back(Completion::unmatched(context, space, released, failure));
@@ -495,14 +476,14 @@ impl<L: Link> Endpoint<L> {
 
     /// Posts a multi-receive buffer and fills it with what is stored already.
     fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue, multi: MultiReceive) {
-        let number = self.next_number();
-        let matching = self.matching(queue);
+        let number = self.matching.next_number();
+        let matching = self.matching.of(queue);
         let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
-        while let Some((active, unexpected)) = self.matching(queue).accept_stored(at) {
+        while let Some((active, unexpected)) = self.matching.of(queue).accept_stored(at) {
             self.deliver_stored(active, unexpected, queue);
         }
         if let Some(peer) = self.dead_source(receive.from)
-            && let Some(left) = self.matching(queue).take_back(at)
+            && let Some(left) = self.matching.of(queue).take_back(at)
         {
             self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
         }

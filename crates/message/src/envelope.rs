@@ -39,3 +39,12 @@ impl Pattern {
 /// The number of a receive or peek in order of posting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(pub(crate) u64);
+
+/// This endpoint itself, then its peers.
+#[inline]
+pub(crate) fn number_of(source: Target) -> u64 {
+    match source {
+        Target::Myself => 0,
+        Target::Peer(peer) => u64::from(peer.0) + 1,
+    }
+}

@@ -5,19 +5,19 @@
 //! and *offered* while the receiver decides about it. It leaves the list when the receiver fetches or takes it, or when it is its
 //! turn and the window has room for it; forgotten ones leave first, since they are first.
 
+use crate::collections::index::Class;
+use crate::collections::learned::{Indices, LinksOfClasses, Sought, Wanted};
+use crate::collections::list::{Ordered, Position};
+use crate::collections::slab::Key;
+use crate::collections::steps;
 use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::envelope::Pattern;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
-use crate::index::Class;
-use crate::learned::{Indices, LinksOfClasses, Sought, Wanted};
 use crate::link::{Buffer, Link};
-use crate::list::{Ordered, Position};
 use crate::operation::{Queue, Send, Source, Target};
-use crate::posted::steps;
 use crate::rendezvous::{Payload, PendingSend};
-use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
 use crate::wire::{DeferralNotice, Eager, Entry, Message, MessageKind, NoMatch, Offer, Query};
 use std::fmt;

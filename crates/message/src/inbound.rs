@@ -5,14 +5,14 @@
 //! memory of exactly its size if no receive was posted. What belongs to this crate alone (announcements, RMA requests) is
 //! put together in a scratch buffer of bounded size.
 
+use crate::collections::list::Position;
+use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
-use crate::list::Position;
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::Queue;
-use crate::slab::Key;
 use crate::wire::{Eager, Message, Note};
 use tidegate_flow::{Packet, PeerId};
 
@@ -133,10 +133,7 @@ impl<L: Link> Endpoint<L> {
             Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
             Sink::Control(_) => peer.scratch.extend_from_slice(part),
             Sink::Store(at, queue) => {
-                let matching = match queue {
-                    Queue::Tagged => &mut self.tagged,
-                    Queue::Untagged => &mut self.untagged,
-                };
+                let matching = self.matching.of(*queue);
                 if let Some(Unexpected { stored: Stored::Here(bytes), .. }) = matching.stored_mut(*at) {
                     bytes.extend_from_slice(part);
                 }

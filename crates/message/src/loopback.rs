@@ -17,7 +17,7 @@ impl<L: Link> Endpoint<L> {
         self.count(Counter::MessagesSelf, 1);
         let (queue, tag) = (send.space.queue(), send.space.tag());
         let envelope = Envelope { source: Target::Myself, tag, data: send.data, length: send.buffer.len() };
-        if let Some(active) = self.matching(queue).accept(&envelope) {
+        if let Some(active) = self.matching.of(queue).accept(&envelope) {
             self.deliver_own(active, &envelope, queue, &send.buffer);
             self.complete_own(send.context, send.report, &envelope, queue);
             return;

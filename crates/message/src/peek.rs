@@ -1,12 +1,12 @@
 //! `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`: looking at unexpected messages, setting them aside, dropping them (fi_tagged(3)).
 
 use crate::ask::Inquiry;
+use crate::collections::list::Position;
 use crate::completion::{Completion, Failure};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Pattern};
 use crate::link::Link;
-use crate::list::Position;
-use crate::matching::Matching;
+use crate::matching::MatchQueue;
 use crate::operation::{Context, MatchFlags, Queue, Receive};
 
 /// Peeks that may wait for answers at a time: each call of `progress` looks at all of them.
@@ -21,8 +21,8 @@ impl<L: Link> Endpoint<L> {
             return self.peek(pattern, queue, receive.context, flags);
         }
         let taken = match flags.claim {
-            true => self.matching(queue).take_claimed(receive.context),
-            false => self.matching(queue).take_unexpected(pattern),
+            true => self.matching.of(queue).take_claimed(receive.context),
+            false => self.matching.of(queue).take_unexpected(pattern),
         };
         let Some(unexpected) = taken else {
             return self.complete_unmatched(receive.context, receive.space, false, Failure::NoMessage);
@@ -32,17 +32,17 @@ impl<L: Link> Endpoint<L> {
             self.discard_stored(unexpected, queue);
             self.complete_peek(receive.context, &envelope, queue);
         } else {
-            let active = Matching::activate_now(receive.buffer, receive.context, receive.report);
+            let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
             self.deliver_stored(active, unexpected, queue);
         }
     }
 
     /// Looks for a message, among those stored and then among those that we have forgotten.
     fn peek(&mut self, pattern: &Pattern, queue: Queue, context: Context, flags: MatchFlags) {
-        let number = self.next_number();
+        let number = self.matching.next_number();
         let (claim, discard) = (flags.claim, flags.discard);
         let inquiry = Inquiry { number, pattern: *pattern, queue, context, claim, discard };
-        if let Some(at) = self.matching(queue).find_unexpected(pattern) {
+        if let Some(at) = self.matching.of(queue).find_unexpected(pattern) {
             self.find_stored(&inquiry, at);
         } else if self.forgetful.is_empty() {
             self.complete_unmatched(context, queue.space(0), false, Failure::NoMessage);
@@ -56,14 +56,14 @@ impl<L: Link> Endpoint<L> {
     /// Ends a peek with the stored message at `at`, the first that it accepts.
     pub(crate) fn find_stored(&mut self, inquiry: &Inquiry, at: Position) {
         let queue = inquiry.queue;
-        let Some(found) = self.matching(queue).stored_mut(at) else { return };
+        let Some(found) = self.matching.of(queue).stored_mut(at) else { return };
         let envelope = found.envelope;
         if inquiry.claim && !inquiry.discard {
-            self.matching(queue).claim(at, inquiry.context);
+            self.matching.of(queue).claim(at, inquiry.context);
         }
         self.complete_peek(inquiry.context, &envelope, queue);
         if inquiry.discard
-            && let Some(unexpected) = self.matching(queue).take_at(at)
+            && let Some(unexpected) = self.matching.of(queue).take_at(at)
         {
             self.discard_stored(unexpected, queue);
         }

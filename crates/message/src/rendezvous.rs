@@ -10,6 +10,8 @@
 //! sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
 
 use crate::backlog::BOUNCED_MOST;
+use crate::collections::list::Position;
+use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
@@ -17,11 +19,9 @@ use crate::envelope::Envelope;
 use crate::fetch_way::Way;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
-use crate::list::Position;
-use crate::matching::{Active, Announcement, Stored};
+use crate::matching::{Active, RemoteSend, Stored};
 use crate::operation::{Queue, Send, Space, Target};
 use crate::request::PIECE_BYTES;
-use crate::slab::Key;
 use crate::stage::Use;
 use crate::transmit::{Body, Outgoing, copy_of};
 use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, Status};
@@ -69,7 +69,7 @@ pub(crate) struct Fetch<B> {
     active: Active<B>,
     envelope: Envelope,
     queue: Queue,
-    pub(crate) announcement: Announcement,
+    pub(crate) announcement: RemoteSend,
     /// Our `Fetch` has left: pieces may come.
     is_asked: bool,
     /// Bytes to get: what the receive has room for.
@@ -250,14 +250,14 @@ impl<L: Link> Endpoint<L> {
             return Err(Malformed);
         }
         let stage = head.bounce.map(usize::from);
-        let announcement = Announcement { peer: from, id: head.send, spans, stage };
+        let announcement = RemoteSend { peer: from, id: head.send, spans, stage };
         let cost = Self::announce_cost(announcement.spans.len());
         self.check_window(from, cost)?;
         if head.was_dropped {
             self.remember(from)?;
         }
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
-        match self.matching(queue).accept(&envelope) {
+        match self.matching.of(queue).accept(&envelope) {
             Some(active) => {
                 let kept = announcement.kept();
                 if kept > 0 {
@@ -267,7 +267,7 @@ impl<L: Link> Endpoint<L> {
                 self.pass_window(from, cost - kept);
             }
             None => {
-                self.store_unexpected(envelope, Stored::Announced(announcement), queue, cost);
+                self.store_unexpected(envelope, Stored::Remote(announcement), queue, cost);
                 self.enter_window(from, cost);
             }
         }
@@ -279,7 +279,7 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         active: Active<L::Buffer>,
         envelope: Envelope,
-        announcement: Announcement,
+        announcement: RemoteSend,
         queue: Queue,
         waited: Waited,
     ) {
@@ -423,7 +423,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A fetch is over: what it kept of its sender's window is free.
-    fn release_kept(&mut self, announcement: &Announcement) {
+    fn release_kept(&mut self, announcement: &RemoteSend) {
         if announcement.kept() > 0 {
             self.leave_window(Target::Peer(announcement.peer), announcement.kept());
         }
@@ -454,11 +454,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Nothing (more) of an announced message is wanted: it was dropped (`FI_DISCARD`), or has come by another way.
-    pub(crate) fn finish_announced(&mut self, announcement: &Announcement) {
+    pub(crate) fn finish_announced(&mut self, announcement: &RemoteSend) {
         self.tell_finished(announcement, Status::Success);
     }
 
-    fn tell_finished(&mut self, announcement: &Announcement, status: Status) {
+    fn tell_finished(&mut self, announcement: &RemoteSend, status: Status) {
         self.tell(announcement.peer, Finished { send: announcement.id, status });
     }
 

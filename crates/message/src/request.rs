@@ -14,15 +14,15 @@
 //!
 //! Nothing waits in a circle: a target takes every request that comes, whatever waits for its own; and retrieving waits for nobody.
 
+use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
+use crate::heap::block;
 use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
 use crate::operation::Access;
 use crate::rendezvous::PIECES_PER_TURN;
-use crate::slab::Key;
 use crate::transmit::{Body, Outgoing};
-use crate::window::block;
 use crate::wire::{ReadData, Status, Write};
 use std::collections::VecDeque;
 use tidegate_flow::{PAYLOAD_BYTES, PeerId};
@@ -134,7 +134,7 @@ pub(crate) struct UnfinishedRead {
 impl UnfinishedRead {
     /// What one takes: its place in a queue that doubles as it grows. As long as there are few, [`queue_begun`] bounds what they take.
     ///
-    /// [`queue_begun`]: crate::window::queue_begun
+    /// [`queue_begun`]: crate::heap::queue_begun
     pub(crate) const BYTES: usize = 2 * size_of::<UnfinishedRead>();
 }
 

@@ -8,8 +8,8 @@
 //! most, so that one that is slow leaves some to the others, and never more than [`BOUNCED_MOST`]: it keeps a receipt for each.
 
 use crate::backlog::BOUNCED_MOST;
+use crate::collections::slab::Key;
 use crate::link::Stages;
-use crate::slab::Key;
 use tidegate_flow::PeerId;
 
 /// What a piece in a stage waits for.

@@ -1,12 +1,12 @@
 //! The way out: messages are cut into packets (P §3), each data packet costs a credit, and what cannot leave waits in its
 //! peer's queue, in order.
 
+use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, WriteError};
 use crate::operation::{Send, Target};
-use crate::slab::Key;
 use crate::wire::{Atomic, Eager, LARGEST_EAGER_BYTES, Message, Note, Read, Write};
 use tidegate_flow::{Answer, Config, Control, Credits, Header, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 

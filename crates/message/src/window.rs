@@ -29,6 +29,7 @@
 use crate::backlog::{BOUNCED_MOST, WaitingNote};
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
+use crate::heap::{BLOCK_MOST, block, queue_begun};
 use crate::held::BATCH_MOST;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::Link;
@@ -91,21 +92,6 @@ impl fmt::Display for EndpointError {
 }
 
 impl std::error::Error for EndpointError {}
-
-/// What a block of this size takes of the heap: its length, rounded as allocators do, and their own word.
-#[inline]
-pub(crate) const fn block(bytes: usize) -> usize {
-    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
-}
-
-/// Most that [`block`] adds to a block's length.
-pub(crate) const BLOCK_MOST: usize = 39;
-
-/// What a queue may take of the heap before it has doubled its room for the first time: a `VecDeque` begins with four places. From then
-/// on it has fewer places than twice the most elements that it ever had.
-pub(crate) const fn queue_begun<T>() -> usize {
-    block(4 * size_of::<T>())
-}
 
 /// How the receive memory is divided.
 pub(crate) struct Division {
@@ -228,7 +214,7 @@ impl<L: Link> Endpoint<L> {
         let said = Self::NOTE_MEMORY + Self::ANSWER_MESSAGE_MEMORY + Self::control_memory(&config.flow);
         let per_peer = Self::PEER_BYTES + block(LARGEST_CONTROL_BYTES) + said;
         let bookkeeping = flow.bookkeeping_bytes() + L::bookkeeping_bytes(&config.flow);
-        Ok(mailbox + bookkeeping + peers * per_peer + 2 * Matching::<L::Buffer>::bytes_begun(peers))
+        Ok(mailbox + bookkeeping + peers * per_peer + Matching::<L::Buffer>::bytes_begun(peers))
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
