@@ -79,7 +79,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
         let count = body.len() / Entry::BYTES;
         // Who sends a batch before the one in front of it is settled takes nothing of what we say.
-        let is_acknowledged = !self.peers[from.0 as usize].backlog.waits(MessageKind::Acknowledged);
+        let is_acknowledged = !self.egress.backlog(from).waits(MessageKind::Acknowledged);
         if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
@@ -275,7 +275,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether the question that is open, if one is, has left: then it may be answered.
     fn has_asked(&self, peer: PeerId) -> bool {
-        let backlog = &self.peers[peer.0 as usize].backlog;
+        let backlog = self.egress.backlog(peer);
         !backlog.waits(MessageKind::QueryTagged) && !backlog.waits(MessageKind::QueryUntagged)
     }
 

@@ -1,17 +1,17 @@
 //! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever asks;
 //! they move by message always, also where RMA goes straight to memory.
 
+use crate::account::{OPERAND_BYTES, answer_cost};
 use crate::atomic_apply::{AtomicError, AtomicInput, apply};
 use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
+use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
-use crate::request::{OPERAND_BYTES, answer_cost};
 use crate::rma::RemoteOperation;
-use crate::transmit::{Body, Outgoing};
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
 

@@ -1,6 +1,5 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
-use crate::backlog::Backlog;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::{Endpoint, Peer};
@@ -36,10 +35,7 @@ impl<L: Link> Endpoint<L> {
         let state = &mut self.peers[peer.0 as usize];
         (state.held, state.room, state.towards) = (None, 0, Limits::default());
         state.is_given_up = true;
-        let mut backlog = std::mem::replace(&mut state.backlog, Backlog::new());
-        self.end_waiting(peer);
-        while let Some(message) = backlog.pop() {
-            self.waiting.remove(&message);
+        for message in self.egress.abandon(peer) {
             self.fail_notice(message.into_notice(), name);
         }
         self.lose_requests(peer);
@@ -57,9 +53,7 @@ impl<L: Link> Endpoint<L> {
         state.lost = Some(Lost { name: name.to_owned(), orderly });
         let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
         self.handle_unreachable(peer, name);
-        if std::mem::take(&mut self.peers[peer.0 as usize].held_control) > 0 {
-            self.held_control.retain(|control| control.to != peer);
-        }
+        self.egress.lose_peer(peer);
         self.lose_window(peer);
         self.lose_inbound(sink, name);
         for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
@@ -107,9 +101,8 @@ impl<L: Link> Endpoint<L> {
         let source = Target::Peer(peer);
         self.matching.forget_peer(source);
         self.spare += (self.peers[peer.0 as usize].window - self.limits.window) as usize;
-        self.flow.reset(peer);
         self.peers[peer.0 as usize] = Peer::new(self.limits.window);
-        self.full.retain(|&full| full != peer);
+        self.egress.release(peer);
         self.link.release(peer);
         self.epoch = self.epoch.wrapping_add(1);
     }

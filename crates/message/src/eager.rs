@@ -4,6 +4,7 @@
 use crate::collections::list::Position;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
+use crate::egress::Outgoing;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
@@ -11,7 +12,6 @@ use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::{Queue, Send, Target};
 use crate::rendezvous::Waited;
-use crate::transmit::Outgoing;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 

@@ -1,11 +1,11 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
 use crate::ask::{Forgotten, Inquiry, PressureReport};
-use crate::backlog::{Backlog, Waiting};
 use crate::collections::slab::{Key, Slab};
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::departure::Lost;
+use crate::egress::Egress;
 use crate::envelope::Pattern;
 use crate::fetch_way::FetchWays;
 use crate::held::HeldSends;
@@ -25,23 +25,15 @@ use crate::timing::Timing;
 use crate::window::{Division, EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
-use tidegate_flow::{Control, FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// What the endpoint knows of one peer.
 #[derive(Debug)]
 pub(crate) struct Peer<B> {
-    /// What waits to leave, in order; the first may have left in part.
-    pub(crate) backlog: Backlog<B>,
     pub(crate) requests: Requests<B>,
     pub(crate) inbound: Inbound<B>,
     /// Parts of a message of our own kinds.
     pub(crate) scratch: Vec<u8>,
-    /// Whether something waits in `backlog`, as `Timing` counts it.
-    pub(crate) is_waiting: bool,
-    /// Whether the peer is in `Endpoint::full`.
-    pub(crate) full: bool,
-    /// How many control packets for it are in `Endpoint::held_control`.
-    pub(crate) held_control: u32,
     /// Whether it read the last long message of ours out of our memory.
     pub(crate) reads: bool,
     /// It matches nothing more.
@@ -73,13 +65,9 @@ pub(crate) struct Peer<B> {
 impl<B: Buffer> Peer<B> {
     pub(crate) fn new(window: u32) -> Self {
         Peer {
-            backlog: Backlog::new(),
             requests: Requests::new(),
             inbound: Inbound::new(),
             scratch: Vec::new(),
-            is_waiting: false,
-            full: false,
-            held_control: 0,
             reads: false,
             is_closing: false,
             copies: 0,
@@ -105,7 +93,7 @@ impl<B: Buffer> Peer<B> {
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
     pub(crate) link: L,
-    pub(crate) flow: FlowControl,
+    pub(crate) egress: Egress<L::Buffer>,
     pub(crate) config: EndpointConfig,
     pub(crate) peers: Vec<Peer<L::Buffer>>,
     pub(crate) matching: Matching<L::Buffer>,
@@ -133,11 +121,6 @@ pub struct Endpoint<L: Link> {
     pub(crate) requesting: VecDeque<PeerId>,
     /// Whose turn it is of those that send pieces (see `send_pieces`).
     pub(crate) turn: u8,
-    /// What is in all peers' backlogs.
-    pub(crate) waiting: Waiting,
-    /// Peers whose mailbox was full when we last wrote.
-    pub(crate) full: Vec<PeerId>,
-    pub(crate) held_control: VecDeque<Control>,
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
@@ -166,8 +149,11 @@ impl<L: Link> Endpoint<L> {
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
     /// What the tables of peers take per peer, what a sender of forgotten sends needs included.
-    pub(crate) const PEER_BYTES: usize =
-        size_of::<Peer<L::Buffer>>() + Streams::<L::Buffer>::BYTES_PER_PEER + size_of::<Forgotten>() + 64;
+    pub(crate) const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>()
+        + Egress::<L::Buffer>::PEER_BYTES
+        + Streams::<L::Buffer>::BYTES_PER_PEER
+        + size_of::<Forgotten>()
+        + 64;
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
     /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
@@ -178,7 +164,10 @@ impl<L: Link> Endpoint<L> {
         link.tell_window(limits.window);
         let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
         let bookkeeping = flow.bookkeeping_bytes()
-            + peers.len() * (size_of::<Peer<L::Buffer>>() + Streams::<L::Buffer>::BYTES_PER_PEER);
+            + peers.len()
+                * (size_of::<Peer<L::Buffer>>()
+                    + Egress::<L::Buffer>::PEER_BYTES
+                    + Streams::<L::Buffer>::BYTES_PER_PEER);
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
@@ -189,7 +178,7 @@ impl<L: Link> Endpoint<L> {
         let peer_count = peers.len();
         Ok(Endpoint {
             link,
-            flow,
+            egress: Egress::new(flow, &config.flow),
             config,
             peers,
             matching: Matching::new(peer_count),
@@ -207,9 +196,6 @@ impl<L: Link> Endpoint<L> {
             reading: VecDeque::new(),
             requesting: VecDeque::new(),
             turn: 0,
-            waiting: Waiting::default(),
-            full: Vec::new(),
-            held_control: VecDeque::new(),
             departed: Vec::new(),
             epoch: 0,
             limits,
@@ -243,12 +229,12 @@ impl<L: Link> Endpoint<L> {
 
     /// Credits towards a peer, for display.
     pub fn credits(&self, peer: PeerId) -> u32 {
-        self.flow.credits(peer)
+        self.egress.credits(peer)
     }
 
     /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> tidegate_flow::Inspection {
-        self.flow.inspect()
+        self.egress.inspect()
     }
 
     /// Sends a message: eagerly up to the eager size, else by rendezvous.
@@ -368,7 +354,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
-        let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.pieces_left();
+        let backlog = self.egress.to_retry() + self.active_fetches.len() + self.pieces_left();
         let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
         while let Some(peer) = self.link.poll_closing() {
             self.handle_closing(peer);
@@ -387,7 +373,7 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
-        let before = self.waiting.all() + self.active_fetches.len() + self.pieces_left();
+        let before = self.egress.waiting() + self.active_fetches.len() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
         let fetched = self.continue_fetches();
@@ -396,7 +382,7 @@ impl<L: Link> Endpoint<L> {
             self.end_transfer(id, status);
             ended = true;
         }
-        let after = self.waiting.all() + self.active_fetches.len() + self.pieces_left();
+        let after = self.egress.waiting() + self.active_fetches.len() + self.pieces_left();
         streamed || fetched || ended || before != after
     }
 
@@ -426,15 +412,16 @@ impl<L: Link> Endpoint<L> {
         if from.0 >= self.config.flow.peers {
             return self.count(Counter::Violations, 1);
         }
-        let gained = match self.flow.handle_retrieved(from, packet) {
+        let gained = match self.egress.handle_retrieved(from, packet) {
             Ok(gained) => gained,
             Err(_) => return self.count(Counter::Violations, 1),
         };
         if packet.header.kind() == PacketKind::Data {
             self.handle_data(from, packet);
         }
-        self.flush_control();
-        if gained > 0 && !self.peers[from.0 as usize].backlog.is_empty() {
+        self.egress.flush_control(&mut self.link);
+        self.quarantine_overdrawn();
+        if gained > 0 && !self.egress.is_idle(from) {
             self.resume(from);
         }
     }
@@ -455,12 +442,13 @@ impl<L: Link> Endpoint<L> {
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
     /// remote operations that have not been answered.
     pub fn has_outstanding(&self) -> bool {
-        self.waiting.messages + self.sends.len() + self.operations.len() > 0
+        self.egress.waiting_messages() + self.sends.len() + self.operations.len() > 0
     }
 
     #[inline]
     pub(crate) fn check_room(&self) -> Result<(), TryAgain> {
-        let outstanding = self.waiting.messages + self.sends.len() + self.operations.len() + self.completions.len();
+        let outstanding =
+            self.egress.waiting_messages() + self.sends.len() + self.operations.len() + self.completions.len();
         if outstanding < self.config.operations && self.sends.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 

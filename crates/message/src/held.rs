@@ -12,13 +12,13 @@ use crate::collections::slab::Key;
 use crate::collections::steps;
 use crate::completion::Completion;
 use crate::counter::Counter;
+use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
 use crate::envelope::Pattern;
 use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::{Buffer, Link};
 use crate::operation::{Queue, Send, Source, Target};
 use crate::rendezvous::{Payload, PendingSend};
-use crate::transmit::{Body, Outgoing};
 use crate::wire::{DeferralNotice, Eager, Entry, Message, MessageKind, NoMatch, Offer, Query};
 use std::fmt;
 use tidegate_flow::PeerId;
@@ -237,8 +237,8 @@ impl<L: Link> Endpoint<L> {
 
     /// The receiver has matched or forgotten all of a batch.
     pub(crate) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
-        let peer = &mut self.peers[from.0 as usize];
-        let held = peer.held.as_mut().filter(|_| !peer.backlog.waits(MessageKind::DeferralNotice)).ok_or(Malformed)?;
+        let notice_waits = self.egress.backlog(from).waits(MessageKind::DeferralNotice);
+        let held = self.peers[from.0 as usize].held.as_mut().filter(|_| !notice_waits).ok_or(Malformed)?;
         for (at, send) in held.batch.take().ok_or(Malformed)? {
             // One that was matched is no longer in the list, and its place may be another's.
             if let Some(entry) = held.list.get_mut(at).filter(|entry| entry.send == send) {
@@ -270,7 +270,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether an answer to a question of `peer` waits.
     fn is_answering(&self, peer: PeerId) -> bool {
-        let backlog = &self.peers[peer.0 as usize].backlog;
+        let backlog = self.egress.backlog(peer);
         [MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch]
             .into_iter()
             .any(|kind| backlog.waits(kind))
@@ -285,7 +285,7 @@ impl<L: Link> Endpoint<L> {
             entry.stage = Stage::Offered;
             Some(entry.send)
         });
-        let may_be_long = self.peers[to.0 as usize].backlog.is_empty();
+        let may_be_long = self.egress.is_idle(to);
         let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
             Some((key, send)) => {
                 let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);

@@ -1,6 +1,6 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
-use crate::backlog::WaitingNote;
+use crate::egress::WaitingNote;
 use crate::endpoint::Endpoint;
 use crate::link::Link;
 use tidegate_flow::{Control, PeerId};
@@ -71,22 +71,23 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let state = &self.peers[peer.0 as usize];
+        let (state, backlog) = (&self.peers[peer.0 as usize], self.egress.backlog(peer));
+        let refused = self.egress.refused(peer) as usize;
         BacklogInspection {
-            messages: state.backlog.messages(),
-            notes: state.backlog.notes(),
-            note_bytes: Share { taken: state.backlog.note_bytes(), most: self.note_bytes_most(state.window) },
+            messages: backlog.messages(),
+            notes: backlog.notes(),
+            note_bytes: Share { taken: backlog.note_bytes(), most: self.note_bytes_most(state.window) },
             read_bytes: Share { taken: state.requests.read_bytes(), most: Self::read_memory(self.limits) },
-            answer_bytes: Share { taken: state.backlog.answer_bytes(), most: Self::ANSWER_MESSAGE_MEMORY },
+            answer_bytes: Share { taken: backlog.answer_bytes(), most: Self::ANSWER_MESSAGE_MEMORY },
             // The queue of all peers' has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
-                taken: 2 * state.held_control as usize * size_of::<Control>(),
+                taken: 2 * refused * size_of::<Control>(),
                 most: Self::control_memory(&self.config.flow),
             },
             requests: state.requests.waiting(),
             unanswered: state.requests.unanswered(),
             unanswered_most: state.towards.answers,
-            control: state.held_control as usize,
+            control: refused,
         }
     }
 

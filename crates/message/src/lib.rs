@@ -11,16 +11,17 @@
 //! asks (`ask`). `backlog` bounds what peers make us keep until they listen, and `request` how many remote operations may be
 //! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
+mod account;
 mod ask;
 mod atomic;
 mod atomic_apply;
-mod backlog;
 mod closing;
 mod collections;
 mod completion;
 mod counter;
 mod departure;
 mod eager;
+mod egress;
 mod endpoint;
 mod envelope;
 mod fetch_way;

@@ -2,12 +2,12 @@
 
 use crate::completion::{Completion, Notice};
 use crate::counter::Counter;
+use crate::egress::copy_of;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored};
 use crate::operation::{Context, Queue, Send, Target};
-use crate::transmit::copy_of;
 
 impl<L: Link> Endpoint<L> {
     /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others in their

@@ -9,11 +9,12 @@
 //! peer wait until nothing else does, so they delay other messages to it by one piece at most. In the end `Finished` tells the
 //! sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
 
-use crate::backlog::BOUNCED_MOST;
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
+use crate::egress::BOUNCED_MOST;
+use crate::egress::{Body, Outgoing, copy_of};
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::fetch_way::Way;
@@ -23,7 +24,6 @@ use crate::matching::{Active, RemoteSend, Stored};
 use crate::operation::{Queue, Send, Space, Target};
 use crate::request::PIECE_BYTES;
 use crate::stage::Use;
-use crate::transmit::{Body, Outgoing, copy_of};
 use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, Status};
 use std::time::Duration;
 use tidegate_flow::PeerId;
@@ -304,7 +304,7 @@ impl<L: Link> Endpoint<L> {
         let peer = fetch.announcement.peer;
         let (wanted, position) = (fetch.wanted as u64, fetch.position as u64);
         self.tell(peer, ClearToSend { send: fetch.announcement.id, pull: key.0, wanted, position });
-        if self.peers[peer.0 as usize].backlog.is_empty() {
+        if self.egress.is_idle(peer) {
             self.note_pull_left(key);
         }
     }
@@ -575,15 +575,13 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
     pub(crate) fn streams_can_move(&self) -> bool {
-        self.streams
-            .peers()
-            .any(|peer| self.peers[peer.0 as usize].backlog.is_empty() && !self.stages.is_busy_for(peer))
+        self.streams.peers().any(|peer| self.egress.is_idle(peer) && !self.stages.is_busy_for(peer))
     }
 
     /// One turn of a stream. Returns whether others to its peer may have theirs.
     fn send_some_pieces(&mut self, stream: &mut Stream<L::Buffer>) -> bool {
         for _ in 0..PIECES_PER_TURN {
-            let blocked = !self.peers[stream.to.0 as usize].backlog.is_empty();
+            let blocked = !self.egress.is_idle(stream.to);
             if blocked || stream.position == stream.end {
                 return !blocked;
             }
@@ -613,7 +611,7 @@ impl<L: Link> Endpoint<L> {
     /// A piece of a message that we fetch lies in a stage of its sender.
     pub(crate) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
         let (key, stage, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
-        if self.peers[from.0 as usize].backlog.bounced() >= BOUNCED_MOST {
+        if self.egress.backlog(from).bounced() >= BOUNCED_MOST {
             return Err(Malformed);
         }
         let at = self.admit_piece(from, key, piece.position, length)?;

@@ -9,17 +9,18 @@
 //! A target that counts the writes of its peers ([`Endpoint::count_writes`]) publishes no memory for direct writing, and says
 //! so in its replies: then the origin ends its operation with a notice, one for the operation however many pieces it had.
 
+use crate::account::answer_cost;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
+use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, TransferId, TransferStatus};
 use crate::loopback::copy;
 use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Target, TryAgain, WriteRequest};
 use crate::rendezvous::TransferOwner;
-use crate::request::{UnfinishedRead, WriteRest, answer_cost};
-use crate::transmit::{Body, Outgoing};
+use crate::request::{UnfinishedRead, WriteRest};
 use crate::wire::{Read, Reply, Status, Write, WriteNotice};
 use tidegate_flow::PeerId;
 

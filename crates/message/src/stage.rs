@@ -7,8 +7,8 @@
 //! is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one receiver gets half at
 //! most, so that one that is slow leaves some to the others, and never more than [`BOUNCED_MOST`]: it keeps a receipt for each.
 
-use crate::backlog::BOUNCED_MOST;
 use crate::collections::slab::Key;
+use crate::egress::BOUNCED_MOST;
 use crate::link::Stages;
 use tidegate_flow::PeerId;
 

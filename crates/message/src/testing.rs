@@ -1,8 +1,11 @@
 //! What tests of single parts need: memory, and mailboxes that keep what is written.
 
-use crate::link::{Buffer, Span};
+use crate::counter::Counters;
+use crate::egress::Mailboxes;
+use crate::link::{Buffer, Span, WriteError};
 use std::cell::RefCell;
 use std::rc::Rc;
+use tidegate_flow::{Packet, PacketKind, PeerId};
 
 /// Memory of a test; its slices and clones are the same memory.
 #[derive(Clone, Debug)]
@@ -39,5 +42,41 @@ impl Buffer for Bytes {
 
     fn slice(&self, offset: usize, length: usize) -> Self {
         Bytes { all: self.all.clone(), start: self.start + offset, length }
+    }
+}
+
+/// Mailboxes that keep what is written, or refuse it.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) packets: Vec<(PeerId, Packet)>,
+    pub(crate) refuse: Option<WriteError>,
+    counters: Counters,
+}
+
+impl Mailboxes for Written {
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        self.refuse.clone().map_or(Ok(()), Err)?;
+        self.packets.push((to, *packet));
+        Ok(())
+    }
+
+    fn write_many(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut next: impl FnMut(&mut Packet),
+    ) -> (u32, Result<(), WriteError>) {
+        for written in 0..count {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            next(&mut packet);
+            if let Err(error) = self.write(to, &packet) {
+                return (written, Err(error));
+            }
+        }
+        (count, Ok(()))
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
     }
 }

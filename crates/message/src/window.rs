@@ -26,8 +26,9 @@
 //! | W6 | while a receive's question is open a knock that it accepts is forgotten | the answer may be an older send |
 //! | W7 | a question is answered when no knock is in doubt, with the first forgotten send that fits; it goes to the first receive, among those asked for, that accepts it, or back | both sides agree on what is forgotten |
 
-use crate::backlog::{BOUNCED_MOST, WaitingNote};
+use crate::account::ANSWER_MOST;
 use crate::counter::Counter;
+use crate::egress::{BOUNCED_MOST, Outgoing, WaitingNote, refused_most};
 use crate::endpoint::Endpoint;
 use crate::heap::{BLOCK_MOST, block, queue_begun};
 use crate::held::BATCH_MOST;
@@ -35,8 +36,7 @@ use crate::inbound::{LARGEST_CONTROL_BYTES, Malformed};
 use crate::link::Link;
 use crate::matching::Matching;
 use crate::operation::{EndpointConfig, Target};
-use crate::request::{ANSWER_MOST, UnfinishedRead};
-use crate::transmit::{Outgoing, held_control_most};
+use crate::request::UnfinishedRead;
 use crate::wire::{LARGEST_EAGER_BYTES, Room, SPAN_BYTES};
 use std::fmt;
 use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, PACKET_BYTES, PeerId};
@@ -129,7 +129,7 @@ impl<L: Link> Endpoint<L> {
 
     /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles as it grows.
     pub(crate) fn control_memory(config: &FlowConfig) -> usize {
-        2 * (held_control_most(config) as usize + 1) * size_of::<Control>()
+        2 * (refused_most(config) as usize + 1) * size_of::<Control>()
     }
 
     /// What notes with results may take that answer a peer's requests.
@@ -182,7 +182,7 @@ impl<L: Link> Endpoint<L> {
         let state = &mut self.peers[peer.0 as usize];
         (state.towards, state.room, state.is_stranger) = (towards, towards.window, window == 0);
         if window == 0 {
-            self.note_full(peer);
+            self.egress.note_full(&self.link, peer);
         }
     }
 
@@ -197,7 +197,7 @@ impl<L: Link> Endpoint<L> {
         }
         let window = self.link.window(peer).unwrap_or(self.limits.window);
         if window == 0 {
-            return self.note_full(peer);
+            return self.egress.note_full(&self.link, peer);
         }
         let towards = Self::limits_of(window.max(Self::ENVELOPE_BYTES as u32), self.config.eager_bytes);
         let state = &mut self.peers[peer.0 as usize];
@@ -271,7 +271,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub(crate) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         let peer = &self.peers[from.0 as usize];
-        let given_back = u64::from(peer.freed) + u64::from(peer.backlog.returning());
+        let given_back = u64::from(peer.freed) + u64::from(self.egress.backlog(from).returning());
         if u64::from(peer.stored) + given_back + u64::from(cost) > u64::from(peer.window) {
             return Err(Malformed);
         }
@@ -334,12 +334,11 @@ impl<L: Link> Endpoint<L> {
 
     /// Gives a sender back what has become free of its window.
     pub(crate) fn return_room(&mut self, to: PeerId) {
-        let peer = &mut self.peers[to.0 as usize];
-        if peer.backlog.returning() > 0 {
+        if self.egress.backlog(to).returning() > 0 {
             // Once that has left, the rest follows.
             return;
         }
-        let freed = std::mem::take(&mut peer.freed);
+        let freed = std::mem::take(&mut self.peers[to.0 as usize].freed);
         if freed > 0 {
             self.tell(to, Room { bytes: freed.into() });
         }

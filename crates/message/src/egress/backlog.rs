@@ -16,14 +16,14 @@
 //! | `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Reply`, data of a read | nothing, or what our own operations need anyway | it must name an operation of ours that waits for it; an `Acknowledged`, `Decline` or `Accept` also must answer what has left |
 //! | completion data of a write | a completion | nothing is retrieved while the program does not take its completions |
 //! | any other message | its body, up to `LARGEST_CONTROL_BYTES`, while it is put together | one at a time |
-//! | data while its own mailbox is full | credits that we owe it | a few control packets (`transmit::held_control_most`); who is owed more has not waited for credits, and is quarantined |
+//! | data while its own mailbox is full | credits that we owe it | a few control packets (`egress::refused_most`); who is owed more has not waited for credits, and is quarantined |
 //!
 //! A fetch that a receive of the program has begun (at most one per receive) is the program's memory, as the receive was.
 //! [`answer_memory`](crate::window) adds up what notes may take; it belongs to the fixed part of the receive memory.
 
+use super::outgoing::{Body, Outgoing};
+use crate::account::answer_cost;
 use crate::heap::{block, queue_begun};
-use crate::request::answer_cost;
-use crate::transmit::{Body, Outgoing};
 use crate::wire::{Message, MessageKind, Note, Reply};
 use std::collections::VecDeque;
 
@@ -362,7 +362,7 @@ mod tests {
         let mut begun = result();
         begun.packets = 11;
         backlog.push(begun);
-        assert_eq!(backlog.answers(), crate::request::answer_cost(1000));
+        assert_eq!(backlog.answers(), crate::account::answer_cost(1000));
         let message: Outgoing<Nothing> = backlog.pop().expect("it waits");
         assert_eq!((message.head, message.packets, message.total), (result().head, 11, result().total));
         assert!(matches!(message.body, Body::Owned(bytes) if *bytes == [3; 1000]));
