@@ -6,7 +6,6 @@ use crate::endpoint::{Endpoint, Peer};
 use crate::inbound::Sink;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
-use crate::window::Limits;
 use tidegate_flow::PeerId;
 
 /// A peer that cannot be reached any more.
@@ -33,8 +32,8 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         let state = &mut self.peers[peer.0 as usize];
-        (state.held, state.room, state.towards) = (None, 0, Limits::default());
         state.is_given_up = true;
+        self.deferral.rooms.lose_peer(peer);
         for message in self.egress.abandon(peer) {
             self.fail_notice(message.into_notice(), name);
         }
@@ -54,7 +53,8 @@ impl<L: Link> Endpoint<L> {
         let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
         self.handle_unreachable(peer, name);
         self.egress.lose_peer(peer);
-        self.lose_window(peer);
+        self.deferral.rooms.lose_peer(peer);
+        self.deferral.windows.lose_peer(peer);
         self.lose_inbound(sink, name);
         for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
             self.lose_fetch(key, name);
@@ -100,8 +100,9 @@ impl<L: Link> Endpoint<L> {
     fn release_peer(&mut self, peer: PeerId) {
         let source = Target::Peer(peer);
         self.matching.forget_peer(source);
-        self.spare += (self.peers[peer.0 as usize].window - self.limits.window) as usize;
-        self.peers[peer.0 as usize] = Peer::new(self.limits.window);
+        self.deferral.windows.release(peer);
+        self.deferral.rooms.release(peer);
+        self.peers[peer.0 as usize] = Peer::new();
         self.egress.release(peer);
         self.link.release(peer);
         self.epoch = self.epoch.wrapping_add(1);

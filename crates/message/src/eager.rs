@@ -10,6 +10,7 @@ use crate::envelope::Envelope;
 use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
+use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target};
 use crate::rendezvous::Waited;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
@@ -37,10 +38,10 @@ impl<L: Link> Endpoint<L> {
         if length > LARGEST_EAGER_BYTES {
             return Err(Malformed);
         }
-        let cost = Self::eager_cost(length);
+        let cost = Memory::<L::Buffer>::eager_cost(length);
         self.check_window(from, cost)?;
         if head.was_dropped {
-            self.remember(from)?;
+            self.deferral.windows.remember(from)?;
         }
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         let whole = rest.len() == length;
@@ -107,7 +108,7 @@ impl<L: Link> Endpoint<L> {
             }
             Stored::Remote(announcement) => {
                 cost -= announcement.kept();
-                self.start_fetch(active, envelope, announcement, queue, Waited::Message);
+                self.start_pull(active, envelope, announcement, queue, Waited::Message);
             }
             Stored::Own { buffer, context, report } => {
                 self.deliver_own(active, &envelope, queue, &buffer);

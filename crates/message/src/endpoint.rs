@@ -1,31 +1,29 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
-use crate::ask::{Forgotten, Inquiry, PressureReport};
 use crate::collections::slab::{Key, Slab};
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
+use crate::deferral::{Deferral, Pressure, Rooms, Windows};
 use crate::departure::Lost;
 use crate::egress::Egress;
 use crate::envelope::Pattern;
 use crate::fetch_way::FetchWays;
-use crate::held::HeldSends;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
 use crate::matching::{MatchQueue, Matching};
+use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{
     Context, EndpointConfig, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain,
 };
-use crate::peek::PEEKS_MOST;
 use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
 use crate::request::Requests;
 use crate::rma::{Region, RemoteOperation};
 use crate::stage::StagePool;
 use crate::streams::Streams;
 use crate::timing::Timing;
-use crate::window::{Division, EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
-use tidegate_flow::{FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// What the endpoint knows of one peer.
 #[derive(Debug)]
@@ -44,26 +42,10 @@ pub(crate) struct Peer<B> {
     pub(crate) is_given_up: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
-    /// What its window for us allows (this and all that follows: see `window`).
-    pub(crate) towards: Limits,
-    /// Whether that is not known yet, and the least is supposed so far.
-    pub(crate) is_stranger: bool,
-    /// Bytes of its window for us that are left.
-    pub(crate) room: u32,
-    /// Bytes of our window for it.
-    pub(crate) window: u32,
-    /// Of these, bytes that its unmatched messages take.
-    pub(crate) stored: u32,
-    /// Bytes of our window for it that are free again, which it has not been told.
-    pub(crate) freed: u32,
-    /// Sends for which its window has no room.
-    pub(crate) held: Option<Box<HeldSends>>,
-    /// Its sends for which our window had no room.
-    pub(crate) forgotten: Option<Box<Forgotten>>,
 }
 
 impl<B: Buffer> Peer<B> {
-    pub(crate) fn new(window: u32) -> Self {
+    pub(crate) fn new() -> Self {
         Peer {
             requests: Requests::new(),
             inbound: Inbound::new(),
@@ -73,14 +55,6 @@ impl<B: Buffer> Peer<B> {
             copies: 0,
             is_given_up: false,
             lost: None,
-            towards: Limits::default(),
-            is_stranger: false,
-            room: 0,
-            window,
-            stored: 0,
-            freed: 0,
-            held: None,
-            forgotten: None,
         }
     }
 }
@@ -124,21 +98,11 @@ pub struct Endpoint<L: Link> {
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
-    /// What our windows allow at least.
-    pub(crate) limits: Limits,
-    /// Bytes of receive memory that belong to no window.
-    pub(crate) spare: usize,
-    /// Peers with sends that we have forgotten.
-    pub(crate) forgetful: Vec<PeerId>,
-    /// Peeks that wait for answers of those.
-    pub(crate) inquiries: Vec<Inquiry>,
+    pub(crate) deferral: Deferral,
     /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
     pub(crate) copies: usize,
     /// The application receives nothing more.
     pub(crate) is_closing: bool,
-    /// Bytes that copied messages to ourselves take.
-    pub(crate) own_stored: u32,
-    pub(crate) pressure: PressureReport,
     pub(crate) timing: Timing,
 }
 
@@ -148,32 +112,49 @@ impl<L: Link> Endpoint<L> {
     /// Largest eager size that a configuration may ask for.
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
-    /// What the tables of peers take per peer, what a sender of forgotten sends needs included.
-    pub(crate) const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>()
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
+    /// sender, the note that an announced one has been pulled.
+    pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
+
+    /// What the tables of peers take per peer, what is kept of dropped envelopes included.
+    const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>()
         + Egress::<L::Buffer>::PEER_BYTES
-        + Streams::<L::Buffer>::BYTES_PER_PEER
-        + size_of::<Forgotten>()
-        + 64;
+        + Rooms::PEER_BYTES
+        + Windows::PEER_BYTES
+        + Streams::<L::Buffer>::BYTES_PER_PEER;
+
+    /// What memory of ours is fixed besides mailbox and messages.
+    fn others(config: &EndpointConfig) -> Others {
+        Others { peer: Self::PEER_BYTES, link: L::bookkeeping_bytes(&config.flow) }
+    }
+
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
+    /// answer to one request.
+    pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
+        Memory::<L::Buffer>::least(config, Self::others(config))
+    }
+
+    /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
+    pub fn poll_pressure(&mut self) -> Option<Pressure> {
+        self.deferral.windows.poll_pressure()
+    }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
     /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
     pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let Division { fixed, limits, spare } = Self::divide_memory(&config, &flow)?;
+        let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
         link.tell_window(limits.window);
-        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
-        let bookkeeping = flow.bookkeeping_bytes()
-            + peers.len()
-                * (size_of::<Peer<L::Buffer>>()
-                    + Egress::<L::Buffer>::PEER_BYTES
-                    + Streams::<L::Buffer>::BYTES_PER_PEER);
+        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
+        let bookkeeping = flow.bookkeeping_bytes() + peers.len() * Self::PEER_BYTES;
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
         counters.add(Counter::ReceiveFixedBytes, fixed as u64);
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
+        let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
         let stages = StagePool::new(link.stages());
         let peer_count = peers.len();
         Ok(Endpoint {
@@ -198,14 +179,9 @@ impl<L: Link> Endpoint<L> {
             turn: 0,
             departed: Vec::new(),
             epoch: 0,
-            limits,
-            spare,
-            forgetful: Vec::new(),
-            inquiries: Vec::new(),
+            deferral: Deferral { windows, rooms: Rooms::new(peer_count as u32) },
             copies: 0,
             is_closing: false,
-            own_stored: 0,
-            pressure: PressureReport::default(),
             timing: Timing::default(),
         })
     }
@@ -247,23 +223,19 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        let mut peer = &mut self.peers[to.0 as usize];
-        if peer.towards.window == 0 {
+        if !self.deferral.rooms.is_met(to) {
             self.meet(to);
-            peer = &mut self.peers[to.0 as usize];
         }
-        let most = if send.inject { peer.towards.inject } else { peer.towards.eager };
+        let limits = self.deferral.rooms.limits(to);
+        let most = if send.inject { limits.inject } else { limits.eager };
         if length > most as usize || send.delivery {
             self.announce(to, send);
             return Ok(());
         }
-        let cost = Self::eager_cost(length);
-        if peer.room < cost || peer.held.is_some() {
-            self.hold_eager(to, send);
-            return Ok(());
+        match self.deferral.rooms.take(to, Memory::<L::Buffer>::eager_cost(length)) {
+            true => self.send_eagerly(to, send),
+            false => self.defer_eager(to, send),
         }
-        peer.room -= cost;
-        self.send_eagerly(to, send);
         Ok(())
     }
 
@@ -279,7 +251,7 @@ impl<L: Link> Endpoint<L> {
             Space::Untagged => (Queue::Untagged, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
         };
         if receive.flags != MatchFlags::default() {
-            if receive.flags.peek && self.inquiries.len() >= PEEKS_MOST {
+            if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
                 return Err(TryAgain);
             }
             self.receive_by_flags(receive, &pattern, queue);
@@ -311,14 +283,14 @@ impl<L: Link> Endpoint<L> {
     /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it calls the
     /// receive of a context: always the same, as long as the receive is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
-        let inquiry = self.inquiries.iter().position(|inquiry| name_of(inquiry.context) == name);
-        let inquiry_number = inquiry.map(|at| self.inquiries[at].number);
-        if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry_number, &name_of) {
+        let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
+        if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
             self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
             return true;
         }
-        let Some(at) = inquiry else { return false };
-        let inquiry = self.inquiries.remove(at);
+        let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
+            return false;
+        };
         self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
         true
     }
@@ -365,7 +337,7 @@ impl<L: Link> Endpoint<L> {
             departed = true;
         }
         // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
-        if !self.inquiries.is_empty() {
+        if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
         worked | departed

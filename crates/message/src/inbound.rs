@@ -8,16 +8,14 @@
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::counter::Counter;
+use crate::deferral::Untrue;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::Queue;
-use crate::wire::{Eager, Message, Note};
+use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note};
 use tidegate_flow::{Packet, PeerId};
-
-/// Largest body of a message that this crate sends for itself.
-pub(crate) const LARGEST_CONTROL_BYTES: usize = 4096;
 
 /// Where the rest of a message goes whose first packet has come.
 #[derive(Debug)]
@@ -54,6 +52,12 @@ impl<B> Inbound<B> {
 /// A packet that no correct peer sends, unless it speaks of something that we have given up. It is counted and dropped.
 #[derive(Debug)]
 pub(crate) struct Malformed;
+
+impl From<Untrue> for Malformed {
+    fn from(_: Untrue) -> Self {
+        Malformed
+    }
+}
 
 impl<L: Link> Endpoint<L> {
     /// A data packet was retrieved.

@@ -12,13 +12,14 @@
 //! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod account;
-mod ask;
 mod atomic;
 mod atomic_apply;
 mod closing;
 mod collections;
 mod completion;
 mod counter;
+mod deferral;
+mod deferring;
 mod departure;
 mod eager;
 mod egress;
@@ -26,14 +27,15 @@ mod endpoint;
 mod envelope;
 mod fetch_way;
 mod heap;
-mod held;
 mod inbound;
 mod inspect;
 mod link;
 mod loopback;
 mod matching;
+mod memory;
 mod operation;
 mod peek;
+mod querying;
 mod rendezvous;
 mod request;
 mod rma;
@@ -46,17 +48,17 @@ mod transmit;
 mod window;
 mod wire;
 
-pub use ask::Pressure;
 pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
+pub use deferral::Pressure;
 pub use endpoint::Endpoint;
 pub use inspect::{BacklogInspection, Share, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
+pub use memory::EndpointError;
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
-pub use window::EndpointError;

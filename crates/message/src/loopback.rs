@@ -7,6 +7,7 @@ use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored};
+use crate::memory::Memory;
 use crate::operation::{Context, Queue, Send, Target};
 
 impl<L: Link> Endpoint<L> {
@@ -22,11 +23,11 @@ impl<L: Link> Endpoint<L> {
             self.complete_own(send.context, send.report, &envelope, queue);
             return;
         }
-        let cost = Self::eager_cost(envelope.length);
-        let short = envelope.length <= self.config.eager_bytes && self.own_stored + cost <= self.limits.window;
+        let cost = Memory::<L::Buffer>::eager_cost(envelope.length);
+        let short = envelope.length <= self.config.eager_bytes && self.deferral.windows.has_own_room(cost);
         if send.inject || (short && !send.delivery) {
             let bytes = copy_of(&send.buffer).into_vec();
-            self.own_stored += cost;
+            self.deferral.windows.enter_own(cost);
             self.store_unexpected(envelope, Stored::Here(bytes), queue, cost);
             self.complete_own(send.context, send.report, &envelope, queue);
         } else {

@@ -1,16 +1,13 @@
 //! `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`: looking at unexpected messages, setting them aside, dropping them (fi_tagged(3)).
 
-use crate::ask::Inquiry;
 use crate::collections::list::Position;
 use crate::completion::{Completion, Failure};
+use crate::deferral::Inquiry;
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Pattern};
 use crate::link::Link;
 use crate::matching::MatchQueue;
 use crate::operation::{Context, MatchFlags, Queue, Receive};
-
-/// Peeks that may wait for answers at a time: each call of `progress` looks at all of them.
-pub(crate) const PEEKS_MOST: usize = 64;
 
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.
@@ -44,10 +41,10 @@ impl<L: Link> Endpoint<L> {
         let inquiry = Inquiry { number, pattern: *pattern, queue, context, claim, discard };
         if let Some(at) = self.matching.of(queue).find_unexpected(pattern) {
             self.find_stored(&inquiry, at);
-        } else if self.forgetful.is_empty() {
+        } else if !self.deferral.windows.has_dropped() {
             self.complete_unmatched(context, queue.space(0), false, Failure::NoMessage);
         } else {
-            self.inquiries.push(inquiry);
+            self.deferral.windows.inquiries.push(inquiry);
             self.seek(pattern.from);
             self.review_inquiries();
         }

@@ -13,6 +13,7 @@ use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
+use crate::deferral::Place;
 use crate::egress::BOUNCED_MOST;
 use crate::egress::{Body, Outgoing, copy_of};
 use crate::endpoint::Endpoint;
@@ -21,6 +22,7 @@ use crate::fetch_way::Way;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
 use crate::matching::{Active, RemoteSend, Stored};
+use crate::memory::Memory;
 use crate::operation::{Queue, Send, Space, Target};
 use crate::request::PIECE_BYTES;
 use crate::stage::Use;
@@ -42,7 +44,7 @@ pub(crate) enum Payload<B> {
     Copied(Box<[u8]>),
 }
 
-/// A send whose payload is with us until the receiver gets it: announced, or held.
+/// A send whose payload is with us until the receiver gets it: announced, or deferred.
 #[derive(Debug)]
 pub(crate) struct PendingSend<B> {
     pub(crate) peer: PeerId,
@@ -55,8 +57,8 @@ pub(crate) struct PendingSend<B> {
     pub(crate) payload: Payload<B>,
     /// What the application has not been told yet.
     pub(crate) notice: Option<Notice>,
-    /// Where it is in the list of held sends to its peer.
-    pub(crate) held: Option<Position>,
+    /// Where it is among the deferred sends to its peer.
+    pub(crate) deferred: Option<Place>,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
     /// Where the stream is that this made, as long as that has not ended and it is not its turn.
@@ -146,8 +148,8 @@ impl<L: Link> Endpoint<L> {
             self.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
-        let (held, streamed, stream) = (None, false, None);
-        let kept = PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, stream };
+        let (deferred, streamed, stream) = (None, false, None);
+        let kept = PendingSend { peer: to, space, data, length, delivery, payload, notice, deferred, streamed, stream };
         Some(self.sends.insert(kept))
     }
 
@@ -163,27 +165,13 @@ impl<L: Link> Endpoint<L> {
         Some(send)
     }
 
-    /// Announces a message, or holds it when the receiver has no room for one more envelope.
-    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        let Some(key) = self.keep_send(to, send) else { return };
-        let Some(send) = self.sends.get(key) else { return };
-        let cost = Self::announce_cost(self.spans_of(send));
-        let peer = &mut self.peers[to.0 as usize];
-        if peer.room < cost || peer.held.is_some() {
-            return self.hold(to, key);
-        }
-        peer.room -= cost;
-        self.announce_kept(to, key, false);
-    }
-
     /// Announces a message for which an eager message's room was taken, and the rest is there.
     pub(crate) fn announce_in_room(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        let taken = Self::eager_cost(send.buffer.len());
+        let taken = Memory::<L::Buffer>::eager_cost(send.buffer.len());
         let Some(key) = self.keep_send(to, send) else { return };
         let Some(kept) = self.sends.get(key) else { return };
-        let cost = Self::announce_cost(self.spans_of(kept));
-        let peer = &mut self.peers[to.0 as usize];
-        peer.room = peer.room + taken - cost;
+        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(kept));
+        self.deferral.rooms.take_instead(to, taken, cost);
         self.announce_kept(to, key, false);
     }
 
@@ -192,7 +180,7 @@ impl<L: Link> Endpoint<L> {
         let Payload::Application(buffer) = &send.payload else { return 0 };
         let count = buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).count();
         let fits = count <= SPANS_PER_ANNOUNCEMENT
-            && Self::announce_cost(count) <= self.peers[send.peer.0 as usize].towards.largest;
+            && Memory::<L::Buffer>::announce_cost(count) <= self.deferral.rooms.limits(send.peer).largest;
         if fits { count } else { 0 }
     }
 
@@ -251,10 +239,10 @@ impl<L: Link> Endpoint<L> {
         }
         let stage = head.bounce.map(usize::from);
         let announcement = RemoteSend { peer: from, id: head.send, spans, stage };
-        let cost = Self::announce_cost(announcement.spans.len());
+        let cost = Memory::<L::Buffer>::announce_cost(announcement.spans.len());
         self.check_window(from, cost)?;
         if head.was_dropped {
-            self.remember(from)?;
+            self.deferral.windows.remember(from)?;
         }
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         match self.matching.of(queue).accept(&envelope) {
@@ -263,7 +251,7 @@ impl<L: Link> Endpoint<L> {
                 if kept > 0 {
                     self.enter_window(from, kept);
                 }
-                self.start_fetch(active, envelope, announcement, queue, Waited::Receive);
+                self.start_pull(active, envelope, announcement, queue, Waited::Receive);
                 self.pass_window(from, cost - kept);
             }
             None => {
@@ -275,7 +263,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// An announced message has its receive: gets the payload.
-    pub(crate) fn start_fetch(
+    pub(crate) fn start_pull(
         &mut self,
         active: Active<L::Buffer>,
         envelope: Envelope,
@@ -468,7 +456,7 @@ impl<L: Link> Endpoint<L> {
         if self.sends.get(key).is_none_or(|send| send.peer != from) {
             return Err(Malformed);
         }
-        self.unhold(key);
+        self.end_deferral(key);
         let send = self.remove_send(key).ok_or(Malformed)?;
         if send.length > self.stages.bytes {
             self.peers[from.0 as usize].reads = !send.streamed;
@@ -509,7 +497,7 @@ impl<L: Link> Endpoint<L> {
         if self.sends.get(key).is_none_or(|send| send.peer != from || send.streamed) {
             return Err(Malformed);
         }
-        self.unhold(key);
+        self.end_deferral(key);
         let send = self.sends.get_mut(key).ok_or(Malformed)?;
         let wanted = usize::try_from(clear.wanted).map_err(|_| Malformed)?;
         let position = usize::try_from(clear.position).map_err(|_| Malformed)?;

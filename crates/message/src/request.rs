@@ -174,11 +174,11 @@ impl<L: Link> Endpoint<L> {
     /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been answered. The body
     /// may change as soon as this returns.
     pub(crate) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
-        if self.peers[to.0 as usize].towards.window == 0 {
+        if !self.deferral.rooms.is_met(to) {
             self.meet(to);
         }
-        let peer = &mut self.peers[to.0 as usize];
-        if peer.requests.waiting.is_empty() && fits(peer.requests.unanswered, cost, peer.towards.answers) {
+        let (peer, account) = (&mut self.peers[to.0 as usize], self.deferral.rooms.limits(to).answers);
+        if peer.requests.waiting.is_empty() && fits(peer.requests.unanswered, cost, account) {
             peer.requests.unanswered += cost;
             return self.dispatch(to, message, true);
         }
@@ -187,7 +187,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Asks a peer to take what is left of a write.
     pub(crate) fn request_write(&mut self, to: PeerId, rest: WriteRest<L::Buffer>) {
-        if self.peers[to.0 as usize].towards.window == 0 {
+        if !self.deferral.rooms.is_met(to) {
             self.meet(to);
         }
         let rest = match self.peers[to.0 as usize].requests.waiting.is_empty() {
@@ -249,13 +249,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn may_request(&self, to: PeerId, request: &Request<L::Buffer>) -> bool {
-        let peer = &self.peers[to.0 as usize];
+        let (peer, account) = (&self.peers[to.0 as usize], self.deferral.rooms.limits(to).answers);
         match request {
-            Request::Message(.., cost) => fits(peer.requests.unanswered, *cost, peer.towards.answers),
+            Request::Message(.., cost) => fits(peer.requests.unanswered, *cost, account),
             // Pieces leave when nothing else waits, so they delay what does by one piece at most.
-            Request::Write(_) => {
-                self.egress.is_idle(to) && fits(peer.requests.unanswered, answer_cost(0), peer.towards.answers)
-            }
+            Request::Write(_) => self.egress.is_idle(to) && fits(peer.requests.unanswered, answer_cost(0), account),
         }
     }
 
@@ -297,7 +295,7 @@ impl<L: Link> Endpoint<L> {
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
     pub(crate) fn admit_request(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        if fits(self.unanswered_of(from), cost, self.limits.answers) {
+        if fits(self.unanswered_of(from), cost, self.deferral.windows.limits().answers) {
             return Ok(());
         }
         self.quarantine(from, "it requested more than it may before it takes the answers");

@@ -18,19 +18,12 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct Timing {
     /// What it was told last.
     now: Instant,
-    /// Whether receive memory was under pressure then.
-    was_pressed: bool,
 }
 
 impl Timing {
     /// The moment that was told last.
     pub(crate) fn now(&self) -> Instant {
         self.now
-    }
-
-    /// Receive memory is under pressure no longer.
-    pub(crate) fn end_pressure(&mut self) {
-        self.was_pressed = false;
     }
 }
 
@@ -40,8 +33,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        let others = self.forgetful.len() + usize::from(self.pressure.is_begun()) + self.fetch_ways.measured();
-        others > 0 || self.egress.is_timed()
+        self.fetch_ways.measured() > 0 || self.deferral.windows.is_timed() || self.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
@@ -59,16 +51,13 @@ impl<L: Link> Endpoint<L> {
         let passed = now.since(timing.now).as_nanos() as u64;
         timing.now = timing.now.max(now);
         let waited = self.egress.tell_time();
-        let is_pressed = !self.forgetful.is_empty();
-        let was_pressed = std::mem::replace(&mut timing.was_pressed, is_pressed);
         if waited > 0 {
             self.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }
-        if is_pressed && was_pressed {
+        if self.deferral.windows.tell_time(self.timing.now) {
             self.count(Counter::PressureNanoseconds, passed);
         }
         self.fetch_ways.tell_time(now);
-        self.report_pressure();
     }
 
     /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is work left that

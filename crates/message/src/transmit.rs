@@ -6,6 +6,7 @@ use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, Resumed, Step};
 use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link};
+use crate::memory::Memory;
 use crate::operation::{Send, Target};
 use crate::wire::{Message, Note};
 use tidegate_flow::PeerId;
@@ -48,10 +49,12 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         let may_be_announced = message.may_be_announced();
-        let has_room = |spans, eager| self.peers[to.0 as usize].room + eager >= Self::announce_cost(spans);
+        let has_room =
+            |spans, eager| self.deferral.rooms.has_instead(to, eager, Memory::<L::Buffer>::announce_cost(spans));
         match message {
             Outgoing { head: Message::Eager(head), body: Body::Borrowed(buffer), notice: Some(notice), .. }
-                if may_be_announced && has_room(buffer.spans().count(), Self::eager_cost(buffer.len())) =>
+                if may_be_announced
+                    && has_room(buffer.spans().count(), Memory::<L::Buffer>::eager_cost(buffer.len())) =>
             {
                 self.link.counters().sub(Counter::MessagesEager, 1);
                 let Notice { context, space, report, .. } = notice;
@@ -107,7 +110,7 @@ impl<L: Link> Endpoint<L> {
         self.quarantine_overdrawn();
         for to in self.egress.take_full() {
             self.egress.retry(to);
-            if self.peers[to.0 as usize].is_stranger {
+            if self.deferral.rooms.is_stranger(to) {
                 self.meet_again(to);
             }
             self.resume(to);

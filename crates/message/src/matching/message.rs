@@ -45,8 +45,8 @@ pub(crate) struct RemoteSend {
 }
 
 impl RemoteSend {
-    /// A send that its peer holds: it has said no more of it than its name.
-    pub(crate) fn of_held(peer: PeerId, id: u32) -> Self {
+    /// A send that its peer has deferred: it has said no more of it than its name.
+    pub(crate) fn of_deferred(peer: PeerId, id: u32) -> Self {
         RemoteSend { peer, id, spans: Vec::new(), stage: None }
     }
 

@@ -8,6 +8,9 @@ pub(crate) const MESSAGE_HEADER_BYTES: usize = 16;
 /// Largest eager message whatever the configuration: a sender cannot make a receiver allocate more at once.
 pub(crate) const LARGEST_EAGER_BYTES: usize = 1 << 20;
 
+/// Largest body of a message that is neither eager nor bulk data.
+pub(crate) const LARGEST_CONTROL_BYTES: usize = 4096;
+
 const LENGTH_BITS: u32 = 24;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 /// Completion data is there.

@@ -3,6 +3,9 @@
 use super::codec::{HAS_DATA, Head, MessageKind, Reader, WIDE_DATA, Writer, of_queue, u64_at};
 use crate::operation::Queue;
 
+/// Most entries of a batch: each may make the receiver keep a note for us.
+pub(crate) const BATCH_MOST: usize = 32;
+
 /// Shows the receiver deferred sends. Body: an [`Entry`] each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeferralNotice;

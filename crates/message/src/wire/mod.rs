@@ -26,8 +26,10 @@ mod rma;
 use codec::{Head, Reader, Writer};
 use tidegate_flow::PAYLOAD_BYTES;
 
-pub(crate) use codec::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind};
-pub(crate) use deferral::{Accept, Acknowledged, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room};
+pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind};
+pub(crate) use deferral::{
+    Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room,
+};
 pub(crate) use eager::Eager;
 pub(crate) use rendezvous::{BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, SPAN_BYTES};
 pub(crate) use rma::{Atomic, Read, ReadData, Reply, Status, Write, WriteNotice};
