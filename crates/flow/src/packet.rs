@@ -7,9 +7,16 @@
 //! | 0–15 | `stamp`: which lap of the ring published the slot; 0 = never written | the link |
 //! | 16–35 | `source`: the sender's index in the receiver's table of peers | the link |
 //! | 36–37 | [`PacketKind`] | flow control |
-//! | 38–43 | `length`: payload bytes in use, 0..=56 | flow control, messages |
-//! | 44 | `piggyback`: the last two payload bytes return credits (P §5.4) | flow control |
-//! | 48–63 | `label`: sixteen bits of the layer above, carried but never read here | messages |
+//! | 38 | `piggyback`: the last two payload bytes return credits (P §5.4) | flow control |
+//! | 39 | congestion mark: a switch or receiver on the way was congested (R's FECN) | reserved |
+//! | 40 | congestion echo: what we sent came with that mark (R's BECN) | reserved |
+//! | 41 | refusal: the packet says that one of ours found no buffer (L) | reserved |
+//! | 42–47 | slots that the packet takes, less one: it may take 64 contiguous ones | reserved: 0, one slot |
+//! | 48–53 | `length`: payload bytes in use, 0..=56; of the last slot | flow control, messages |
+//! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the message before | messages |
+//! | 62–63 | spare | nobody |
+//!
+//! What is reserved is 0 when written and not looked at when read.
 
 /// Bytes of a slot and of the packet in it: one cache line.
 pub const PACKET_BYTES: usize = 64;
@@ -18,13 +25,67 @@ pub const PAYLOAD_BYTES: usize = 56;
 /// Bytes at the end of the payload that a piggybacked credit count takes (P §5.4).
 pub const PIGGYBACK_BYTES: usize = 2;
 
-const STAMP_SHIFT: u32 = 0;
-const SOURCE_SHIFT: u32 = 16;
-const SOURCE_MASK: u64 = 0xf_ffff;
-const KIND_SHIFT: u32 = 36;
-const LENGTH_SHIFT: u32 = 38;
-const PIGGYBACK_SHIFT: u32 = 44;
-const LABEL_SHIFT: u32 = 48;
+/// A part of the header word.
+#[derive(Clone, Copy)]
+struct Field {
+    /// Its lowest bit.
+    first: u32,
+    bits: u32,
+}
+
+impl Field {
+    const fn mask(self) -> u64 {
+        ((1 << self.bits) - 1) << self.first
+    }
+
+    #[inline]
+    const fn of(self, word: u64) -> u64 {
+        (word & self.mask()) >> self.first
+    }
+
+    /// The word in which nothing else is set. `value` has no more bits than the field.
+    #[inline]
+    const fn with(self, value: u64) -> u64 {
+        debug_assert!(value <= self.mask() >> self.first);
+        value << self.first
+    }
+}
+
+const STAMP: Field = Field { first: 0, bits: 16 };
+const SOURCE: Field = Field { first: 16, bits: 20 };
+const KIND: Field = Field { first: 36, bits: 2 };
+const PIGGYBACK: Field = Field { first: 38, bits: 1 };
+const CONGESTION_MARK: Field = Field { first: 39, bits: 1 };
+const CONGESTION_ECHO: Field = Field { first: 40, bits: 1 };
+const REFUSAL: Field = Field { first: 41, bits: 1 };
+const SLOTS_LESS_ONE: Field = Field { first: 42, bits: 6 };
+const LENGTH: Field = Field { first: 48, bits: 6 };
+const MESSAGE: Field = Field { first: 54, bits: 8 };
+const SPARE: Field = Field { first: 62, bits: 2 };
+
+/// The fields lie one behind the other, and there is no bit between them.
+const _: () = {
+    let fields = [
+        STAMP,
+        SOURCE,
+        KIND,
+        PIGGYBACK,
+        CONGESTION_MARK,
+        CONGESTION_ECHO,
+        REFUSAL,
+        SLOTS_LESS_ONE,
+        LENGTH,
+        MESSAGE,
+        SPARE,
+    ];
+    let (mut at, mut index) = (0, 0);
+    while index < fields.len() {
+        assert!(fields[index].first == at);
+        at += fields[index].bits;
+        index += 1;
+    }
+    assert!(at == 64 && PAYLOAD_BYTES < 1 << LENGTH.bits);
+};
 
 /// A peer, as an index into this endpoint's table of peers: `0..Config::peers`. A peer both receives from us and sends
 /// to us.
@@ -49,11 +110,11 @@ pub enum PacketKind {
 pub struct Header(u64);
 
 impl Header {
-    /// A header of `kind` with `length` payload bytes in use and the message layer's `label`.
+    /// A header of `kind`, one slot, with `length` payload bytes in use, in which a message of the kind `message` begins.
     #[inline]
-    pub fn new(kind: PacketKind, length: usize, label: u16) -> Self {
+    pub fn new(kind: PacketKind, length: usize, message: u8) -> Self {
         debug_assert!(length <= PAYLOAD_BYTES);
-        Header((kind as u64) << KIND_SHIFT | (length as u64) << LENGTH_SHIFT | u64::from(label) << LABEL_SHIFT)
+        Header(KIND.with(kind as u64) | LENGTH.with(length as u64) | MESSAGE.with(message as u64))
     }
 
     /// The header as it stands in a slot.
@@ -71,27 +132,26 @@ impl Header {
     /// The same header with the link's two fields filled in.
     #[inline]
     pub fn published(self, stamp: u16, source: PeerId) -> Self {
-        debug_assert!(u64::from(source.0) <= SOURCE_MASK);
-        let cleared = self.0 & !(0xffff << STAMP_SHIFT | SOURCE_MASK << SOURCE_SHIFT);
-        Header(cleared | u64::from(stamp) << STAMP_SHIFT | u64::from(source.0) << SOURCE_SHIFT)
+        let cleared = self.0 & !(STAMP.mask() | SOURCE.mask());
+        Header(cleared | STAMP.with(u64::from(stamp)) | SOURCE.with(u64::from(source.0)))
     }
 
     /// Lap of the ring that published the slot; 0 if it was never written.
     #[inline]
     pub fn stamp(self) -> u16 {
-        (self.0 >> STAMP_SHIFT) as u16
+        STAMP.of(self.0) as u16
     }
 
     /// The sender, as an index into the receiver's table of peers. Untrusted: may name a peer that does not exist.
     #[inline]
     pub fn source(self) -> PeerId {
-        PeerId((self.0 >> SOURCE_SHIFT & SOURCE_MASK) as u32)
+        PeerId(SOURCE.of(self.0) as u32)
     }
 
     /// What flow control makes of the packet.
     #[inline]
     pub fn kind(self) -> PacketKind {
-        match self.0 >> KIND_SHIFT & 3 {
+        match KIND.of(self.0) {
             0 => PacketKind::Data,
             1 => PacketKind::Credit,
             2 => PacketKind::ReturnRequest,
@@ -102,32 +162,32 @@ impl Header {
     /// Payload bytes in use. Untrusted input is clamped to [`PAYLOAD_BYTES`].
     #[inline]
     pub fn length(self) -> usize {
-        ((self.0 >> LENGTH_SHIFT & 0x3f) as usize).min(PAYLOAD_BYTES)
+        (LENGTH.of(self.0) as usize).min(PAYLOAD_BYTES)
     }
 
     /// Whether the last two payload bytes return credits.
     #[inline]
     pub fn has_piggyback(self) -> bool {
-        self.0 >> PIGGYBACK_SHIFT & 1 != 0
+        PIGGYBACK.of(self.0) != 0
     }
 
     /// Data on which no credits ride: most packets.
     #[inline]
     pub(crate) fn is_plain_data(self) -> bool {
-        self.0 & (3 << KIND_SHIFT | 1 << PIGGYBACK_SHIFT) == 0
+        self.0 & (KIND.mask() | PIGGYBACK.mask()) == 0
     }
 
-    /// The message layer's sixteen bits.
+    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Carried, never read here.
     #[inline]
-    pub fn label(self) -> u16 {
-        (self.0 >> LABEL_SHIFT) as u16
+    pub fn message(self) -> u8 {
+        MESSAGE.of(self.0) as u8
     }
 }
 
 impl std::fmt::Debug for Header {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ride = if self.has_piggyback() { " piggyback" } else { "" };
-        write!(f, "{:?} from {} len {} label {:#06x}{ride}", self.kind(), self.source().0, self.length(), self.label())
+        write!(f, "{:?} from {} len {} message {}{ride}", self.kind(), self.source().0, self.length(), self.message())
     }
 }
 
@@ -144,8 +204,8 @@ pub struct Packet {
 impl Packet {
     /// A packet with an empty payload.
     #[inline]
-    pub fn new(kind: PacketKind, length: usize, label: u16) -> Self {
-        Packet { header: Header::new(kind, length, label), payload: [0; PAYLOAD_BYTES] }
+    pub fn new(kind: PacketKind, length: usize, message: u8) -> Self {
+        Packet { header: Header::new(kind, length, message), payload: [0; PAYLOAD_BYTES] }
     }
 
     /// A credit packet or a return response: a control packet that carries `credits`.
@@ -172,7 +232,7 @@ impl Packet {
     pub fn set_piggyback(&mut self, credits: u16) {
         debug_assert!(self.has_room_to_piggyback());
         self.payload[PAYLOAD_BYTES - PIGGYBACK_BYTES..].copy_from_slice(&credits.to_le_bytes());
-        self.header = Header(self.header.0 | 1 << PIGGYBACK_SHIFT);
+        self.header = Header(self.header.0 | PIGGYBACK.mask());
     }
 
     /// The piggybacked credits, if the packet carries any.
@@ -191,4 +251,43 @@ pub struct Control {
     pub to: PeerId,
     /// The packet: a credit packet, a return request or a return response.
     pub packet: Packet,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_the_header_do_not_touch_each_other() {
+        let kinds = [PacketKind::Data, PacketKind::Credit, PacketKind::ReturnRequest, PacketKind::ReturnResponse];
+        for kind in kinds {
+            for (length, message) in [(0, 0), (56, 0), (0, u8::MAX), (17, 25)] {
+                for (stamp, source) in [(0, 0), (u16::MAX, 0), (1, 0xf_ffff)] {
+                    let mut packet = Packet::new(kind, length, message);
+                    packet.header = packet.header.published(stamp, PeerId(source));
+                    for riding in [false, length + PIGGYBACK_BYTES <= PAYLOAD_BYTES] {
+                        if riding {
+                            packet.set_piggyback(513);
+                        }
+                        let header = Header::from_bits(packet.header.bits());
+                        assert_eq!((header.kind(), header.length(), header.message()), (kind, length, message));
+                        assert_eq!((header.stamp(), header.source()), (stamp, PeerId(source)));
+                        assert_eq!((header.has_piggyback(), packet.piggyback()), (riding, riding.then_some(513)));
+                        assert_eq!(SLOTS_LESS_ONE.of(header.bits()), 0, "one slot");
+                        assert_eq!(SPARE.of(header.bits()), 0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_reserved_makes_no_difference() {
+        let packet = Packet::new(PacketKind::Data, 40, 3);
+        for field in [CONGESTION_MARK, CONGESTION_ECHO, REFUSAL, SLOTS_LESS_ONE, SPARE] {
+            let header = Header::from_bits(packet.header.bits() | field.mask());
+            assert_eq!((header.kind(), header.length(), header.message()), (PacketKind::Data, 40, 3));
+            assert!(!header.has_piggyback() && header.is_plain_data());
+        }
+    }
 }

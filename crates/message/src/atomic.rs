@@ -1,21 +1,18 @@
 //! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever asks;
 //! they move by message always, also where RMA goes straight to memory.
-//!
-//! Message: word: offset in the result buffer | type << 32 | whether a result is wanted << 39 | op << 40 | elements << 48;
-//! prefix: key, offset in the region; body: the operand, then what to compare.
 
+use crate::account::{OPERAND_BYTES, answer_cost};
 use crate::atomic_apply::{AtomicError, AtomicInput, apply};
+use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
+use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
-use crate::request::{OPERAND_BYTES, answer_cost};
 use crate::rma::RemoteOperation;
-use crate::slab::Key;
-use crate::transmit::{Body, Outgoing};
-use crate::wire::{Head, MessageKind, Status};
+use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
 
 /// One message's worth of an atomic.
@@ -30,20 +27,6 @@ struct Part {
 impl Part {
     fn bytes(&self) -> usize {
         self.elements * self.datatype.size()
-    }
-
-    fn word(&self, offset: usize) -> u64 {
-        let result = if self.wants_result { 1 << 39 } else { 0 };
-        offset as u64 | (self.datatype as u64) << 32 | result | (self.op as u64) << 40 | (self.elements as u64) << 48
-    }
-
-    fn from_word(word: u64) -> Option<Part> {
-        Some(Part {
-            datatype: AtomicType::from_wire((word >> 32) as u8 & 0x7f)?,
-            op: AtomicOp::from_wire((word >> 40) as u8)?,
-            wants_result: word >> 39 & 1 != 0,
-            elements: (word >> 48) as usize,
-        })
     }
 
     /// Applies operand and comparison (`input`, in that order) to the region. Returns the old values.
@@ -117,19 +100,32 @@ impl<L: Link> Endpoint<L> {
             return;
         }
         let cost = self.add_parts(key, 1);
-        let head = Head::new(MessageKind::Atomic).with(target.key).with(target.offset);
-        let head = head.aux(key.0).word(part.word(offset));
+        let Part { datatype, op, wants_result, elements } = part;
+        let head = Atomic {
+            operation: key.0,
+            position: offset as u32,
+            region: target.key,
+            offset: target.offset,
+            datatype,
+            op,
+            wants_result,
+            elements: elements as u16,
+        };
         let body = if input.is_empty() { Body::None } else { Body::Owned(input.into_boxed_slice()) };
         self.request(peer, Outgoing::new(head, body, None), key, cost);
     }
 
     /// A peer's atomic.
-    pub(crate) fn handle_atomic(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
-        let part = Part::from_word(head.word).filter(|part| part.bytes() <= OPERAND_BYTES).ok_or(Malformed)?;
+    pub(crate) fn handle_atomic(&mut self, from: PeerId, atomic: &Atomic, body: &[u8]) -> Result<(), Malformed> {
+        let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
+        let part = Part { datatype, op, wants_result, elements: elements.into() };
+        if part.bytes() > OPERAND_BYTES {
+            return Err(Malformed);
+        }
         self.admit_request(from, answer_cost(if part.wants_result { part.bytes() } else { 0 }))?;
-        let (status, old) = self.apply_atomic(head.field(0), head.field(1), part, body);
+        let (status, old) = self.apply_atomic(atomic.region, atomic.offset, part, body);
         let body = if part.wants_result && !old.is_empty() { Body::Owned(old.into_boxed_slice()) } else { Body::None };
-        self.reply(from, head.aux, status, head.word as u32, body);
+        self.reply(from, atomic.operation, status, atomic.position, body);
         Ok(())
     }
 

@@ -17,11 +17,10 @@
 //! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
 
 use crate::Endpoint;
-use crate::completion::Failure;
+use crate::collections::slab::Key;
+use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::link::Link;
-use crate::slab::Key;
-use crate::transmit::{Notice, sent};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -35,7 +34,7 @@ impl<L: Link> Endpoint<L> {
     /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its receiver may
     /// still want.
     pub fn has_unsent(&self) -> bool {
-        self.waiting.all() > 0 || self.copies > 0 || !self.held_control.is_empty() || self.pieces_left() > 0
+        self.egress.waiting() > 0 || self.copies > 0 || self.egress.has_refused() || self.pieces_left() > 0
     }
 
     /// A peer is closing: it matches nothing more.
@@ -65,10 +64,8 @@ impl<L: Link> Endpoint<L> {
     pub fn abandon_unsent(&mut self) {
         self.is_closing = true;
         for peer in 0..self.peers.len() {
-            self.end_waiting(PeerId(peer as u32));
             self.peers[peer].is_given_up = true;
-            while let Some(message) = self.peers[peer].backlog.pop() {
-                self.waiting.remove(&message);
+            for message in self.egress.abandon(PeerId(peer as u32)) {
                 if let Some(operation) = message.operation() {
                     self.lose_operation(operation);
                 }
@@ -104,6 +101,6 @@ impl<L: Link> Endpoint<L> {
         if self.is_closing && !notice.report {
             self.count(Counter::SendsLost, 1);
         }
-        self.completions.push_back(sent(notice, Err(failure)));
+        self.completions.push_back(Completion::sent(notice, Err(failure)));
     }
 }

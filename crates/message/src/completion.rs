@@ -1,6 +1,7 @@
 //! What an endpoint reports of operations that ended.
 
-use crate::operation::{Context, Space, Target};
+use crate::envelope::Envelope;
+use crate::operation::{Context, Queue, Space, Target};
 
 /// The operation that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,4 +67,53 @@ pub struct Completion {
     pub released: bool,
     /// Success, or why not.
     pub result: Result<(), Failure>,
+}
+
+/// What to tell the application when a message has left.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) context: Context,
+    pub(crate) space: Space,
+    pub(crate) length: usize,
+    pub(crate) report: bool,
+}
+
+impl Completion {
+    /// A send has ended.
+    pub(crate) fn sent(notice: Notice, result: Result<(), Failure>) -> Self {
+        let Notice { context, space, length, .. } = notice;
+        Completion { space, ..Self::plain(context, Operation::Send, length, result) }
+    }
+
+    /// A receive that ends without a message. `released`: the buffer of a multi-receive goes back with it.
+    pub(crate) fn unmatched(context: Context, space: Space, released: bool, failure: Failure) -> Self {
+        Completion { space, released, ..Self::plain(context, Operation::Receive, 0, Err(failure)) }
+    }
+
+    /// A receive or peek has met this message.
+    #[inline]
+    pub(crate) fn met(context: Context, queue: Queue, envelope: &Envelope) -> Self {
+        Completion {
+            space: queue.space(envelope.tag),
+            data: envelope.data,
+            source: Some(envelope.source),
+            ..Self::plain(context, Operation::Receive, envelope.length, Ok(()))
+        }
+    }
+
+    /// A remote operation of ours has ended.
+    pub(crate) fn remote(context: Context, operation: Operation, length: usize, result: Result<(), Failure>) -> Self {
+        Self::plain(context, operation, if result.is_ok() { length } else { 0 }, result)
+    }
+
+    /// A remote operation of `source` on our memory is complete.
+    pub(crate) fn remote_write(source: Target, length: usize, data: Option<u64>) -> Self {
+        Completion { data, source: Some(source), ..Self::plain(Context(0), Operation::RemoteWrite, length, Ok(())) }
+    }
+
+    #[inline]
+    fn plain(context: Context, operation: Operation, length: usize, result: Result<(), Failure>) -> Self {
+        let (space, offset, data, source, released) = (Space::Untagged, 0, None, None, false);
+        Completion { context, operation, space, length, offset, data, source, released, result }
+    }
 }

@@ -1,14 +1,11 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
-use crate::backlog::Backlog;
 use crate::completion::Failure;
 use crate::counter::Counter;
-use crate::eager::space_of;
 use crate::endpoint::{Endpoint, Peer};
 use crate::inbound::Sink;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
-use crate::window::Limits;
 use tidegate_flow::PeerId;
 
 /// A peer that cannot be reached any more.
@@ -35,12 +32,9 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
         let state = &mut self.peers[peer.0 as usize];
-        (state.held, state.room, state.towards) = (None, 0, Limits::default());
         state.is_given_up = true;
-        let mut backlog = std::mem::replace(&mut state.backlog, Backlog::new());
-        self.end_waiting(peer);
-        while let Some(message) = backlog.pop() {
-            self.waiting.remove(&message);
+        self.deferral.rooms.lose_peer(peer);
+        for message in self.egress.abandon(peer) {
             self.fail_notice(message.into_notice(), name);
         }
         self.lose_requests(peer);
@@ -58,30 +52,27 @@ impl<L: Link> Endpoint<L> {
         state.lost = Some(Lost { name: name.to_owned(), orderly });
         let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
         self.handle_unreachable(peer, name);
-        if std::mem::take(&mut self.peers[peer.0 as usize].held_control) > 0 {
-            self.held_control.retain(|control| control.to != peer);
-        }
-        self.lose_window(peer);
+        self.egress.lose_peer(peer);
+        self.deferral.rooms.lose_peer(peer);
+        self.deferral.windows.lose_peer(peer);
         self.lose_inbound(sink, name);
         for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
             self.lose_fetch(key, name);
         }
-        for tagged in [true, false] {
-            for receive in self.matching(tagged).lose_peer(Target::Peer(peer), name, !orderly) {
-                let failure = Failure::PeerLost { peer: name.to_owned() };
-                self.complete_unmatched(receive.context, space_of(tagged, 0), receive.released, failure);
-            }
+        for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
+            let failure = Failure::PeerLost { peer: name.to_owned() };
+            self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
         }
     }
 
     /// The message that was under way from the peer will never be whole.
     fn lose_inbound(&mut self, sink: Sink<L::Buffer>, name: &str) {
         match sink {
-            Sink::Receive(active, envelope, tagged) => {
-                self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer: name.to_owned() });
+            Sink::Receive(active, envelope, queue) => {
+                self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
             }
-            Sink::Store(at, tagged) => {
-                if let Some(unexpected) = self.matching(tagged).take_at(at) {
+            Sink::Store(at, queue) => {
+                if let Some(unexpected) = self.matching.of(queue).take_at(at) {
                     self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
                     self.leave_window(unexpected.envelope.source, unexpected.cost);
                 }
@@ -99,7 +90,7 @@ impl<L: Link> Endpoint<L> {
         }
         for peer in std::mem::take(&mut self.departed) {
             let source = Target::Peer(peer);
-            match self.tagged.has_stored_from(source) || self.untagged.has_stored_from(source) {
+            match self.matching.has_stored_from(source) {
                 true => self.departed.push(peer),
                 false => self.release_peer(peer),
             }
@@ -108,12 +99,11 @@ impl<L: Link> Endpoint<L> {
 
     fn release_peer(&mut self, peer: PeerId) {
         let source = Target::Peer(peer);
-        self.tagged.forget_peer(source);
-        self.untagged.forget_peer(source);
-        self.spare += (self.peers[peer.0 as usize].window - self.limits.window) as usize;
-        self.flow.reset(peer);
-        self.peers[peer.0 as usize] = Peer::new(self.limits.window);
-        self.full.retain(|&full| full != peer);
+        self.matching.forget_peer(source);
+        self.deferral.windows.release(peer);
+        self.deferral.rooms.release(peer);
+        self.peers[peer.0 as usize] = Peer::new();
+        self.egress.release(peer);
         self.link.release(peer);
         self.epoch = self.epoch.wrapping_add(1);
     }

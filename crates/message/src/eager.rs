@@ -1,17 +1,19 @@
 //! Eager messages (P §3): sent at once through the mailbox, matched when their first packet arrives, stored at exactly
 //! their size when no receive waits for them.
 
-use crate::completion::{Completion, Failure, Operation};
+use crate::collections::list::Position;
+use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
+use crate::egress::Outgoing;
 use crate::endpoint::Endpoint;
+use crate::envelope::Envelope;
 use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
 use crate::link::{Buffer, Link};
-use crate::list::Position;
-use crate::matching::{Active, Envelope, Stored, Unexpected};
-use crate::operation::{Send, Space, Target};
+use crate::matching::{Active, Stored, Unexpected};
+use crate::memory::Memory;
+use crate::operation::{Queue, Send, Target};
 use crate::rendezvous::Waited;
-use crate::transmit::Outgoing;
-use crate::wire::{Head, LARGEST_EAGER_BYTES, MessageKind};
+use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -25,26 +27,31 @@ impl<L: Link> Endpoint<L> {
 
     /// The first packet of an eager message.
     #[inline]
-    pub(crate) fn begin_eager(&mut self, from: PeerId, head: &Head, rest: &[u8]) -> Result<(), Malformed> {
-        let tagged = head.kind == MessageKind::EagerTagged;
-        let length = head.length as usize;
+    pub(crate) fn begin_eager(
+        &mut self,
+        from: PeerId,
+        head: Eager,
+        length: usize,
+        rest: &[u8],
+    ) -> Result<(), Malformed> {
+        let queue = head.queue;
         if length > LARGEST_EAGER_BYTES {
             return Err(Malformed);
         }
-        let cost = Self::eager_cost(length);
+        let cost = Memory::<L::Buffer>::eager_cost(length);
         self.check_window(from, cost)?;
-        if head.again {
-            self.remember(from)?;
+        if head.was_dropped {
+            self.deferral.windows.remember(from)?;
         }
-        let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
+        let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         let whole = rest.len() == length;
-        match self.matching(tagged).accept(&envelope) {
+        match self.matching.of(queue).accept(&envelope) {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
                 if whole {
-                    self.complete_receive(active, &envelope, tagged);
+                    self.complete_receive(active, &envelope, queue);
                 } else {
-                    let sink = Sink::Receive(active, envelope, tagged);
+                    let sink = Sink::Receive(active, envelope, queue);
                     self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
                 }
                 self.pass_window(from, cost);
@@ -52,9 +59,9 @@ impl<L: Link> Endpoint<L> {
             None => {
                 let mut bytes = Vec::with_capacity(length);
                 bytes.extend_from_slice(rest);
-                let at = self.store_unexpected(envelope, Stored::Here(bytes), tagged, cost);
+                let at = self.store_unexpected(envelope, Stored::Here(bytes), queue, cost);
                 if !whole {
-                    let sink = Sink::Store(at, tagged);
+                    let sink = Sink::Store(at, queue);
                     self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
                 }
                 self.enter_window(from, cost);
@@ -68,7 +75,7 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         envelope: Envelope,
         stored: Stored<L::Buffer>,
-        tagged: bool,
+        queue: Queue,
         cost: u32,
     ) -> Position {
         let counters = self.link.counters();
@@ -77,7 +84,7 @@ impl<L: Link> Endpoint<L> {
             counters.add(Counter::UnexpectedBytes, envelope.length as u64);
             counters.raise(Counter::UnexpectedPeak, counters.get(Counter::UnexpectedBytes));
         }
-        self.matching(tagged).store(Unexpected { envelope, stored, claimed: None, cost })
+        self.matching.of(queue).store(Unexpected { envelope, stored, claimed: None, cost })
     }
 
     /// A stored message has its receive.
@@ -85,7 +92,7 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         mut active: Active<L::Buffer>,
         unexpected: Unexpected<L::Buffer>,
-        tagged: bool,
+        queue: Queue,
     ) {
         let (envelope, mut cost) = (unexpected.envelope, unexpected.cost);
         match unexpected.stored {
@@ -94,26 +101,26 @@ impl<L: Link> Endpoint<L> {
                 write_clipped(&mut active.buffer, 0, &bytes);
                 match (bytes.len() < envelope.length, envelope.source) {
                     (true, Target::Peer(from)) => {
-                        self.peers[from.0 as usize].inbound.sink = Sink::Receive(active, envelope, tagged);
+                        self.peers[from.0 as usize].inbound.sink = Sink::Receive(active, envelope, queue);
                     }
-                    _ => self.complete_receive(active, &envelope, tagged),
+                    _ => self.complete_receive(active, &envelope, queue),
                 }
             }
-            Stored::Announced(announcement) => {
+            Stored::Remote(announcement) => {
                 cost -= announcement.kept();
-                self.start_fetch(active, envelope, announcement, tagged, Waited::Message);
+                self.start_pull(active, envelope, announcement, queue, Waited::Message);
             }
             Stored::Own { buffer, context, report } => {
-                self.deliver_own(active, &envelope, tagged, &buffer);
-                self.complete_own(context, report, &envelope, tagged);
+                self.deliver_own(active, &envelope, queue, &buffer);
+                self.complete_own(context, report, &envelope, queue);
             }
-            Stored::Lost(peer) => self.fail_receive(active, &envelope, tagged, Failure::PeerLost { peer }),
+            Stored::Lost(peer) => self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer }),
         }
         self.leave_window(envelope.source, cost);
     }
 
     /// Drops a stored message (`FI_DISCARD`).
-    pub(crate) fn discard_stored(&mut self, unexpected: Unexpected<L::Buffer>, tagged: bool) {
+    pub(crate) fn discard_stored(&mut self, unexpected: Unexpected<L::Buffer>, queue: Queue) {
         let (envelope, cost) = (unexpected.envelope, unexpected.cost);
         match (unexpected.stored, envelope.source) {
             (Stored::Here(bytes), source) => {
@@ -122,8 +129,8 @@ impl<L: Link> Endpoint<L> {
                     self.peers[from.0 as usize].inbound.sink = Sink::Discard;
                 }
             }
-            (Stored::Announced(announcement), _) => self.finish_announced(&announcement),
-            (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, tagged),
+            (Stored::Remote(announcement), _) => self.finish_announced(&announcement),
+            (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, queue),
             (Stored::Lost(_), _) => {}
         }
         self.leave_window(envelope.source, cost);
@@ -135,14 +142,14 @@ impl<L: Link> Endpoint<L> {
 
     /// A receive has all of its message that fits.
     #[inline]
-    pub(crate) fn complete_receive(&mut self, active: Active<L::Buffer>, envelope: &Envelope, tagged: bool) {
+    pub(crate) fn complete_receive(&mut self, active: Active<L::Buffer>, envelope: &Envelope, queue: Queue) {
         self.count(Counter::BytesReceived, envelope.length as u64);
         let placed = envelope.length.min(active.buffer.len());
         let result = match placed == envelope.length {
             true => Ok(()),
             false => Err(Failure::Truncated { full: envelope.length }),
         };
-        self.end_receive(active, envelope, tagged, placed, result);
+        self.end_receive(active, envelope, queue, placed, result);
     }
 
     /// A receive that matched cannot get its message.
@@ -151,10 +158,10 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         active: Active<L::Buffer>,
         envelope: &Envelope,
-        tagged: bool,
+        queue: Queue,
         failure: Failure,
     ) {
-        self.end_receive(active, envelope, tagged, 0, Err(failure));
+        self.end_receive(active, envelope, queue, 0, Err(failure));
     }
 
     #[inline]
@@ -162,38 +169,14 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         active: Active<L::Buffer>,
         envelope: &Envelope,
-        tagged: bool,
+        queue: Queue,
         length: usize,
         result: Result<(), Failure>,
     ) {
-        let released = self.matching(tagged).finish(&active);
+        let released = self.matching.of(queue).finish(&active);
         if active.report || released || result.is_err() {
-            self.completions.push_back(Completion {
-                context: active.context,
-                operation: Operation::Receive,
-                space: space_of(tagged, envelope.tag),
-                length,
-                offset: active.offset,
-                data: envelope.data,
-                source: Some(envelope.source),
-                released,
-                result,
-            });
+            let met = Completion::met(active.context, queue, envelope);
+            self.completions.push_back(Completion { length, offset: active.offset, released, result, ..met });
         }
     }
-}
-
-/// The head of an eager message.
-#[inline]
-pub(crate) fn eager_head(space: Space) -> Head {
-    match space {
-        Space::Tagged { tag, .. } => Head::new(MessageKind::EagerTagged).word(tag),
-        Space::Untagged => Head::new(MessageKind::EagerUntagged),
-    }
-}
-
-/// The matching space of a message, as reported.
-#[inline]
-pub(crate) fn space_of(tagged: bool, tag: u64) -> Space {
-    if tagged { Space::Tagged { tag, ignore: 0 } } else { Space::Untagged }
 }

@@ -1,47 +1,37 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
-use crate::ask::{Forgotten, Inquiry, Number, PressureReport};
-use crate::backlog::{Backlog, Waiting};
-use crate::completion::{Completion, Failure, Operation};
+use crate::collections::slab::{Key, Slab};
+use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
+use crate::deferral::{Deferral, Pressure, Rooms, Windows};
 use crate::departure::Lost;
-use crate::eager::space_of;
+use crate::egress::Egress;
+use crate::envelope::Pattern;
 use crate::fetch_way::FetchWays;
-use crate::held::HeldSends;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
-use crate::matching::{Matching, Pattern};
+use crate::matching::{MatchQueue, Matching};
+use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{
-    Context, EndpointConfig, MatchFlags, MultiReceive, Receive, Send, Source, Space, Target, TryAgain,
+    Context, EndpointConfig, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain,
 };
-use crate::peek::PEEKS_MOST;
 use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
 use crate::request::Requests;
 use crate::rma::{Region, RemoteOperation};
-use crate::slab::{Key, Slab};
 use crate::stage::StagePool;
 use crate::streams::Streams;
 use crate::timing::Timing;
-use crate::window::{Division, EndpointError, Limits};
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
-use tidegate_flow::{Control, FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 /// What the endpoint knows of one peer.
 #[derive(Debug)]
 pub(crate) struct Peer<B> {
-    /// What waits to leave, in order; the first may have left in part.
-    pub(crate) backlog: Backlog<B>,
     pub(crate) requests: Requests<B>,
     pub(crate) inbound: Inbound<B>,
     /// Parts of a message of our own kinds.
     pub(crate) scratch: Vec<u8>,
-    /// Whether something waits in `backlog`, as `Timing` counts it.
-    pub(crate) is_waiting: bool,
-    /// Whether the peer is in `Endpoint::full`.
-    pub(crate) full: bool,
-    /// How many control packets for it are in `Endpoint::held_control`.
-    pub(crate) held_control: u32,
     /// Whether it read the last long message of ours out of our memory.
     pub(crate) reads: bool,
     /// It matches nothing more.
@@ -52,47 +42,19 @@ pub(crate) struct Peer<B> {
     pub(crate) is_given_up: bool,
     /// Set when the peer cannot be reached any more.
     pub(crate) lost: Option<Lost>,
-    /// What its window for us allows (this and all that follows: see `window`).
-    pub(crate) towards: Limits,
-    /// Whether that is not known yet, and the least is supposed so far.
-    pub(crate) is_stranger: bool,
-    /// Bytes of its window for us that are left.
-    pub(crate) room: u32,
-    /// Bytes of our window for it.
-    pub(crate) window: u32,
-    /// Of these, bytes that its unmatched messages take.
-    pub(crate) stored: u32,
-    /// Bytes of our window for it that are free again, which it has not been told.
-    pub(crate) freed: u32,
-    /// Sends for which its window has no room.
-    pub(crate) held: Option<Box<HeldSends>>,
-    /// Its sends for which our window had no room.
-    pub(crate) forgotten: Option<Box<Forgotten>>,
 }
 
 impl<B: Buffer> Peer<B> {
-    pub(crate) fn new(window: u32) -> Self {
+    pub(crate) fn new() -> Self {
         Peer {
-            backlog: Backlog::new(),
             requests: Requests::new(),
             inbound: Inbound::new(),
             scratch: Vec::new(),
-            is_waiting: false,
-            full: false,
-            held_control: 0,
             reads: false,
             is_closing: false,
             copies: 0,
             is_given_up: false,
             lost: None,
-            towards: Limits::default(),
-            is_stranger: false,
-            room: 0,
-            window,
-            stored: 0,
-            freed: 0,
-            held: None,
-            forgotten: None,
         }
     }
 }
@@ -105,11 +67,10 @@ impl<B: Buffer> Peer<B> {
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
     pub(crate) link: L,
-    pub(crate) flow: FlowControl,
+    pub(crate) egress: Egress<L::Buffer>,
     pub(crate) config: EndpointConfig,
     pub(crate) peers: Vec<Peer<L::Buffer>>,
-    pub(crate) tagged: Matching<L::Buffer>,
-    pub(crate) untagged: Matching<L::Buffer>,
+    pub(crate) matching: Matching<L::Buffer>,
     /// Announced sends that the receiver has not fetched.
     pub(crate) sends: Slab<PendingSend<L::Buffer>>,
     /// Announced messages of peers that are being fetched.
@@ -134,31 +95,14 @@ pub struct Endpoint<L: Link> {
     pub(crate) requesting: VecDeque<PeerId>,
     /// Whose turn it is of those that send pieces (see `send_pieces`).
     pub(crate) turn: u8,
-    /// What is in all peers' backlogs.
-    pub(crate) waiting: Waiting,
-    /// Peers whose mailbox was full when we last wrote.
-    pub(crate) full: Vec<PeerId>,
-    pub(crate) held_control: VecDeque<Control>,
     /// Peers that left and whose stored messages the application has not received yet.
     pub(crate) departed: Vec<PeerId>,
     pub(crate) epoch: u32,
-    /// What our windows allow at least.
-    pub(crate) limits: Limits,
-    /// Bytes of receive memory that belong to no window.
-    pub(crate) spare: usize,
-    /// The last number given to a receive or peek.
-    pub(crate) numbered: Number,
-    /// Peers with sends that we have forgotten.
-    pub(crate) forgetful: Vec<PeerId>,
-    /// Peeks that wait for answers of those.
-    pub(crate) inquiries: Vec<Inquiry>,
+    pub(crate) deferral: Deferral,
     /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
     pub(crate) copies: usize,
     /// The application receives nothing more.
     pub(crate) is_closing: bool,
-    /// Bytes that copied messages to ourselves take.
-    pub(crate) own_stored: u32,
-    pub(crate) pressure: PressureReport,
     pub(crate) timing: Timing,
 }
 
@@ -168,35 +112,57 @@ impl<L: Link> Endpoint<L> {
     /// Largest eager size that a configuration may ask for.
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
-    /// What the tables of peers take per peer, what a sender of forgotten sends needs included.
-    pub(crate) const PEER_BYTES: usize =
-        size_of::<Peer<L::Buffer>>() + Streams::<L::Buffer>::BYTES_PER_PEER + size_of::<Forgotten>() + 64;
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
+    /// sender, the note that an announced one has been pulled.
+    pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
+
+    /// What the tables of peers take per peer, what is kept of dropped envelopes included.
+    const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>()
+        + Egress::<L::Buffer>::PEER_BYTES
+        + Rooms::PEER_BYTES
+        + Windows::PEER_BYTES
+        + Streams::<L::Buffer>::BYTES_PER_PEER;
+
+    /// What memory of ours is fixed besides mailbox and messages.
+    fn others(config: &EndpointConfig) -> Others {
+        Others { peer: Self::PEER_BYTES, link: L::bookkeeping_bytes(&config.flow) }
+    }
+
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
+    /// answer to one request.
+    pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
+        Memory::<L::Buffer>::least(config, Self::others(config))
+    }
+
+    /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
+    pub fn poll_pressure(&mut self) -> Option<Pressure> {
+        self.deferral.windows.poll_pressure()
+    }
 
     /// An endpoint with nothing outstanding. Panics if the eager size is larger than
     /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
     pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
         assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
         let flow = FlowControl::new(&config.flow)?;
-        let Division { fixed, limits, spare } = Self::divide_memory(&config, &flow)?;
+        let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
         link.tell_window(limits.window);
-        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new(limits.window)).collect();
-        let bookkeeping = flow.bookkeeping_bytes()
-            + peers.len() * (size_of::<Peer<L::Buffer>>() + Streams::<L::Buffer>::BYTES_PER_PEER);
+        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
+        let bookkeeping = flow.bookkeeping_bytes() + peers.len() * Self::PEER_BYTES;
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
         counters.add(Counter::ReceiveFixedBytes, fixed as u64);
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
+        let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
         let stages = StagePool::new(link.stages());
         let peer_count = peers.len();
         Ok(Endpoint {
             link,
-            flow,
+            egress: Egress::new(flow, &config.flow),
             config,
             peers,
-            tagged: Matching::new(peer_count),
-            untagged: Matching::new(peer_count),
+            matching: Matching::new(peer_count),
             sends: Slab::new(),
             fetches: Slab::new(),
             active_fetches: VecDeque::new(),
@@ -211,20 +177,11 @@ impl<L: Link> Endpoint<L> {
             reading: VecDeque::new(),
             requesting: VecDeque::new(),
             turn: 0,
-            waiting: Waiting::default(),
-            full: Vec::new(),
-            held_control: VecDeque::new(),
             departed: Vec::new(),
             epoch: 0,
-            limits,
-            spare,
-            numbered: Number::default(),
-            forgetful: Vec::new(),
-            inquiries: Vec::new(),
+            deferral: Deferral { windows, rooms: Rooms::new(peer_count as u32) },
             copies: 0,
             is_closing: false,
-            own_stored: 0,
-            pressure: PressureReport::default(),
             timing: Timing::default(),
         })
     }
@@ -248,12 +205,12 @@ impl<L: Link> Endpoint<L> {
 
     /// Credits towards a peer, for display.
     pub fn credits(&self, peer: PeerId) -> u32 {
-        self.flow.credits(peer)
+        self.egress.credits(peer)
     }
 
     /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> tidegate_flow::Inspection {
-        self.flow.inspect()
+        self.egress.inspect()
     }
 
     /// Sends a message: eagerly up to the eager size, else by rendezvous.
@@ -266,23 +223,19 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        let mut peer = &mut self.peers[to.0 as usize];
-        if peer.towards.window == 0 {
+        if !self.deferral.rooms.is_met(to) {
             self.meet(to);
-            peer = &mut self.peers[to.0 as usize];
         }
-        let most = if send.inject { peer.towards.inject } else { peer.towards.eager };
+        let limits = self.deferral.rooms.limits(to);
+        let most = if send.inject { limits.inject } else { limits.eager };
         if length > most as usize || send.delivery {
             self.announce(to, send);
             return Ok(());
         }
-        let cost = Self::eager_cost(length);
-        if peer.room < cost || peer.held.is_some() {
-            self.hold_eager(to, send);
-            return Ok(());
+        match self.deferral.rooms.take(to, Memory::<L::Buffer>::eager_cost(length)) {
+            true => self.send_eagerly(to, send),
+            false => self.defer_eager(to, send),
         }
-        peer.room -= cost;
-        self.send_eagerly(to, send);
         Ok(())
     }
 
@@ -293,30 +246,30 @@ impl<L: Link> Endpoint<L> {
         if self.completions.len() >= self.config.operations {
             return Err(TryAgain);
         }
-        let (tagged, pattern) = match receive.space {
-            Space::Tagged { tag, ignore } => (true, Pattern { from: receive.from, tag, ignore }),
-            Space::Untagged => (false, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
+        let (queue, pattern) = match receive.space {
+            Space::Tagged { tag, ignore } => (Queue::Tagged, Pattern { from: receive.from, tag, ignore }),
+            Space::Untagged => (Queue::Untagged, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
         };
         if receive.flags != MatchFlags::default() {
-            if receive.flags.peek && self.inquiries.len() >= PEEKS_MOST {
+            if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
                 return Err(TryAgain);
             }
-            self.receive_by_flags(receive, &pattern, tagged);
+            self.receive_by_flags(receive, &pattern, queue);
             return Ok(());
         }
         if let Some(multi) = receive.multi {
-            self.receive_many(receive, pattern, tagged, multi);
+            self.receive_many(receive, pattern, queue, multi);
             return Ok(());
         }
-        if let Some(unexpected) = self.matching(tagged).take_unexpected(&pattern) {
-            let active = Matching::activate_now(receive.buffer, receive.context, receive.report);
-            self.deliver_stored(active, unexpected, tagged);
+        if let Some(unexpected) = self.matching.of(queue).take_unexpected(&pattern) {
+            let active = MatchQueue::activate_now(receive.buffer, receive.context, receive.report);
+            self.deliver_stored(active, unexpected, queue);
         } else if let Some(peer) = self.dead_source(receive.from) {
             let failure = Failure::PeerLost { peer };
             self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
-            let number = self.next_number();
-            self.matching(tagged).post(number, pattern, receive.buffer, receive.context, receive.report);
+            let number = self.matching.next_number();
+            self.matching.of(queue).post(number, pattern, receive.buffer, receive.context, receive.report);
             self.seek(receive.from);
         }
         Ok(())
@@ -330,21 +283,15 @@ impl<L: Link> Endpoint<L> {
     /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it calls the
     /// receive of a context: always the same, as long as the receive is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
-        let inquiry = self.inquiries.iter().position(|inquiry| name_of(inquiry.context) == name);
-        let inquiry_number = inquiry.map(|at| self.inquiries[at].number);
-        let tagged = self.tagged.find_named(name, &name_of).map(|(number, at)| (number, true, at));
-        let untagged = self.untagged.find_named(name, &name_of).map(|(number, at)| (number, false, at));
-        let oldest = tagged.into_iter().chain(untagged).min_by_key(|(number, ..)| *number);
-        if let Some((number, tagged, at)) = oldest
-            && inquiry_number.is_none_or(|other| number < other)
-        {
-            let Some(canceled) = self.matching(tagged).take_back(at) else { return false };
-            self.complete_unmatched(canceled.context, space_of(tagged, 0), canceled.released, Failure::Canceled);
+        let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
+        if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {
+            self.complete_unmatched(canceled.context, queue.space(0), canceled.released, Failure::Canceled);
             return true;
         }
-        let Some(at) = inquiry else { return false };
-        let inquiry = self.inquiries.remove(at);
-        self.complete_unmatched(inquiry.context, space_of(inquiry.tagged, 0), false, Failure::Canceled);
+        let Some(inquiry) = inquiry.and_then(|number| self.deferral.windows.inquiries.take(number)) else {
+            return false;
+        };
+        self.complete_unmatched(inquiry.context, inquiry.queue.space(0), false, Failure::Canceled);
         true
     }
 
@@ -379,7 +326,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
-        let backlog = self.full.len() + self.held_control.len() + self.active_fetches.len() + self.pieces_left();
+        let backlog = self.egress.to_retry() + self.active_fetches.len() + self.pieces_left();
         let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
         while let Some(peer) = self.link.poll_closing() {
             self.handle_closing(peer);
@@ -390,7 +337,7 @@ impl<L: Link> Endpoint<L> {
             departed = true;
         }
         // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
-        if !self.inquiries.is_empty() {
+        if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
         worked | departed
@@ -398,7 +345,7 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
-        let before = self.waiting.all() + self.active_fetches.len() + self.pieces_left();
+        let before = self.egress.waiting() + self.active_fetches.len() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
         let fetched = self.continue_fetches();
@@ -407,7 +354,7 @@ impl<L: Link> Endpoint<L> {
             self.end_transfer(id, status);
             ended = true;
         }
-        let after = self.waiting.all() + self.active_fetches.len() + self.pieces_left();
+        let after = self.egress.waiting() + self.active_fetches.len() + self.pieces_left();
         streamed || fetched || ended || before != after
     }
 
@@ -437,15 +384,16 @@ impl<L: Link> Endpoint<L> {
         if from.0 >= self.config.flow.peers {
             return self.count(Counter::Violations, 1);
         }
-        let gained = match self.flow.handle_retrieved(from, packet) {
+        let gained = match self.egress.handle_retrieved(from, packet) {
             Ok(gained) => gained,
             Err(_) => return self.count(Counter::Violations, 1),
         };
         if packet.header.kind() == PacketKind::Data {
             self.handle_data(from, packet);
         }
-        self.flush_control();
-        if gained > 0 && !self.peers[from.0 as usize].backlog.is_empty() {
+        self.egress.flush_control(&mut self.link);
+        self.quarantine_overdrawn();
+        if gained > 0 && !self.egress.is_idle(from) {
             self.resume(from);
         }
     }
@@ -466,12 +414,13 @@ impl<L: Link> Endpoint<L> {
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
     /// remote operations that have not been answered.
     pub fn has_outstanding(&self) -> bool {
-        self.waiting.messages + self.sends.len() + self.operations.len() > 0
+        self.egress.waiting_messages() + self.sends.len() + self.operations.len() > 0
     }
 
     #[inline]
     pub(crate) fn check_room(&self) -> Result<(), TryAgain> {
-        let outstanding = self.waiting.messages + self.sends.len() + self.operations.len() + self.completions.len();
+        let outstanding =
+            self.egress.waiting_messages() + self.sends.len() + self.operations.len() + self.completions.len();
         if outstanding < self.config.operations && self.sends.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 
@@ -480,36 +429,21 @@ impl<L: Link> Endpoint<L> {
         self.link.counters().add(counter, amount);
     }
 
-    #[inline]
-    pub(crate) fn matching(&mut self, tagged: bool) -> &mut Matching<L::Buffer> {
-        if tagged { &mut self.tagged } else { &mut self.untagged }
-    }
-
     /// A receive that ends without a message.
     pub(crate) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
-        self.completions.push_back(Completion {
-            context,
-            operation: Operation::Receive,
-            space,
-            length: 0,
-            offset: 0,
-            data: None,
-            source: None,
-            released,
-            result: Err(failure),
-        });
+        self.completions.push_back(Completion::unmatched(context, space, released, failure));
     }
 
     /// Posts a multi-receive buffer and fills it with what is stored already.
-    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, tagged: bool, multi: MultiReceive) {
-        let number = self.next_number();
-        let matching = self.matching(tagged);
+    fn receive_many(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue, multi: MultiReceive) {
+        let number = self.matching.next_number();
+        let matching = self.matching.of(queue);
         let at = matching.post_multi(number, pattern, receive.buffer, receive.context, receive.report, multi);
-        while let Some((active, unexpected)) = self.matching(tagged).accept_stored(at) {
-            self.deliver_stored(active, unexpected, tagged);
+        while let Some((active, unexpected)) = self.matching.of(queue).accept_stored(at) {
+            self.deliver_stored(active, unexpected, queue);
         }
         if let Some(peer) = self.dead_source(receive.from)
-            && let Some(left) = self.matching(tagged).take_back(at)
+            && let Some(left) = self.matching.of(queue).take_back(at)
         {
             self.complete_unmatched(left.context, receive.space, left.released, Failure::PeerLost { peer });
         }

@@ -5,28 +5,28 @@
 //! memory of exactly its size if no receive was posted. What belongs to this crate alone (announcements, RMA requests) is
 //! put together in a scratch buffer of bounded size.
 
+use crate::collections::list::Position;
+use crate::collections::slab::Key;
 use crate::counter::Counter;
+use crate::deferral::Untrue;
 use crate::endpoint::Endpoint;
+use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
-use crate::list::Position;
-use crate::matching::{Active, Envelope, Stored, Unexpected};
-use crate::slab::Key;
-use crate::wire::{Head, MessageKind, is_first};
+use crate::matching::{Active, Stored, Unexpected};
+use crate::operation::Queue;
+use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note};
 use tidegate_flow::{Packet, PeerId};
-
-/// Largest body of a message that this crate sends for itself.
-pub(crate) const LARGEST_CONTROL_BYTES: usize = 4096;
 
 /// Where the rest of a message goes whose first packet has come.
 #[derive(Debug)]
 pub(crate) enum Sink<B> {
     /// No message is under way.
     Idle,
-    Receive(Active<B>, Envelope, bool),
-    /// The stored message at this position of the tagged (`true`) or untagged matching space.
-    Store(Position, bool),
+    Receive(Active<B>, Envelope, Queue),
+    /// The stored message at this position of the queue.
+    Store(Position, Queue),
     /// Into the scratch buffer, then to the handler of its kind.
-    Control(Head),
+    Control(Message),
     /// Part of a fetch through the mailbox.
     Piece(Key, usize),
     /// Part of an RMA read's data.
@@ -53,14 +53,20 @@ impl<B> Inbound<B> {
 #[derive(Debug)]
 pub(crate) struct Malformed;
 
+impl From<Untrue> for Malformed {
+    fn from(_: Untrue) -> Self {
+        Malformed
+    }
+}
+
 impl<L: Link> Endpoint<L> {
     /// A data packet was retrieved.
     #[inline]
     pub(crate) fn handle_data(&mut self, from: PeerId, packet: &Packet) {
         let payload = &packet.payload[..packet.header.length()];
-        let handled = match is_first(packet.header.label()) {
-            true => self.handle_first(from, packet.header.label(), payload),
-            false => self.handle_next(from, payload),
+        let handled = match packet.header.message() {
+            0 => self.handle_next(from, payload),
+            kind => self.handle_first(from, kind, payload),
         };
         if handled.is_err() && !self.peers[from.0 as usize].is_given_up {
             self.count(Counter::Violations, 1);
@@ -68,32 +74,43 @@ impl<L: Link> Endpoint<L> {
     }
 
     #[inline]
-    fn handle_first(&mut self, from: PeerId, label: u16, payload: &[u8]) -> Result<(), Malformed> {
-        let (head, size) = Head::parse(label, payload).ok_or(Malformed)?;
-        let rest = &payload[size..];
-        let length = head.length as usize;
-        let inbound = &self.peers[from.0 as usize].inbound;
-        if rest.len() > length || !matches!(inbound.sink, Sink::Idle) {
-            return Err(Malformed);
+    fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+        let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
+        let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
+        self.check_first(from, length, rest)?;
+        self.begin_eager(from, head, length, rest)
+    }
+
+    /// Whether a message may begin here.
+    #[inline]
+    fn check_first(&self, from: PeerId, length: usize, rest: &[u8]) -> Result<(), Malformed> {
+        let is_idle = matches!(self.peers[from.0 as usize].inbound.sink, Sink::Idle);
+        if is_idle && rest.len() <= length { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// The first packet of a message that is not eager.
+    fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+        let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
+        self.check_first(from, length, rest)?;
+        if rest.len() == length {
+            return self.handle_control(from, &head, rest);
         }
-        match head.kind {
-            MessageKind::EagerTagged | MessageKind::EagerUntagged => return self.begin_eager(from, &head, rest),
-            _ if rest.len() == length => return self.handle_control(from, &head, rest),
-            _ => {}
-        }
-        let sink = self.open_sink(from, &head)?;
+        let sink = self.open_sink(from, &head, length)?;
         let inbound = &mut self.peers[from.0 as usize].inbound;
         *inbound = Inbound { sink, length, received: 0 };
         self.handle_next(from, rest)
     }
 
     /// The sink of a message of several packets that is not eager.
-    fn open_sink(&mut self, from: PeerId, head: &Head) -> Result<Sink<L::Buffer>, Malformed> {
-        let (key, length) = (Key(head.aux), head.length as usize);
-        match head.kind {
-            MessageKind::Piece => self.admit_piece(from, key, head.word, length).map(|offset| Sink::Piece(key, offset)),
-            MessageKind::ReadData => {
-                self.admit_read_data(from, key, head.word, length).map(|offset| Sink::ReadData(key, offset))
+    fn open_sink(&mut self, from: PeerId, head: &Message, length: usize) -> Result<Sink<L::Buffer>, Malformed> {
+        match head {
+            Message::Piece(piece) => {
+                let key = Key(piece.pull);
+                self.admit_piece(from, key, piece.position, length).map(|offset| Sink::Piece(key, offset))
+            }
+            Message::ReadData(data) => {
+                let key = Key(data.operation);
+                self.admit_read_data(from, key, data.position, length).map(|offset| Sink::ReadData(key, offset))
             }
             _ if length <= LARGEST_CONTROL_BYTES => {
                 let scratch = &mut self.peers[from.0 as usize].scratch;
@@ -119,8 +136,8 @@ impl<L: Link> Endpoint<L> {
             Sink::Idle | Sink::Discard => {}
             Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
             Sink::Control(_) => peer.scratch.extend_from_slice(part),
-            Sink::Store(at, tagged) => {
-                let matching = if *tagged { &mut self.tagged } else { &mut self.untagged };
+            Sink::Store(at, queue) => {
+                let matching = self.matching.of(*queue);
                 if let Some(Unexpected { stored: Stored::Here(bytes), .. }) = matching.stored_mut(*at) {
                     bytes.extend_from_slice(part);
                 }
@@ -141,8 +158,8 @@ impl<L: Link> Endpoint<L> {
     fn end_inbound(&mut self, from: PeerId) -> Result<(), Malformed> {
         let inbound = &mut self.peers[from.0 as usize].inbound;
         match std::mem::replace(&mut inbound.sink, Sink::Idle) {
-            Sink::Receive(active, envelope, tagged) => {
-                self.complete_receive(active, &envelope, tagged);
+            Sink::Receive(active, envelope, queue) => {
+                self.complete_receive(active, &envelope, queue);
                 Ok(())
             }
             Sink::Control(head) => {
@@ -160,40 +177,46 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message of one of our own kinds is complete.
-    pub(crate) fn handle_control(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
-        match head.kind {
-            MessageKind::AnnounceTagged | MessageKind::AnnounceUntagged => self.handle_announce(from, head, body),
-            MessageKind::Fetch => self.handle_fetch(from, head),
-            MessageKind::Finish => self.handle_finish(from, head),
-            MessageKind::Piece => {
-                let key = Key(head.aux);
-                let at = self.admit_piece(from, key, head.word, body.len())?;
+    fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
+        match head {
+            Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
+            Message::Piece(piece) => {
+                let key = Key(piece.pull);
+                let at = self.admit_piece(from, key, piece.position, body.len())?;
                 self.place_piece(key, at, body);
                 self.finish_piece(key);
                 Ok(())
             }
-            MessageKind::Write => self.handle_write(from, head, body),
-            MessageKind::Read => self.handle_read(from, head),
-            MessageKind::ReadData => {
-                let key = Key(head.aux);
-                let at = self.admit_read_data(from, key, head.word, body.len())?;
+            Message::BouncedPiece(piece) => self.handle_bounced_piece(from, piece),
+            Message::Write(write) => self.handle_write(from, write, body),
+            Message::Read(read) => self.handle_read(from, read),
+            Message::ReadData(data) => {
+                let key = Key(data.operation);
+                let at = self.admit_read_data(from, key, data.position, body.len())?;
                 self.place_read_data(key, at, body);
                 Ok(())
             }
-            MessageKind::Atomic => self.handle_atomic(from, head, body),
-            MessageKind::Reply => self.handle_reply(from, head, body),
-            MessageKind::WriteNotice => self.handle_write_notice(from, head),
-            MessageKind::StagedPiece => self.handle_staged_piece(from, head),
-            MessageKind::StageCopied => self.handle_stage_copied(from, head),
-            MessageKind::Knock => self.handle_knock(from, body),
-            MessageKind::Settled => self.handle_settled(from),
-            MessageKind::Room => self.handle_room(from, head),
-            MessageKind::AskTagged | MessageKind::AskUntagged => self.handle_ask(from, head),
-            MessageKind::OfferTagged | MessageKind::OfferUntagged => self.handle_offer(from, head, body),
-            MessageKind::Nothing => self.handle_nothing(from),
-            MessageKind::Decline => self.handle_decline(from, head),
-            MessageKind::Take => self.handle_take(from, head),
-            MessageKind::EagerTagged | MessageKind::EagerUntagged => Err(Malformed),
+            Message::Atomic(atomic) => self.handle_atomic(from, atomic, body),
+            Message::WriteNotice(notice) => self.handle_write_notice(from, notice),
+            Message::DeferralNotice(_) => self.handle_deferral_notice(from, body),
+            Message::Offer(offer) => self.handle_offer(from, offer, body),
+            Message::Note(note) => self.handle_note(from, note, body),
+            Message::Eager(_) => Err(Malformed),
+        }
+    }
+
+    fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Result<(), Malformed> {
+        match note {
+            Note::ClearToSend(clear) => self.handle_clear_to_send(from, clear),
+            Note::Finished(finished) => self.handle_finished(from, finished),
+            Note::Reply(reply) => self.handle_reply(from, reply, body),
+            Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
+            Note::Acknowledged(_) => self.handle_acknowledged(from),
+            Note::Room(room) => self.handle_room(from, *room),
+            Note::Query(query) => self.handle_query(from, query),
+            Note::NoMatch(_) => self.handle_no_match(from),
+            Note::Decline(decline) => self.handle_decline(from, Key(decline.send)),
+            Note::Accept(accept) => self.handle_accept(from, Key(accept.send)),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
-use crate::backlog::Note;
+use crate::egress::WaitingNote;
 use crate::endpoint::Endpoint;
 use crate::link::Link;
+use crate::memory::Memory;
 use tidegate_flow::{Control, PeerId};
 
 /// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said otherwise.
@@ -63,7 +64,7 @@ impl BacklogInspection {
     /// Whether each kind of what waits takes no more than is set aside for it, while so many fetches of our program's receives are
     /// under way.
     pub fn is_within_its_bounds(&self, fetches: usize) -> bool {
-        let notes = Share { most: self.note_bytes.most + fetches * Note::BYTES, ..self.note_bytes };
+        let notes = Share { most: self.note_bytes.most + fetches * WaitingNote::BYTES, ..self.note_bytes };
         [notes, self.read_bytes, self.answer_bytes, self.control_bytes].iter().all(|share| share.taken <= share.most)
     }
 }
@@ -71,43 +72,47 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let state = &self.peers[peer.0 as usize];
+        let (state, backlog) = (&self.peers[peer.0 as usize], self.egress.backlog(peer));
+        let (window, base) = (self.deferral.windows.inspect(peer), self.deferral.windows.limits());
+        let refused = self.egress.refused(peer) as usize;
         BacklogInspection {
-            messages: state.backlog.messages(),
-            notes: state.backlog.notes(),
-            note_bytes: Share { taken: state.backlog.note_bytes(), most: self.note_bytes_most(state.window) },
-            read_bytes: Share { taken: state.requests.read_bytes(), most: Self::read_memory(self.limits) },
-            answer_bytes: Share { taken: state.backlog.answer_bytes(), most: Self::ANSWER_MESSAGE_MEMORY },
+            messages: backlog.messages(),
+            notes: backlog.notes(),
+            note_bytes: Share {
+                taken: backlog.note_bytes(),
+                most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
+            },
+            read_bytes: Share { taken: state.requests.read_bytes(), most: Memory::<L::Buffer>::read_memory(base) },
+            answer_bytes: Share { taken: backlog.answer_bytes(), most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY },
             // The queue of all peers' has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
-                taken: 2 * state.held_control as usize * size_of::<Control>(),
-                most: Self::control_memory(&self.config.flow),
+                taken: 2 * refused * size_of::<Control>(),
+                most: Memory::<L::Buffer>::control_memory(&self.config.flow),
             },
             requests: state.requests.waiting(),
             unanswered: state.requests.unanswered(),
-            unanswered_most: state.towards.answers,
-            control: state.held_control as usize,
+            unanswered_most: self.deferral.rooms.limits(peer).answers,
+            control: refused,
         }
     }
 
     /// How the windows between us and `peer` stand. Takes time in proportion to the sends that are outstanding.
     pub fn inspect_window(&self, peer: PeerId) -> WindowInspection {
-        let state = &self.peers[peer.0 as usize];
-        let forgotten = state.forgotten.as_deref();
+        let window = self.deferral.windows.inspect(peer);
         WindowInspection {
-            room: (state.towards.window > 0 && !state.is_stranger).then_some(state.room),
-            window: state.window,
-            stored: state.stored,
-            freed: state.freed,
-            held: self.sends.keys_where(|send| send.peer == peer && send.held.is_some()).len(),
-            forgotten: forgotten.map_or(0, |forgotten| forgotten.count),
-            asking: forgotten.is_some_and(|forgotten| forgotten.open.is_some()),
+            room: self.deferral.rooms.room(peer),
+            window: window.bytes,
+            stored: window.stored,
+            freed: window.freed,
+            held: self.sends.keys_where(|send| send.peer == peer && send.deferred.is_some()).len(),
+            forgotten: window.dropped,
+            asking: window.is_querying,
         }
     }
 
     /// Bytes of our receive memory that belong to no window.
     pub fn inspect_spare(&self) -> usize {
-        self.spare
+        self.deferral.windows.spare()
     }
 
     /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.

@@ -5,59 +5,60 @@
 //! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
 //! is put together in `inbound` and goes by its kind to `eager`, `rendezvous` (`fetch_way` chooses between two copies and one, `streams` has
 //! what goes through mailboxes piece by piece), `rma` or `atomic` (`atomic_apply` has the arithmetic). `matching` decides which receive gets
-//! which message, `posted` has the receives that wait and `stock` the unexpected messages (each in a `list`, with an `index`; `learned`
-//! chooses what the unexpected ones are indexed by), `peek` looks at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
+//! which message (its lists and their indices are `collections`), `peek` looks at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
 //! leaving oneself.
 //! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
 //! asks (`ask`). `backlog` bounds what peers make us keep until they listen, and `request` how many remote operations may be
 //! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
-mod ask;
+mod account;
 mod atomic;
 mod atomic_apply;
-mod backlog;
 mod closing;
+mod collections;
 mod completion;
 mod counter;
+mod deferral;
+mod deferring;
 mod departure;
 mod eager;
+mod egress;
 mod endpoint;
+mod envelope;
 mod fetch_way;
-mod held;
+mod heap;
 mod inbound;
-mod index;
 mod inspect;
-mod learned;
 mod link;
-mod list;
 mod loopback;
 mod matching;
+mod memory;
 mod operation;
 mod peek;
-mod posted;
+mod querying;
 mod rendezvous;
 mod request;
 mod rma;
-mod slab;
 mod stage;
-mod stock;
 mod streams;
+#[cfg(test)]
+mod testing;
 mod timing;
 mod transmit;
 mod window;
 mod wire;
 
-pub use ask::Pressure;
 pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
+pub use deferral::Pressure;
 pub use endpoint::Endpoint;
 pub use inspect::{BacklogInspection, Share, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
+pub use memory::EndpointError;
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
-pub use window::EndpointError;

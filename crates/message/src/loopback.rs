@@ -1,12 +1,14 @@
 //! Messages of an endpoint to itself: no packets, no slots, no credits.
 
+use crate::completion::{Completion, Notice};
 use crate::counter::Counter;
-use crate::eager::space_of;
+use crate::egress::copy_of;
 use crate::endpoint::Endpoint;
+use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
-use crate::matching::{Active, Envelope, Stored};
-use crate::operation::{Context, Send, Space, Target};
-use crate::transmit::{Notice, copy_of, sent};
+use crate::matching::{Active, Stored};
+use crate::memory::Memory;
+use crate::operation::{Context, Queue, Send, Target};
 
 impl<L: Link> Endpoint<L> {
     /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others in their
@@ -14,26 +16,23 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     pub(crate) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
         self.count(Counter::MessagesSelf, 1);
-        let (tagged, tag) = match send.space {
-            Space::Tagged { tag, .. } => (true, tag),
-            Space::Untagged => (false, 0),
-        };
+        let (queue, tag) = (send.space.queue(), send.space.tag());
         let envelope = Envelope { source: Target::Myself, tag, data: send.data, length: send.buffer.len() };
-        if let Some(active) = self.matching(tagged).accept(&envelope) {
-            self.deliver_own(active, &envelope, tagged, &send.buffer);
-            self.complete_own(send.context, send.report, &envelope, tagged);
+        if let Some(active) = self.matching.of(queue).accept(&envelope) {
+            self.deliver_own(active, &envelope, queue, &send.buffer);
+            self.complete_own(send.context, send.report, &envelope, queue);
             return;
         }
-        let cost = Self::eager_cost(envelope.length);
-        let short = envelope.length <= self.config.eager_bytes && self.own_stored + cost <= self.limits.window;
+        let cost = Memory::<L::Buffer>::eager_cost(envelope.length);
+        let short = envelope.length <= self.config.eager_bytes && self.deferral.windows.has_own_room(cost);
         if send.inject || (short && !send.delivery) {
             let bytes = copy_of(&send.buffer).into_vec();
-            self.own_stored += cost;
-            self.store_unexpected(envelope, Stored::Here(bytes), tagged, cost);
-            self.complete_own(send.context, send.report, &envelope, tagged);
+            self.deferral.windows.enter_own(cost);
+            self.store_unexpected(envelope, Stored::Here(bytes), queue, cost);
+            self.complete_own(send.context, send.report, &envelope, queue);
         } else {
             let stored = Stored::Own { buffer: send.buffer, context: send.context, report: send.report };
-            self.store_unexpected(envelope, stored, tagged, 0);
+            self.store_unexpected(envelope, stored, queue, 0);
         }
     }
 
@@ -42,20 +41,20 @@ impl<L: Link> Endpoint<L> {
         &mut self,
         mut active: Active<L::Buffer>,
         envelope: &Envelope,
-        tagged: bool,
+        queue: Queue,
         from: &L::Buffer,
     ) {
         let length = envelope.length.min(active.buffer.len());
         copy(from, 0, &mut active.buffer, 0, length);
-        self.complete_receive(active, envelope, tagged);
+        self.complete_receive(active, envelope, queue);
     }
 
     /// The send half of a message of our own is complete.
-    pub(crate) fn complete_own(&mut self, context: Context, report: bool, envelope: &Envelope, tagged: bool) {
+    pub(crate) fn complete_own(&mut self, context: Context, report: bool, envelope: &Envelope, queue: Queue) {
         if report {
-            let space = space_of(tagged, envelope.tag);
+            let space = queue.space(envelope.tag);
             let notice = Notice { context, space, length: envelope.length, report };
-            self.completions.push_back(sent(notice, Ok(())));
+            self.completions.push_back(Completion::sent(notice, Ok(())));
         }
     }
 }

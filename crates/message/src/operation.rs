@@ -61,6 +61,43 @@ pub enum Space {
     Untagged,
 }
 
+impl Space {
+    #[inline]
+    pub(crate) fn queue(self) -> Queue {
+        match self {
+            Space::Tagged { .. } => Queue::Tagged,
+            Space::Untagged => Queue::Untagged,
+        }
+    }
+
+    /// 0 where untagged.
+    #[inline]
+    pub(crate) fn tag(self) -> u64 {
+        match self {
+            Space::Tagged { tag, .. } => tag,
+            Space::Untagged => 0,
+        }
+    }
+}
+
+/// One of the two spaces, whatever the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    Tagged,
+    Untagged,
+}
+
+impl Queue {
+    /// The space of a message, as reported.
+    #[inline]
+    pub(crate) fn space(self, tag: u64) -> Space {
+        match self {
+            Queue::Tagged => Space::Tagged { tag, ignore: 0 },
+            Queue::Untagged => Space::Untagged,
+        }
+    }
+}
+
 /// A message to send.
 #[derive(Debug)]
 pub struct Send<B> {

@@ -5,28 +5,28 @@
 //! progress call, and no slot is used. Where the link has *stages*, the sender copies a piece into one, the receiver copies it
 //! out, and a packet each way says so; the first piece is staged with the announcement (R §3: the first chunk travels with
 //! it), so a message that fits one stage takes one hop. Elsewhere, or when no stage is free, pieces go through the mailbox
-//! packet by packet. Stages and packets the receiver has to ask for (`Fetch`), and both are under flow control; pieces for a
-//! peer wait until nothing else does, so they delay other messages to it by one piece at most. In the end `Finish` tells the
+//! packet by packet. Stages and packets the receiver has to ask for (`ClearToSend`), and both are under flow control; pieces for a
+//! peer wait until nothing else does, so they delay other messages to it by one piece at most. In the end `Finished` tells the
 //! sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
-//!
-//! Announcement: tag in the head's word; prefix: the sender's name for the send | number of spans << 32 | stage of the first
-//! piece + 1 << 48, length of the payload, first span (address, length); further spans in the body.
 
-use crate::backlog::STAGED_MOST;
-use crate::completion::Failure;
+use crate::collections::list::Position;
+use crate::collections::slab::Key;
+use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
+use crate::deferral::Place;
+use crate::egress::BOUNCED_MOST;
+use crate::egress::{Body, Outgoing, copy_of};
 use crate::endpoint::Endpoint;
+use crate::envelope::Envelope;
 use crate::fetch_way::Way;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, Span, TransferId, TransferStatus};
-use crate::list::Position;
-use crate::matching::{Active, Announcement, Envelope, Stored};
-use crate::operation::{Send, Space, Target};
+use crate::matching::{Active, RemoteSend, Stored};
+use crate::memory::Memory;
+use crate::operation::{Queue, Send, Space, Target};
 use crate::request::PIECE_BYTES;
-use crate::slab::Key;
 use crate::stage::Use;
-use crate::transmit::{Body, Notice, Outgoing, copy_of, sent};
-use crate::wire::{Head, MessageKind, Status, u64_at};
+use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, Status};
 use std::time::Duration;
 use tidegate_flow::PeerId;
 
@@ -34,7 +34,6 @@ use tidegate_flow::PeerId;
 pub(crate) const PIECES_PER_TURN: usize = 8;
 /// Most spans that an announcement carries; a more scattered message is streamed.
 const SPANS_PER_ANNOUNCEMENT: usize = 128;
-pub(crate) const SPAN_BYTES: usize = 16;
 
 /// The payload of an announced send.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub(crate) enum Payload<B> {
     Copied(Box<[u8]>),
 }
 
-/// A send whose payload is with us until the receiver gets it: announced, or held.
+/// A send whose payload is with us until the receiver gets it: announced, or deferred.
 #[derive(Debug)]
 pub(crate) struct PendingSend<B> {
     pub(crate) peer: PeerId,
@@ -58,21 +57,12 @@ pub(crate) struct PendingSend<B> {
     pub(crate) payload: Payload<B>,
     /// What the application has not been told yet.
     pub(crate) notice: Option<Notice>,
-    /// Where it is in the list of held sends to its peer.
-    pub(crate) held: Option<Position>,
+    /// Where it is among the deferred sends to its peer.
+    pub(crate) deferred: Option<Place>,
     /// The receiver has asked for it through its mailbox.
     streamed: bool,
     /// Where the stream is that this made, as long as that has not ended and it is not its turn.
     stream: Option<Position>,
-}
-
-impl<B> PendingSend<B> {
-    pub(crate) fn tag(&self) -> u64 {
-        match self.space {
-            Space::Tagged { tag, .. } => tag,
-            Space::Untagged => 0,
-        }
-    }
 }
 
 /// An announced message on its way to its receive.
@@ -80,8 +70,8 @@ impl<B> PendingSend<B> {
 pub(crate) struct Fetch<B> {
     active: Active<B>,
     envelope: Envelope,
-    tagged: bool,
-    pub(crate) announcement: Announcement,
+    queue: Queue,
+    pub(crate) announcement: RemoteSend,
     /// Our `Fetch` has left: pieces may come.
     is_asked: bool,
     /// Bytes to get: what the receive has room for.
@@ -158,8 +148,8 @@ impl<L: Link> Endpoint<L> {
             self.keep_copy(to);
         }
         let Send { space, data, delivery, .. } = send;
-        let (held, streamed, stream) = (None, false, None);
-        let kept = PendingSend { peer: to, space, data, length, delivery, payload, notice, held, streamed, stream };
+        let (deferred, streamed, stream) = (None, false, None);
+        let kept = PendingSend { peer: to, space, data, length, delivery, payload, notice, deferred, streamed, stream };
         Some(self.sends.insert(kept))
     }
 
@@ -175,27 +165,13 @@ impl<L: Link> Endpoint<L> {
         Some(send)
     }
 
-    /// Announces a message, or holds it when the receiver has no room for one more envelope.
-    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        let Some(key) = self.keep_send(to, send) else { return };
-        let Some(send) = self.sends.get(key) else { return };
-        let cost = Self::announce_cost(self.spans_of(send));
-        let peer = &mut self.peers[to.0 as usize];
-        if peer.room < cost || peer.held.is_some() {
-            return self.hold(to, key);
-        }
-        peer.room -= cost;
-        self.announce_kept(to, key, false);
-    }
-
     /// Announces a message for which an eager message's room was taken, and the rest is there.
     pub(crate) fn announce_in_room(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        let taken = Self::eager_cost(send.buffer.len());
+        let taken = Memory::<L::Buffer>::eager_cost(send.buffer.len());
         let Some(key) = self.keep_send(to, send) else { return };
         let Some(kept) = self.sends.get(key) else { return };
-        let cost = Self::announce_cost(self.spans_of(kept));
-        let peer = &mut self.peers[to.0 as usize];
-        peer.room = peer.room + taken - cost;
+        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(kept));
+        self.deferral.rooms.take_instead(to, taken, cost);
         self.announce_kept(to, key, false);
     }
 
@@ -204,7 +180,7 @@ impl<L: Link> Endpoint<L> {
         let Payload::Application(buffer) = &send.payload else { return 0 };
         let count = buffer.spans().take(SPANS_PER_ANNOUNCEMENT + 1).count();
         let fits = count <= SPANS_PER_ANNOUNCEMENT
-            && Self::announce_cost(count) <= self.peers[send.peer.0 as usize].towards.largest;
+            && Memory::<L::Buffer>::announce_cost(count) <= self.deferral.rooms.limits(send.peer).largest;
         if fits { count } else { 0 }
     }
 
@@ -216,69 +192,70 @@ impl<L: Link> Endpoint<L> {
             Payload::Application(buffer) => buffer.spans().take(self.spans_of(send)).collect(),
             Payload::Copied(_) => Vec::new(),
         };
-        let (length, data, tag) = (send.length, send.data, send.tag());
-        let kind = match send.space {
-            Space::Tagged { .. } => MessageKind::AnnounceTagged,
-            Space::Untagged => MessageKind::AnnounceUntagged,
+        let (length, data, space) = (send.length, send.data, send.space);
+        let head = RequestToSend {
+            queue: space.queue(),
+            tag: space.tag(),
+            data,
+            was_dropped: known,
+            send: key.0,
+            length: length as u64,
+            spans: spans.len() as u16,
+            first: spans.first().copied().unwrap_or(Span { address: 0, length: 0 }),
+            bounce: self.stage_first_piece(to, key, length),
         };
-        let stage = self.stage_first_piece(to, key, length);
-        let first = spans.first().copied().unwrap_or(Span { address: 0, length: 0 });
-        let mut head = Head::new(kind)
-            .word(tag)
-            .data(data)
-            .with(u64::from(key.0) | (spans.len() as u64) << 32 | stage << 48)
-            .with(length as u64)
-            .with(first.address)
-            .with(first.length);
-        head.again = known;
-        let rest: Vec<u8> =
-            spans.iter().skip(1).flat_map(|span| [span.address, span.length]).flat_map(u64::to_le_bytes).collect();
+        let rest = RequestToSend::body_of(&spans);
         let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
 
     /// Copies the first piece of an announced message into a stage, unless the receiver will rather read all of it from
-    /// memory, as it did last time. Returns the stage + 1, or 0.
-    fn stage_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> u64 {
+    /// memory, as it did last time.
+    fn stage_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> Option<u16> {
         let read_before = length > self.stages.bytes && self.peers[to.0 as usize].reads;
         let direct = read_before || (length >= self.link.direct_from() && self.link.reaches_memory(to));
         if length == 0 || direct || !self.stages.exists() {
-            return 0;
+            return None;
         }
-        let Some(PendingSend { payload: Payload::Application(buffer), .. }) = self.sends.get(key) else { return 0 };
-        let Some(stage) = self.stages.take(to, key, Use::Announced) else { return 0 };
+        let Some(PendingSend { payload: Payload::Application(buffer), .. }) = self.sends.get(key) else { return None };
+        let stage = self.stages.take(to, key, Use::Announced)?;
         self.link.fill_stage(stage, buffer, 0, length.min(self.stages.bytes));
-        stage as u64 + 1
+        Some(stage as u16)
     }
 
     /// A peer announces a message.
-    pub(crate) fn handle_announce(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
-        let tagged = head.kind == MessageKind::AnnounceTagged;
-        let length = usize::try_from(head.field(1)).map_err(|_| Malformed)?;
-        let spans = read_spans(head, body).ok_or(Malformed)?;
+    pub(crate) fn handle_request_to_send(
+        &mut self,
+        from: PeerId,
+        head: &RequestToSend,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        let queue = head.queue;
+        let length = usize::try_from(head.length).map_err(|_| Malformed)?;
+        let spans = head.spans(body).ok_or(Malformed)?;
         let covered = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
-        if !spans.is_empty() && covered != Some(head.field(1)) {
+        if !spans.is_empty() && covered != Some(head.length) {
             return Err(Malformed);
         }
-        let stage = usize::try_from(head.field(0) >> 48).ok().and_then(|stage| stage.checked_sub(1));
-        let announcement = Announcement { peer: from, id: head.field(0) as u32, spans, stage };
-        let cost = Self::announce_cost(announcement.spans.len());
+        let stage = head.bounce.map(usize::from);
+        let announcement = RemoteSend { peer: from, id: head.send, spans, stage };
+        let cost = Memory::<L::Buffer>::announce_cost(announcement.spans.len());
         self.check_window(from, cost)?;
-        if head.again {
-            self.remember(from)?;
+        if head.was_dropped {
+            self.deferral.windows.remember(from)?;
         }
-        let envelope = Envelope { source: Target::Peer(from), tag: head.word, data: head.data, length };
-        match self.matching(tagged).accept(&envelope) {
+        let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
+        match self.matching.of(queue).accept(&envelope) {
             Some(active) => {
                 let kept = announcement.kept();
                 if kept > 0 {
                     self.enter_window(from, kept);
                 }
-                self.start_fetch(active, envelope, announcement, tagged, Waited::Receive);
+                self.start_pull(active, envelope, announcement, queue, Waited::Receive);
                 self.pass_window(from, cost - kept);
             }
             None => {
-                self.store_unexpected(envelope, Stored::Announced(announcement), tagged, cost);
+                self.store_unexpected(envelope, Stored::Remote(announcement), queue, cost);
                 self.enter_window(from, cost);
             }
         }
@@ -286,17 +263,17 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// An announced message has its receive: gets the payload.
-    pub(crate) fn start_fetch(
+    pub(crate) fn start_pull(
         &mut self,
         active: Active<L::Buffer>,
         envelope: Envelope,
-        announcement: Announcement,
-        tagged: bool,
+        announcement: RemoteSend,
+        queue: Queue,
         waited: Waited,
     ) {
         let wanted = envelope.length.min(active.buffer.len());
         let (position, admitted, is_asked, measured) = (0, 0, false, None);
-        let fetch = Fetch { active, envelope, tagged, announcement, is_asked, wanted, position, admitted, measured };
+        let fetch = Fetch { active, envelope, queue, announcement, is_asked, wanted, position, admitted, measured };
         let key = self.fetches.insert(fetch);
         self.take_first_piece(key);
         let Some(fetch) = self.fetches.get(key) else { return };
@@ -313,17 +290,16 @@ impl<L: Link> Endpoint<L> {
     fn ask_for_rest(&mut self, key: Key) {
         let Some(fetch) = self.fetches.get(key) else { return };
         let peer = fetch.announcement.peer;
-        let head = Head::new(MessageKind::Fetch).aux(fetch.announcement.id).word(fetch.wanted as u64);
-        let head = head.with(u64::from(key.0)).with(fetch.position as u64);
-        self.tell(peer, head);
-        if self.peers[peer.0 as usize].backlog.is_empty() {
-            self.note_fetch_left(&head);
+        let (wanted, position) = (fetch.wanted as u64, fetch.position as u64);
+        self.tell(peer, ClearToSend { send: fetch.announcement.id, pull: key.0, wanted, position });
+        if self.egress.is_idle(peer) {
+            self.note_pull_left(key);
         }
     }
 
-    /// A `Fetch` of ours has left.
-    pub(crate) fn note_fetch_left(&mut self, head: &Head) {
-        if let Some(fetch) = self.fetches.get_mut(Key(head.field(0) as u32)) {
+    /// The `ClearToSend` of a fetch has left.
+    pub(crate) fn note_pull_left(&mut self, key: Key) {
+        if let Some(fetch) = self.fetches.get_mut(key) {
             fetch.is_asked = true;
         }
     }
@@ -427,15 +403,15 @@ impl<L: Link> Endpoint<L> {
         self.learn(&fetch, result.is_ok());
         let status = if result.is_ok() { Status::Success } else { Status::Fault };
         match result {
-            Ok(()) => self.complete_receive(fetch.active, &fetch.envelope, fetch.tagged),
-            Err(failure) => self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure),
+            Ok(()) => self.complete_receive(fetch.active, &fetch.envelope, fetch.queue),
+            Err(failure) => self.fail_receive(fetch.active, &fetch.envelope, fetch.queue, failure),
         }
         self.tell_finished(&fetch.announcement, status);
         self.release_kept(&fetch.announcement);
     }
 
     /// A fetch is over: what it kept of its sender's window is free.
-    fn release_kept(&mut self, announcement: &Announcement) {
+    fn release_kept(&mut self, announcement: &RemoteSend) {
         if announcement.kept() > 0 {
             self.leave_window(Target::Peer(announcement.peer), announcement.kept());
         }
@@ -461,40 +437,39 @@ impl<L: Link> Endpoint<L> {
             self.learn(&fetch, false);
             self.release_kept(&fetch.announcement);
             let failure = Failure::PeerLost { peer: peer.to_owned() };
-            self.fail_receive(fetch.active, &fetch.envelope, fetch.tagged, failure);
+            self.fail_receive(fetch.active, &fetch.envelope, fetch.queue, failure);
         }
     }
 
     /// Nothing (more) of an announced message is wanted: it was dropped (`FI_DISCARD`), or has come by another way.
-    pub(crate) fn finish_announced(&mut self, announcement: &Announcement) {
+    pub(crate) fn finish_announced(&mut self, announcement: &RemoteSend) {
         self.tell_finished(announcement, Status::Success);
     }
 
-    fn tell_finished(&mut self, announcement: &Announcement, status: Status) {
-        let head = Head::new(MessageKind::Finish).aux(announcement.id).word(status as u64);
-        self.tell(announcement.peer, head);
+    fn tell_finished(&mut self, announcement: &RemoteSend, status: Status) {
+        self.tell(announcement.peer, Finished { send: announcement.id, status });
     }
 
     /// The receiver has what we announced.
-    pub(crate) fn handle_finish(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let key = Key(head.aux);
+    pub(crate) fn handle_finished(&mut self, from: PeerId, finished: &Finished) -> Result<(), Malformed> {
+        let key = Key(finished.send);
         if self.sends.get(key).is_none_or(|send| send.peer != from) {
             return Err(Malformed);
         }
-        self.unhold(key);
+        self.end_deferral(key);
         let send = self.remove_send(key).ok_or(Malformed)?;
         if send.length > self.stages.bytes {
             self.peers[from.0 as usize].reads = !send.streamed;
         }
         self.stages.free_send(key);
-        let result = match Status::from_word(head.word) {
+        let result = match finished.status {
             Status::Success => Ok(()),
             _ => Err(Failure::Fault),
         };
         if let Some(notice) = send.notice
             && (notice.report || result.is_err())
         {
-            self.completions.push_back(sent(notice, result));
+            self.completions.push_back(Completion::sent(notice, result));
         }
         Ok(())
     }
@@ -517,15 +492,15 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver wants what we announced through its mailbox.
-    pub(crate) fn handle_fetch(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let key = Key(head.aux);
+    pub(crate) fn handle_clear_to_send(&mut self, from: PeerId, clear: &ClearToSend) -> Result<(), Malformed> {
+        let key = Key(clear.send);
         if self.sends.get(key).is_none_or(|send| send.peer != from || send.streamed) {
             return Err(Malformed);
         }
-        self.unhold(key);
+        self.end_deferral(key);
         let send = self.sends.get_mut(key).ok_or(Malformed)?;
-        let wanted = usize::try_from(head.word).map_err(|_| Malformed)?;
-        let position = usize::try_from(head.field(1)).map_err(|_| Malformed)?;
+        let wanted = usize::try_from(clear.wanted).map_err(|_| Malformed)?;
+        let position = usize::try_from(clear.position).map_err(|_| Malformed)?;
         if position >= wanted || wanted > send.length {
             return Err(Malformed);
         }
@@ -534,7 +509,7 @@ impl<L: Link> Endpoint<L> {
             // The receiver has copied the first piece.
             self.stages.free_send(key);
         }
-        let fetch = head.field(0) as u32;
+        let fetch = clear.pull;
         match &self.sends.get(key).ok_or(Malformed)?.payload {
             Payload::Application(buffer) => {
                 let buffer = buffer.slice(0, wanted);
@@ -545,7 +520,7 @@ impl<L: Link> Endpoint<L> {
             }
             Payload::Copied(bytes) => {
                 let rest = Body::Owned(bytes[position..wanted].into());
-                let head = Head::new(MessageKind::Piece).aux(fetch).word(position as u64);
+                let head = Piece { pull: fetch, position: position as u64 };
                 self.dispatch(from, Outgoing::new(head, rest, None), false);
             }
         }
@@ -588,15 +563,13 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
     pub(crate) fn streams_can_move(&self) -> bool {
-        self.streams
-            .peers()
-            .any(|peer| self.peers[peer.0 as usize].backlog.is_empty() && !self.stages.is_busy_for(peer))
+        self.streams.peers().any(|peer| self.egress.is_idle(peer) && !self.stages.is_busy_for(peer))
     }
 
     /// One turn of a stream. Returns whether others to its peer may have theirs.
     fn send_some_pieces(&mut self, stream: &mut Stream<L::Buffer>) -> bool {
         for _ in 0..PIECES_PER_TURN {
-            let blocked = !self.peers[stream.to.0 as usize].backlog.is_empty();
+            let blocked = !self.egress.is_idle(stream.to);
             if blocked || stream.position == stream.end {
                 return !blocked;
             }
@@ -616,23 +589,20 @@ impl<L: Link> Endpoint<L> {
         };
         let length = (stream.end - stream.position).min(self.stages.bytes);
         self.link.fill_stage(stage, &stream.buffer, stream.position, length);
-        let head = Head::new(MessageKind::StagedPiece)
-            .aux(stream.fetch)
-            .word(stream.position as u64)
-            .with(stage as u64 | (length as u64) << 32);
+        let (pull, position) = (stream.fetch, stream.position as u64);
+        let head = BouncedPiece { pull, position, bounce: stage as u32, length: length as u32 };
         stream.position += length;
         self.tell(stream.to, head);
         Staged::Sent
     }
 
     /// A piece of a message that we fetch lies in a stage of its sender.
-    pub(crate) fn handle_staged_piece(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let key = Key(head.aux);
-        let (stage, length) = (head.field(0) as u32 as usize, (head.field(0) >> 32) as usize);
-        if self.peers[from.0 as usize].backlog.staged() >= STAGED_MOST {
+    pub(crate) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
+        let (key, stage, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
+        if self.egress.backlog(from).bounced() >= BOUNCED_MOST {
             return Err(Malformed);
         }
-        let at = self.admit_piece(from, key, head.word, length)?;
+        let at = self.admit_piece(from, key, piece.position, length)?;
         let fetch = self.fetches.get_mut(key).ok_or(Malformed)?;
         if !self.link.drain_stage(from, stage, &mut fetch.active.buffer, at, length) {
             self.end_fetch(key, Err(Failure::Fault));
@@ -641,17 +611,16 @@ impl<L: Link> Endpoint<L> {
         let is_last = fetch.admitted == fetch.wanted;
         self.count(Counter::BytesBounced, length as u64);
         if !is_last {
-            // The last piece's stage comes back with `Finish`.
-            let head = Head::new(MessageKind::StageCopied).aux(stage as u32);
-            self.tell(from, head);
+            // The last piece's stage comes back with `Finished`.
+            self.tell(from, BounceCopied { bounce: piece.bounce });
         }
         self.finish_piece(key);
         Ok(())
     }
 
     /// A receiver has copied a stage of ours: the next piece may follow.
-    pub(crate) fn handle_stage_copied(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        if !self.stages.give_back(from, head.aux as usize) {
+    pub(crate) fn handle_bounce_copied(&mut self, from: PeerId, copied: &BounceCopied) -> Result<(), Malformed> {
+        if !self.stages.give_back(from, copied.bounce as usize) {
             return Err(Malformed);
         }
         self.pump_streams();
@@ -661,9 +630,9 @@ impl<L: Link> Endpoint<L> {
     fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
         let length = (stream.end - stream.position).min(PIECE_BYTES);
         let part = stream.buffer.slice(stream.position, length);
-        let head = Head::new(MessageKind::Piece).aux(stream.fetch).word(stream.position as u64);
+        let head = Piece { pull: stream.fetch, position: stream.position as u64 };
         stream.position += length;
-        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false `Finish`
+        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false `Finished`
         // could end.
         self.dispatch(stream.to, Outgoing::new(head, Body::Borrowed(part), None), true);
     }
@@ -693,18 +662,6 @@ impl<L: Link> Endpoint<L> {
             self.end_fetch(key, Ok(()));
         }
     }
-}
-
-/// The spans of an announcement, if they are as many as it says.
-fn read_spans(head: &Head, body: &[u8]) -> Option<Vec<Span>> {
-    let count = (head.field(0) >> 32 & 0xffff) as usize;
-    if body.len() != count.saturating_sub(1) * SPAN_BYTES {
-        return None;
-    }
-    let first = (count > 0).then(|| Span { address: head.field(2), length: head.field(3) });
-    let rest =
-        body.chunks_exact(SPAN_BYTES).map(|span| Some(Span { address: u64_at(span, 0)?, length: u64_at(span, 8)? }));
-    first.map(Some).into_iter().chain(rest).collect()
 }
 
 /// The part `offset..offset + length` of what `spans` cover.

@@ -14,40 +14,23 @@
 //!
 //! Nothing waits in a circle: a target takes every request that comes, whatever waits for its own; and retrieving waits for nobody.
 
+use crate::account::{ANSWER_BYTES, answer_cost, fits};
+use crate::collections::slab::Key;
 use crate::counter::Counter;
+use crate::egress::{Body, Outgoing, WaitingNote};
 use crate::endpoint::Endpoint;
+use crate::heap::block;
 use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
 use crate::operation::Access;
 use crate::rendezvous::PIECES_PER_TURN;
-use crate::slab::Key;
-use crate::transmit::{Body, Outgoing};
-use crate::window::block;
-use crate::wire::{Head, MessageKind, Status};
+use crate::wire::{ReadData, Status, Write};
 use std::collections::VecDeque;
 use tidegate_flow::{PAYLOAD_BYTES, PeerId};
 
 /// Payload bytes of a piece: 73 packets, all of them full.
 pub(crate) const PIECE_BYTES: usize = 73 * PAYLOAD_BYTES - crate::wire::MESSAGE_HEADER_BYTES;
-/// Most bytes of operand, and so of result, in one atomic request; longer operations are cut between elements.
-pub(crate) const OPERAND_BYTES: usize = 1024;
-
-/// What an answer costs, result apart, in bytes. Part of the protocol: a note or an unfinished read must not take more.
-const ANSWER_BYTES: usize = 96;
-/// What the dearest answer costs.
-pub(crate) const ANSWER_MOST: usize = ANSWER_BYTES + block(OPERAND_BYTES);
-
-const _: () = assert!(crate::backlog::Note::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
-
-/// What an answer costs whose result has so many bytes.
-pub(crate) const fn answer_cost(result_bytes: usize) -> u32 {
-    (ANSWER_BYTES + block(result_bytes)) as u32
-}
-
-/// Whether one more request fits an account.
-fn fits(unanswered: u32, cost: u32, account: u32) -> bool {
-    unanswered == 0 || unanswered.saturating_add(cost) <= account
-}
+const _: () = assert!(WaitingNote::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
 
 /// A request that waits until earlier ones are answered.
 #[derive(Debug)]
@@ -91,7 +74,7 @@ impl<B: Buffer> WriteRest<B> {
     pub(crate) fn next_piece(&mut self) -> Outgoing<B> {
         let length = (self.end - self.position).min(PIECE_BYTES);
         let part = self.buffer.slice(self.position, length);
-        let head = Head::new(MessageKind::Write).aux(self.operation.0).with(self.region).with(self.offset);
+        let head = Write { operation: self.operation.0, region: self.region, offset: self.offset };
         self.position += length;
         self.offset = self.offset.saturating_add(length as u64);
         Outgoing::new(head, Body::Borrowed(part), None)
@@ -134,7 +117,7 @@ pub(crate) struct UnfinishedRead {
 impl UnfinishedRead {
     /// What one takes: its place in a queue that doubles as it grows. As long as there are few, [`queue_begun`] bounds what they take.
     ///
-    /// [`queue_begun`]: crate::window::queue_begun
+    /// [`queue_begun`]: crate::heap::queue_begun
     pub(crate) const BYTES: usize = 2 * size_of::<UnfinishedRead>();
 }
 
@@ -191,11 +174,11 @@ impl<L: Link> Endpoint<L> {
     /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been answered. The body
     /// may change as soon as this returns.
     pub(crate) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
-        if self.peers[to.0 as usize].towards.window == 0 {
+        if !self.deferral.rooms.is_met(to) {
             self.meet(to);
         }
-        let peer = &mut self.peers[to.0 as usize];
-        if peer.requests.waiting.is_empty() && fits(peer.requests.unanswered, cost, peer.towards.answers) {
+        let (peer, account) = (&mut self.peers[to.0 as usize], self.deferral.rooms.limits(to).answers);
+        if peer.requests.waiting.is_empty() && fits(peer.requests.unanswered, cost, account) {
             peer.requests.unanswered += cost;
             return self.dispatch(to, message, true);
         }
@@ -204,7 +187,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Asks a peer to take what is left of a write.
     pub(crate) fn request_write(&mut self, to: PeerId, rest: WriteRest<L::Buffer>) {
-        if self.peers[to.0 as usize].towards.window == 0 {
+        if !self.deferral.rooms.is_met(to) {
             self.meet(to);
         }
         let rest = match self.peers[to.0 as usize].requests.waiting.is_empty() {
@@ -266,13 +249,11 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn may_request(&self, to: PeerId, request: &Request<L::Buffer>) -> bool {
-        let peer = &self.peers[to.0 as usize];
+        let (peer, account) = (&self.peers[to.0 as usize], self.deferral.rooms.limits(to).answers);
         match request {
-            Request::Message(.., cost) => fits(peer.requests.unanswered, *cost, peer.towards.answers),
+            Request::Message(.., cost) => fits(peer.requests.unanswered, *cost, account),
             // Pieces leave when nothing else waits, so they delay what does by one piece at most.
-            Request::Write(_) => {
-                peer.backlog.is_empty() && fits(peer.requests.unanswered, answer_cost(0), peer.towards.answers)
-            }
+            Request::Write(_) => self.egress.is_idle(to) && fits(peer.requests.unanswered, answer_cost(0), account),
         }
     }
 
@@ -314,7 +295,7 @@ impl<L: Link> Endpoint<L> {
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
     pub(crate) fn admit_request(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        if fits(self.unanswered_of(from), cost, self.limits.answers) {
+        if fits(self.unanswered_of(from), cost, self.deferral.windows.limits().answers) {
             return Ok(());
         }
         self.quarantine(from, "it requested more than it may before it takes the answers");
@@ -323,14 +304,14 @@ impl<L: Link> Endpoint<L> {
 
     /// What those requests of a peer cost whose answers have not left.
     pub(crate) fn unanswered_of(&self, peer: PeerId) -> u32 {
-        let peer = &self.peers[peer.0 as usize];
-        peer.backlog.answers() + peer.requests.unfinished * answer_cost(0)
+        let answers = self.egress.backlog(peer).answers();
+        answers + self.peers[peer.0 as usize].requests.unfinished * answer_cost(0)
     }
 
     /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next progress call.
     pub(crate) fn begin_read(&mut self, from: PeerId, mut read: UnfinishedRead) {
         let peer = &mut self.peers[from.0 as usize];
-        if read.left <= PIECE_BYTES as u64 && peer.backlog.is_empty() && peer.requests.reads.is_empty() {
+        if read.left <= PIECE_BYTES as u64 && self.egress.is_idle(from) && peer.requests.reads.is_empty() {
             let status = self.send_read_piece(from, &mut read);
             return self.reply(from, read.operation, status, 0, Body::None);
         }
@@ -360,17 +341,12 @@ impl<L: Link> Endpoint<L> {
     fn send_reads_to(&mut self, to: PeerId) -> bool {
         let mut moved = false;
         for _ in 0..self.peers[to.0 as usize].requests.reads.len() {
-            let peer = &mut self.peers[to.0 as usize];
-            if !peer.backlog.is_empty() {
+            if !self.egress.is_idle(to) {
                 break;
             }
-            let Some(mut read) = peer.requests.reads.pop_front() else { break };
+            let Some(mut read) = self.peers[to.0 as usize].requests.reads.pop_front() else { break };
             let (mut status, mut pieces) = (Status::Success, 0);
-            while pieces < PIECES_PER_TURN
-                && read.left > 0
-                && status == Status::Success
-                && self.peers[to.0 as usize].backlog.is_empty()
-            {
+            while pieces < PIECES_PER_TURN && read.left > 0 && status == Status::Success && self.egress.is_idle(to) {
                 status = self.send_read_piece(to, &mut read);
                 pieces += 1;
             }
@@ -392,7 +368,7 @@ impl<L: Link> Endpoint<L> {
         let length = read.left.min(PIECE_BYTES as u64);
         let part = self.find_region(read.region, read.offset, length as usize, Access::Read);
         let Some(part) = part else { return Status::Denied };
-        let head = Head::new(MessageKind::ReadData).aux(read.operation).word(read.at);
+        let head = ReadData { operation: read.operation, position: read.at };
         read.left -= length;
         (read.offset, read.at) = (read.offset + length, read.at.saturating_add(length));
         // A piece that has to wait is copied: the region may end before it leaves.
@@ -426,7 +402,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a read could send another piece now.
     pub(crate) fn reads_can_move(&self) -> bool {
-        self.reading.iter().any(|reader| self.peers[reader.0 as usize].backlog.is_empty())
+        self.reading.iter().any(|reader| self.egress.is_idle(*reader))
     }
 
     /// A peer is gone: it answers nothing any more, and wants no answers.

@@ -9,18 +9,19 @@
 //! A target that counts the writes of its peers ([`Endpoint::count_writes`]) publishes no memory for direct writing, and says
 //! so in its replies: then the origin ends its operation with a notice, one for the operation however many pieces it had.
 
+use crate::account::answer_cost;
+use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
+use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
 use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, TransferId, TransferStatus};
 use crate::loopback::copy;
-use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Space, Target, TryAgain, WriteRequest};
+use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Target, TryAgain, WriteRequest};
 use crate::rendezvous::TransferOwner;
-use crate::request::{UnfinishedRead, WriteRest, answer_cost};
-use crate::slab::Key;
-use crate::transmit::{Body, Outgoing};
-use crate::wire::{Head, MessageKind, Status};
+use crate::request::{UnfinishedRead, WriteRest};
+use crate::wire::{Read, Reply, Status, Write, WriteNotice};
 use tidegate_flow::PeerId;
 
 /// Memory that peers may address by a key.
@@ -52,9 +53,6 @@ pub(crate) struct RemoteOperation<B> {
     /// Whether the target wants to hear of the end even without completion data.
     counted: bool,
 }
-
-/// In the word of a reply: the target counts writes, beside the status (8 bits) and the offset (from bit 32 on).
-const COUNTED: u64 = 1 << 8;
 
 impl<B> RemoteOperation<B> {
     pub(crate) fn new(to: Target, operation: Operation, context: Context, report: bool, length: usize) -> Self {
@@ -229,8 +227,9 @@ impl<L: Link> Endpoint<L> {
             return;
         }
         self.add_parts(key, 1);
-        let head = Head::new(MessageKind::Read).with(target.key).with(target.offset).with(bytes as u64);
-        let message = Outgoing::new(head.aux(key.0).word(offset as u64), Body::None, None);
+        let (region, place, length) = (target.key, target.offset, bytes as u64);
+        let head = Read { operation: key.0, position: offset as u64, region, offset: place, length };
+        let message = Outgoing::new(head, Body::None, None);
         self.request(peer, message, key, answer_cost(0));
     }
 
@@ -319,18 +318,8 @@ impl<L: Link> Endpoint<L> {
     }
 
     fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
-        let length = if result.is_ok() { operation.length } else { 0 };
-        self.completions.push_back(Completion {
-            context: operation.context,
-            operation: operation.operation,
-            space: Space::Untagged,
-            length,
-            offset: 0,
-            data: None,
-            source: None,
-            released: false,
-            result,
-        });
+        let RemoteOperation { context, operation, length, .. } = *operation;
+        self.completions.push_back(Completion::remote(context, operation, length, result));
     }
 
     /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its success.
@@ -350,68 +339,55 @@ impl<L: Link> Endpoint<L> {
         match to {
             Target::Myself => self.complete_remote_write(Target::Myself, length, data),
             Target::Peer(peer) => {
-                let head = Head::new(MessageKind::WriteNotice).word(length as u64).data(data);
-                self.tell(peer, head);
+                self.tell(peer, WriteNotice { length: length as u64, data });
             }
         }
     }
 
     fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
-        self.completions.push_back(Completion {
-            context: Context(0),
-            operation: Operation::RemoteWrite,
-            space: Space::Untagged,
-            length,
-            offset: 0,
-            data,
-            source: Some(source),
-            released: false,
-            result: Ok(()),
-        });
+        self.completions.push_back(Completion::remote_write(source, length, data));
     }
 
-    pub(crate) fn handle_write_notice(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        if head.data.is_none() && !self.counts_writes {
+    pub(crate) fn handle_write_notice(&mut self, from: PeerId, notice: &WriteNotice) -> Result<(), Malformed> {
+        if notice.data.is_none() && !self.counts_writes {
             return Err(Malformed);
         }
-        self.complete_remote_write(Target::Peer(from), head.word as usize, head.data);
+        self.complete_remote_write(Target::Peer(from), notice.length as usize, notice.data);
         Ok(())
     }
 
     /// Answers a part of a peer's operation.
     pub(crate) fn reply(&mut self, to: PeerId, operation: u32, status: Status, offset: u32, body: Body<L::Buffer>) {
-        let counted = if self.counts_writes { COUNTED } else { 0 };
-        let word = status as u64 | counted | u64::from(offset) << 32;
-        let head = Head::new(MessageKind::Reply).aux(operation).word(word);
+        let head = Reply { operation, status, is_counted: self.counts_writes, position: offset };
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
 
     /// A piece of a peer's write.
-    pub(crate) fn handle_write(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
+    pub(crate) fn handle_write(&mut self, from: PeerId, write: &Write, body: &[u8]) -> Result<(), Malformed> {
         self.admit_request(from, answer_cost(0))?;
-        let status = match self.find_region(head.field(0), head.field(1), body.len(), Access::Write) {
+        let status = match self.find_region(write.region, write.offset, body.len(), Access::Write) {
             Some(mut region) => {
                 write_clipped(&mut region, 0, body);
                 Status::Success
             }
             None => Status::Denied,
         };
-        self.reply(from, head.aux, status, 0, Body::None);
+        self.reply(from, write.operation, status, 0, Body::None);
         Ok(())
     }
 
     /// A peer wants to read.
-    pub(crate) fn handle_read(&mut self, from: PeerId, head: &Head) -> Result<(), Malformed> {
-        let (region, offset) = (head.field(0), head.field(1));
-        let length = usize::try_from(head.field(2)).map_err(|_| Malformed)?;
+    pub(crate) fn handle_read(&mut self, from: PeerId, read: &Read) -> Result<(), Malformed> {
+        let &Read { operation, position, region, offset, length } = read;
+        let length = usize::try_from(length).map_err(|_| Malformed)?;
         self.admit_request(from, answer_cost(0))?;
         match self.find_region(region, offset, length, Access::Read) {
             Some(_) if length > 0 => {
-                let (operation, at, left) = (head.aux, head.word, length as u64);
+                let (at, left) = (position, length as u64);
                 self.begin_read(from, UnfinishedRead { operation, region, offset, at, left });
             }
-            Some(_) => self.reply(from, head.aux, Status::Success, 0, Body::None),
-            None => self.reply(from, head.aux, Status::Denied, 0, Body::None),
+            Some(_) => self.reply(from, operation, Status::Success, 0, Body::None),
+            None => self.reply(from, operation, Status::Denied, 0, Body::None),
         }
         Ok(())
     }
@@ -438,18 +414,18 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A part of an operation of ours is answered.
-    pub(crate) fn handle_reply(&mut self, from: PeerId, head: &Head, body: &[u8]) -> Result<(), Malformed> {
-        let key = Key(head.aux);
+    pub(crate) fn handle_reply(&mut self, from: PeerId, reply: &Reply, body: &[u8]) -> Result<(), Malformed> {
+        let key = Key(reply.operation);
         let operation = self.operations.get_mut(key).ok_or(Malformed)?;
         if operation.to != Target::Peer(from) {
             return Err(Malformed);
         }
         self.peers[from.0 as usize].requests.note_answer(operation.answer_cost)?;
-        operation.counted |= head.word & COUNTED != 0;
+        operation.counted |= reply.is_counted;
         if let (Some(buffer), false) = (&mut operation.destination, body.is_empty()) {
-            write_clipped(buffer, (head.word >> 32) as usize, body);
+            write_clipped(buffer, reply.position as usize, body);
         }
-        self.end_part(key, Status::from_word(head.word));
+        self.end_part(key, reply.status);
         Ok(())
     }
 }

@@ -5,11 +5,11 @@
 //! as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait for such a
 //! stage, so an announcement that finds none free goes without. A piece that the receiver has asked for ([`Use::Fetched`])
 //! is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one receiver gets half at
-//! most, so that one that is slow leaves some to the others, and never more than [`STAGED_MOST`]: it keeps a receipt for each.
+//! most, so that one that is slow leaves some to the others, and never more than [`BOUNCED_MOST`]: it keeps a receipt for each.
 
-use crate::backlog::STAGED_MOST;
+use crate::collections::slab::Key;
+use crate::egress::BOUNCED_MOST;
 use crate::link::Stages;
-use crate::slab::Key;
 use tidegate_flow::PeerId;
 
 /// What a piece in a stage waits for.
@@ -63,7 +63,7 @@ impl StagePool {
         let half = self.users.len() / 2;
         let alike = self.users.iter().flatten().filter(|user| user.purpose == purpose);
         let (all, to_peer) = alike.fold((0, 0), |(all, to), user| (all + 1, to + usize::from(user.peer == peer)));
-        all < half && to_peer < half.div_ceil(2).min(STAGED_MOST)
+        all < half && to_peer < half.div_ceil(2).min(BOUNCED_MOST)
     }
 
     /// Whether `peer` has to wait for a stage, and one that it has asked for will come back.

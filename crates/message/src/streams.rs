@@ -5,9 +5,9 @@
 //! two things: that nothing else waits to leave to it, and for its bounce buffers. So each peer has a queue, and the first stream
 //! that cannot go on speaks for all behind it.
 
-use crate::list::{Chain, Links, Ordered, Position};
+use crate::collections::list::{Chain, Links, Ordered, Position};
+use crate::collections::slab::Key;
 use crate::rendezvous::Stream;
-use crate::slab::Key;
 use std::collections::VecDeque;
 use std::fmt;
 use tidegate_flow::PeerId;

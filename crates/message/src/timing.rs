@@ -18,34 +18,12 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 pub(crate) struct Timing {
     /// What it was told last.
     now: Instant,
-    /// Peers that have sends waiting.
-    waiting: u32,
-    /// How many of them there were when it was told last.
-    were_waiting: u32,
-    /// Whether receive memory was under pressure then.
-    was_pressed: bool,
 }
 
 impl Timing {
     /// The moment that was told last.
     pub(crate) fn now(&self) -> Instant {
         self.now
-    }
-
-    /// A peer has sends waiting from now on.
-    pub(crate) fn begin_waiting(&mut self) {
-        self.waiting += 1;
-    }
-
-    /// A peer has none waiting any more.
-    pub(crate) fn end_waiting(&mut self) {
-        self.waiting -= 1;
-        self.were_waiting = self.were_waiting.min(self.waiting);
-    }
-
-    /// Receive memory is under pressure no longer.
-    pub(crate) fn end_pressure(&mut self) {
-        self.was_pressed = false;
     }
 }
 
@@ -55,16 +33,14 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        let waiting = self.timing.waiting as usize + self.full.len() + self.held_control.len();
-        let others = self.forgetful.len() + usize::from(self.pressure.is_begun()) + self.fetch_ways.measured();
-        waiting + others > 0 || self.flow.is_timed()
+        self.fetch_ways.measured() > 0 || self.deferral.windows.is_timed() || self.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
     /// that waiting counts from its beginning. Time never goes back: an earlier moment is taken for the last one.
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
-        if now > self.timing.now || self.timing.were_waiting < self.timing.waiting {
+        if now > self.timing.now || self.egress.has_new_delays() {
             self.account_for_time(now);
         }
     }
@@ -74,18 +50,14 @@ impl<L: Link> Endpoint<L> {
         let timing = &mut self.timing;
         let passed = now.since(timing.now).as_nanos() as u64;
         timing.now = timing.now.max(now);
-        let waited = timing.waiting.min(timing.were_waiting);
-        timing.were_waiting = timing.waiting;
-        let is_pressed = !self.forgetful.is_empty();
-        let was_pressed = std::mem::replace(&mut timing.was_pressed, is_pressed);
+        let waited = self.egress.tell_time();
         if waited > 0 {
             self.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }
-        if is_pressed && was_pressed {
+        if self.deferral.windows.tell_time(self.timing.now) {
             self.count(Counter::PressureNanoseconds, passed);
         }
         self.fetch_ways.tell_time(now);
-        self.report_pressure();
     }
 
     /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is work left that
@@ -99,24 +71,19 @@ impl<L: Link> Endpoint<L> {
         {
             return Some(now);
         }
-        let retry = (!self.full.is_empty() || !self.held_control.is_empty()).then(|| now + RETRY_INTERVAL);
-        [retry, self.flow.next_timeout()].into_iter().flatten().min()
+        let retry = (self.egress.to_retry() > 0).then(|| now + RETRY_INTERVAL);
+        [retry, self.egress.next_timeout()].into_iter().flatten().min()
     }
 
     /// Does what was due until `now`. Returns whether anything was.
     #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         self.tell_time(now);
-        self.flow.is_timed() && self.handle_flow_timeout(now)
-    }
-
-    #[cold]
-    fn handle_flow_timeout(&mut self, now: Instant) -> bool {
-        let is_due = self.flow.next_timeout().is_some_and(|due| due <= now);
+        let is_due = self.egress.next_timeout().is_some_and(|due| due <= now);
         if is_due {
-            self.flow.handle_timeout(now);
-            self.flush_control();
-            while let Some(peer) = self.flow.poll_ready() {
+            self.egress.handle_timeout(&mut self.link, now);
+            self.quarantine_overdrawn();
+            while let Some(peer) = self.egress.poll_ready() {
                 self.resume(peer);
             }
         }

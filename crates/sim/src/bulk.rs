@@ -11,9 +11,9 @@ use crate::flight::{Flight, NodeId, Rank};
 use crate::link::TransferRequest;
 use crate::parcel::{Body, Parcel};
 
-/// The labels of packets that are no mailbox's: the message layer uses the low byte only.
-const REQUEST_LABEL: u16 = 0xffff;
-const FRAME_LABEL: u16 = 0xfffe;
+/// The kinds of packets that are no mailbox's: the last ones, while kinds of messages are numbered from 1.
+const REQUEST_KIND: u8 = 0xff;
+const FRAME_KIND: u8 = 0xfe;
 /// Payload of such a packet beside the bulk data: which read it belongs to, and where.
 const ADDRESS_BYTES: usize = 8;
 
@@ -54,19 +54,19 @@ impl BulkPacket {
     /// What a packet of the network is, if it is no mailbox's.
     #[inline]
     pub fn of(parcel: Parcel) -> Option<BulkPacket> {
-        match parcel.header.label() {
-            REQUEST_LABEL => Some(BulkPacket::Request(BulkId(parcel.body.0))),
-            FRAME_LABEL => Some(BulkPacket::Frame(BulkId(parcel.body.0))),
+        match parcel.header.message() {
+            REQUEST_KIND => Some(BulkPacket::Request(BulkId(parcel.body.0))),
+            FRAME_KIND => Some(BulkPacket::Frame(BulkId(parcel.body.0))),
             _ => None,
         }
     }
 
     fn parcel(self) -> Parcel {
-        let (label, id) = match self {
-            BulkPacket::Request(id) => (REQUEST_LABEL, id),
-            BulkPacket::Frame(id) => (FRAME_LABEL, id),
+        let (kind, id) = match self {
+            BulkPacket::Request(id) => (REQUEST_KIND, id),
+            BulkPacket::Frame(id) => (FRAME_KIND, id),
         };
-        Parcel { header: Header::new(PacketKind::Data, ADDRESS_BYTES, label), body: Body(id.0) }
+        Parcel { header: Header::new(PacketKind::Data, ADDRESS_BYTES, kind), body: Body(id.0) }
     }
 }
 

@@ -24,15 +24,15 @@ fn folder() -> PathBuf {
     path
 }
 
-fn packet(label: u16) -> Packet {
-    Packet::new(PacketKind::Data, 0, label)
+fn packet(message: u8) -> Packet {
+    Packet::new(PacketKind::Data, 0, message)
 }
 
-/// The label of the next packet, and who sent it.
-fn receive(link: &mut ShmLink) -> (PeerId, u16) {
+/// The kind of message of the next packet, and who sent it.
+fn receive(link: &mut ShmLink) -> (PeerId, u8) {
     loop {
         if let Some(packet) = link.retrieve() {
-            return (packet.header.source(), packet.header.label());
+            return (packet.header.source(), packet.header.message());
         }
         link.idle();
     }
@@ -45,7 +45,7 @@ fn role_dies_writing() {
     let text = std::env::var(ADDRESS).unwrap();
     let bytes: Vec<u8> = text.split(' ').map(|byte| byte.parse().unwrap()).collect();
     let to = link.peer(&Address::from_bytes(&bytes).unwrap()).unwrap();
-    (0..3).for_each(|label| link.write(to, &packet(label)).unwrap());
+    (0..3).for_each(|message| link.write(to, &packet(message)).unwrap());
     let connection = link.peers[to.0 as usize].connection.take().unwrap();
     connection.reserve_and_die();
     loop {
@@ -70,7 +70,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
     let mut child = start_dying(&folder, a.address());
     let (dying, first) = receive(&mut a);
     assert_eq!(first, 0);
-    (1..3).for_each(|label| assert_eq!(receive(&mut a), (dying, label)));
+    (1..3).for_each(|message| assert_eq!(receive(&mut a), (dying, message)));
     // Behind the hole, which is there once the write pointer says so.
     while a.reader.backlog() == Ok(0) {
         std::thread::yield_now();
@@ -82,8 +82,8 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
         a.idle();
     }
     child.kill().unwrap();
-    let (living, label) = receive(&mut a);
-    assert_eq!(label, 10);
+    let (living, message) = receive(&mut a);
+    assert_eq!(message, 10);
     assert_ne!(living, dying);
     let left = loop {
         if let Some(left) = a.poll_departure() {

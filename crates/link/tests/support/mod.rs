@@ -56,7 +56,7 @@ impl Drop for Folder {
 
 /// A packet with a number.
 pub fn packet(number: u64) -> Packet {
-    let mut packet = Packet::new(PacketKind::Data, 56, number as u16);
+    let mut packet = Packet::new(PacketKind::Data, 56, number as u8);
     for bytes in packet.payload.as_chunks_mut::<8>().0 {
         *bytes = number.to_le_bytes();
     }

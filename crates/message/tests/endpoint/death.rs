@@ -312,9 +312,11 @@ fn late_packets_of_a_dead_peer_are_dropped() {
         world.settle();
         let lost = world.outcome(send).completion.result.is_err();
         for kind in [PacketKind::Data, PacketKind::Credit, PacketKind::ReturnRequest, PacketKind::ReturnResponse] {
-            for label in 0..64 {
-                let mut packet = Packet::new(kind, 40, label);
-                packet.payload = [label as u8; 56];
+            for message in 0..64 {
+                let mut packet = Packet::new(kind, 40, message);
+                packet.payload = [message; 56];
+                // Flags that no kind has would hide the rest.
+                packet.payload[11] &= 7;
                 world.inject_packet(1, 0, packet);
             }
         }

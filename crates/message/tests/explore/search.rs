@@ -354,8 +354,11 @@ impl Search {
     fn tell(&self, node: usize, packet: &Packet) -> String {
         let from = crate::support::node_of(node, packet.header.source(), self.layout.nodes());
         let word = u64::from_le_bytes(*packet.payload.first_chunk().expect("a payload has a word"));
-        let (kind, label) = (packet.header.kind(), packet.header.label());
-        let first = if label & 0x20 != 0 { format!("message of kind {}", label & 0x1f) } else { "more".to_owned() };
+        let kind = packet.header.kind();
+        let first = match packet.header.message() {
+            0 => "more".to_owned(),
+            message => format!("message of kind {message}"),
+        };
         format!("takes from {from}: {kind:?}, {first}, word {word:#x}, {} bytes", packet.header.length())
     }
 }

@@ -99,13 +99,15 @@ fn inject<'b>(world: &mut World, action: u8, rest: &'b [u8]) -> &'b [u8] {
     let (header, rest) = rest.split_at(rest.len().min(4));
     let mut bits = [0; 4];
     bits[..header.len()].copy_from_slice(header);
-    let [kind_length, flags, label_low, label_high] = bits;
+    let [kind_length, flags, kind, head_flags] = bits;
     let flow_kind = if action & 0x80 != 0 { u64::from(flags & 3) } else { 0 };
     let length = u64::from(kind_length & 0x3f);
     let ride = u64::from(flags >> 2 & 1);
-    let label =
-        if action & 0x40 != 0 { u16::from_le_bytes([label_low, label_high]) } else { u16::from(label_low % 27) | 0x20 };
-    let word = flow_kind << 36 | length << 38 | ride << 44 | u64::from(label) << 48;
+    let known = kind % 27;
+    let message = if action & 0x40 != 0 { kind & if flags & 0x40 != 0 { 0xff } else { 0x1f } } else { known };
+    // Bits 39 to 47, 62 and 63 are reserved: nobody looks at them.
+    let reserved = if action & 0x10 != 0 { (u64::from(head_flags) * 0x0101) & 0x1ff } else { 0 };
+    let word = flow_kind << 36 | ride << 38 | reserved << 39 | length << 48 | u64::from(message) << 54;
     let mut payload = [0; PAYLOAD_BYTES];
     let (bytes, rest) = rest.split_at(rest.len().min(usize::from(kind_length) % (PAYLOAD_BYTES + 1)));
     if action & 0x20 != 0 {
@@ -115,6 +117,10 @@ fn inject<'b>(world: &mut World, action: u8, rest: &'b [u8]) -> &'b [u8] {
         for (place, byte) in payload.chunks_exact_mut(4).zip(bytes) {
             place[0] = *byte;
         }
+    }
+    // Completion data, its width, and what a receiver has dropped, are flags behind the length.
+    if action & 0x40 != 0 {
+        payload[11] = head_flags & if flags & 0x80 != 0 { 0xff } else { 7 };
     }
     world.inject_packet(1, 0, Packet { header: Header::from_bits(word), payload });
     rest

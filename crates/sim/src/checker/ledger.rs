@@ -143,8 +143,8 @@ mod tests {
     const A: Rank = Rank(0);
     const B: Rank = Rank(1);
 
-    fn data(label: u16) -> Packet {
-        Packet::new(PacketKind::Data, 10, label)
+    fn data(message: u8) -> Packet {
+        Packet::new(PacketKind::Data, 10, message)
     }
 
     /// Two processes of which each is the other's only peer.
@@ -165,18 +165,18 @@ mod tests {
     #[test]
     fn packets_in_order_are_in_order() {
         let mut ledger = Ledger::new(2);
-        [1, 2].into_iter().for_each(|label| ledger.written(A, B, &data(label)));
-        [1, 2].into_iter().for_each(|label| ledger.retrieved(A, B, &data(label)));
+        [1, 2].into_iter().for_each(|message| ledger.written(A, B, &data(message)));
+        [1, 2].into_iter().for_each(|message| ledger.retrieved(A, B, &data(message)));
         ledger.check_empty();
         assert_eq!(ledger.violations(), [""; 0]);
     }
 
     #[test]
     fn packets_that_change_places_or_contents_or_are_lost_or_doubled_are_found() {
-        let retrieved = |labels: &[u16]| {
+        let retrieved = |messages: &[u8]| {
             let mut ledger = Ledger::new(2);
-            [1, 2].into_iter().for_each(|label| ledger.written(A, B, &data(label)));
-            labels.iter().for_each(|&label| ledger.retrieved(A, B, &data(label)));
+            [1, 2].into_iter().for_each(|message| ledger.written(A, B, &data(message)));
+            messages.iter().for_each(|&message| ledger.retrieved(A, B, &data(message)));
             ledger.check_empty();
             ledger.violations().len()
         };

@@ -44,7 +44,7 @@ impl Shared {
 
 /// A packet that carries `number`, with a length that depends on it.
 fn packet(number: u64) -> Packet {
-    let mut packet = Packet::new(PacketKind::Data, 8 + number as usize % 49, number as u16);
+    let mut packet = Packet::new(PacketKind::Data, 8 + number as usize % 49, number as u8);
     packet.payload[..8].copy_from_slice(&number.to_le_bytes());
     packet.payload[8..].fill(number as u8);
     packet
@@ -54,7 +54,7 @@ fn packet(number: u64) -> Packet {
 fn number(packet: &Packet) -> u64 {
     let number = u64::from_le_bytes(*packet.payload.first_chunk().unwrap());
     assert_eq!(packet.header.length(), 8 + number as usize % 49);
-    assert_eq!(packet.header.label(), number as u16);
+    assert_eq!(packet.header.message(), number as u8);
     assert!(packet.payload[8..].iter().all(|byte| *byte == number as u8), "torn packet");
     number
 }

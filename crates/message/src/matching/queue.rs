@@ -2,62 +2,20 @@
 //! message gets it; a receive gets the first stored message, in order of arrival, that it accepts. Packets of one sender
 //! arrive in order, so messages of one sender never overtake each other.
 //!
-//! One [`Matching`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
+//! One [`MatchQueue`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
 
-use crate::ask::Number;
-use crate::link::{Buffer, Span};
-use crate::list::Position;
+use super::message::{Active, Stored, TakenBack, Unexpected};
+use super::posted::{Place, Posted, PostedReceives};
+use super::unexpected::UnexpectedMessages;
+use crate::collections::list::Position;
+use crate::collections::slab::Slab;
+use crate::envelope::{Envelope, Number, Pattern};
+use crate::link::Buffer;
 use crate::operation::{Context, MultiReceive, Source, Target};
-use crate::posted::{Posted, PostedReceives};
-use crate::rendezvous::SPAN_BYTES;
-use crate::slab::{Key, Slab};
-use crate::stock::Stock;
-use crate::window::block;
 use tidegate_flow::PeerId;
 
 /// A sender that no message comes from: peers are counted in 20 bits.
 const NOBODY: Target = Target::Peer(PeerId(u32::MAX));
-
-/// What identifies a message to the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Envelope {
-    pub(crate) source: Target,
-    pub(crate) tag: u64,
-    pub(crate) data: Option<u64>,
-    /// Bytes of payload.
-    pub(crate) length: usize,
-}
-
-/// What a receive accepts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pattern {
-    pub(crate) from: Source,
-    pub(crate) tag: u64,
-    pub(crate) ignore: u64,
-}
-
-impl Pattern {
-    #[inline]
-    pub(crate) fn accepts(&self, source: Target, tag: u64) -> bool {
-        (self.tag ^ tag) & !self.ignore == 0
-            && match self.from {
-                Source::Any => true,
-                Source::From(target) => target == source,
-            }
-    }
-
-    /// Whether it accepts any messages of `source` at all.
-    pub(crate) fn may_come_from(&self, source: Target) -> bool {
-        self.from == Source::Any || self.from == Source::From(source)
-    }
-}
-
-/// Where the message of a posted receive goes.
-#[derive(Debug)]
-pub(crate) enum Place<B> {
-    Single(B),
-    Multi(Key),
-}
 
 /// A buffer that takes many messages. Lives until the last message in it is complete.
 #[derive(Debug)]
@@ -70,93 +28,26 @@ struct MultiBuffer<B> {
     retired: bool,
 }
 
-/// A receive that has its message.
-#[derive(Debug)]
-pub(crate) struct Active<B> {
-    /// Where this message goes.
-    pub(crate) buffer: B,
-    pub(crate) context: Context,
-    /// Offset of `buffer` in what the application posted.
-    pub(crate) offset: usize,
-    pub(crate) report: bool,
-    multi: Option<Key>,
-}
-
-/// The payload of a stored message, or where it is.
-#[derive(Debug)]
-pub(crate) enum Stored<B> {
-    /// In our memory, as much of it as has arrived.
-    Here(Vec<u8>),
-    /// With its sender, who announced it.
-    Announced(Announcement),
-    /// In a buffer of our own application, who sent it to itself.
-    Own { buffer: B, context: Context, report: bool },
-    /// Its sender is gone, and the payload with it.
-    Lost(String),
-}
-
-/// An announced message of a peer.
-#[derive(Debug)]
-pub(crate) struct Announcement {
-    pub(crate) peer: PeerId,
-    /// The sender's name for it.
-    pub(crate) id: u32,
-    pub(crate) spans: Vec<Span>,
-    /// The sender's stage in which its first piece lies.
-    pub(crate) stage: Option<usize>,
-}
-
-impl Announcement {
-    /// A send that its peer holds: it has said no more of it than its name.
-    pub(crate) fn of_held(peer: PeerId, id: u32) -> Self {
-        Announcement { peer, id, spans: Vec::new(), stage: None }
-    }
-
-    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is fetched: the list of pieces.
-    pub(crate) fn kept(&self) -> u32 {
-        block(self.spans.len() * SPAN_BYTES) as u32
-    }
-}
-
-/// A message that arrived before its receive.
-#[derive(Debug)]
-pub(crate) struct Unexpected<B> {
-    pub(crate) envelope: Envelope,
-    pub(crate) stored: Stored<B>,
-    /// Set aside by `FI_PEEK | FI_CLAIM` for this context.
-    pub(crate) claimed: Option<Context>,
-    /// Bytes of its sender's window that it takes.
-    pub(crate) cost: u32,
-}
-
-/// A posted receive that was taken back.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TakenBack {
-    pub(crate) context: Context,
-    /// Whether a multi-receive's buffer goes back to the application now. One with messages in flight goes with the last.
-    pub(crate) released: bool,
-}
-
 /// Posted receives and unexpected messages of one matching space.
 #[derive(Debug)]
-pub(crate) struct Matching<B> {
+pub(crate) struct MatchQueue<B> {
     posted: PostedReceives<B>,
-    unexpected: Stock<B>,
+    unexpected: UnexpectedMessages<B>,
     multis: Slab<MultiBuffer<B>>,
 }
 
-impl<B: Buffer> Matching<B> {
+impl<B: Buffer> MatchQueue<B> {
     /// Memory that an unexpected message takes, payload apart.
-    pub(crate) const ENVELOPE_BYTES: usize = Stock::<B>::BYTES_PER_MESSAGE;
+    pub(crate) const ENVELOPE_BYTES: usize = UnexpectedMessages::<B>::BYTES_PER_MESSAGE;
 
-    /// Memory that the stock of unexpected messages may take beyond that, with so many peers.
+    /// Memory that the list of unexpected messages may take beyond that, with so many peers.
     pub(crate) const fn bytes_begun(peers: usize) -> usize {
-        Stock::<B>::bytes_begun(peers)
+        UnexpectedMessages::<B>::bytes_begun(peers)
     }
 
     /// Matches the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
-        Matching { posted: PostedReceives::new(), unexpected: Stock::new(peers), multis: Slab::new() }
+        MatchQueue { posted: PostedReceives::new(), unexpected: UnexpectedMessages::new(peers), multis: Slab::new() }
     }
 
     /// Posts a receive. The caller has looked for a stored message first.
@@ -326,7 +217,7 @@ impl<B: Buffer> Matching<B> {
     /// lost ones. Returns the former.
     pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<TakenBack> {
         self.unexpected.for_each_mut(|stored| {
-            if stored.envelope.source == peer && matches!(stored.stored, Stored::Announced(_)) {
+            if stored.envelope.source == peer && matches!(stored.stored, Stored::Remote(_)) {
                 stored.stored = Stored::Lost(name.to_owned());
             }
         });

@@ -15,9 +15,9 @@
 //!   program that changes its masks is slow for so many searches and not for ever, and one that uses too many at a time does not make
 //!   indices all the time: it walks, as a plain list would.
 
-use crate::index::{By, Class, Index, TagKey};
-use crate::list::{Links, Ordered, Position, Walk};
-use crate::posted::steps;
+use super::index::{By, Class, Index, TagKey};
+use super::list::{Links, Ordered, Position, Walk};
+use super::steps;
 use std::fmt;
 
 /// Indices of one list.

@@ -4,10 +4,9 @@
 //! every message anew. So the elements of a list are chained by a hash of the parts of their envelopes that a receive looks at, its
 //! [`Class`]. Within a chain the order is the list's, so the first match is the same on both ways.
 
-use crate::list::{Chain, Links, Ordered, Position, Walk};
-use crate::matching::Pattern;
+use super::list::{Chain, Links, Ordered, Position, Walk};
+use crate::envelope::{Pattern, number_of};
 use crate::operation::Source;
-use crate::posted::number_of;
 use std::fmt;
 
 /// Chains of the first table.
@@ -206,7 +205,7 @@ impl Index {
     /// What the chains take of the heap.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        crate::window::block(self.chains.capacity() * size_of::<Chain>())
+        crate::heap::block(self.chains.capacity() * size_of::<Chain>())
     }
 
     /// Elements of the longest chain.

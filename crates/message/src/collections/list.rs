@@ -1,7 +1,7 @@
 //! Lists that are searched in order and lose elements anywhere: [`Ordered`], and a [`Chain`] through those of its elements that
 //! have something in common.
 
-use crate::window::block;
+use crate::heap::block;
 use std::fmt;
 use std::num::NonZeroU32;
 

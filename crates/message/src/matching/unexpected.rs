@@ -7,12 +7,13 @@
 //!
 //! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 
-use crate::index::{Class, source_of};
-use crate::learned::{Indices, LinksOfClasses, Sought, Wanted};
-use crate::list::{Chain, Links, Ordered, Position};
-use crate::matching::{Pattern, Unexpected};
+use super::message::Unexpected;
+use crate::collections::index::{Class, source_of};
+use crate::collections::learned::{Indices, LinksOfClasses, Sought, Wanted};
+use crate::collections::list::{Chain, Links, Ordered, Position};
+use crate::collections::steps;
+use crate::envelope::{Pattern, number_of};
 use crate::operation::{Context, Source, Target};
-use crate::posted::{number_of, steps};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -49,7 +50,7 @@ impl<B> Sought for Shelved<B> {
 }
 
 /// Stored messages.
-pub(crate) struct Stock<B> {
+pub(crate) struct UnexpectedMessages<B> {
     list: Ordered<Shelved<B>>,
     /// By source: this endpoint itself, then its peers.
     sources: Box<[Chain]>,
@@ -59,7 +60,7 @@ pub(crate) struct Stock<B> {
 }
 
 /// The chains follow from the list.
-impl<B: fmt::Debug> fmt::Debug for Stock<B> {
+impl<B: fmt::Debug> fmt::Debug for UnexpectedMessages<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.list.fmt(f)
     }
@@ -70,7 +71,7 @@ fn chain_of(source: Target) -> usize {
     number_of(source) as usize
 }
 
-impl<B> Stock<B> {
+impl<B> UnexpectedMessages<B> {
     /// Memory that a message takes, payload apart.
     pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT + Indices::BYTES_PER_ELEMENT;
 
@@ -82,7 +83,7 @@ impl<B> Stock<B> {
     /// A stock for the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
         let sources = vec![Chain::default(); peers + 1].into();
-        Stock { list: Ordered::new(), sources, indices: Indices::default(), claimed: BTreeSet::new() }
+        UnexpectedMessages { list: Ordered::new(), sources, indices: Indices::default(), claimed: BTreeSet::new() }
     }
 
     /// Stores a message.
@@ -176,7 +177,8 @@ impl<B> Stock<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matching::{Envelope, Stored};
+    use crate::envelope::Envelope;
+    use crate::matching::Stored;
     use crate::operation::Context;
     use tidegate_flow::PeerId;
 
@@ -196,7 +198,7 @@ mod tests {
 
     /// Random messages, receives and claims; `masks` are what receives may ignore.
     fn run_beside_a_search_of_the_whole_list(masks: &[u64], seed: u64) {
-        let mut stock = Stock::new(PEERS as usize);
+        let mut stock = UnexpectedMessages::new(PEERS as usize);
         let mut seed = seed;
         let mut random = |bound: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn tags_that_follow_each_other_in_any_step_share_few_chains() {
         for step in [1, 2, 3, 64, 1000, 4096, 1 << 20, 1 << 31, 1 << 40] {
-            let mut stock = Stock::new(PEERS as usize);
+            let mut stock = UnexpectedMessages::new(PEERS as usize);
             for n in 0..1000 {
                 stock.push(message(1, n * step));
             }
@@ -266,9 +268,13 @@ mod tests {
 
     /// Steps for each of so many messages, all stored first, of which `ask` then looks for each in the worst order.
     #[track_caller]
-    fn assert_flat(what: &str, envelope_of: impl Fn(u64) -> (u32, u64), ask: impl Fn(&mut Stock<()>, u64)) {
+    fn assert_flat(
+        what: &str,
+        envelope_of: impl Fn(u64) -> (u32, u64),
+        ask: impl Fn(&mut UnexpectedMessages<()>, u64),
+    ) {
         let [few, many] = [500, 20_000].map(|count| {
-            let mut stock = Stock::new(PEERS as usize);
+            let mut stock = UnexpectedMessages::new(PEERS as usize);
             for n in 0..count {
                 let (peer, tag) = envelope_of(n);
                 stock.push(message(peer, tag));
@@ -279,7 +285,7 @@ mod tests {
         assert!(few <= 10.0 && many <= few + 1.0, "{what}: {few} steps each of 500, {many} of 20,000");
     }
 
-    fn take(stock: &mut Stock<()>, pattern: &Pattern) {
+    fn take(stock: &mut UnexpectedMessages<()>, pattern: &Pattern) {
         let at = stock.find(pattern).unwrap_or_else(|| panic!("{pattern:?} has a message"));
         stock.remove(at);
     }
@@ -296,12 +302,12 @@ mod tests {
                 assert_eq!(stock.find(&from_any(nowhere(n))), None);
             });
         }
-        let claim = |stock: &mut Stock<()>, n| {
+        let claim = |stock: &mut UnexpectedMessages<()>, n| {
             let at = stock.find(&from_any(7)).expect("not all are claimed");
             stock.claim(at, Context(n as usize));
         };
         assert_flat("claims", |n| (n as u32 % PEERS, 7), claim);
-        let claim_any = |stock: &mut Stock<()>, n| {
+        let claim_any = |stock: &mut UnexpectedMessages<()>, n| {
             let at = stock.find(&Pattern { ignore: u64::MAX, ..from_any(7) }).expect("not all are claimed");
             stock.claim(at, Context(n as usize));
         };
@@ -324,7 +330,7 @@ mod tests {
             let half = |n: u64| n % 2;
             let envelope = |n: u64| (n as u32 % PEERS, (half(n) << 31) | (n % tags));
             for kind in 0..4 {
-                let kind_of_pattern = |stock: &mut Stock<()>, n| {
+                let kind_of_pattern = |stock: &mut UnexpectedMessages<()>, n| {
                     let (peer, tag) = envelope(n);
                     take(stock, &mpi_pattern(kind, peer, tag));
                 };
@@ -333,7 +339,7 @@ mod tests {
             for kind in [2, 3] {
                 // All of one communicator stand before all of the other.
                 let [few, many] = [500_u64, 20_000].map(|count| {
-                    let mut stock = Stock::new(PEERS as usize);
+                    let mut stock = UnexpectedMessages::new(PEERS as usize);
                     let envelope = |n: u64| (n as u32 % PEERS, (u64::from(n >= count / 2) << 31) | (n % tags));
                     for n in 0..count {
                         let (peer, tag) = envelope(n);
@@ -367,7 +373,7 @@ mod tests {
     #[test]
     fn masks_that_are_no_longer_in_use_give_their_indices_to_others() {
         let [few, many] = [500_u64, 20_000].map(|count| {
-            let mut stock = Stock::new(PEERS as usize);
+            let mut stock = UnexpectedMessages::new(PEERS as usize);
             (0..count).for_each(|n| _ = stock.push(message(1, n << 8)));
             let rounds = 4 * count;
             let all = steps::of(|| {
@@ -386,7 +392,7 @@ mod tests {
     #[test]
     fn indices_take_no_more_memory_than_messages_pay_for() {
         for learned_at in [17, 31, 32, 33, 100, 1000] {
-            let mut stock = Stock::new(PEERS as usize);
+            let mut stock = UnexpectedMessages::new(PEERS as usize);
             for count in 1..3000 {
                 stock.push(message(1, count << 8));
                 if count == learned_at {
@@ -403,7 +409,7 @@ mod tests {
 
     #[test]
     fn few_messages_have_no_index_and_it_goes_when_few_are_left() {
-        let mut stock = Stock::new(PEERS as usize);
+        let mut stock = UnexpectedMessages::new(PEERS as usize);
         for (count, indices) in [(16, 0), (17, 1)] {
             (0..count).for_each(|n| _ = stock.push(message(1, n)));
             take(&mut stock, &exactly(1, count - 1));
@@ -415,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_claimed_message_is_passed_over_on_both_ways() {
-        let mut stock = Stock::new(PEERS as usize);
+        let mut stock = UnexpectedMessages::new(PEERS as usize);
         let first = stock.push(message(1, 5));
         let second = stock.push(message(1, 5));
         stock.claim(first, Context(9));

@@ -1,0 +1,227 @@
+//! [`Rooms`]: the sender's side (rules W1–W4, W7 in the module above): what is left of each receiver's window for us, and the sends that
+//! found no room in it. Those stay here, in order, and leave when room comes back. [`windows`](super::windows) is the receiver's side.
+//!
+//! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the notice, then
+//! *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver pulls or accepts it, or when it is its
+//! turn and the window has room for it; dropped ones leave first, since they are first.
+
+use super::Untrue;
+use super::deferred::{Deferred, DeferredSends, Stage};
+use crate::collections::list::Position;
+use crate::collections::slab::Key;
+use crate::envelope::Pattern;
+use crate::memory::{Limits, WINDOW_MOST};
+use crate::operation::Queue;
+use crate::wire::{BATCH_MOST, Room};
+use tidegate_flow::PeerId;
+
+/// Where a deferred send is in the list of its peer.
+pub(crate) type Place = Position;
+
+/// What a receiver's window for us allows.
+#[derive(Debug, Default)]
+struct Towards {
+    limits: Limits,
+    /// Whether that is not known yet, and the least is supposed so far.
+    is_stranger: bool,
+    /// Bytes that are left.
+    room: u32,
+    /// Sends for which there is no room.
+    deferred: Option<Box<DeferredSends>>,
+}
+
+/// What is left of all receivers' windows for us.
+#[derive(Debug)]
+pub(crate) struct Rooms(Vec<Towards>);
+
+impl Rooms {
+    /// What a receiver takes, in bytes.
+    pub(crate) const PEER_BYTES: usize = size_of::<Towards>();
+
+    pub(crate) fn new(peers: u32) -> Self {
+        Rooms((0..peers).map(|_| Towards::default()).collect())
+    }
+
+    #[inline]
+    fn of(&mut self, peer: PeerId) -> &mut Towards {
+        &mut self.0[peer.0 as usize]
+    }
+
+    /// What a peer's window allows; all 0 if we have not [met](Self::meet) it.
+    #[inline]
+    pub(crate) fn limits(&self, peer: PeerId) -> &Limits {
+        &self.0[peer.0 as usize].limits
+    }
+
+    /// Whether it is known, if only by supposition, what a peer's window allows.
+    #[inline]
+    pub(crate) fn is_met(&self, peer: PeerId) -> bool {
+        self.limits(peer).window > 0
+    }
+
+    /// Whether a peer could not say yet what its window is.
+    #[inline]
+    pub(crate) fn is_stranger(&self, peer: PeerId) -> bool {
+        self.0[peer.0 as usize].is_stranger
+    }
+
+    /// Bytes that are left; `None` if that is not known.
+    pub(crate) fn room(&self, peer: PeerId) -> Option<u32> {
+        let towards = &self.0[peer.0 as usize];
+        (self.is_met(peer) && !towards.is_stranger).then_some(towards.room)
+    }
+
+    /// Learns what a peer's window is, or supposes the least.
+    pub(crate) fn meet(&mut self, peer: PeerId, limits: Limits, is_stranger: bool) {
+        let towards = self.of(peer);
+        (towards.limits, towards.room, towards.is_stranger) = (limits, limits.window, is_stranger);
+    }
+
+    /// A stranger has said what its window is.
+    pub(crate) fn meet_again(&mut self, peer: PeerId, limits: Limits) {
+        let towards = self.of(peer);
+        towards.room += limits.window - towards.limits.window;
+        (towards.limits, towards.is_stranger) = (limits, false);
+    }
+
+    /// A stranger has been lost.
+    pub(crate) fn forget_stranger(&mut self, peer: PeerId) {
+        self.of(peer).is_stranger = false;
+    }
+
+    /// Takes room for a message that costs so much, if nothing is deferred and there is some.
+    #[inline]
+    pub(crate) fn take(&mut self, to: PeerId, cost: u32) -> bool {
+        let towards = self.of(to);
+        let has_room = towards.room >= cost && towards.deferred.is_none();
+        if has_room {
+            towards.room -= cost;
+        }
+        has_room
+    }
+
+    /// Whether there is room for `cost` once `taken` is given back.
+    pub(crate) fn has_instead(&self, to: PeerId, taken: u32, cost: u32) -> bool {
+        self.0[to.0 as usize].room + taken >= cost
+    }
+
+    /// Takes room for `cost` instead of for what was `taken`.
+    pub(crate) fn take_instead(&mut self, to: PeerId, taken: u32, cost: u32) {
+        let towards = self.of(to);
+        towards.room = towards.room + taken - cost;
+    }
+
+    /// A receiver gives back what has become free of its window.
+    pub(crate) fn give_back(&mut self, from: PeerId, room: Room) -> Result<(), Untrue> {
+        let towards = self.of(from);
+        if room.bytes > WINDOW_MOST as u64 || towards.room as usize > WINDOW_MOST {
+            return Err(Untrue);
+        }
+        towards.room += room.bytes as u32;
+        Ok(())
+    }
+
+    /// Defers a send for which the receiver has no room.
+    pub(crate) fn defer(&mut self, to: PeerId, send: Key, queue: Queue, tag: u64) -> Place {
+        let deferred = self.of(to).deferred.get_or_insert_with(|| Box::new(DeferredSends::new()));
+        deferred.push(send, queue, tag)
+    }
+
+    /// The first deferred send, if it may leave now or when there is room (W3).
+    pub(crate) fn first(&self, to: PeerId) -> Option<Key> {
+        let deferred = self.0[to.0 as usize].deferred.as_ref()?;
+        let first = deferred.list.get(deferred.list.first()?)?;
+        (!matches!(first.stage, Stage::InDoubt | Stage::Offered)).then_some(first.send)
+    }
+
+    /// Lets the first deferred send leave, if there is room for what it costs. Returns whether the receiver has dropped its envelope.
+    pub(crate) fn release_first(&mut self, to: PeerId, cost: u32) -> Option<bool> {
+        let towards = self.of(to);
+        if towards.room < cost {
+            return None;
+        }
+        let deferred = towards.deferred.as_mut()?;
+        let Deferred { stage, .. } = deferred.remove(deferred.list.first()?)?;
+        towards.room -= cost;
+        Some(stage == Stage::Dropped)
+    }
+
+    /// Ends the list of deferred sends when it is empty and nothing is pending: new sends go the usual way.
+    pub(crate) fn end(&mut self, to: PeerId) {
+        self.of(to).deferred.take_if(|deferred| deferred.is_over());
+    }
+
+    /// The sends that a deferral notice is to show the receiver now (W4): a batch, when the one before is acknowledged.
+    pub(crate) fn next_batch(&mut self, to: PeerId) -> Option<Vec<Key>> {
+        let deferred = self.of(to).deferred.as_mut().filter(|it| it.batch.is_none() && it.fresh.is_some())?;
+        let mut batch = Vec::new();
+        while let (Some(at), true) = (deferred.fresh, batch.len() < BATCH_MOST) {
+            deferred.fresh = deferred.list.after(at);
+            let Some(entry) = deferred.list.get_mut(at) else { break };
+            entry.stage = Stage::InDoubt;
+            batch.push((at, entry.send));
+        }
+        let sends = batch.iter().map(|&(_, send)| send).collect();
+        deferred.batch = Some(batch);
+        Some(sends)
+    }
+
+    /// The receiver has matched or dropped all of a batch. Returns the query that waited for that (W7).
+    pub(crate) fn acknowledge(&mut self, from: PeerId) -> Result<Option<(Queue, Pattern)>, Untrue> {
+        let deferred = self.of(from).deferred.as_mut().ok_or(Untrue)?;
+        for (at, send) in deferred.batch.take().ok_or(Untrue)? {
+            // One that was matched is no longer in the list, and its place may be another's.
+            if let Some(entry) = deferred.list.get_mut(at).filter(|entry| entry.send == send) {
+                entry.stage = Stage::Dropped;
+            }
+        }
+        Ok(deferred.query.take())
+    }
+
+    /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered now.
+    pub(crate) fn query(&mut self, from: PeerId, queue: Queue, pattern: Pattern) -> Result<bool, Untrue> {
+        match &mut self.of(from).deferred {
+            Some(deferred) if deferred.query.is_some() => Err(Untrue),
+            Some(deferred) if deferred.batch.is_some() => {
+                deferred.query = Some((queue, pattern));
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Takes the first dropped send that `pattern` accepts for an offer.
+    pub(crate) fn offer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) -> Option<Key> {
+        let deferred = self.of(to).deferred.as_mut()?;
+        let at = deferred.find_dropped(queue, pattern)?;
+        let entry = deferred.list.get_mut(at)?;
+        entry.stage = Stage::Offered;
+        Some(entry.send)
+    }
+
+    /// The receiver does not take what was offered.
+    pub(crate) fn decline(&mut self, from: PeerId, at: Place) -> Result<(), Untrue> {
+        let deferred = self.of(from).deferred.as_mut().ok_or(Untrue)?;
+        let entry = deferred.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Untrue)?;
+        entry.stage = Stage::Dropped;
+        Ok(())
+    }
+
+    /// The receiver has matched a deferred send: it is deferred no longer.
+    pub(crate) fn remove(&mut self, to: PeerId, at: Place) {
+        if let Some(deferred) = &mut self.of(to).deferred {
+            deferred.remove(at);
+        }
+    }
+
+    /// A peer cannot be reached any more.
+    pub(crate) fn lose_peer(&mut self, peer: PeerId) {
+        let towards = self.of(peer);
+        (towards.deferred, towards.room, towards.limits) = (None, 0, Limits::default());
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        *self.of(peer) = Towards::default();
+    }
+}

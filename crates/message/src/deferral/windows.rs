@@ -1,0 +1,409 @@
+//! [`Windows`]: the receiver's side (rules W1, W4–W7 in the module above): what each sender may store here, and what is done about
+//! the sends whose envelopes were dropped. It keeps a count of those, queries for receives that nothing stored satisfies, and gives room
+//! back. [`rooms`](super::rooms) is the sender's side.
+//!
+//! Receives and peeks are numbered in order of posting. Per sender of dropped envelopes the receiver keeps how many they are, up to
+//! which number it has asked, and which query is open: a few words, however many the sends. A receive up to that number has been
+//! held against every send dropped by now; one beyond it has not, and gets nothing out of a deferral notice of that sender before its
+//! query has been answered (W6).
+
+use super::Untrue;
+use super::inquiries::{Inquiries, Inquiry};
+use super::pressure::{Pressure, PressureReport};
+use crate::counter::{Counter, Counters};
+use crate::envelope::{Number, Pattern};
+use crate::memory::{Limits, WINDOW_MOST};
+use crate::operation::{Queue, Target};
+use crate::wire::{Query, Room};
+use tidegate_flow::{Instant, PeerId};
+
+/// What a receiver knows of sends of one peer whose envelopes it has dropped.
+#[derive(Debug)]
+struct Dropped {
+    count: u64,
+    /// The latest receive that was held against all of them.
+    asked: Number,
+    /// The receive whose query is open.
+    open: Option<Number>,
+}
+
+/// The window of one sender.
+#[derive(Debug)]
+struct Window {
+    /// Bytes of it.
+    bytes: u32,
+    /// Of these, bytes that its unmatched messages take.
+    stored: u32,
+    /// Bytes that are free again, which the sender has not been told.
+    freed: u32,
+    /// Its sends for which there was no room.
+    dropped: Option<Box<Dropped>>,
+}
+
+impl Window {
+    fn new(bytes: u32) -> Self {
+        Window { bytes, stored: 0, freed: 0, dropped: None }
+    }
+}
+
+/// What is to be said to a sender, in this order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Review {
+    pub(crate) room: Option<Room>,
+    pub(crate) query: Option<Query>,
+}
+
+/// What an answer to a query is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    /// The receive or peek whose query it was.
+    pub(crate) number: Number,
+    /// The latest receive that may have what was offered.
+    pub(crate) until: Number,
+}
+
+/// How a window stands, for displays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    pub(crate) bytes: u32,
+    pub(crate) stored: u32,
+    pub(crate) freed: u32,
+    pub(crate) dropped: u64,
+    pub(crate) is_querying: bool,
+}
+
+/// The windows of all senders.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    of_peers: Vec<Window>,
+    /// What a window allows at least.
+    limits: Limits,
+    /// The least by which a window grows: an envelope.
+    growth_least: usize,
+    /// Bytes of receive memory that belong to no window.
+    spare: usize,
+    /// Bytes that copied messages to ourselves take.
+    own_stored: u32,
+    /// Peers with dropped envelopes.
+    with_dropped: Vec<PeerId>,
+    /// Peeks that wait for answers of those.
+    pub(crate) inquiries: Inquiries,
+    pressure: PressureReport,
+    /// Whether there was pressure when time was told last.
+    was_pressed: bool,
+}
+
+impl Windows {
+    /// What a sender takes, with an account of dropped envelopes, in bytes.
+    pub(crate) const PEER_BYTES: usize = size_of::<Window>() + size_of::<Dropped>() + 64;
+
+    /// Equal windows for so many peers.
+    pub(crate) fn new(peers: u32, limits: Limits, growth_least: usize, spare: usize) -> Self {
+        Windows {
+            of_peers: (0..peers).map(|_| Window::new(limits.window)).collect(),
+            limits,
+            growth_least,
+            spare,
+            own_stored: 0,
+            with_dropped: Vec::new(),
+            inquiries: Inquiries::default(),
+            pressure: PressureReport::default(),
+            was_pressed: false,
+        }
+    }
+
+    /// What a window allows at least.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Bytes of receive memory that belong to no window.
+    pub(crate) fn spare(&self) -> usize {
+        self.spare
+    }
+
+    #[inline]
+    fn of(&mut self, peer: PeerId) -> &mut Window {
+        &mut self.of_peers[peer.0 as usize]
+    }
+
+    pub(crate) fn inspect(&self, peer: PeerId) -> Standing {
+        let window = &self.of_peers[peer.0 as usize];
+        let dropped = window.dropped.as_deref();
+        Standing {
+            bytes: window.bytes,
+            stored: window.stored,
+            freed: window.freed,
+            dropped: dropped.map_or(0, |dropped| dropped.count),
+            is_querying: dropped.is_some_and(|dropped| dropped.open.is_some()),
+        }
+    }
+
+    /// Whether a message that has come from `from` and costs so much is within its window. `returning`: bytes that are on their way back
+    /// to it.
+    #[inline]
+    pub(crate) fn check(&self, from: PeerId, cost: u32, returning: u32) -> Result<(), Untrue> {
+        let window = &self.of_peers[from.0 as usize];
+        let given_back = u64::from(window.freed) + u64::from(returning);
+        let is_within = u64::from(window.stored) + given_back + u64::from(cost) <= u64::from(window.bytes);
+        if is_within { Ok(()) } else { Err(Untrue) }
+    }
+
+    /// A message of `from` found its receive waiting. Returns whether there is something to [review](Self::review).
+    #[inline]
+    pub(crate) fn pass(&mut self, from: PeerId, cost: u32) -> bool {
+        let quarter = self.limits.window / 4;
+        let window = self.of(from);
+        window.freed += cost;
+        window.freed >= quarter || window.dropped.is_some()
+    }
+
+    /// A message of `from` has to be stored. Returns whether there is something to [review](Self::review).
+    pub(crate) fn enter(&mut self, counters: &Counters, from: PeerId, cost: u32) -> bool {
+        counters.add(Counter::UnmatchedBytes, cost.into());
+        raise_peak(counters);
+        let window = self.of(from);
+        window.stored += cost;
+        window.dropped.is_some()
+    }
+
+    /// A stored message is stored no longer. The caller [reviews](Self::review) the window.
+    pub(crate) fn leave(&mut self, counters: &Counters, from: PeerId, cost: u32) {
+        counters.sub(Counter::UnmatchedBytes, cost.into());
+        raise_peak(counters);
+        let window = self.of(from);
+        window.stored -= cost;
+        window.freed += cost;
+    }
+
+    /// Whether a copied message to ourselves has room, as if we were a peer.
+    pub(crate) fn has_own_room(&self, cost: u32) -> bool {
+        self.own_stored + cost <= self.limits.window
+    }
+
+    /// A copied message to ourselves is stored. What a program sends to itself is its own memory.
+    pub(crate) fn enter_own(&mut self, cost: u32) {
+        self.own_stored += cost;
+    }
+
+    /// It is stored no longer.
+    pub(crate) fn leave_own(&mut self, cost: u32) {
+        self.own_stored -= cost;
+    }
+
+    /// Gives a sender whose envelopes were dropped more of the spare memory.
+    pub(crate) fn grow(&mut self, from: PeerId) {
+        let (spare, least) = (self.spare, self.growth_least);
+        let window = self.of(from);
+        if window.dropped.is_none() {
+            return;
+        }
+        let most = (spare / 2).min(WINDOW_MOST - (window.bytes as usize).min(WINDOW_MOST));
+        let more = (window.bytes as usize).min(most);
+        if more >= least {
+            window.bytes += more as u32;
+            window.freed += more as u32;
+            self.spare -= more;
+        }
+    }
+
+    /// Takes back what a sender was given beyond the base, as it becomes free.
+    fn shrink(&mut self, from: PeerId) {
+        let base = self.limits.window;
+        let window = self.of(from);
+        if window.bytes > base && window.dropped.is_none() {
+            let back = window.freed.min(window.bytes - base);
+            window.bytes -= back;
+            window.freed -= back;
+            self.spare += back as usize;
+        }
+    }
+
+    /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.
+    pub(crate) fn until(&self, from: PeerId) -> Option<Number> {
+        self.of_peers[from.0 as usize].dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked)
+    }
+
+    /// Nobody waits for a deferred send: it stays with its sender, and its envelope is dropped. `latest`: the last receive or peek.
+    pub(crate) fn drop_envelope(&mut self, from: PeerId, tag: Option<u64>, latest: Number) {
+        let window = self.of(from);
+        let begins = window.dropped.is_none();
+        let dropped =
+            window.dropped.get_or_insert_with(|| Box::new(Dropped { count: 0, asked: Number::default(), open: None }));
+        if dropped.count == 0 {
+            dropped.asked = latest;
+        }
+        dropped.count += 1;
+        if begins {
+            self.begin_pressure(from, tag);
+        }
+    }
+
+    #[cold]
+    fn begin_pressure(&mut self, from: PeerId, tag: Option<u64>) {
+        self.with_dropped.push(from);
+        self.pressure.begin(from, tag);
+    }
+
+    /// A send whose envelope was dropped has come after all.
+    pub(crate) fn remember(&mut self, from: PeerId) -> Result<(), Untrue> {
+        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Untrue)?;
+        dropped.count -= 1;
+        self.end_account(from);
+        Ok(())
+    }
+
+    /// Ends the account of a sender that has no dropped envelopes any more.
+    fn end_account(&mut self, from: PeerId) {
+        let dropped = &mut self.of(from).dropped;
+        if dropped.as_ref().is_some_and(|it| it.count == 0 && it.open.is_none()) {
+            *dropped = None;
+            self.relax(from);
+        }
+    }
+
+    fn relax(&mut self, from: PeerId) {
+        self.with_dropped.retain(|&peer| peer != from);
+        if self.with_dropped.is_empty() {
+            self.was_pressed = false;
+        }
+    }
+
+    /// What is to be said to a sender now (W5). `is_returning`: room is on its way back to it; once that has left, the rest follows.
+    /// `first_from`: the first posted receive beyond a number that a message of this sender could satisfy.
+    pub(crate) fn review(
+        &mut self,
+        counters: &Counters,
+        from: PeerId,
+        is_returning: bool,
+        first_from: impl FnOnce(Target, Number) -> Option<(Number, Queue, Pattern)>,
+    ) -> Review {
+        self.shrink(from);
+        let (mut review, quarter) = (Review::default(), self.limits.window / 4);
+        if self.of(from).freed >= quarter {
+            review.room = self.return_room(from, is_returning);
+        }
+        let Some(Dropped { count: 1.., asked, open: None }) = self.of(from).dropped.as_deref() else { return review };
+        let (source, asked) = (Target::Peer(from), *asked);
+        let needs = [first_from(source, asked), self.inquiries.first_from(source, asked)];
+        let Some((number, queue, pattern)) = needs.into_iter().flatten().min_by_key(|(number, ..)| *number) else {
+            return review;
+        };
+        if review.room.is_none() {
+            review.room = self.return_room(from, is_returning);
+        }
+        if self.goes_on(from) {
+            return review;
+        }
+        if let Some(dropped) = &mut self.of(from).dropped {
+            dropped.open = Some(number);
+            counters.add(Counter::Queries, 1);
+            review.query = Some(Query { queue, tag: pattern.tag, ignore: pattern.ignore });
+        }
+        review
+    }
+
+    /// Gives a sender back what has become free of its window.
+    fn return_room(&mut self, to: PeerId, is_returning: bool) -> Option<Room> {
+        if is_returning {
+            return None;
+        }
+        let freed = std::mem::take(&mut self.of(to).freed);
+        (freed > 0).then_some(Room { bytes: freed.into() })
+    }
+
+    /// Whether a sender has room for its first deferred send, whatever that is (W2): it will send it unasked.
+    fn goes_on(&self, from: PeerId) -> bool {
+        let window = &self.of_peers[from.0 as usize];
+        window.bytes - window.stored - window.freed >= self.limits.largest
+    }
+
+    /// Whether any envelopes are dropped.
+    #[inline]
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.with_dropped.is_empty()
+    }
+
+    /// The peers with dropped envelopes, the one whose were dropped last first: by their place.
+    pub(crate) fn nth_with_dropped(&self, place: usize) -> Option<PeerId> {
+        self.with_dropped.get(place).copied()
+    }
+
+    /// How many they are.
+    pub(crate) fn peers_with_dropped(&self) -> usize {
+        self.with_dropped.len()
+    }
+
+    /// A sender offers something. `is_asked`: our query, if one is open, has left.
+    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Answered, Untrue> {
+        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Untrue)?;
+        let number = dropped.open.take_if(|_| is_asked).ok_or(Untrue)?;
+        Ok(Answered { number, until: number.max(dropped.asked) })
+    }
+
+    /// A sender has nothing for what we asked.
+    pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Untrue> {
+        let dropped = self.of(from).dropped.as_mut().ok_or(Untrue)?;
+        let number = dropped.open.take_if(|_| is_asked).ok_or(Untrue)?;
+        self.close_query(from, number);
+        self.end_account(from);
+        Ok(())
+    }
+
+    /// The receive of this number has been held against all dropped envelopes of `from`.
+    pub(crate) fn close_query(&mut self, from: PeerId, number: Number) {
+        if let Some(dropped) = &mut self.of(from).dropped {
+            dropped.asked = dropped.asked.max(number);
+        }
+    }
+
+    /// Whether some sender may still have something for a peek.
+    pub(crate) fn is_open(&self, inquiry: &Inquiry) -> bool {
+        self.with_dropped.iter().any(|&peer| {
+            let Some(dropped) = &self.of_peers[peer.0 as usize].dropped else { return false };
+            let wanted = dropped.count > 0 && inquiry.pattern.may_come_from(Target::Peer(peer));
+            wanted && dropped.asked < inquiry.number && (dropped.open.is_some() || !self.goes_on(peer))
+        })
+    }
+
+    /// A peer is gone: what it deferred is lost.
+    pub(crate) fn lose_peer(&mut self, peer: PeerId) {
+        if self.of(peer).dropped.take().is_some() {
+            self.relax(peer);
+        }
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        let base = self.limits.window;
+        let before = std::mem::replace(self.of(peer), Window::new(base));
+        self.spare += (before.bytes - base) as usize;
+    }
+
+    /// Whether something is going on here whose time counts.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.has_dropped() || self.pressure.is_begun()
+    }
+
+    /// Time is told. Returns whether there has been pressure ever since it was told last.
+    pub(crate) fn tell_time(&mut self, now: Instant) -> bool {
+        let is_pressed = self.has_dropped();
+        let was_pressed = std::mem::replace(&mut self.was_pressed, is_pressed);
+        let stored = self.of_peers.iter().enumerate().map(|(peer, it)| (PeerId(peer as u32), u64::from(it.stored)));
+        let window = |peer: PeerId| u64::from(self.of_peers[peer.0 as usize].bytes);
+        self.pressure.tell_time(now, stored, window);
+        is_pressed && was_pressed
+    }
+
+    /// Why receive memory came under pressure, if it did since the last call.
+    pub(crate) fn poll_pressure(&mut self) -> Option<Pressure> {
+        self.pressure.poll()
+    }
+}
+
+/// What unmatched messages take has changed.
+fn raise_peak(counters: &Counters) {
+    let fixed = counters.get(Counter::ReceiveFixedBytes);
+    counters.raise(Counter::ReceivePeak, fixed + counters.get(Counter::UnmatchedBytes));
+}

@@ -1,0 +1,214 @@
+//! Sends that wait with us for room in their receiver's window: what follows from what the receiver says.
+
+use crate::collections::slab::Key;
+use crate::completion::Completion;
+use crate::counter::Counter;
+use crate::deferral::Place;
+use crate::egress::{Body, Outgoing};
+use crate::endpoint::Endpoint;
+use crate::envelope::Pattern;
+use crate::inbound::Malformed;
+use crate::link::{Buffer, Link};
+use crate::memory::Memory;
+use crate::operation::{Queue, Send, Source, Target};
+use crate::rendezvous::{Payload, PendingSend};
+use crate::wire::{
+    DeferralNotice, Eager, Entry, LARGEST_CONTROL_BYTES, Message, MessageKind, NoMatch, Offer, Query, Room,
+};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// Keeps an eager send for which the receiver has no room.
+    #[cold]
+    pub(crate) fn defer_eager(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        if let Some(key) = self.keep_send(to, send) {
+            self.defer(to, key);
+        }
+    }
+
+    /// Announces a message, or defers it when the receiver has no room for one more envelope.
+    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        let Some(key) = self.keep_send(to, send) else { return };
+        let Some(send) = self.sends.get(key) else { return };
+        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send));
+        match self.deferral.rooms.take(to, cost) {
+            true => self.announce_kept(to, key, false),
+            false => self.defer(to, key),
+        }
+    }
+
+    /// Defers a send for which the receiver has no room.
+    #[cold]
+    fn defer(&mut self, to: PeerId, key: Key) {
+        self.count(Counter::SendsDeferred, 1);
+        if let Some(send) = self.sends.get_mut(key) {
+            send.deferred = Some(self.deferral.rooms.defer(to, key, send.space.queue(), send.space.tag()));
+            self.report_buffered(key);
+        }
+        self.release_deferred(to);
+        self.notify(to);
+    }
+
+    /// A send whose payload was copied is complete for the application, unless it waits for delivery.
+    fn report_buffered(&mut self, key: Key) {
+        let Some(send) = self.sends.get_mut(key) else { return };
+        if matches!(send.payload, Payload::Copied(_))
+            && !send.delivery
+            && let Some(notice) = send.notice.take_if(|notice| notice.report)
+        {
+            self.completions.push_back(Completion::sent(notice, Ok(())));
+        }
+    }
+
+    /// Sends deferred messages in order as long as they find room (W3).
+    pub(crate) fn release_deferred(&mut self, to: PeerId) {
+        while let Some(key) = self.deferral.rooms.first(to) {
+            let Some(send) = self.sends.get(key) else { break };
+            let (eager, cost) = self.way_of(send);
+            let Some(was_dropped) = self.deferral.rooms.release_first(to, cost) else { break };
+            if let Some(send) = self.sends.get_mut(key) {
+                send.deferred = None;
+            }
+            match eager {
+                true => self.send_kept_eagerly(to, key, was_dropped),
+                false => self.announce_kept(to, key, was_dropped),
+            }
+        }
+        self.deferral.rooms.end(to);
+    }
+
+    /// Whether a deferred send leaves eagerly, and what it costs.
+    fn way_of(&self, send: &PendingSend<L::Buffer>) -> (bool, u32) {
+        let towards = self.deferral.rooms.limits(send.peer);
+        let most = if matches!(send.payload, Payload::Copied(_)) { towards.inject } else { towards.eager };
+        match send.length <= most as usize && !send.delivery {
+            true => (true, Memory::<L::Buffer>::eager_cost(send.length)),
+            false => (false, Memory::<L::Buffer>::announce_cost(self.spans_of(send))),
+        }
+    }
+
+    fn send_kept_eagerly(&mut self, to: PeerId, key: Key, was_dropped: bool) {
+        let Some(send) = self.remove_send(key) else { return };
+        self.count(Counter::MessagesEager, 1);
+        let (queue, tag) = (send.space.queue(), send.space.tag());
+        let head = Eager { queue, tag, data: send.data, was_dropped };
+        let body = match send.payload {
+            _ if send.length == 0 => Body::None,
+            Payload::Application(buffer) => Body::Borrowed(buffer),
+            Payload::Copied(bytes) => Body::Owned(bytes),
+        };
+        self.dispatch(to, Outgoing::new(head, body, send.notice), false);
+    }
+
+    /// Shows the receiver the deferred sends that it does not know of (W4).
+    fn notify(&mut self, to: PeerId) {
+        let Some(batch) = self.deferral.rooms.next_batch(to) else { return };
+        let mut body = Vec::new();
+        for key in batch {
+            if let Some(send) = self.sends.get(key) {
+                entry_of(key, send).emit(&mut body);
+            }
+        }
+        self.count(Counter::DeferralNotices, 1);
+        let body = Body::Owned(body.into_boxed_slice());
+        self.dispatch(to, Outgoing::new(DeferralNotice, body, None), false);
+    }
+
+    /// The receiver has matched or dropped all of a batch.
+    pub(crate) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
+        if self.egress.backlog(from).waits(MessageKind::DeferralNotice) {
+            return Err(Malformed);
+        }
+        if let Some((queue, pattern)) = self.deferral.rooms.acknowledge(from)? {
+            self.answer(from, queue, &pattern);
+        }
+        self.release_deferred(from);
+        self.notify(from);
+        Ok(())
+    }
+
+    /// The receiver gives back what has become free of our window.
+    pub(crate) fn handle_room(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
+        self.deferral.rooms.give_back(from, room)?;
+        self.release_deferred(from);
+        Ok(())
+    }
+
+    /// The receiver asks for the first deferred send that a pattern accepts.
+    pub(crate) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
+        let &Query { queue, tag, ignore } = query;
+        let pattern = Pattern { from: Source::From(Target::Myself), tag, ignore };
+        if self.is_answering(from) {
+            return Err(Malformed);
+        }
+        if self.deferral.rooms.query(from, queue, pattern)? {
+            self.answer(from, queue, &pattern);
+        }
+        Ok(())
+    }
+
+    /// Whether an answer to a query of `peer` waits.
+    fn is_answering(&self, peer: PeerId) -> bool {
+        let backlog = self.egress.backlog(peer);
+        [MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch]
+            .into_iter()
+            .any(|kind| backlog.waits(kind))
+    }
+
+    /// Offers the first dropped send that `pattern` accepts, or says that there is none.
+    fn answer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) {
+        let found = self.deferral.rooms.offer(to, queue, pattern);
+        let may_be_long = self.egress.is_idle(to);
+        let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
+            Some((key, send)) => {
+                let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);
+                let body = if may_be_long { offered_payload(send) } else { Body::None };
+                (Offer { queue, tag, data, send: key.0, length }.into(), body)
+            }
+            None => (NoMatch.into(), Body::None),
+        };
+        self.dispatch(to, Outgoing::new(head, body, None), true);
+    }
+
+    /// The receiver does not take what we offered.
+    pub(crate) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+        let at = self.offered_at(from, key).ok_or(Malformed)?;
+        self.deferral.rooms.decline(from, at)?;
+        self.release_deferred(from);
+        Ok(())
+    }
+
+    /// The receiver has set aside what we offered, and will pull it later.
+    pub(crate) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+        self.offered_at(from, key).ok_or(Malformed)?;
+        self.end_deferral(key);
+        Ok(())
+    }
+
+    /// Where a deferred send is whose offer has left.
+    fn offered_at(&self, from: PeerId, key: Key) -> Option<Place> {
+        self.sends.get(key).filter(|send| send.peer == from && !self.is_answering(from))?.deferred
+    }
+
+    /// The receiver has matched a deferred send: it is deferred no longer.
+    pub(crate) fn end_deferral(&mut self, key: Key) {
+        let Some(send) = self.sends.get_mut(key) else { return };
+        let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
+        self.deferral.rooms.remove(to, at);
+        self.release_deferred(to);
+    }
+}
+
+/// A short payload travels with its offer, which spares the receiver the pull if it takes it.
+fn offered_payload<B: Buffer>(send: &PendingSend<B>) -> Body<B> {
+    match &send.payload {
+        _ if send.length == 0 || send.length > LARGEST_CONTROL_BYTES => Body::None,
+        Payload::Application(buffer) => Body::Borrowed(buffer.slice(0, send.length)),
+        Payload::Copied(bytes) => Body::Owned(bytes.clone()),
+    }
+}
+
+fn entry_of<B: Buffer>(key: Key, send: &PendingSend<B>) -> Entry {
+    let (queue, tag) = (send.space.queue(), send.space.tag());
+    Entry { send: key.0, queue, length: send.length as u64, tag, data: send.data }
+}

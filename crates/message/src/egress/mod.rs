@@ -1,0 +1,548 @@
+//! The way out: each data packet costs a credit, and what cannot leave waits in its peer's queue, in order.
+//!
+//! [`Egress::send`] tries a message at once, and its caller lets it [wait](Egress::wait) if it may. What waits leaves when
+//! [`Egress::send_waiting`] is called: when credits have come, when a full mailbox may have room again, when the scheme of flow control
+//! says so. Nothing here knows what messages are for.
+
+mod backlog;
+mod outgoing;
+
+use crate::counter::{Counter, Counters};
+use crate::link::{Buffer, Link, WriteError};
+use std::collections::VecDeque;
+use tidegate_flow::{Answer, Config, Control, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Violation};
+
+pub(crate) use backlog::{BOUNCED_MOST, WaitingNote};
+use backlog::{Backlog, Waiting};
+pub(crate) use outgoing::{Body, Outgoing, copy_of};
+
+/// What egress needs of a link.
+pub(crate) trait Mailboxes {
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError>;
+
+    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>);
+
+    fn counters(&self) -> &Counters;
+}
+
+impl<L: Link> Mailboxes for L {
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        Link::write(self, to, packet)
+    }
+
+    #[inline]
+    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
+        Link::write_many(self, to, count, next)
+    }
+
+    #[inline]
+    fn counters(&self) -> &Counters {
+        Link::counters(self)
+    }
+}
+
+/// How far a message got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// All of it has left.
+    Sent,
+    /// It waits for credits.
+    NoCredits,
+    /// The same; nothing of it has left, and it had better be announced, if it is a short message.
+    Announce,
+    /// The mailbox is full.
+    Full,
+    /// The peer cannot be reached.
+    Lost(String),
+}
+
+/// What became of the first message that waited.
+#[derive(Debug)]
+pub(crate) enum Resumed<B> {
+    /// It has left.
+    Left(Outgoing<B>),
+    /// It still waits, or nothing does.
+    Stuck,
+    /// The peer cannot be reached.
+    Lost(Outgoing<B>, String),
+}
+
+/// What waits for one peer.
+#[derive(Debug)]
+struct Lane<B> {
+    /// In order; the first may have left in part.
+    backlog: Backlog<B>,
+    /// Whether the peer counts in `Egress::delayed`.
+    is_delayed: bool,
+    /// Whether the peer is in `Egress::full`.
+    is_full: bool,
+    /// How many control packets for it are in `Egress::refused`.
+    refused: u32,
+}
+
+impl<B: Buffer> Lane<B> {
+    fn new() -> Self {
+        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, refused: 0 }
+    }
+}
+
+/// How many peers have had sends waiting since when.
+#[derive(Debug, Default)]
+struct Delayed {
+    peers: u32,
+    /// How many there were when time was told last, and still are.
+    before: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Egress<B> {
+    flow: FlowControl,
+    lanes: Vec<Lane<B>>,
+    /// What is in all lanes.
+    waiting: Waiting,
+    delayed: Delayed,
+    /// Peers whose mailbox was full when we last wrote.
+    full: Vec<PeerId>,
+    /// Control packets that full mailboxes have refused.
+    refused: VecDeque<Control>,
+    /// The most of them for one peer.
+    refused_most: u32,
+    /// Peers that are owed more.
+    overdrawn: Vec<PeerId>,
+}
+
+impl<B: Buffer> Egress<B> {
+    /// What a peer takes, in bytes.
+    pub(crate) const PEER_BYTES: usize = size_of::<Lane<B>>();
+
+    pub(crate) fn new(flow: FlowControl, config: &Config) -> Self {
+        Egress {
+            flow,
+            lanes: (0..config.peers).map(|_| Lane::new()).collect(),
+            waiting: Waiting::default(),
+            delayed: Delayed::default(),
+            full: Vec::new(),
+            refused: VecDeque::new(),
+            refused_most: refused_most(config),
+            overdrawn: Vec::new(),
+        }
+    }
+
+    /// What waits for a peer.
+    #[inline]
+    pub(crate) fn backlog(&self, peer: PeerId) -> &Backlog<B> {
+        &self.lanes[peer.0 as usize].backlog
+    }
+
+    /// Whether nothing waits for a peer.
+    #[inline]
+    pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
+        self.backlog(peer).is_empty()
+    }
+
+    /// How many control packets a peer's full mailbox has refused.
+    pub(crate) fn refused(&self, peer: PeerId) -> u32 {
+        self.lanes[peer.0 as usize].refused
+    }
+
+    /// Messages and notes that wait.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.all()
+    }
+
+    /// Messages that wait.
+    #[inline]
+    pub(crate) fn waiting_messages(&self) -> usize {
+        self.waiting.messages
+    }
+
+    /// Peers and packets that are to be tried again: no credit packet will tell when a mailbox has room.
+    #[inline]
+    pub(crate) fn to_retry(&self) -> usize {
+        self.full.len() + self.refused.len()
+    }
+
+    /// Whether control packets wait.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    pub(crate) fn credits(&self, peer: PeerId) -> u32 {
+        self.flow.credits(peer)
+    }
+
+    pub(crate) fn inspect(&self) -> tidegate_flow::Inspection {
+        self.flow.inspect()
+    }
+
+    /// Whether something is going on here whose time counts.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.delayed.peers as usize + self.to_retry() > 0 || self.flow.is_timed()
+    }
+
+    /// Whether peers have sends waiting since time was told last.
+    #[inline]
+    pub(crate) fn has_new_delays(&self) -> bool {
+        self.delayed.before < self.delayed.peers
+    }
+
+    /// Time is told. Returns how many peers have had sends waiting ever since it was told last.
+    pub(crate) fn tell_time(&mut self) -> u32 {
+        let Delayed { peers, before } = self.delayed;
+        self.delayed.before = peers;
+        peers.min(before)
+    }
+
+    #[inline]
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.flow.next_timeout()
+    }
+
+    /// Does what is due. Who may send then says [`poll_ready`](Self::poll_ready).
+    pub(crate) fn handle_timeout(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
+        self.flow.handle_timeout(now);
+        self.flush_control(mailboxes);
+    }
+
+    /// The next peer whose sends flow control has let wait and that may go on.
+    pub(crate) fn poll_ready(&mut self) -> Option<PeerId> {
+        self.flow.poll_ready()
+    }
+
+    /// A packet was retrieved. Returns the credits that it brought.
+    #[inline]
+    pub(crate) fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
+        self.flow.handle_retrieved(from, packet)
+    }
+
+    /// Sends a message, if nothing waits in front of it.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &mut Outgoing<B>,
+    ) -> Step {
+        if self.is_idle(to) { self.transmit(mailboxes, now, to, message) } else { Step::NoCredits }
+    }
+
+    /// Lets a message wait that cannot leave. `is_full`: because of the mailbox.
+    #[cold]
+    pub(crate) fn wait(&mut self, mailboxes: &impl Mailboxes, to: PeerId, message: Outgoing<B>, is_full: bool) {
+        let lane = &mut self.lanes[to.0 as usize];
+        if !std::mem::replace(&mut lane.is_delayed, true) {
+            self.delayed.peers += 1;
+        }
+        self.waiting.add(&message);
+        lane.backlog.push(message);
+        if is_full {
+            self.note_full(mailboxes, to);
+        }
+        mailboxes.counters().add(Counter::SendsDelayed, 1);
+    }
+
+    /// Remembers to try `to` again with every progress call.
+    pub(crate) fn note_full(&mut self, mailboxes: &impl Mailboxes, to: PeerId) {
+        mailboxes.counters().add(Counter::MailboxFull, 1);
+        let lane = &mut self.lanes[to.0 as usize];
+        if !std::mem::replace(&mut lane.is_full, true) {
+            self.full.push(to);
+        }
+    }
+
+    /// Writes as many packets of a message as flow control allows: who is granted fewer than it wants asks again, until it is told to
+    /// wait.
+    #[inline]
+    fn transmit(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &mut Outgoing<B>,
+    ) -> Step {
+        loop {
+            match self.flow.request(to, message.packets_left(), now) {
+                Answer::Packets(credits) => {
+                    if let Some(step) = self.write_packets(mailboxes, now, to, message, credits) {
+                        return step;
+                    }
+                }
+                Answer::Wait => return Step::NoCredits,
+                Answer::Announce => return if message.packets == 0 { Step::Announce } else { Step::NoCredits },
+            }
+        }
+    }
+
+    /// Writes as many packets as there are credits. `None`: they have left, and others have not.
+    #[inline]
+    fn write_packets(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &mut Outgoing<B>,
+        mut credits: Credits,
+    ) -> Option<Step> {
+        let (flow, mut index, mut riding) = (&mut self.flow, message.packets, 0);
+        let (written, outcome) = mailboxes.write_many(to, credits.count(), |packet| {
+            message.fill(index, packet);
+            index += 1;
+            flow.piggyback(to, packet);
+            riding += u64::from(packet.piggyback().unwrap_or(0));
+        });
+        (0..written).for_each(|_| credits.spend());
+        match outcome {
+            Err(WriteError::Refused) => self.flow.handle_refused(to, credits, now),
+            _ => self.flow.give_back(to, credits),
+        }
+        message.packets += written;
+        mailboxes.counters().add(Counter::PacketsSent, u64::from(written));
+        if riding > 0 {
+            mailboxes.counters().add(Counter::CreditsPiggybacked, riding);
+        }
+        self.flush_control(mailboxes);
+        Some(match outcome {
+            Err(WriteError::Full) => Step::Full,
+            // A scheme without a sense of time does not say when to try again.
+            Err(WriteError::Refused) => match self.flow.is_timed() {
+                true => Step::NoCredits,
+                false => Step::Full,
+            },
+            Err(WriteError::Unreachable(name)) => Step::Lost(name),
+            Ok(()) if message.packets_left() > 0 => return None,
+            Ok(()) => Step::Sent,
+        })
+    }
+
+    /// Sends the first message that waits for `to`, as far as it goes. The caller asks again as long as one has left.
+    pub(crate) fn send_waiting(&mut self, mailboxes: &mut impl Mailboxes, now: Instant, to: PeerId) -> Resumed<B> {
+        let Some(mut message) = self.lanes[to.0 as usize].backlog.pop() else {
+            self.end_delay(to);
+            return Resumed::Stuck;
+        };
+        self.waiting.remove(&message);
+        match self.transmit(mailboxes, now, to, &mut message) {
+            Step::Sent => Resumed::Left(message),
+            Step::Lost(name) => Resumed::Lost(message, name),
+            step => {
+                self.waiting.add(&message);
+                self.lanes[to.0 as usize].backlog.put_back(message);
+                if step == Step::Full {
+                    self.note_full(mailboxes, to);
+                }
+                Resumed::Stuck
+            }
+        }
+    }
+
+    /// Nothing waits for `to` any more.
+    fn end_delay(&mut self, to: PeerId) {
+        if std::mem::take(&mut self.lanes[to.0 as usize].is_delayed) {
+            self.delayed.peers -= 1;
+            self.delayed.before = self.delayed.before.min(self.delayed.peers);
+        }
+    }
+
+    /// Tries the control packets again that full mailboxes have refused.
+    pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        for _ in 0..self.refused.len() {
+            let Some(control) = self.refused.pop_front() else { break };
+            self.lanes[control.to.0 as usize].refused -= 1;
+            self.write_control(mailboxes, control);
+        }
+    }
+
+    /// The peers whose mailboxes were full, which the caller tries again. Each counts as full until [`retry`](Self::retry).
+    pub(crate) fn take_full(&mut self) -> Vec<PeerId> {
+        std::mem::take(&mut self.full)
+    }
+
+    /// This one of them is being tried again.
+    pub(crate) fn retry(&mut self, peer: PeerId) {
+        self.lanes[peer.0 as usize].is_full = false;
+    }
+
+    /// Writes the control packets that flow control wants sent.
+    #[inline]
+    pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        while let Some(control) = self.flow.poll_control() {
+            self.write_control(mailboxes, control);
+        }
+    }
+
+    fn write_control(&mut self, mailboxes: &mut impl Mailboxes, control: Control) {
+        let counter = match control.packet.header.kind() {
+            PacketKind::ReturnRequest => Counter::ReturnRequests,
+            PacketKind::ReturnResponse => Counter::ReturnResponses,
+            PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
+        };
+        match mailboxes.write(control.to, &control.packet) {
+            Ok(()) => {
+                mailboxes.counters().add(counter, 1);
+                mailboxes.counters().add(Counter::PacketsSent, 1);
+            }
+            Err(WriteError::Full | WriteError::Refused) => {
+                mailboxes.counters().add(Counter::MailboxFull, 1);
+                self.keep_control(control);
+            }
+            // The peer's departure, which the link reports, ends everything between us: nothing is owed.
+            Err(WriteError::Unreachable(_)) => {}
+        }
+    }
+
+    /// Keeps a control packet that a full mailbox has refused. Who is owed more than may be has not waited for credits.
+    #[cold]
+    fn keep_control(&mut self, control: Control) {
+        let to = control.to;
+        let owed = &mut self.lanes[to.0 as usize].refused;
+        if *owed > self.refused_most {
+            // It is about to be quarantined, and gets nothing any more.
+            return;
+        }
+        self.refused.push_back(control);
+        *owed += 1;
+        if *owed > self.refused_most {
+            self.overdrawn.push(to);
+        }
+    }
+
+    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
+    #[inline]
+    pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
+        self.overdrawn.pop()
+    }
+
+    /// Nothing of what waits for a peer leaves any more: takes the messages.
+    pub(crate) fn abandon(&mut self, peer: PeerId) -> Vec<Outgoing<B>> {
+        self.end_delay(peer);
+        let mut backlog = std::mem::replace(&mut self.lanes[peer.0 as usize].backlog, Backlog::new());
+        let messages: Vec<_> = std::iter::from_fn(|| backlog.pop()).collect();
+        messages.iter().for_each(|message| self.waiting.remove(message));
+        messages
+    }
+
+    /// A peer is gone: it is owed nothing.
+    pub(crate) fn lose_peer(&mut self, peer: PeerId) {
+        if std::mem::take(&mut self.lanes[peer.0 as usize].refused) > 0 {
+            self.refused.retain(|control| control.to != peer);
+        }
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.flow.reset(peer);
+        self.lanes[peer.0 as usize] = Lane::new();
+        self.full.retain(|&full| full != peer);
+    }
+}
+
+/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them than its credit
+/// slots hold, a return request and a response.
+pub(crate) fn refused_most(config: &Config) -> u32 {
+    config.credit_slots + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Queue;
+    use crate::testing::{Bytes, Written};
+    use crate::wire::{BounceCopied, Eager};
+    use tidegate_flow::SchemeName;
+
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+
+    fn egress() -> Egress<Bytes> {
+        let config = Config::new(SchemeName::Static, 2, 4, 2);
+        Egress::new(FlowControl::new(&config).expect("a legal configuration"), &config)
+    }
+
+    fn message(length: usize) -> Outgoing<Bytes> {
+        let head = Eager { queue: Queue::Untagged, tag: 0, data: None, was_dropped: false };
+        Outgoing::new(head, Body::Borrowed(Bytes::new(&vec![1; length])), None)
+    }
+
+    /// Sends a message, or lets it wait.
+    fn send(egress: &mut Egress<Bytes>, written: &mut Written, to: PeerId, mut message: Outgoing<Bytes>) -> Step {
+        let step = egress.send(written, Instant::default(), to, &mut message);
+        if matches!(step, Step::NoCredits | Step::Full) {
+            egress.wait(written, to, message, step == Step::Full);
+        }
+        step
+    }
+
+    #[test]
+    fn a_message_leaves_as_far_as_credits_reach_and_the_next_waits_behind_it() {
+        let (mut egress, mut written) = (egress(), Written::default());
+        let credits = egress.credits(A) as usize;
+        assert_eq!(send(&mut egress, &mut written, A, message(1000)), Step::NoCredits);
+        assert_eq!((written.packets.len(), egress.credits(A)), (credits, 0));
+        assert_eq!(send(&mut egress, &mut written, A, message(0)), Step::NoCredits, "it must not overtake");
+        assert_eq!(send(&mut egress, &mut written, B, message(0)), Step::Sent, "another peer has its own credits");
+        assert_eq!((egress.waiting(), egress.is_idle(A), egress.is_idle(B)), (2, false, true));
+        assert!(egress.is_timed() && egress.has_new_delays());
+        assert_eq!([egress.tell_time(), egress.tell_time()], [0, 1], "it counts from the second telling");
+    }
+
+    #[test]
+    fn credits_let_what_waits_go_on_in_order() {
+        let (mut egress, mut written) = (egress(), Written::default());
+        while send(&mut egress, &mut written, A, message(0)) == Step::Sent {}
+        send(&mut egress, &mut written, A, Outgoing::new(BounceCopied { bounce: 7 }, Body::None, None));
+        assert_eq!(egress.backlog(A).bounced(), 1);
+        let before = written.packets.len();
+        let credit = Packet::with_credits(PacketKind::Credit, 2);
+        assert_eq!(egress.handle_retrieved(A, &credit), Ok(2));
+        let mut left = Vec::new();
+        while let Resumed::Left(message) = egress.send_waiting(&mut written, Instant::default(), A) {
+            left.push(message.head.kind() as u8);
+        }
+        let packets: Vec<_> = written.packets[before..].iter().map(|(_, packet)| packet.header.message()).collect();
+        assert_eq!((&left, packets), (&vec![2, 15], left.clone()));
+        assert_eq!((egress.waiting(), egress.is_timed()), (0, false));
+    }
+
+    #[test]
+    fn a_full_mailbox_is_tried_again_and_an_unreachable_one_is_not() {
+        let (mut egress, mut written) = (egress(), Written::default());
+        written.refuse = Some(WriteError::Full);
+        assert_eq!(send(&mut egress, &mut written, A, message(0)), Step::Full);
+        assert_eq!((egress.to_retry(), egress.take_full()), (1, vec![A]));
+        egress.retry(A);
+        written.refuse = None;
+        assert!(matches!(egress.send_waiting(&mut written, Instant::default(), A), Resumed::Left(_)));
+        written.refuse = Some(WriteError::Unreachable("node 1".to_owned()));
+        assert_eq!(send(&mut egress, &mut written, A, message(0)), Step::Lost("node 1".to_owned()));
+    }
+
+    #[test]
+    fn credits_that_a_full_mailbox_refuses_are_bounded_and_end_with_the_peer() {
+        let (mut egress, mut written) = (egress(), Written::default());
+        written.refuse = Some(WriteError::Full);
+        while egress.overdrawn.is_empty() {
+            // It sends without waiting for credits.
+            egress.handle_retrieved(A, &Packet::new(PacketKind::Data, 0, 0)).expect("it is a packet");
+            egress.flush_control(&mut written);
+            assert!(egress.refused(A) <= 5, "two credit slots, a request, a response, and one too many");
+        }
+        assert_eq!(egress.poll_overdrawn(), Some(A));
+        egress.lose_peer(A);
+        assert_eq!((egress.refused(A), egress.has_refused()), (0, false));
+    }
+
+    #[test]
+    fn what_is_abandoned_is_handed_back_and_does_not_leave() {
+        let (mut egress, mut written) = (egress(), Written::default());
+        for _ in 0..9 {
+            send(&mut egress, &mut written, A, message(3));
+        }
+        let waiting = egress.waiting();
+        assert_eq!((egress.abandon(A).len(), egress.waiting()), (waiting, 0));
+        assert!(matches!(egress.send_waiting(&mut written, Instant::default(), A), Resumed::Stuck));
+    }
+}

@@ -1,0 +1,163 @@
+//! A message on its way out, and how it is cut into packets (P §3).
+
+use crate::collections::slab::Key;
+use crate::completion::Notice;
+use crate::link::Buffer;
+use crate::operation::Send;
+use crate::wire::{Atomic, Eager, LARGEST_EAGER_BYTES, Message, Read, Write};
+use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind};
+
+/// Where the body of a message that leaves comes from.
+#[derive(Debug)]
+pub(crate) enum Body<B> {
+    None,
+    /// Bytes of our own.
+    Owned(Box<[u8]>),
+    /// The application's memory.
+    Borrowed(B),
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing<B> {
+    pub(crate) head: Message,
+    pub(crate) body: Body<B>,
+    /// Packets that have left. All but the last are full.
+    pub(super) packets: u32,
+    head_bytes: usize,
+    pub(crate) total: usize,
+    pub(crate) notice: Option<Notice>,
+}
+
+impl<B: Buffer> Outgoing<B> {
+    /// A message of the application that travels whole.
+    #[inline]
+    pub(crate) fn eager(send: Send<B>) -> Self {
+        let length = send.buffer.len();
+        let (queue, tag) = (send.space.queue(), send.space.tag());
+        let head = Eager { queue, tag, data: send.data, was_dropped: false };
+        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
+        let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
+        Outgoing::new(head, body, Some(notice))
+    }
+
+    #[inline]
+    pub(crate) fn new(head: impl Into<Message>, body: Body<B>, notice: Option<Notice>) -> Self {
+        let head = head.into();
+        let length = match &body {
+            Body::None => 0,
+            Body::Owned(bytes) => bytes.len(),
+            Body::Borrowed(buffer) => buffer.len(),
+        };
+        debug_assert!(length <= LARGEST_EAGER_BYTES, "a message's body is bounded by the eager size");
+        let head_bytes = head.bytes();
+        Outgoing { head, body, packets: 0, head_bytes, total: head_bytes + length, notice }
+    }
+
+    /// Bytes of the body.
+    #[inline]
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.total - self.head_bytes
+    }
+
+    #[inline]
+    pub(super) fn packets_left(&self) -> u32 {
+        self.total.div_ceil(PAYLOAD_BYTES) as u32 - self.packets
+    }
+
+    /// Makes `packet` the message's `index`-th. It is filled in place: a copy of a packet on its way waits for stores that the
+    /// processor cannot forward.
+    #[inline]
+    pub(super) fn fill(&self, index: u32, packet: &mut Packet) {
+        let position = index as usize * PAYLOAD_BYTES;
+        let payload = &mut packet.payload;
+        let (filled, kind) = match index {
+            0 => (self.head.emit(self.body_bytes() as u32, payload), self.head.kind() as u8),
+            _ => (0, 0),
+        };
+        let end = (self.total - position).min(PAYLOAD_BYTES);
+        let offset = position.max(self.head_bytes) - self.head_bytes;
+        match &self.body {
+            Body::None => {}
+            Body::Owned(bytes) => payload[filled..end].copy_from_slice(&bytes[offset..offset + end - filled]),
+            Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
+        }
+        packet.header = Header::new(PacketKind::Data, end, kind);
+    }
+
+    /// Copies what has not left out of the application's memory.
+    pub(crate) fn own(&mut self) {
+        if let Body::Borrowed(buffer) = &self.body {
+            self.body = Body::Owned(copy_of(buffer));
+        }
+    }
+
+    /// Whether it is a send of the application that would be eager, and that the receiver has not heard of.
+    pub(crate) fn may_be_announced(&self) -> bool {
+        matches!(self.head, Message::Eager(Eager { was_dropped: false, .. }))
+    }
+
+    /// The remote operation of ours that this is a part of.
+    pub(crate) fn operation(&self) -> Option<Key> {
+        match self.head {
+            Message::Write(Write { operation, .. })
+            | Message::Read(Read { operation, .. })
+            | Message::Atomic(Atomic { operation, .. }) => Some(Key(operation)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn into_notice(self) -> Option<Notice> {
+        self.notice
+    }
+}
+
+/// All bytes of a buffer.
+pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
+    let mut bytes = vec![0; buffer.len()].into_boxed_slice();
+    buffer.read(0, &mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Queue;
+    use crate::testing::Bytes;
+
+    fn eager(length: usize) -> Outgoing<Bytes> {
+        let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
+        let head = Eager { queue: Queue::Tagged, tag: 1, data: None, was_dropped: false };
+        Outgoing::new(head, Body::Borrowed(Bytes::new(&bytes)), None)
+    }
+
+    /// The packets of a message: kind and payload of each.
+    fn cut(message: &Outgoing<Bytes>) -> Vec<(u8, Vec<u8>)> {
+        let packet_of = |index| {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            message.fill(index, &mut packet);
+            (packet.header.message(), packet.payload[..packet.header.length()].to_vec())
+        };
+        (0..message.packets_left()).map(packet_of).collect()
+    }
+
+    #[test]
+    fn a_message_of_2_kib_is_37_packets_and_one_of_40_bytes_is_one() {
+        assert_eq!([0, 1, 40, 41, 2048].map(|length| cut(&eager(length)).len()), [1, 1, 1, 2, 37]);
+    }
+
+    #[test]
+    fn packets_together_are_head_and_body_and_only_the_first_says_what_begins() {
+        for length in [0, 8, 40, 41, 96, 97, 1000] {
+            let mut message = eager(length);
+            let packets = cut(&message);
+            assert_eq!(packets[0].0, 1);
+            assert!(packets[1..].iter().all(|(kind, _)| *kind == 0));
+            let all: Vec<u8> = packets.iter().flat_map(|(_, payload)| payload.clone()).collect();
+            let expected: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            assert_eq!(all[16..], expected, "of {length} bytes");
+            message.own();
+            assert_eq!(cut(&message), packets, "a copy leaves as the original would");
+        }
+    }
+}

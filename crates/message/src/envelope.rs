@@ -1,0 +1,50 @@
+//! What a message is called, what a receive accepts, and when it was posted.
+
+use crate::operation::{Source, Target};
+
+/// What identifies a message to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    pub(crate) source: Target,
+    pub(crate) tag: u64,
+    pub(crate) data: Option<u64>,
+    /// Bytes of payload.
+    pub(crate) length: usize,
+}
+
+/// What a receive accepts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pattern {
+    pub(crate) from: Source,
+    pub(crate) tag: u64,
+    pub(crate) ignore: u64,
+}
+
+impl Pattern {
+    #[inline]
+    pub(crate) fn accepts(&self, source: Target, tag: u64) -> bool {
+        (self.tag ^ tag) & !self.ignore == 0
+            && match self.from {
+                Source::Any => true,
+                Source::From(target) => target == source,
+            }
+    }
+
+    /// Whether it accepts any messages of `source` at all.
+    pub(crate) fn may_come_from(&self, source: Target) -> bool {
+        self.from == Source::Any || self.from == Source::From(source)
+    }
+}
+
+/// The number of a receive or peek in order of posting.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Number(pub(crate) u64);
+
+/// This endpoint itself, then its peers.
+#[inline]
+pub(crate) fn number_of(source: Target) -> u64 {
+    match source {
+        Target::Myself => 0,
+        Target::Peer(peer) => u64::from(peer.0) + 1,
+    }
+}

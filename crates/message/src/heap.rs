@@ -1,0 +1,16 @@
+//! What the heap takes for what is asked of it.
+
+/// What a block of this size takes of the heap: its length, rounded as allocators do, and their own word.
+#[inline]
+pub(crate) const fn block(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }
+}
+
+/// Most that [`block`] adds to a block's length.
+pub(crate) const BLOCK_MOST: usize = 39;
+
+/// What a queue may take of the heap before it has doubled its room for the first time: a `VecDeque` begins with four places. From then
+/// on it has fewer places than twice the most elements that it ever had.
+pub(crate) const fn queue_begun<T>() -> usize {
+    block(4 * size_of::<T>())
+}

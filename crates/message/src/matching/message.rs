@@ -1,0 +1,76 @@
+//! What matching hands out: receives that have their message, and messages that have no receive.
+
+use crate::collections::slab::Key;
+use crate::envelope::Envelope;
+use crate::heap::block;
+use crate::link::Span;
+use crate::operation::Context;
+use crate::wire::SPAN_BYTES;
+use tidegate_flow::PeerId;
+
+/// A receive that has its message.
+#[derive(Debug)]
+pub(crate) struct Active<B> {
+    /// Where this message goes.
+    pub(crate) buffer: B,
+    pub(crate) context: Context,
+    /// Offset of `buffer` in what the application posted.
+    pub(crate) offset: usize,
+    pub(crate) report: bool,
+    pub(super) multi: Option<Key>,
+}
+
+/// The payload of a stored message, or where it is.
+#[derive(Debug)]
+pub(crate) enum Stored<B> {
+    /// In our memory, as much of it as has arrived.
+    Here(Vec<u8>),
+    /// With its sender, who announced it.
+    Remote(RemoteSend),
+    /// In a buffer of our own application, who sent it to itself.
+    Own { buffer: B, context: Context, report: bool },
+    /// Its sender is gone, and the payload with it.
+    Lost(String),
+}
+
+/// An announced message of a peer.
+#[derive(Debug)]
+pub(crate) struct RemoteSend {
+    pub(crate) peer: PeerId,
+    /// The sender's name for it.
+    pub(crate) id: u32,
+    pub(crate) spans: Vec<Span>,
+    /// The sender's stage in which its first piece lies.
+    pub(crate) stage: Option<usize>,
+}
+
+impl RemoteSend {
+    /// A send that its peer has deferred: it has said no more of it than its name.
+    pub(crate) fn of_deferred(peer: PeerId, id: u32) -> Self {
+        RemoteSend { peer, id, spans: Vec::new(), stage: None }
+    }
+
+    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is fetched: the list of pieces.
+    pub(crate) fn kept(&self) -> u32 {
+        block(self.spans.len() * SPAN_BYTES) as u32
+    }
+}
+
+/// A message that arrived before its receive.
+#[derive(Debug)]
+pub(crate) struct Unexpected<B> {
+    pub(crate) envelope: Envelope,
+    pub(crate) stored: Stored<B>,
+    /// Set aside by `FI_PEEK | FI_CLAIM` for this context.
+    pub(crate) claimed: Option<Context>,
+    /// Bytes of its sender's window that it takes.
+    pub(crate) cost: u32,
+}
+
+/// A posted receive that was taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TakenBack {
+    pub(crate) context: Context,
+    /// Whether a multi-receive's buffer goes back to the application now. One with messages in flight goes with the last.
+    pub(crate) released: bool,
+}

@@ -1,0 +1,208 @@
+//! How the receive memory is divided: what is fixed, what a window is, what a message costs of it. The rules are in `deferral`.
+
+use crate::account::ANSWER_MOST;
+use crate::egress::{BOUNCED_MOST, Outgoing, WaitingNote, refused_most};
+use crate::heap::{BLOCK_MOST, block, queue_begun};
+use crate::link::Buffer;
+use crate::matching::Matching;
+use crate::operation::EndpointConfig;
+use crate::request::UnfinishedRead;
+use crate::wire::{BATCH_MOST, LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, SPAN_BYTES};
+use std::fmt;
+use std::marker::PhantomData;
+use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, PACKET_BYTES};
+
+/// What a window allows. All in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    /// What a receiver sets aside for one sender; 0: not known yet.
+    pub(crate) window: u32,
+    /// Most that one message may cost (W2).
+    pub(crate) largest: u32,
+    /// Longest message that is sent eagerly.
+    pub(crate) eager: u32,
+    /// The same for one whose buffer may change at once.
+    pub(crate) inject: u32,
+    /// What requests may cost that are not answered (see [`request`](crate::request)).
+    pub(crate) answers: u32,
+}
+
+/// Why an endpoint cannot be as configured. `Display` names the parameter to change and what it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndpointError {
+    /// Flow control refuses.
+    Flow(ConfigError),
+    /// The bound on receive memory has no room for what is fixed and one envelope per peer.
+    ReceiveMemoryTooSmall {
+        /// `EndpointConfig::receive_memory`, in bytes.
+        bytes: usize,
+        /// The smallest legal value, in bytes.
+        least: usize,
+        /// Peers that the memory is for.
+        peers: u32,
+    },
+}
+
+impl From<ConfigError> for EndpointError {
+    fn from(error: ConfigError) -> Self {
+        EndpointError::Flow(error)
+    }
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EndpointError::Flow(error) => error.fmt(f),
+            EndpointError::ReceiveMemoryTooSmall { bytes, least, peers } => write!(
+                f,
+                "FI_TIDEGATE_RX_MEMORY={bytes} is too small: with {peers} peers (FI_TIDEGATE_PEERS) at least {least} bytes are \
+                 needed; fewer mailbox slots per peer (FI_TIDEGATE_SLOTS) need less"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+/// How the receive memory is divided.
+pub(crate) struct Division {
+    /// The fixed part, in bytes.
+    pub(crate) fixed: usize,
+    /// What a base window allows.
+    pub(crate) limits: Limits,
+    /// Bytes that belong to no window yet.
+    pub(crate) spare: usize,
+}
+
+/// What part of the memory for messages is set aside for the tables of lists, which stay as long as the most messages
+/// that were there at once while any is left: a place takes less than a sixteenth of an envelope.
+const TABLES_SHARE: usize = 16;
+
+/// What part of its window a peer's unanswered requests may cost besides.
+const ANSWERS_SHARE: u32 = 8;
+/// Most that they may cost, in bytes: some 680 requests of eight bytes, ten times as many as a mailbox has slots for each peer by
+/// default. More in flight measure no faster, since an origin has the next ones ready when the first answers come.
+const ANSWERS_MOST: u32 = 1 << 16;
+
+/// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
+pub(crate) const WINDOW_MOST: usize = 1 << 30;
+
+/// What is fixed besides, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Others {
+    /// What the endpoint's tables take for a peer.
+    pub(crate) peer: usize,
+    /// What the link takes.
+    pub(crate) link: usize,
+}
+
+/// The arithmetic of an endpoint whose application's memory is of this type.
+pub(crate) struct Memory<B>(PhantomData<B>);
+
+impl<B: Buffer> Memory<B> {
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
+    /// sender, the note that an announced one has been fetched. A receiver that fetches faster than its sender runs has so many notes
+    /// waiting as it had messages stored; room that it gives back waits behind them.
+    pub(crate) const ENVELOPE_BYTES: usize = Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES;
+
+    /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of knocks and
+    /// that it is settled, receipts for stages, and one or two each of what is said once at a time.
+    const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 8;
+    /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth holds from the start.
+    const NOTE_MEMORY: usize = Self::NOTES_BESIDES * WaitingNote::BYTES + BLOCK_MOST;
+
+    /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an offer.
+    pub(crate) const ANSWER_MESSAGE_MEMORY: usize = queue_begun::<Outgoing<B>>() + block(LARGEST_CONTROL_BYTES);
+
+    /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles as it grows.
+    pub(crate) fn control_memory(config: &FlowConfig) -> usize {
+        2 * (refused_most(config) as usize + 1) * size_of::<Control>()
+    }
+
+    /// What notes with results may take that answer a peer's requests.
+    fn result_memory(limits: Limits) -> usize {
+        (limits.answers as usize).max(ANSWER_MOST)
+    }
+
+    /// What a peer's reads may take that are not through.
+    pub(crate) fn read_memory(limits: Limits) -> usize {
+        (limits.answers as usize).max(queue_begun::<UnfinishedRead>())
+    }
+
+    /// What answers to a peer's requests may take.
+    fn answer_memory(limits: Limits) -> usize {
+        Self::result_memory(limits) + Self::read_memory(limits)
+    }
+
+    /// The most that notes to a peer with such a window may take.
+    pub(crate) fn note_bytes_most(window: u32, base: Limits) -> usize {
+        let of_window = window as usize / Self::ENVELOPE_BYTES * WaitingNote::BYTES;
+        of_window + Self::result_memory(base) + Self::NOTE_MEMORY
+    }
+
+    /// What a window of so many bytes allows.
+    pub(crate) fn limits_of(window: u32, eager_bytes: usize) -> Limits {
+        let largest = (window as usize / 4).max(Self::ENVELOPE_BYTES);
+        let payload = (largest - Self::ENVELOPE_BYTES).saturating_sub(block(1)).min(LARGEST_EAGER_BYTES);
+        let (eager, inject) = (eager_bytes.min(payload) as u32, payload as u32);
+        let answers = (window / ANSWERS_SHARE).min(ANSWERS_MOST);
+        Limits { window, largest: largest as u32, eager, inject, answers }
+    }
+
+    /// What an unmatched message costs whose payload of so many bytes travels along.
+    #[inline]
+    pub(crate) fn eager_cost(bytes: usize) -> u32 {
+        (Self::ENVELOPE_BYTES + block(bytes)) as u32
+    }
+
+    /// What an unmatched announcement costs that names so many pieces of memory.
+    pub(crate) fn announce_cost(spans: usize) -> u32 {
+        (Self::ENVELOPE_BYTES + block(spans * SPAN_BYTES)) as u32
+    }
+
+    /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers, and for each
+    /// peer what it takes to put a message of the protocol together, and to keep what it makes us say until it listens.
+    fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<usize, ConfigError> {
+        let peers = config.flow.peers as usize;
+        let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
+        let said = Self::NOTE_MEMORY + Self::ANSWER_MESSAGE_MEMORY + Self::control_memory(&config.flow);
+        let per_peer = others.peer + block(LARGEST_CONTROL_BYTES) + said;
+        let bookkeeping = flow.bookkeeping_bytes() + others.link;
+        Ok(mailbox + bookkeeping + peers * per_peer + Matching::<B>::bytes_begun(peers))
+    }
+
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
+    /// answer to one request.
+    pub(crate) fn least(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
+        let fixed = Self::fixed(config, &FlowControl::new(&config.flow)?, others)?;
+        Ok(Self::with_the_least_each(config, fixed))
+    }
+
+    fn with_the_least_each(config: &EndpointConfig, fixed: usize) -> usize {
+        fixed + config.flow.peers as usize * (Self::ENVELOPE_BYTES + Self::answer_memory(Limits::default()))
+    }
+
+    /// Divides the receive memory.
+    pub(crate) fn divide(
+        config: &EndpointConfig,
+        flow: &FlowControl,
+        others: Others,
+    ) -> Result<Division, EndpointError> {
+        let fixed = Self::fixed(config, flow, others)?;
+        let peers = config.flow.peers as usize;
+        let least = Self::with_the_least_each(config, fixed);
+        if config.receive_memory < least {
+            let (bytes, peers) = (config.receive_memory, config.flow.peers);
+            return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
+        }
+        let left = config.receive_memory - fixed;
+        // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more of them.
+        let each = (left / peers.max(1)).saturating_sub(Self::answer_memory(Limits::default()));
+        let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
+        let limits = Self::limits_of(base as u32, config.eager_bytes);
+        let answers = peers * Self::answer_memory(limits);
+        let others = left - answers - base * peers;
+        let tables = ((left - answers) / TABLES_SHARE).min(others);
+        Ok(Division { fixed: fixed + answers + tables, limits, spare: others - tables })
+    }
+}

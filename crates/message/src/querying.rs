@@ -1,0 +1,152 @@
+//! Sends of peers that found no room here: what follows from deferral notices, offers, and answers to queries.
+
+use crate::completion::{Completion, Failure};
+use crate::counter::Counter;
+use crate::deferral::Inquiry;
+use crate::endpoint::Endpoint;
+use crate::envelope::{Envelope, Number};
+use crate::inbound::{Malformed, write_clipped};
+use crate::link::Link;
+use crate::matching::{Active, RemoteSend, Stored, Unexpected};
+use crate::operation::{Queue, Target};
+use crate::rendezvous::Waited;
+use crate::wire::{Accept, Acknowledged, BATCH_MOST, Decline, Entry, MessageKind, Offer};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// A peer shows its deferred sends.
+    pub(crate) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
+        let count = body.len() / Entry::BYTES;
+        // Who sends a batch before the one in front of it is acknowledged takes nothing of what we say.
+        let is_acknowledged = !self.egress.backlog(from).waits(MessageKind::Acknowledged);
+        if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
+            return Err(Malformed);
+        }
+        for entry in body.chunks_exact(Entry::BYTES) {
+            let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
+            let length = usize::try_from(length).map_err(|_| Malformed)?;
+            let envelope = Envelope { source: Target::Peer(from), tag, data, length };
+            let until = self.deferral.windows.until(from);
+            match self.matching.of(queue).accept_until(&envelope, until) {
+                Some(active) => self.pull_deferred(from, send, active, envelope, queue),
+                None => {
+                    self.count(Counter::EnvelopesDropped, 1);
+                    let tag = (queue == Queue::Tagged).then_some(tag);
+                    self.deferral.windows.drop_envelope(from, tag, self.matching.last_number());
+                }
+            }
+        }
+        self.tell(from, Acknowledged);
+        self.deferral.windows.grow(from);
+        self.review(from);
+        Ok(())
+    }
+
+    /// Pulls a deferred send for a receive.
+    fn pull_deferred(&mut self, from: PeerId, send: u32, active: Active<L::Buffer>, envelope: Envelope, queue: Queue) {
+        self.start_pull(active, envelope, RemoteSend::of_deferred(from, send), queue, Waited::Message);
+    }
+
+    /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive asked for so
+    /// far that accepts it.
+    pub(crate) fn handle_offer(&mut self, from: PeerId, offer: &Offer, payload: &[u8]) -> Result<(), Malformed> {
+        let &Offer { queue, tag, data, send, length } = offer;
+        let length = usize::try_from(length).map_err(|_| Malformed)?;
+        let envelope = Envelope { source: Target::Peer(from), tag, data, length };
+        let answered = self.deferral.windows.take_offer(from, self.has_asked(from))?;
+        match self.matching.of(queue).accept_until(&envelope, Some(answered.until)) {
+            Some(mut active) if payload.len() == length => {
+                write_clipped(&mut active.buffer, 0, payload);
+                self.complete_receive(active, &envelope, queue);
+                self.finish_announced(&RemoteSend::of_deferred(from, send));
+                self.deferral.windows.remember(from)?;
+            }
+            Some(active) => {
+                self.pull_deferred(from, send, active, envelope, queue);
+                self.deferral.windows.remember(from)?;
+            }
+            None => {
+                self.deferral.windows.close_query(from, answered.number);
+                self.offer_to_inquiry(from, answered.number, send, envelope, queue)?;
+            }
+        }
+        self.review(from);
+        Ok(())
+    }
+
+    /// Whether the query that is open, if one is, has left: then it may be answered.
+    fn has_asked(&self, peer: PeerId) -> bool {
+        let backlog = self.egress.backlog(peer);
+        !backlog.waits(MessageKind::QueryTagged) && !backlog.waits(MessageKind::QueryUntagged)
+    }
+
+    /// No receive takes an offered send: a peek may have found it.
+    fn offer_to_inquiry(
+        &mut self,
+        from: PeerId,
+        number: Number,
+        send: u32,
+        envelope: Envelope,
+        queue: Queue,
+    ) -> Result<(), Malformed> {
+        let found = self.deferral.windows.inquiries.take_of(number, queue);
+        let found = found.filter(|inquiry| inquiry.pattern.accepts(envelope.source, envelope.tag));
+        let Some(inquiry) = found else {
+            self.tell(from, Decline { send });
+            return Ok(());
+        };
+        if let Some(at) = self.matching.of(queue).find_unexpected(&inquiry.pattern) {
+            // It left its sender before the query came there, and is older than what was offered.
+            self.find_stored(&inquiry, at);
+            self.tell(from, Decline { send });
+            return Ok(());
+        }
+        self.completions.push_back(Completion::met(inquiry.context, queue, &envelope));
+        let remote = RemoteSend::of_deferred(from, send);
+        if inquiry.discard {
+            self.deferral.windows.remember(from)?;
+            self.finish_announced(&remote);
+        } else if inquiry.claim {
+            // What its program has claimed is the program's, as a posted receive is: it counts for no window.
+            self.deferral.windows.remember(from)?;
+            self.tell(from, Accept { send });
+            let stored = Stored::Remote(remote);
+            self.matching.of(queue).store(Unexpected { envelope, stored, claimed: Some(inquiry.context), cost: 0 });
+        } else {
+            self.tell(from, Decline { send });
+        }
+        Ok(())
+    }
+
+    /// A sender has nothing for what we asked.
+    pub(crate) fn handle_no_match(&mut self, from: PeerId) -> Result<(), Malformed> {
+        self.deferral.windows.take_no_match(from, self.has_asked(from))?;
+        self.review(from);
+        Ok(())
+    }
+
+    /// Ends the peeks that have their answers.
+    #[cold]
+    pub(crate) fn review_inquiries(&mut self) {
+        for inquiry in self.deferral.windows.inquiries.all() {
+            if !self.deferral.windows.inquiries.contains(inquiry.number) {
+                continue;
+            }
+            let stored = self.matching.of(inquiry.queue).find_unexpected(&inquiry.pattern);
+            if stored.is_none() && self.deferral.windows.is_open(&inquiry) {
+                continue;
+            }
+            self.deferral.windows.inquiries.take(inquiry.number);
+            match stored {
+                Some(at) => self.find_stored(&inquiry, at),
+                None => self.complete_none(&inquiry),
+            }
+        }
+    }
+
+    /// A peek has found nothing.
+    fn complete_none(&mut self, inquiry: &Inquiry) {
+        let Inquiry { context, queue, .. } = *inquiry;
+        self.completions.push_back(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
+    }
+}

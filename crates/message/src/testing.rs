@@ -1,0 +1,82 @@
+//! What tests of single parts need: memory, and mailboxes that keep what is written.
+
+use crate::counter::Counters;
+use crate::egress::Mailboxes;
+use crate::link::{Buffer, Span, WriteError};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tidegate_flow::{Packet, PacketKind, PeerId};
+
+/// Memory of a test; its slices and clones are the same memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Bytes {
+    all: Rc<RefCell<Vec<u8>>>,
+    start: usize,
+    length: usize,
+}
+
+impl Bytes {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Bytes { all: Rc::new(RefCell::new(bytes.to_vec())), start: 0, length: bytes.len() }
+    }
+}
+
+impl Buffer for Bytes {
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        let start = self.start + offset;
+        into.copy_from_slice(&self.all.borrow()[start..start + into.len()]);
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        let start = self.start + offset;
+        self.all.borrow_mut()[start..start + from.len()].copy_from_slice(from);
+    }
+
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        std::iter::once(Span { address: self.start as u64, length: self.length as u64 })
+    }
+
+    fn slice(&self, offset: usize, length: usize) -> Self {
+        Bytes { all: self.all.clone(), start: self.start + offset, length }
+    }
+}
+
+/// Mailboxes that keep what is written, or refuse it.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) packets: Vec<(PeerId, Packet)>,
+    pub(crate) refuse: Option<WriteError>,
+    counters: Counters,
+}
+
+impl Mailboxes for Written {
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        self.refuse.clone().map_or(Ok(()), Err)?;
+        self.packets.push((to, *packet));
+        Ok(())
+    }
+
+    fn write_many(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut next: impl FnMut(&mut Packet),
+    ) -> (u32, Result<(), WriteError>) {
+        for written in 0..count {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            next(&mut packet);
+            if let Err(error) = self.write(to, &packet) {
+                return (written, Err(error));
+            }
+        }
+        (count, Ok(()))
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

@@ -1,0 +1,68 @@
+//! Eager messages: one kind for each queue.
+
+use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue};
+use crate::operation::Queue;
+
+/// A send that travels whole. Body: its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Eager {
+    pub(crate) queue: Queue,
+    /// 0 where untagged.
+    pub(crate) tag: u64,
+    pub(crate) data: Option<u64>,
+    /// It was deferred, and the receiver has dropped its envelope once.
+    pub(crate) was_dropped: bool,
+}
+
+impl Eager {
+    /// The queue, if the number is one of this family's kinds.
+    #[inline]
+    pub(crate) fn queue_of(number: u8) -> Option<Queue> {
+        const TAGGED: u8 = MessageKind::EagerTagged as u8;
+        const UNTAGGED: u8 = MessageKind::EagerUntagged as u8;
+        match number {
+            TAGGED => Some(Queue::Tagged),
+            UNTAGGED => Some(Queue::Untagged),
+            _ => None,
+        }
+    }
+
+    /// The head at the start of a first packet's payload, the length of the body, and as much of that as the packet has.
+    #[inline]
+    pub(crate) fn parse_payload(queue: Queue, payload: &[u8]) -> Option<(Eager, usize, &[u8])> {
+        let mut reader = Reader::new(payload)?;
+        let eager = Eager::read(queue, &mut reader)?;
+        Some((eager, reader.length(), reader.rest()))
+    }
+
+    #[inline]
+    fn read(queue: Queue, reader: &mut Reader<'_>) -> Option<Eager> {
+        reader.allow(HAS_DATA | WIDE_DATA | WAS_DROPPED)?;
+        let data = reader.data()?;
+        Some(Eager { queue, tag: reader.word, data, was_dropped: reader.has(WAS_DROPPED) })
+    }
+}
+
+impl Head for Eager {
+    const FIELDS: usize = 0;
+
+    #[inline]
+    fn kind(&self) -> MessageKind {
+        of_queue(self.queue, MessageKind::EagerTagged, MessageKind::EagerUntagged)
+    }
+
+    #[inline]
+    fn wide_data(&self) -> bool {
+        is_wide(self.data)
+    }
+
+    #[inline]
+    fn emit(&self, writer: &mut Writer<'_>) {
+        let flags = if self.was_dropped { WAS_DROPPED } else { 0 };
+        writer.with_data(self.tag, self.data, flags);
+    }
+
+    fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        Eager::read(Self::queue_of(kind as u8)?, reader)
+    }
+}

@@ -1,0 +1,228 @@
+//! Messages of the rendezvous: the request to send and what follows it.
+
+use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, u64_at};
+use super::rma::Status;
+use crate::link::Span;
+use crate::operation::Queue;
+
+/// Bytes of a piece of memory in a request to send.
+pub(crate) const SPAN_BYTES: usize = 16;
+
+/// Announces a long send. Body: the pieces of memory beyond the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestToSend {
+    pub(crate) queue: Queue,
+    /// 0 where untagged.
+    pub(crate) tag: u64,
+    pub(crate) data: Option<u64>,
+    /// It was deferred, and the receiver has dropped its envelope once.
+    pub(crate) was_dropped: bool,
+    /// The sender's name for it.
+    pub(crate) send: u32,
+    /// Bytes of payload.
+    pub(crate) length: u64,
+    /// How many pieces of memory it lies in; 0: they are not told, and the payload is to be asked for.
+    pub(crate) spans: u16,
+    /// The first of them.
+    pub(crate) first: Span,
+    /// The sender's bounce buffer in which the first bytes lie.
+    pub(crate) bounce: Option<u16>,
+}
+
+impl RequestToSend {
+    /// The body for these pieces of memory.
+    pub(crate) fn body_of(spans: &[Span]) -> Vec<u8> {
+        spans.iter().skip(1).flat_map(|span| [span.address, span.length]).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The pieces of memory, if they are as many as the head says.
+    pub(crate) fn spans(&self, body: &[u8]) -> Option<Vec<Span>> {
+        let count = usize::from(self.spans);
+        if body.len() != count.saturating_sub(1) * SPAN_BYTES {
+            return None;
+        }
+        let first = (count > 0).then_some(self.first);
+        let rest = body
+            .chunks_exact(SPAN_BYTES)
+            .map(|span| Some(Span { address: u64_at(span, 0)?, length: u64_at(span, 8)? }));
+        first.map(Some).into_iter().chain(rest).collect()
+    }
+}
+
+impl Head for RequestToSend {
+    /// The sender's name for the send (32 bits), number of pieces (16), bounce buffer + 1 (16); length; first piece.
+    const FIELDS: usize = 4;
+
+    fn kind(&self) -> MessageKind {
+        of_queue(self.queue, MessageKind::RequestToSendTagged, MessageKind::RequestToSendUntagged)
+    }
+
+    fn wide_data(&self) -> bool {
+        is_wide(self.data)
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.with_data(self.tag, self.data, if self.was_dropped { WAS_DROPPED } else { 0 });
+        let bounce = self.bounce.map_or(0, |bounce| u64::from(bounce) + 1);
+        writer.field(u64::from(self.send) | u64::from(self.spans) << 32 | bounce << 48);
+        writer.field(self.length);
+        writer.field(self.first.address);
+        writer.field(self.first.length);
+    }
+
+    fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        let queue = match kind {
+            MessageKind::RequestToSendTagged => Queue::Tagged,
+            MessageKind::RequestToSendUntagged => Queue::Untagged,
+            _ => return None,
+        };
+        reader.allow(HAS_DATA | WIDE_DATA | WAS_DROPPED)?;
+        let (tag, was_dropped, data) = (reader.word, reader.has(WAS_DROPPED), reader.data()?);
+        let names = reader.field()?;
+        let (send, spans, bounce) = (names as u32, (names >> 32) as u16, ((names >> 48) as u16).checked_sub(1));
+        let length = reader.field()?;
+        let first = Span { address: reader.field()?, length: reader.field()? };
+        Some(RequestToSend { queue, tag, data, was_dropped, send, length, spans, first, bounce })
+    }
+}
+
+/// "Send me what you announced, piece by piece."
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClearToSend {
+    /// The sender's name for it.
+    pub(crate) send: u32,
+    /// The receiver's name for what it pulls.
+    pub(crate) pull: u32,
+    /// Bytes wanted.
+    pub(crate) wanted: u64,
+    /// Bytes that the receiver has already.
+    pub(crate) position: u64,
+}
+
+impl Head for ClearToSend {
+    const FIELDS: usize = 2;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::ClearToSend
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(self.wanted, self.send);
+        writer.field(u64::from(self.pull));
+        writer.field(self.position);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        let pull = u32::try_from(reader.field()?).ok()?;
+        Some(ClearToSend { send: reader.aux, pull, wanted: reader.word, position: reader.field()? })
+    }
+}
+
+/// The receiver has what was announced, or wants no more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    /// The sender's name for it.
+    pub(crate) send: u32,
+    pub(crate) status: Status,
+}
+
+impl Head for Finished {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::Finished
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(self.status as u64, self.send);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Some(Finished { send: reader.aux, status: Status::from_word(reader.word) })
+    }
+}
+
+/// A part of what was asked for. Body: the part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The receiver's name for what it pulls.
+    pub(crate) pull: u32,
+    /// Where the part begins in the message.
+    pub(crate) position: u64,
+}
+
+impl Head for Piece {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::Piece
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(self.position, self.pull);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Some(Piece { pull: reader.aux, position: reader.word })
+    }
+}
+
+/// A part of what was asked for lies in a bounce buffer of its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BouncedPiece {
+    /// The receiver's name for what it pulls.
+    pub(crate) pull: u32,
+    /// Where the part begins in the message.
+    pub(crate) position: u64,
+    /// Which bounce buffer.
+    pub(crate) bounce: u32,
+    /// Bytes of the part.
+    pub(crate) length: u32,
+}
+
+impl Head for BouncedPiece {
+    const FIELDS: usize = 1;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::BouncedPiece
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(self.position, self.pull);
+        writer.field(u64::from(self.bounce) | u64::from(self.length) << 32);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        let part = reader.field()?;
+        let (bounce, length) = (part as u32, (part >> 32) as u32);
+        Some(BouncedPiece { pull: reader.aux, position: reader.word, bounce, length })
+    }
+}
+
+/// The receiver has copied what lay in a bounce buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BounceCopied {
+    /// Which bounce buffer.
+    pub(crate) bounce: u32,
+}
+
+impl Head for BounceCopied {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::BounceCopied
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(0, self.bounce);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Some(BounceCopied { bounce: reader.aux })
+    }
+}
