@@ -22,6 +22,10 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
 /// gives the places of these away as soon as it has received all that they sent.
 const FULL_AT_MOST: Duration = Duration::from_secs(10);
 
+/// What a forked child is told that uses its parent's endpoint.
+const OF_THE_PARENT: &str =
+    "this process was forked, and the endpoint belongs to its parent: open one of its own in the child";
+
 impl ShmLink {
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
     /// connect. Errors: the table is full; it is locked, or descriptors lack (both: [`LinkError::may_be_tried_again`]);
@@ -108,6 +112,9 @@ impl ShmLink {
             return Err(WriteError::Unreachable(why.to_string()));
         }
         let address = peer.address.ok_or_else(nobody)?;
+        if self.is_forked() {
+            return Err(WriteError::Unreachable(OF_THE_PARENT.into()));
+        }
         if peer.connect_at > Instant::default() && clock::now() < peer.connect_at {
             return Err(WriteError::Full);
         }

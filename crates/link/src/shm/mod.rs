@@ -6,8 +6,8 @@
 //! goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an endpoint is made
 //! of, `config` what it needs to know, `connecting` how peers are found and reached, `endpoint` what messages see of
 //! all that. `liveness` notices peers that close or die and what they leave behind; `life` says who lives, by each
-//! `lock` that an endpoint holds and no forked child of it keeps (`lock_file`). `spin` decides when an idle process
-//! yields, and `wake` lets it block.
+//! `lock` that an endpoint holds and no forked child of it keeps (`lock_file`, `fork`). `spin` decides when an idle
+//! process yields, and `wake` lets it block.
 
 mod address;
 mod bounce;
@@ -17,6 +17,7 @@ mod connecting;
 mod connection;
 mod endpoint;
 mod error;
+mod fork;
 mod layout;
 mod life;
 mod liveness;

@@ -288,14 +288,17 @@ impl ShmLink {
 
     /// Drops our connection to a peer, if there is one, and tells the peer that we will write no more.
     pub(super) fn end_connection(&mut self, peer: PeerId, orderly: bool) {
-        if let Some(connection) = self.peers[peer.0 as usize].connection.take() {
+        if let Some(connection) = self.peers[peer.0 as usize].connection.take()
+            && !self.is_forked()
+        {
             connection.leave(orderly);
         }
     }
 
-    /// Whether this is a copy in a child that was forked from the owner.
-    pub(super) fn is_forked(&self) -> bool {
-        std::process::id() != self.address().identity.pid
+    /// Whether this is a copy in a child that was forked from the owner. The endpoint is the parent's, which goes on
+    /// with it: the child can do no more than drop its copy.
+    pub fn is_forked(&self) -> bool {
+        self.segment.is_forked()
     }
 }
 
