@@ -5,6 +5,7 @@ use super::bulk::{self, TransferError};
 use super::config::ShmConfig;
 use super::connection::Connection;
 use super::error::LinkError;
+use super::hindrance::{Announcer, Hindrance};
 use super::layout;
 use super::life::Here;
 use super::mailbox::Reader;
@@ -79,8 +80,9 @@ impl ShmLink {
             spin: SpinPolicy::new(config.spin),
             peers,
             monitor: Monitor::default(),
-            has_told_hindrance: false,
-            full_since: None,
+            hindrance: Hindrance::default(),
+            is_table_busy: false,
+            announcer: Announcer::default(),
             is_removed: false,
             by_address: HashMap::new(),
             released: Vec::new(),

@@ -136,6 +136,12 @@ impl OwnSegment {
         unsafe { self.view.mailbox() }
     }
 
+    /// Whether any peer in our table has ended, so that its place will go to another.
+    pub fn sees_some_ended(&self, here: &Here) -> bool {
+        // SAFETY: used here and now.
+        here.sees_some_ended(&unsafe { self.table() }, &self.file)
+    }
+
     /// Keeps others out of the table of peers. Tries for so long.
     pub fn lock_table(&self, patience: Duration) -> Result<lock::Held<'_>, LinkError> {
         lock::Held::take(&self.file, Byte::INSERTION, patience)

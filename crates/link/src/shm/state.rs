@@ -6,6 +6,7 @@ use super::bounce::BounceBuffers;
 use super::bulk;
 use super::config::ShmConfig;
 use super::connection::Connection;
+use super::hindrance::{Announcer, Hindrance};
 use super::life::Here;
 use super::mailbox::{Hole, Reader};
 use super::peer::{State, Table};
@@ -34,8 +35,8 @@ pub(super) struct Peer {
     pub(super) is_silent: bool,
     /// Not before this is it tried again to connect.
     pub(super) connect_at: Instant,
-    /// Since when its table of peers has been full, with some in it that have ended.
-    pub(super) full_since: Option<Instant>,
+    /// What has kept us from connecting to it.
+    pub(super) hindrance: Hindrance,
     pub(super) standing: Standing,
 }
 
@@ -133,10 +134,11 @@ pub struct ShmLink {
     /// By `PeerId`.
     pub(super) peers: Vec<Peer>,
     pub(super) monitor: Monitor,
-    /// It has been said what hinders connecting that passes.
-    pub(super) has_told_hindrance: bool,
-    /// Since when our own table has been full, with some in it that have ended.
-    pub(super) full_since: Option<Instant>,
+    /// What has kept us from taking peers into our own table.
+    pub(super) hindrance: Hindrance,
+    /// Somebody held the lock of our own table at the last try.
+    pub(super) is_table_busy: bool,
+    pub(super) announcer: Announcer,
     /// Somebody has removed our file: nobody can connect to us any more.
     pub(super) is_removed: bool,
     pub(super) by_address: HashMap<Address, PeerId>,
