@@ -293,10 +293,13 @@ fn role_has_no_descriptor_while_a_peer_closes() {
     let other = folder.link(1);
     let to = link.peer(&other.address()).unwrap();
     let to_starter = link.peer(&role_address()).unwrap();
-    let _used: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let take_all = || std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let _used: Vec<File> = take_all();
     assert_eq!(link.write(to, &packet(1)), Err(WriteError::Full));
     nobody_departs(&mut link);
     drop(other);
+    // It was of this process, and has left a descriptor.
+    let _given_back: Vec<File> = take_all();
     let left = departure(&mut link);
     assert!(left.peer == to && left.name.contains("has closed its endpoint"), "{left:?}");
     assert_eq!(link.write(to_starter, &packet(1)), Err(WriteError::Full), "who is still there has not departed");
