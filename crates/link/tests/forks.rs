@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::*;
 use tidegate_link::ShmLink;
-use tidegate_message::{Link, WriteError};
+use tidegate_message::{Access, Link, Span, WriteError};
 
 /// Ends a role that has come to a stop, or a child that has.
 fn limit_time() {
@@ -159,6 +159,10 @@ fn role_has_a_child_that_meddles() {
     send(&mut link, to, 1);
     let stranger = folder.link(2);
     let to_stranger = link.peer(&stranger.address()).unwrap();
+    let word = 0_u64;
+    link.publish_region(7, Span { address: (&raw const word) as u64, length: 8 }, true, true);
+    link.tell_window(12_345);
+    let newcomer = folder.link(1).address();
     let mut copies = Some((link, stranger));
     let is_well = in_child(|| {
         let (mut link, stranger) = copies.take().unwrap();
@@ -169,6 +173,9 @@ fn role_has_a_child_that_meddles() {
         }
         let Err(WriteError::Unreachable(why)) = link.write(to_stranger, &packet(9)) else { return false };
         link.release(to);
+        link.withdraw_region(7);
+        link.tell_window(1);
+        assert!(link.peer(&newcomer).unwrap_err().to_string().contains("belongs to its parent"));
         let are_copies = link.is_forked() && stranger.is_forked();
         drop((link, stranger));
         are_copies && why.contains("belongs to its parent")
@@ -192,6 +199,8 @@ fn what_a_child_does_with_its_copies_disturbs_nobody() {
     assert_eq!(one, 1);
     assert_eq!(receive(&mut a), (peer, 3), "the parent goes on");
     assert_eq!(a.poll_departure(), None);
+    assert_eq!(a.window(peer), Some(12_345));
+    assert!(a.find_region(peer, 7, 0, 8, Access::Read).is_some(), "the child has withdrawn its copy");
     send(&mut a, peer, 4);
     process.join();
     assert!(departure(&mut a).orderly);

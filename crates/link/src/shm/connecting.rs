@@ -40,6 +40,9 @@ impl ShmLink {
         if *address == self.address() {
             return Err(elsewhere("it is this endpoint itself"));
         }
+        if self.is_forked() {
+            return Err(elsewhere(OF_THE_PARENT));
+        }
         check_settings(&self.config.flow, address)?;
         let path = self.config.directory.join(address.identity.file_name());
         if !self.here.shares_boot(&address.identity)

@@ -91,3 +91,50 @@ pub(crate) fn has_descriptors_to_spare(file: &File) -> bool {
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
     known && (file.as_raw_fd() as libc::rlim_t) < limit.rlim_cur / 2
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::lock::Byte;
+    use super::*;
+
+    /// Makes a child by the bare system call, which keeps its copies, and which does something and then waits.
+    fn child_that(does: impl FnOnce()) -> libc::pid_t {
+        // SAFETY: the child makes system calls only, and waits to be killed.
+        let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
+        if child == 0 {
+            does();
+            loop {
+                // SAFETY: stops this process, and takes no pointers.
+                unsafe { libc::raise(libc::SIGSTOP) };
+            }
+        }
+        let mut status = 0;
+        // SAFETY: our child; the word lives through the call.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED) }, child);
+        assert!(libc::WIFSTOPPED(status));
+        child
+    }
+
+    fn end(child: libc::pid_t) {
+        // SAFETY: our child; nobody wants to know how it ended.
+        unsafe { (libc::kill(child, libc::SIGKILL), libc::waitpid(child, std::ptr::null_mut(), 0)) };
+    }
+
+    #[test]
+    fn a_child_that_has_a_copy_neither_keeps_the_locks_nor_releases_them() {
+        let path = std::env::temp_dir().join(format!("tidegate-locks-{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        let (mut file, other) =
+            (Some(LockFile::open(&options, &path).unwrap()), LockFile::open(&options, &path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(lock::try_take(file.as_ref().unwrap(), Byte::LIFE).unwrap());
+        let dropper = child_that(|| drop(file.take()));
+        assert!(lock::is_taken(&other, Byte::LIFE).unwrap(), "the parent has it still");
+        let keeper = child_that(|| {});
+        drop(file.take());
+        assert!(!lock::is_taken(&other, Byte::LIFE).unwrap(), "nobody has it any more");
+        end(dropper);
+        end(keeper);
+    }
+}

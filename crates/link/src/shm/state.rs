@@ -271,7 +271,7 @@ impl ShmLink {
 
     /// Gives the places of those away that have been forgotten, or does so at a later call if somebody holds the lock.
     pub(super) fn give_places_away(&mut self) {
-        if self.released.is_empty() {
+        if self.released.is_empty() || self.is_forked() {
             return;
         }
         // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
@@ -298,7 +298,8 @@ impl ShmLink {
     }
 
     /// Whether this is a copy in a child that was forked from the owner. The endpoint is the parent's, which goes on
-    /// with it: the child can do no more than drop its copy.
+    /// with it: the child can do no more than drop its copy. What is asked of a copy seldom does nothing, or fails; but
+    /// callers must not write or retrieve packets with it, nor fill bounce buffers, which nothing here prevents.
     pub fn is_forked(&self) -> bool {
         self.segment.is_forked()
     }
