@@ -14,8 +14,7 @@
 
 use std::io::Write;
 use std::os::fd::RawFd;
-use std::sync::Once;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// Descriptors that are known at a time. Children keep the copies of any above that number.
 const PLACES_MOST: usize = 1 << 16;
@@ -91,13 +90,16 @@ impl Maker {
     }
 }
 
+/// Nobody waits for another thread here, which a child would not have. So two threads may register the handler twice;
+/// then the second call of it finds nothing to do.
 fn register_handler() {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
+    static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !IS_REGISTERED.load(Ordering::Acquire) {
         // It fails only for want of memory; then children keep what they inherit.
         // SAFETY: the handler is a function of this library, and the C library forgets it when that is unloaded.
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    });
+        let failed = unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+        IS_REGISTERED.store(failed == 0, Ordering::Release);
+    }
 }
 
 /// Only system calls: the child may have been forked while another thread of its parent was anywhere, in the allocator
