@@ -83,12 +83,12 @@ impl PeerSegment {
         }
         // SAFETY: used in this function only.
         let table = unsafe { self.table() };
-        let peers = table.capacity() as u32;
-        let place = table.find_or_insert(ours).ok_or_else(|| LinkError::TableFull {
-            owner: peer.to_string(),
-            peers,
-            is_changing: here.sees_some_ended(&table, &file),
-        })?;
+        let Some(place) = table.find_or_insert(ours) else {
+            // To ask about many takes a while, in which others may have the table.
+            drop(held);
+            let is_changing = here.sees_some_ended(&table, &file);
+            return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
+        };
         if table.state(place) != State::Expected {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
         }
