@@ -41,8 +41,8 @@ pub struct ShmConfig {
     pub flow: Config,
     /// Bulk data.
     pub bulk: BulkChoice,
-    /// Polls that find nothing before [`idle`](super::ShmLink::idle) yields the processor; `None`: many if the processes fit the
-    /// cores, few if not.
+    /// Polls that find nothing before [`idle`](super::ShmLink::idle) yields the processor; `None`: many if the
+    /// processes fit the cores, few if not.
     pub spin: Option<u32>,
     /// Publish the counters in a file; `None`: keep them private.
     pub stats: Option<StatsConfig>,

@@ -6,6 +6,7 @@ use super::address::{Address, Difference, Settings};
 use super::config::ShmConfig;
 use super::connection::{Connection, Terms};
 use super::error::{LinkError, is_shortage};
+use super::hindrance::Hindrance;
 use super::life::{self, Rights};
 use super::state::{End, Peer, ShmLink, Standing};
 use super::{lock, peer_segment};
@@ -18,9 +19,9 @@ use tidegate_message::{Counter, WriteError};
 
 /// Time between two tries to connect, where something hinders that passes: locks that others hold, few descriptors.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a full table of peers with some in it that have ended is tried again before it counts as full. Its owner
-/// gives the places of these away as soon as it has received all that they sent.
-const FULL_AT_MOST: Duration = Duration::from_secs(10);
+/// What a forked child is told that uses its parent's endpoint.
+const OF_THE_PARENT: &str =
+    "this process was forked, and the endpoint belongs to its parent: open one of its own in the child";
 
 impl ShmLink {
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
@@ -39,28 +40,32 @@ impl ShmLink {
         if *address == self.address() {
             return Err(elsewhere("it is this endpoint itself"));
         }
+        if self.is_forked() {
+            return Err(elsewhere(OF_THE_PARENT));
+        }
         check_settings(&self.config.flow, address)?;
         let path = self.config.directory.join(address.identity.file_name());
         if !self.here.shares_boot(&address.identity)
             && let Err(error) = life::open(&path, Rights::Read)
         {
             return Err(match is_shortage(&error) {
-                true => self.note_hindrance(LinkError::system(format!("opening {}", path.display()), error)),
+                true => self.weigh(None, LinkError::system(format!("opening {}", path.display()), error)),
                 false => elsewhere(&peer_segment::elsewhere(&path)),
             });
         }
         self.give_places_away();
-        let locked = self.segment.lock_table(lock::PATIENCE);
+        let locked = self.segment.lock_table(if self.is_table_busy { Duration::ZERO } else { lock::PATIENCE });
+        self.is_table_busy = matches!(locked, Err(LinkError::Busy { .. }));
         let found = locked.map(|_held| match self.is_removed && self.table.find(address).is_none() {
             true => Err(elsewhere(&self.why_nobody_connects())),
             false => Ok(self.table.find_or_insert(address)),
         });
         let place = match found {
             Ok(place) => place?,
-            Err(error) => return Err(self.note_hindrance(error)),
+            Err(error) => return Err(self.weigh(None, error)),
         };
         let Some(peer) = place else { return Err(self.no_place()) };
-        self.full_since = None;
+        self.hindrance = Hindrance::default();
         self.introduce(peer, *address);
         Ok(peer)
     }
@@ -69,9 +74,9 @@ impl ShmLink {
     /// has released them.
     fn no_place(&mut self) -> LinkError {
         self.look_soon();
-        let now = clock::now();
-        let is_changing = self.table.has_ended() && now.since(*self.full_since.get_or_insert(now)) < FULL_AT_MOST;
-        LinkError::TableFull { owner: "this process".into(), peers: self.table.capacity() as u32, is_changing }
+        let is_changing = self.segment.sees_some_ended(&self.here);
+        let peers = self.table.capacity() as u32;
+        self.weigh(None, LinkError::TableFull { owner: "this process".into(), peers, is_changing })
     }
 
     /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
@@ -108,22 +113,31 @@ impl ShmLink {
             return Err(WriteError::Unreachable(why.to_string()));
         }
         let address = peer.address.ok_or_else(nobody)?;
-        if peer.connect_at > Instant::default() && clock::now() < peer.connect_at {
+        if self.is_forked() {
+            return Err(WriteError::Unreachable(OF_THE_PARENT.into()));
+        }
+        let is_first_try = peer.connect_at == Instant::default();
+        if !is_first_try && clock::now() < peer.connect_at {
             return Err(WriteError::Full);
         }
+        // The whole endpoint waits, and perhaps for many peers: who was locked out once is only looked at again.
+        let patience = if is_first_try { lock::PATIENCE } else { Duration::ZERO };
         let ShmConfig { flow, bulk, directory, .. } = &self.config;
         let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
-        match Connection::open(&terms, &address) {
+        match Connection::open(&terms, &address, patience) {
             Ok((connection, obstacle)) => {
                 self.note_bulk(obstacle);
                 Ok(self.peers[to.0 as usize].connection.insert(connection))
             }
-            Err(error) if self.is_passing(to, &error) => {
-                self.note_hindrance(error);
-                self.peers[to.0 as usize].connect_at = clock::now() + CONNECT_INTERVAL;
-                Err(WriteError::Full)
+            Err(error) => {
+                let error = self.weigh(Some(to), error);
+                // The peer may live, so nothing is lost by waiting: its end is noticed meanwhile like anybody's.
+                if error.may_be_tried_again() {
+                    self.peers[to.0 as usize].connect_at = clock::now() + CONNECT_INTERVAL;
+                    return Err(WriteError::Full);
+                }
+                Err(WriteError::Unreachable(self.give_up(to, &error)))
             }
-            Err(error) => Err(WriteError::Unreachable(self.give_up(to, &error))),
         }
     }
 
@@ -143,28 +157,17 @@ impl ShmLink {
         })
     }
 
-    /// Whether what hinders connecting to a peer will pass. The peer may live, so nothing is lost by waiting: its end
-    /// is noticed meanwhile like anybody's.
-    fn is_passing(&mut self, peer: PeerId, error: &LinkError) -> bool {
-        if matches!(error, LinkError::TableFull { .. }) {
-            let now = clock::now();
-            let since = *self.peers[peer.0 as usize].full_since.get_or_insert(now);
-            return error.may_be_tried_again() && now.since(since) < FULL_AT_MOST;
-        }
-        error.may_be_tried_again()
-    }
-
-    /// Says once what makes operations wait, and what helps.
-    fn note_hindrance(&mut self, error: LinkError) -> LinkError {
-        let is_told = matches!(error, LinkError::Busy { .. } | LinkError::System { .. });
-        if is_told && error.may_be_tried_again() && !std::mem::replace(&mut self.has_told_hindrance, true) {
-            let remedy = match &error {
-                LinkError::System { error, .. } if error.raw_os_error() == Some(libc::EMFILE) => {
-                    "; this process has as many descriptors as it may have: raise its limit (ulimit -n)"
-                }
-                _ => "",
-            };
-            log::line(Level::Warn, || format!("connecting has to wait, and is tried again: {error}{remedy}"));
+    /// The error of a try to connect to a peer, or to take one into our own table, after all tries before: whether it
+    /// may be tried again. Says what makes operations wait, and what helps.
+    fn weigh(&mut self, peer: Option<PeerId>, error: LinkError) -> LinkError {
+        let now = clock::now();
+        let hindrance = match peer {
+            Some(peer) => &mut self.peers[peer.0 as usize].hindrance,
+            None => &mut self.hindrance,
+        };
+        let (error, lasting) = hindrance.weigh(error, now);
+        if let Some((level, text)) = self.announcer.announce(&error, lasting, now) {
+            log::line(level, || text);
         }
         error
     }

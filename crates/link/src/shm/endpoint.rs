@@ -5,6 +5,7 @@ use super::bulk::{self, TransferError};
 use super::config::ShmConfig;
 use super::connection::Connection;
 use super::error::LinkError;
+use super::hindrance::{Announcer, Hindrance};
 use super::layout;
 use super::life::Here;
 use super::mailbox::Reader;
@@ -79,8 +80,9 @@ impl ShmLink {
             spin: SpinPolicy::new(config.spin),
             peers,
             monitor: Monitor::default(),
-            has_told_hindrance: false,
-            full_since: None,
+            hindrance: Hindrance::default(),
+            is_table_busy: false,
+            announcer: Announcer::default(),
             is_removed: false,
             by_address: HashMap::new(),
             released: Vec::new(),
@@ -111,12 +113,14 @@ impl ShmLink {
     /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by
     /// message.
     pub fn publish_region(&mut self, key: u64, span: Span, read: bool, write: bool) -> bool {
-        self.regions.publish(key, span, read, write)
+        !self.is_forked() && self.regions.publish(key, span, read, write)
     }
 
     /// Ends that. A key that was not published is no error.
     pub fn withdraw_region(&mut self, key: u64) {
-        self.regions.withdraw(key);
+        if !self.is_forked() {
+            self.regions.withdraw(key);
+        }
     }
 
     /// Progress found something to do.
@@ -155,7 +159,9 @@ impl ShmLink {
             Some(waker) => waker,
             None => Waker::new()?,
         };
-        if let Some(name) = waker.name() {
+        if let Some(name) = waker.name()
+            && !self.is_forked()
+        {
             self.segment.header().set_wake_name(name);
         }
         Ok(self.waker.insert(waker).descriptor())
@@ -164,7 +170,7 @@ impl ShmLink {
     /// Asks for a wake at the next packet. `true`: nothing has arrived so far, the caller may block on the descriptor.
     /// `false`: something has; call progress. Ends by itself at the next call of `retrieve`.
     pub fn arm(&mut self) -> bool {
-        let Some(waker) = &self.waker else { return false };
+        let Some(waker) = self.waker.as_ref().filter(|_| !self.is_forked()) else { return false };
         waker.stop();
         self.is_armed = true;
         let armed = &self.segment.signals().armed.0;
@@ -183,6 +189,10 @@ impl ShmLink {
     #[cold]
     pub fn disarm(&mut self) {
         self.is_armed = false;
+        // The flag and the timer are also those of a forked child's parent, which may be asleep.
+        if self.is_forked() {
+            return;
+        }
         self.segment.signals().armed.0.store(0, Ordering::Relaxed);
         if let Some(waker) = &self.waker {
             waker.stop();
@@ -324,7 +334,9 @@ impl Link for ShmLink {
     }
 
     fn tell_window(&mut self, bytes: u32) {
-        self.segment.header().window.store(u64::from(bytes), Ordering::Relaxed);
+        if !self.is_forked() {
+            self.segment.header().window.store(u64::from(bytes), Ordering::Relaxed);
+        }
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {
@@ -439,6 +451,9 @@ impl Link for ShmLink {
     }
 
     fn release(&mut self, peer: PeerId) {
+        if self.is_forked() {
+            return;
+        }
         let Some(known) = self.peers.get_mut(peer.0 as usize) else { return };
         if known.standing == Standing::Departed && (known.is_silent || !self.table.may_write(peer)) {
             return self.forget(peer);

@@ -2,6 +2,7 @@
 
 use super::Address;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, io};
 use tidegate_flow::ConfigError;
 
@@ -70,13 +71,15 @@ pub enum LinkError {
         action: String,
         /// What the system said.
         error: io::Error,
+        /// How long it has been tried, where that is long enough, although trying again may help.
+        lasted: Option<Duration>,
     },
 }
 
 impl LinkError {
     /// A system error in doing `action`.
     pub(crate) fn system(action: impl Into<String>, error: io::Error) -> Self {
-        LinkError::System { action: action.into(), error }
+        LinkError::System { action: action.into(), error, lasted: None }
     }
 
     /// Whether trying again may help, though nobody changes a setting: what is lacking is this process's or the
@@ -84,8 +87,47 @@ impl LinkError {
     pub fn may_be_tried_again(&self) -> bool {
         match self {
             LinkError::Busy { .. } | LinkError::TableFull { is_changing: true, .. } => true,
-            LinkError::System { error, .. } => is_shortage(error),
+            LinkError::System { error, lasted, .. } => is_shortage(error) && lasted.is_none(),
             _ => false,
+        }
+    }
+
+    /// The error after so long a time: as one that may not be tried again where that is enough, for a full table or a
+    /// lack of this process's own. A lock that somebody holds, and what the whole host lacks, are no reason to give up.
+    pub(super) fn ended(self, lasted: Duration) -> Self {
+        match self {
+            LinkError::TableFull { owner, peers, .. } => LinkError::TableFull { owner, peers, is_changing: false },
+            LinkError::System { action, error, .. }
+                if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENOMEM)) =>
+            {
+                LinkError::System { action, error, lasted: Some(lasted) }
+            }
+            other => other,
+        }
+    }
+
+    /// What helps against a lack, to stand behind the error's text; empty if nothing is known.
+    pub(super) fn remedy(&self) -> String {
+        let LinkError::System { error, .. } = self else { return String::new() };
+        match error.raw_os_error() {
+            Some(libc::EMFILE) => format!(
+                "; this process has as many descriptors as it may have{}: raise its limit (ulimit -n)",
+                limit(libc::RLIMIT_NOFILE)
+            ),
+            Some(libc::ENOMEM) => format!(
+                "; this process may have no more memory mapped: raise the limit of its address space (ulimit -v{}), or the \
+                 number of mappings (sysctl vm.max_map_count), or leave more memory free",
+                limit(libc::RLIMIT_AS)
+            ),
+            Some(libc::ENFILE) => {
+                "; this host has as many files open as it may have: raise that (sysctl fs.file-max)".into()
+            }
+            Some(libc::EAGAIN) => {
+                "; this process may lock no more memory: raise its limit (ulimit -l), or do not lock all (mlockall)"
+                    .into()
+            }
+            Some(libc::ENOLCK) => "; the system gives no more locks: leave more memory free".into(),
+            _ => String::new(),
         }
     }
 
@@ -173,6 +215,16 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN | libc::ENOLCK))
 }
 
+/// A limit of this process as people read it: ` (1024)`. Empty if there is none.
+fn limit(of: libc::__rlimit_resource_t) -> String {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct lives through the call.
+    match unsafe { libc::getrlimit(of, &mut limit) } {
+        0 if limit.rlim_cur != libc::RLIM_INFINITY => format!(" ({})", limit.rlim_cur),
+        _ => String::new(),
+    }
+}
+
 /// What is said of a file whose lock is held for too long.
 pub(crate) struct Busy<'a>(pub &'a Path);
 
@@ -237,7 +289,10 @@ impl fmt::Display for LinkError {
                 "FI_TIDEGATE_BULK is direct, but the memory of {peer} cannot be reached: {reason}; set \
                  FI_TIDEGATE_BULK=auto"
             ),
-            LinkError::System { action, error } => write!(f, "{action}: {error}"),
+            LinkError::System { action, error, lasted: None } => write!(f, "{action}: {error}"),
+            LinkError::System { action, error, lasted: Some(lasted) } => {
+                write!(f, "{action}: {error}, for {} seconds{}", lasted.as_secs(), self.remedy())
+            }
         }
     }
 }

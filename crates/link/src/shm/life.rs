@@ -13,8 +13,10 @@
 //! epilogue of a job that clears `/dev/shm`).
 
 use super::address::{Address, Identity, Settings};
+use super::error::is_shortage;
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
+use super::peer::{State, Table};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -70,13 +72,33 @@ impl Here {
 
     /// What the endpoint's file in `directory` says.
     pub fn fate_by_file(&self, directory: &Path, owner: &Identity) -> Fate {
-        match open(&directory.join(owner.file_name()), Rights::Lock) {
+        let path = directory.join(owner.file_name());
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match open(&path, Rights::Lock) {
             Ok(file) => fate_by_lock(&file, Byte::LIFE),
             // Its process may run on: without the endpoint, as another program, or with a file that somebody has
             // removed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::Absent,
+            Err(error) if is_missing(&error) => Fate::Absent,
+            // The system looks for a free descriptor before it looks for the file, which can be seen without one.
+            Err(error) if is_shortage(&error) && fs::symlink_metadata(&path).is_err_and(|error| is_missing(&error)) => {
+                Fate::Absent
+            }
             Err(_) => Fate::Alive,
         }
+    }
+
+    /// Whether any peer in a table has ended, so that its place will go to another: it has said so, or it is dead. The
+    /// table lies in the segment that `file` is an open description of.
+    pub fn sees_some_ended(&self, table: &Table, file: &File) -> bool {
+        let has_ended = |peer| match table.address(peer) {
+            _ if matches!(table.state(peer), State::Left | State::Failed) => true,
+            None => false,
+            Some(Address { identity, .. }) => {
+                let holds_lock = table.is_locked(peer);
+                (holds_lock && fate_by_lock(file, Byte::of(identity.nonce)) == Fate::Dead) || self.sees_ended(&identity)
+            }
+        };
+        table.taken().any(has_ended)
     }
 }
 

@@ -74,6 +74,10 @@ impl ShmLink {
         let now = clock::now();
         if now >= self.monitor.next {
             self.monitor.next = now + INTERVAL;
+            // What happens between a forked child's parent and its peers is not the child's affair.
+            if self.is_forked() {
+                return;
+            }
             self.give_places_away();
             self.look_for_strangers();
             self.look_at_closings();

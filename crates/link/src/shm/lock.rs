@@ -73,6 +73,13 @@ pub(crate) fn is_taken(file: &File, byte: Byte) -> io::Result<bool> {
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
 }
 
+/// Releases all locks that this open file holds, also where a forked child has a copy of it.
+pub(crate) fn release_all(file: &File) {
+    // From the first byte to the last that there can be. It cannot fail.
+    let mut all = libc::flock { l_len: 0, ..request(libc::F_UNLCK, Byte::LIFE) };
+    let _ = control(file, libc::F_OFD_SETLK, &mut all);
+}
+
 /// A lock held until dropped.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {

@@ -4,10 +4,10 @@
 //! to, and a list of published `region`s and `bounce buffer`s for bulk data, which they only read. A `connection` is
 //! made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data
 //! goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an endpoint is made
-//! of, `config` what it needs to know, `connecting` how peers are found and reached, `endpoint` what messages see of
-//! all that. `liveness` notices peers that close or die and what they leave behind; `life` says who lives, by each
-//! `lock` that an endpoint holds and no forked child of it keeps (`lock_file`). `spin` decides when an idle process
-//! yields, and `wake` lets it block.
+//! of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what makes that wait,
+//! `endpoint` what messages see of all that. `liveness` notices peers that close or die and what they leave behind;
+//! `life` says who lives, by each `lock` that an endpoint holds and no forked child of it keeps (`lock_file`, `fork`).
+//! `spin` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bounce;
@@ -17,6 +17,8 @@ mod connecting;
 mod connection;
 mod endpoint;
 mod error;
+mod fork;
+mod hindrance;
 mod layout;
 mod life;
 mod liveness;

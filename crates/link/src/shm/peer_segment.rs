@@ -13,6 +13,7 @@ use crate::memory::IoBuffer;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tidegate_flow::PeerId;
 use tidegate_message::{Access as RegionAccess, Span};
 
@@ -63,16 +64,18 @@ impl PeerSegment {
         Ok(PeerSegment { view: View { shown, shared, layout }, file: Some(file) })
     }
 
-    /// Takes a place for `ours` in the peer's table, and the lock that says that we live.
+    /// Takes a place for `ours` in the peer's table, and the lock that says that we live. Waits for the lock of the
+    /// table for so long.
     pub fn enter(
         &mut self,
         directory: &Path,
         here: &Here,
         peer: &Address,
         ours: &Address,
+        patience: Duration,
     ) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
-        let held = lock::Held::take(&file, Byte::INSERTION, lock::PATIENCE)
+        let held = lock::Held::take(&file, Byte::INSERTION, patience)
             .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
             .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
         if self.has_closed() {
@@ -80,13 +83,12 @@ impl PeerSegment {
         }
         // SAFETY: used in this function only.
         let table = unsafe { self.table() };
-        let peers = table.capacity() as u32;
-        let is_changing = table.has_ended();
-        let place = table.find_or_insert(ours).ok_or_else(|| LinkError::TableFull {
-            owner: peer.to_string(),
-            peers,
-            is_changing,
-        })?;
+        let Some(place) = table.find_or_insert(ours) else {
+            // To ask about many takes a while, in which others may have the table.
+            drop(held);
+            let is_changing = here.sees_some_ended(&table, &file);
+            return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
+        };
         if table.state(place) != State::Expected {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
         }

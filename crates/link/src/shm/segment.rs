@@ -100,6 +100,11 @@ impl OwnSegment {
         &self.path
     }
 
+    /// Whether this is a copy in a child that was forked from the owner.
+    pub fn is_forked(&self) -> bool {
+        self.file.is_forked()
+    }
+
     /// Whether somebody has removed the file, so that nobody can connect any more.
     pub fn is_removed(&self) -> bool {
         self.file.metadata().is_ok_and(|facts| facts.nlink() == 0)
@@ -129,6 +134,12 @@ impl OwnSegment {
     pub unsafe fn mailbox(&self) -> Mailbox {
         // SAFETY: handed on to the caller.
         unsafe { self.view.mailbox() }
+    }
+
+    /// Whether any peer in our table has ended, so that its place will go to another.
+    pub fn sees_some_ended(&self, here: &Here) -> bool {
+        // SAFETY: used here and now.
+        here.sees_some_ended(&unsafe { self.table() }, &self.file)
     }
 
     /// Keeps others out of the table of peers. Tries for so long.
@@ -165,7 +176,7 @@ impl OwnSegment {
 impl Drop for OwnSegment {
     fn drop(&mut self) {
         // A child that was forked from the owner has a copy of this value, but the segment is its parent's.
-        if std::process::id() != self.address.identity.pid {
+        if self.is_forked() {
             return;
         }
         // Under the lock, so that a peer that connects meanwhile either sees the mark or is in the table before it.

@@ -11,7 +11,7 @@
 //! at a port first. It is no claim and leads nowhere, but only he or root can remove it: who claims the service is
 //! told, and nobody else is concerned.
 
-use super::address::Address;
+use super::address::{Address, FILE_NAME_START};
 use super::error::Busy;
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte, Held};
@@ -21,7 +21,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fmt, io, process};
+use std::{fmt, io};
 
 /// The name of a service of one user on this host: a number or a word. Empty, it means none in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +71,6 @@ pub enum ClaimError {
 pub struct Claim {
     path: PathBuf,
     entry: Entry,
-    process: u32,
 }
 
 impl Service {
@@ -122,7 +121,7 @@ impl Service {
 
     /// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
     fn prefix(uid: u32) -> String {
-        format!("tidegate-{uid}-service-")
+        format!("{FILE_NAME_START}{uid}-service-")
     }
 
     /// Whatever is no letter or digit is written as its code, so that no name leads elsewhere.
@@ -160,7 +159,7 @@ impl Service {
             }
             entry.0.write_all_at(&owner.to_bytes(), 0).map_err(problem)?;
             drop(held);
-            return Ok(Claim { path, entry, process: process::id() });
+            return Ok(Claim { path, entry });
         }
     }
 
@@ -213,7 +212,7 @@ pub(crate) fn reclaim(directory: &Path, here: &Here) {
 impl Drop for Claim {
     fn drop(&mut self) {
         // A forked child has a copy of this value, but the claim is its parent's.
-        if process::id() != self.process {
+        if self.entry.0.is_forked() {
             return;
         }
         // Where somebody does not give the lock up, this is done without: nobody takes the name of a claim from a

@@ -6,6 +6,7 @@ use super::bounce::BounceBuffers;
 use super::bulk;
 use super::config::ShmConfig;
 use super::connection::Connection;
+use super::hindrance::{Announcer, Hindrance};
 use super::life::Here;
 use super::mailbox::{Hole, Reader};
 use super::peer::{State, Table};
@@ -34,8 +35,8 @@ pub(super) struct Peer {
     pub(super) is_silent: bool,
     /// Not before this is it tried again to connect.
     pub(super) connect_at: Instant,
-    /// Since when its table of peers has been full, with some in it that have ended.
-    pub(super) full_since: Option<Instant>,
+    /// What has kept us from connecting to it.
+    pub(super) hindrance: Hindrance,
     pub(super) standing: Standing,
 }
 
@@ -133,10 +134,11 @@ pub struct ShmLink {
     /// By `PeerId`.
     pub(super) peers: Vec<Peer>,
     pub(super) monitor: Monitor,
-    /// It has been said what hinders connecting that passes.
-    pub(super) has_told_hindrance: bool,
-    /// Since when our own table has been full, with some in it that have ended.
-    pub(super) full_since: Option<Instant>,
+    /// What has kept us from taking peers into our own table.
+    pub(super) hindrance: Hindrance,
+    /// Somebody held the lock of our own table at the last try.
+    pub(super) is_table_busy: bool,
+    pub(super) announcer: Announcer,
     /// Somebody has removed our file: nobody can connect to us any more.
     pub(super) is_removed: bool,
     pub(super) by_address: HashMap<Address, PeerId>,
@@ -269,7 +271,7 @@ impl ShmLink {
 
     /// Gives the places of those away that have been forgotten, or does so at a later call if somebody holds the lock.
     pub(super) fn give_places_away(&mut self) {
-        if self.released.is_empty() {
+        if self.released.is_empty() || self.is_forked() {
             return;
         }
         // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
@@ -288,14 +290,18 @@ impl ShmLink {
 
     /// Drops our connection to a peer, if there is one, and tells the peer that we will write no more.
     pub(super) fn end_connection(&mut self, peer: PeerId, orderly: bool) {
-        if let Some(connection) = self.peers[peer.0 as usize].connection.take() {
+        if let Some(connection) = self.peers[peer.0 as usize].connection.take()
+            && !self.is_forked()
+        {
             connection.leave(orderly);
         }
     }
 
-    /// Whether this is a copy in a child that was forked from the owner.
+    /// Whether this is a copy in a child that was forked from the owner. The endpoint is the parent's, which goes on
+    /// with it: the child can do no more than drop its copy. What is asked of a copy seldom does nothing, or fails; but
+    /// callers must not write or retrieve packets with it, nor fill bounce buffers, which nothing here prevents.
     pub fn is_forked(&self) -> bool {
-        std::process::id() != self.address().identity.pid
+        self.segment.is_forked()
     }
 }
 
