@@ -74,7 +74,7 @@ fn every_parameter_is_listed_with_what_is_allowed_and_its_default() {
     let Some(output) = fi_info(&["-g", "tidegate"], &[]) else { return };
     let text = stdout(&output);
     for name in
-        ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
+        ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "BOUNCE_BUFFERS", "SPIN", "STATS_DIR"]
     {
         let start = text.find(&format!("FI_TIDEGATE_{name}: String")).unwrap_or_else(|| panic!("{name} in {text}"));
         let help = text[start..].lines().nth(1).unwrap();

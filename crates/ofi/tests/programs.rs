@@ -82,10 +82,10 @@ fn messages_with_the_fewest_slots_and_no_direct_bulk_data() {
 
 #[test]
 fn messages_by_each_way_of_bulk_data() {
-    for bulk in ["direct", "staged", "mailbox"] {
+    for bulk in ["direct", "bounced", "mailbox"] {
         run("exchange", &[("FI_TIDEGATE_BULK", bulk)]);
     }
-    run("exchange", &[("FI_TIDEGATE_BULK", "staged"), ("FI_TIDEGATE_STAGES", "1")]);
+    run("exchange", &[("FI_TIDEGATE_BULK", "bounced"), ("FI_TIDEGATE_BOUNCE_BUFFERS", "1")]);
 }
 
 #[test]
