@@ -77,8 +77,8 @@ impl Endpoint {
         self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.link().is_forked())
     }
 
-    /// Lets go of an endpoint that a forked child has inherited. It is its parent's: mailbox, connections and messages that
-    /// wait are not touched, since the parent goes on with them.
+    /// Lets go of an endpoint that a forked child has inherited. It is its parent's: mailbox, connections and messages
+    /// that wait are not touched, since the parent goes on with them.
     fn leave_to_parent(self: &Arc<Self>, entered: &mut Entered) {
         self.leave_lists(entered);
         self.state.get(entered).active = None;

@@ -1,7 +1,8 @@
-//! The parameters `FI_TIDEGATE_*`: one table of name, default, what is allowed and meaning. `fi_info -g tidegate` lists it.
+//! The parameters `FI_TIDEGATE_*`: one table of name, default, what is allowed and meaning. `fi_info -g tidegate` lists
+//! it.
 //!
-//! The command `tidegate` reads the same table: it checks options and environment before any process starts, and says what the
-//! provider would say.
+//! The command `tidegate` reads the same table: it checks options and environment before any process starts, and says
+//! what the provider would say.
 
 use crate::bindings::FI_LOG_CORE;
 use crate::launcher::Job;
@@ -203,8 +204,8 @@ pub fn variable(name: &str) -> String {
     PREFIX.to_owned() + &name.to_uppercase()
 }
 
-/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was never meant
-/// for Tidegate. Such a variable has no effect, which its user had better hear of.
+/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was
+/// never meant for Tidegate. Such a variable has no effect, which its user had better hear of.
 pub fn misspelling(variable_set: &str) -> Option<String> {
     let start = variable_set.get(..PREFIX.len())?;
     let known: Vec<String> = TABLE.iter().map(|parameter| variable(parameter.name)).collect();
@@ -243,7 +244,8 @@ const PEERS_SPARE: u32 = 16;
 const PEERS_MOST: u32 = 0xf_ffff;
 
 impl Settings {
-    /// The bound on receive memory, `least` being the smallest that is legal. A user's own value is for the endpoint to refuse.
+    /// The bound on receive memory, `least` being the smallest that is legal. A user's own value is for the endpoint to
+    /// refuse.
     pub fn receive_memory(&self, least: usize) -> usize {
         self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
     }
@@ -258,7 +260,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// Reads and checks all parameters. `value_of` is asked by the names of the table, such as `slots`; an empty value is none.
+    /// Reads and checks all parameters. `value_of` is asked by the names of the table, such as `slots`; an empty value
+    /// is none.
     pub fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
         // What two parameters allow together is for flow control to say.

@@ -1,5 +1,6 @@
-//! C programs that use the provider through the installed libfabric, as applications do: each is compiled, run, and looked
-//! after for what it leaves behind. Needs a C compiler and libfabric with headers; says so and passes where they are missing.
+//! C programs that use the provider through the installed libfabric, as applications do: each is compiled, run, and
+//! looked after for what it leaves behind. Needs a C compiler and libfabric with headers; says so and passes where they
+//! are missing.
 
 mod toolbox;
 
@@ -7,7 +8,8 @@ use std::fs;
 use std::process::{Command, Output};
 use toolbox::{Folder, compile, have_libfabric, provider_folder};
 
-/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are environment variables.
+/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are
+/// environment variables.
 fn run(program: &str, settings: &[(&str, &str)]) {
     if !have_libfabric() {
         return;
