@@ -1,5 +1,6 @@
 //! Sends that wait with us for room in their receiver's window: what follows from what the receiver says.
 
+use crate::bulk::{Payload, PendingSend};
 use crate::collections::slab::Key;
 use crate::completion::Completion;
 use crate::counter::Counter;
@@ -11,7 +12,6 @@ use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};
-use crate::rendezvous::{Payload, PendingSend};
 use crate::wire::{
     DeferralNotice, Eager, Entry, LARGEST_CONTROL_BYTES, Message, MessageKind, NoMatch, Offer, Query, Room,
 };
@@ -29,8 +29,8 @@ impl<L: Link> Endpoint<L> {
     /// Announces a message, or defers it when the receiver has no room for one more envelope.
     pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
         let Some(key) = self.keep_send(to, send) else { return };
-        let Some(send) = self.sends.get(key) else { return };
-        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send));
+        let Some(send) = self.bulk.send(key) else { return };
+        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send).len());
         match self.deferral.rooms.take(to, cost) {
             true => self.announce_kept(to, key, false),
             false => self.defer(to, key),
@@ -41,7 +41,7 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     fn defer(&mut self, to: PeerId, key: Key) {
         self.count(Counter::SendsDeferred, 1);
-        if let Some(send) = self.sends.get_mut(key) {
+        if let Some(send) = self.bulk.send_mut(key) {
             send.deferred = Some(self.deferral.rooms.defer(to, key, send.space.queue(), send.space.tag()));
             self.report_buffered(key);
         }
@@ -51,8 +51,8 @@ impl<L: Link> Endpoint<L> {
 
     /// A send whose payload was copied is complete for the application, unless it waits for delivery.
     fn report_buffered(&mut self, key: Key) {
-        let Some(send) = self.sends.get_mut(key) else { return };
-        if matches!(send.payload, Payload::Copied(_))
+        let Some(send) = self.bulk.send_mut(key) else { return };
+        if send.is_copied()
             && !send.delivery
             && let Some(notice) = send.notice.take_if(|notice| notice.report)
         {
@@ -63,10 +63,10 @@ impl<L: Link> Endpoint<L> {
     /// Sends deferred messages in order as long as they find room (W3).
     pub(crate) fn release_deferred(&mut self, to: PeerId) {
         while let Some(key) = self.deferral.rooms.first(to) {
-            let Some(send) = self.sends.get(key) else { break };
+            let Some(send) = self.bulk.send(key) else { break };
             let (eager, cost) = self.way_of(send);
             let Some(was_dropped) = self.deferral.rooms.release_first(to, cost) else { break };
-            if let Some(send) = self.sends.get_mut(key) {
+            if let Some(send) = self.bulk.send_mut(key) {
                 send.deferred = None;
             }
             match eager {
@@ -80,10 +80,10 @@ impl<L: Link> Endpoint<L> {
     /// Whether a deferred send leaves eagerly, and what it costs.
     fn way_of(&self, send: &PendingSend<L::Buffer>) -> (bool, u32) {
         let towards = self.deferral.rooms.limits(send.peer);
-        let most = if matches!(send.payload, Payload::Copied(_)) { towards.inject } else { towards.eager };
+        let most = if send.is_copied() { towards.inject } else { towards.eager };
         match send.length <= most as usize && !send.delivery {
             true => (true, Memory::<L::Buffer>::eager_cost(send.length)),
-            false => (false, Memory::<L::Buffer>::announce_cost(self.spans_of(send))),
+            false => (false, Memory::<L::Buffer>::announce_cost(self.spans_of(send).len())),
         }
     }
 
@@ -105,7 +105,7 @@ impl<L: Link> Endpoint<L> {
         let Some(batch) = self.deferral.rooms.next_batch(to) else { return };
         let mut body = Vec::new();
         for key in batch {
-            if let Some(send) = self.sends.get(key) {
+            if let Some(send) = self.bulk.send(key) {
                 entry_of(key, send).emit(&mut body);
             }
         }
@@ -159,7 +159,7 @@ impl<L: Link> Endpoint<L> {
     fn answer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) {
         let found = self.deferral.rooms.offer(to, queue, pattern);
         let may_be_long = self.egress.is_idle(to);
-        let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
+        let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.bulk.send(key)?))) {
             Some((key, send)) => {
                 let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);
                 let body = if may_be_long { offered_payload(send) } else { Body::None };
@@ -187,12 +187,12 @@ impl<L: Link> Endpoint<L> {
 
     /// Where a deferred send is whose offer has left.
     fn offered_at(&self, from: PeerId, key: Key) -> Option<Place> {
-        self.sends.get(key).filter(|send| send.peer == from && !self.is_answering(from))?.deferred
+        self.bulk.send(key).filter(|send| send.peer == from && !self.is_answering(from))?.deferred
     }
 
     /// The receiver has matched a deferred send: it is deferred no longer.
     pub(crate) fn end_deferral(&mut self, key: Key) {
-        let Some(send) = self.sends.get_mut(key) else { return };
+        let Some(send) = self.bulk.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
         self.deferral.rooms.remove(to, at);
         self.release_deferred(to);

@@ -1,20 +1,14 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
+use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::endpoint::{Endpoint, Peer};
 use crate::inbound::Sink;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
+use crate::presence::Lost;
 use tidegate_flow::PeerId;
-
-/// A peer that cannot be reached any more.
-#[derive(Clone, Debug)]
-pub(crate) struct Lost {
-    pub(crate) name: String,
-    /// It closed its endpoint; it did not die.
-    pub(crate) orderly: bool,
-}
 
 impl<L: Link> Endpoint<L> {
     /// The link says that a peer is gone, and that all it sent has been retrieved.
@@ -24,21 +18,20 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::PeersDied, 1);
         }
         self.lose_peer(peer, &departure.name, departure.orderly);
-        self.departed.push(peer);
+        self.presence.depart(peer);
     }
 
     /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
     /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
     #[cold]
     pub(crate) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
-        let state = &mut self.peers[peer.0 as usize];
-        state.is_given_up = true;
+        self.presence.give_up(peer);
         self.deferral.rooms.lose_peer(peer);
         for message in self.egress.abandon(peer) {
             self.fail_notice(message.into_notice(), name);
         }
         self.lose_requests(peer);
-        for key in self.sends.keys_where(|send| send.peer == peer) {
+        for key in self.bulk.sends_to(peer) {
             self.lose_send(key, name);
         }
         for key in self.operations.keys_where(|operation| operation.to == Target::Peer(peer)) {
@@ -48,20 +41,28 @@ impl<L: Link> Endpoint<L> {
 
     /// Ends everything that waits for `peer`.
     pub(crate) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
-        let state = &mut self.peers[peer.0 as usize];
-        state.lost = Some(Lost { name: name.to_owned(), orderly });
-        let sink = std::mem::replace(&mut state.inbound.sink, Sink::Idle);
+        self.presence.lose(peer, Lost { name: name.to_owned(), orderly });
+        let sink = std::mem::replace(&mut self.peers[peer.0 as usize].inbound.sink, Sink::Idle);
         self.handle_unreachable(peer, name);
         self.egress.lose_peer(peer);
         self.deferral.rooms.lose_peer(peer);
         self.deferral.windows.lose_peer(peer);
         self.lose_inbound(sink, name);
-        for key in self.fetches.keys_where(|fetch| fetch.announcement.peer == peer) {
-            self.lose_fetch(key, name);
+        for key in self.bulk.pulls.of_peer(peer) {
+            self.lose_pull(key, name);
         }
         for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
             let failure = Failure::PeerLost { peer: name.to_owned() };
             self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
+        }
+    }
+
+    /// Ends a pull whose peer is gone; there is nobody to tell.
+    fn lose_pull(&mut self, key: Key, peer: &str) {
+        if let Some(pull) = self.bulk.pulls.end(key, false, self.timing.now()) {
+            self.release_kept(&pull.remote);
+            let failure = Failure::PeerLost { peer: peer.to_owned() };
+            self.fail_receive(pull.active, &pull.envelope, pull.queue, failure);
         }
     }
 
@@ -88,10 +89,10 @@ impl<L: Link> Endpoint<L> {
         if !self.completions.is_empty() {
             return;
         }
-        for peer in std::mem::take(&mut self.departed) {
+        for peer in self.presence.take_departed() {
             let source = Target::Peer(peer);
             match self.matching.has_stored_from(source) {
-                true => self.departed.push(peer),
+                true => self.presence.depart(peer),
                 false => self.release_peer(peer),
             }
         }
@@ -104,7 +105,8 @@ impl<L: Link> Endpoint<L> {
         self.deferral.rooms.release(peer);
         self.peers[peer.0 as usize] = Peer::new();
         self.egress.release(peer);
+        self.bulk.release(peer);
+        self.presence.release(peer);
         self.link.release(peer);
-        self.epoch = self.epoch.wrapping_add(1);
     }
 }

@@ -1,6 +1,7 @@
 //! Eager messages (P §3): sent at once through the mailbox, matched when their first packet arrives, stored at exactly
 //! their size when no receive waits for them.
 
+use crate::bulk::Waited;
 use crate::collections::list::Position;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
@@ -12,7 +13,6 @@ use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target};
-use crate::rendezvous::Waited;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 

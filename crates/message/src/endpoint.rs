@@ -1,13 +1,12 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
-use crate::collections::slab::{Key, Slab};
+use crate::bulk::{Bulk, Pieces};
+use crate::collections::slab::Slab;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::deferral::{Deferral, Pressure, Rooms, Windows};
-use crate::departure::Lost;
 use crate::egress::Egress;
 use crate::envelope::Pattern;
-use crate::fetch_way::FetchWays;
 use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
 use crate::matching::{MatchQueue, Matching};
@@ -15,11 +14,9 @@ use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{
     Context, EndpointConfig, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain,
 };
-use crate::rendezvous::{Fetch, PendingSend, TransferOwner};
+use crate::presence::Presence;
 use crate::request::Requests;
 use crate::rma::{Region, RemoteOperation};
-use crate::stage::StagePool;
-use crate::streams::Streams;
 use crate::timing::Timing;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use std::collections::{HashMap, VecDeque};
@@ -32,30 +29,11 @@ pub(crate) struct Peer<B> {
     pub(crate) inbound: Inbound<B>,
     /// Parts of a message of our own kinds.
     pub(crate) scratch: Vec<u8>,
-    /// Whether it read the last long message of ours out of our memory.
-    pub(crate) reads: bool,
-    /// It matches nothing more.
-    pub(crate) is_closing: bool,
-    /// Copied sends that it does not have yet.
-    pub(crate) copies: u32,
-    /// What was under way between us has been given up, and the peer may not know: what it still says of that is no violation.
-    pub(crate) is_given_up: bool,
-    /// Set when the peer cannot be reached any more.
-    pub(crate) lost: Option<Lost>,
 }
 
 impl<B: Buffer> Peer<B> {
     pub(crate) fn new() -> Self {
-        Peer {
-            requests: Requests::new(),
-            inbound: Inbound::new(),
-            scratch: Vec::new(),
-            reads: false,
-            is_closing: false,
-            copies: 0,
-            is_given_up: false,
-            lost: None,
-        }
+        Peer { requests: Requests::new(), inbound: Inbound::new(), scratch: Vec::new() }
     }
 }
 
@@ -71,20 +49,10 @@ pub struct Endpoint<L: Link> {
     pub(crate) config: EndpointConfig,
     pub(crate) peers: Vec<Peer<L::Buffer>>,
     pub(crate) matching: Matching<L::Buffer>,
-    /// Announced sends that the receiver has not fetched.
-    pub(crate) sends: Slab<PendingSend<L::Buffer>>,
-    /// Announced messages of peers that are being fetched.
-    pub(crate) fetches: Slab<Fetch<L::Buffer>>,
-    /// Fetches by memory access that go on with the next progress call.
-    pub(crate) active_fetches: VecDeque<Key>,
-    pub(crate) fetch_ways: FetchWays,
+    pub(crate) bulk: Bulk<L::Buffer>,
+    pub(crate) presence: Presence,
     /// Remote operations of ours.
     pub(crate) operations: Slab<RemoteOperation<L::Buffer>>,
-    /// Whose each transfer is that the link was asked for.
-    pub(crate) transfers: Slab<TransferOwner>,
-    /// Bulk data that leaves through mailboxes, piece by piece.
-    pub(crate) streams: Streams<L::Buffer>,
-    pub(crate) stages: StagePool,
     pub(crate) regions: HashMap<u64, Region<L::Buffer>>,
     /// Whether writes of peers are reported that bring no completion data.
     pub(crate) counts_writes: bool,
@@ -93,16 +61,7 @@ pub struct Endpoint<L: Link> {
     pub(crate) reading: VecDeque<PeerId>,
     /// Peers for which requests of ours wait.
     pub(crate) requesting: VecDeque<PeerId>,
-    /// Whose turn it is of those that send pieces (see `send_pieces`).
-    pub(crate) turn: u8,
-    /// Peers that left and whose stored messages the application has not received yet.
-    pub(crate) departed: Vec<PeerId>,
-    pub(crate) epoch: u32,
     pub(crate) deferral: Deferral,
-    /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
-    pub(crate) copies: usize,
-    /// The application receives nothing more.
-    pub(crate) is_closing: bool,
     pub(crate) timing: Timing,
 }
 
@@ -121,7 +80,8 @@ impl<L: Link> Endpoint<L> {
         + Egress::<L::Buffer>::PEER_BYTES
         + Rooms::PEER_BYTES
         + Windows::PEER_BYTES
-        + Streams::<L::Buffer>::BYTES_PER_PEER;
+        + Presence::PEER_BYTES
+        + Bulk::<L::Buffer>::PEER_BYTES;
 
     /// What memory of ours is fixed besides mailbox and messages.
     fn others(config: &EndpointConfig) -> Others {
@@ -155,7 +115,7 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let stages = StagePool::new(link.stages());
+        let stages = link.stages();
         let peer_count = peers.len();
         Ok(Endpoint {
             link,
@@ -163,25 +123,15 @@ impl<L: Link> Endpoint<L> {
             config,
             peers,
             matching: Matching::new(peer_count),
-            sends: Slab::new(),
-            fetches: Slab::new(),
-            active_fetches: VecDeque::new(),
-            fetch_ways: FetchWays::default(),
+            bulk: Bulk::new(peer_count, stages),
+            presence: Presence::new(peer_count as u32),
             operations: Slab::new(),
-            transfers: Slab::new(),
-            streams: Streams::new(peer_count),
-            stages,
             regions: HashMap::new(),
             counts_writes: false,
             completions: VecDeque::new(),
             reading: VecDeque::new(),
             requesting: VecDeque::new(),
-            turn: 0,
-            departed: Vec::new(),
-            epoch: 0,
             deferral: Deferral { windows, rooms: Rooms::new(peer_count as u32) },
-            copies: 0,
-            is_closing: false,
             timing: Timing::default(),
         })
     }
@@ -200,7 +150,7 @@ impl<L: Link> Endpoint<L> {
     /// now belong to others.
     #[inline]
     pub fn epoch(&self) -> u32 {
-        self.epoch
+        self.presence.epoch()
     }
 
     /// Credits towards a peer, for display.
@@ -299,7 +249,7 @@ impl<L: Link> Endpoint<L> {
     /// happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
-        if !self.departed.is_empty() {
+        if self.presence.has_departed() {
             self.release_departed();
         }
         let was_due = self.handle_timeout(now);
@@ -326,10 +276,10 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
-        let backlog = self.egress.to_retry() + self.active_fetches.len() + self.pieces_left();
-        let worked = backlog + self.transfers.len() > 0 && self.progress_backlog();
+        let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
+        let worked = backlog + self.bulk.transfers() > 0 && self.progress_backlog();
         while let Some(peer) = self.link.poll_closing() {
-            self.handle_closing(peer);
+            self.presence.handle_closing(peer);
         }
         let mut departed = false;
         while let Some(departure) = self.link.poll_departure() {
@@ -345,37 +295,39 @@ impl<L: Link> Endpoint<L> {
 
     #[cold]
     fn progress_backlog(&mut self) -> bool {
-        let before = self.egress.waiting() + self.active_fetches.len() + self.pieces_left();
+        let before = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
-        let fetched = self.continue_fetches();
+        let fetched = self.continue_pulls();
         let mut ended = false;
         while let Some((id, status)) = self.link.poll_transfer() {
             self.end_transfer(id, status);
             ended = true;
         }
-        let after = self.egress.waiting() + self.active_fetches.len() + self.pieces_left();
+        let after = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
         streamed || fetched || ended || before != after
     }
 
     /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always late, they begin
     /// in turn.
     fn send_pieces(&mut self) -> bool {
-        let moved = (0..3).fold(false, |moved, step| {
-            let more = match (self.turn + step) % 3 {
-                0 => self.pump_streams(),
-                1 => self.send_reads(),
-                _ => self.send_requests(),
+        let mut moved = false;
+        for pieces in self.bulk.gate.order() {
+            moved |= match pieces {
+                Pieces::Streams => self.pump_streams(),
+                Pieces::Reads => self.send_reads(),
+                Pieces::Requests => self.send_requests(),
             };
-            moved | more
-        });
-        self.turn = (self.turn + u8::from(moved)) % 3;
+        }
+        if moved {
+            self.bulk.gate.end_turn();
+        }
         moved
     }
 
     /// Streams, reads and peers that may have pieces to send.
     pub(crate) fn pieces_left(&self) -> usize {
-        self.streams.len() + self.reading.len() + self.requesting.len()
+        self.bulk.streams.len() + self.reading.len() + self.requesting.len()
     }
 
     #[inline]
@@ -408,20 +360,20 @@ impl<L: Link> Endpoint<L> {
     /// [`progress`](Self::progress), which frees none that a completion may name.
     #[inline]
     pub fn has_departed(&self) -> bool {
-        !self.departed.is_empty()
+        self.presence.has_departed()
     }
 
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
     /// remote operations that have not been answered.
     pub fn has_outstanding(&self) -> bool {
-        self.egress.waiting_messages() + self.sends.len() + self.operations.len() > 0
+        self.egress.waiting_messages() + self.bulk.sends() + self.operations.len() > 0
     }
 
     #[inline]
     pub(crate) fn check_room(&self) -> Result<(), TryAgain> {
         let outstanding =
-            self.egress.waiting_messages() + self.sends.len() + self.operations.len() + self.completions.len();
-        if outstanding < self.config.operations && self.sends.has_room() { Ok(()) } else { Err(TryAgain) }
+            self.egress.waiting_messages() + self.bulk.sends() + self.operations.len() + self.completions.len();
+        if outstanding < self.config.operations && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 
     #[inline]
@@ -453,7 +405,7 @@ impl<L: Link> Endpoint<L> {
     /// The name of the one peer that a receive accepts, if that peer died.
     fn dead_source(&self, from: Source) -> Option<String> {
         let Source::From(Target::Peer(peer)) = from else { return None };
-        let lost = self.peers[peer.0 as usize].lost.as_ref()?;
+        let lost = self.presence.lost(peer)?;
         (!lost.orderly).then(|| lost.name.clone())
     }
 }

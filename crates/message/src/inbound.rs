@@ -68,7 +68,7 @@ impl<L: Link> Endpoint<L> {
             0 => self.handle_next(from, payload),
             kind => self.handle_first(from, kind, payload),
         };
-        if handled.is_err() && !self.peers[from.0 as usize].is_given_up {
+        if handled.is_err() && !self.presence.is_given_up(from) {
             self.count(Counter::Violations, 1);
         }
     }
@@ -106,7 +106,7 @@ impl<L: Link> Endpoint<L> {
         match head {
             Message::Piece(piece) => {
                 let key = Key(piece.pull);
-                self.admit_piece(from, key, piece.position, length).map(|offset| Sink::Piece(key, offset))
+                Ok(Sink::Piece(key, self.bulk.pulls.admit(from, key, piece.position, length)?))
             }
             Message::ReadData(data) => {
                 let key = Key(data.operation);
@@ -182,7 +182,7 @@ impl<L: Link> Endpoint<L> {
             Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
             Message::Piece(piece) => {
                 let key = Key(piece.pull);
-                let at = self.admit_piece(from, key, piece.position, body.len())?;
+                let at = self.bulk.pulls.admit(from, key, piece.position, body.len())?;
                 self.place_piece(key, at, body);
                 self.finish_piece(key);
                 Ok(())

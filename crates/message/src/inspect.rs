@@ -104,7 +104,7 @@ impl<L: Link> Endpoint<L> {
             window: window.bytes,
             stored: window.stored,
             freed: window.freed,
-            held: self.sends.keys_where(|send| send.peer == peer && send.deferred.is_some()).len(),
+            held: self.bulk.deferred_to(peer),
             forgotten: window.dropped,
             asking: window.is_querying,
         }
@@ -117,6 +117,6 @@ impl<L: Link> Endpoint<L> {
 
     /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.
     pub fn inspect_stream_looks(&self) -> u64 {
-        self.streams.looks()
+        self.bulk.streams.looks()
     }
 }

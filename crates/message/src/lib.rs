@@ -12,8 +12,10 @@
 //! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod account;
+mod announcing;
 mod atomic;
 mod atomic_apply;
+mod bulk;
 mod closing;
 mod collections;
 mod completion;
@@ -25,7 +27,6 @@ mod eager;
 mod egress;
 mod endpoint;
 mod envelope;
-mod fetch_way;
 mod heap;
 mod inbound;
 mod inspect;
@@ -35,12 +36,12 @@ mod matching;
 mod memory;
 mod operation;
 mod peek;
+mod presence;
+mod pulling;
 mod querying;
-mod rendezvous;
 mod request;
 mod rma;
-mod stage;
-mod streams;
+mod streaming;
 #[cfg(test)]
 mod testing;
 mod timing;

@@ -1,5 +1,6 @@
 //! Sends of peers that found no room here: what follows from deferral notices, offers, and answers to queries.
 
+use crate::bulk::Waited;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::deferral::Inquiry;
@@ -9,7 +10,6 @@ use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
 use crate::matching::{Active, RemoteSend, Stored, Unexpected};
 use crate::operation::{Queue, Target};
-use crate::rendezvous::Waited;
 use crate::wire::{Accept, Acknowledged, BATCH_MOST, Decline, Entry, MessageKind, Offer};
 use tidegate_flow::PeerId;
 

@@ -15,6 +15,7 @@
 //! Nothing waits in a circle: a target takes every request that comes, whatever waits for its own; and retrieving waits for nobody.
 
 use crate::account::{ANSWER_BYTES, answer_cost, fits};
+use crate::bulk::PIECES_PER_TURN;
 use crate::collections::slab::Key;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, WaitingNote};
@@ -23,13 +24,10 @@ use crate::heap::block;
 use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
 use crate::operation::Access;
-use crate::rendezvous::PIECES_PER_TURN;
-use crate::wire::{ReadData, Status, Write};
+use crate::wire::{PIECE_BYTES, ReadData, Status, Write};
 use std::collections::VecDeque;
-use tidegate_flow::{PAYLOAD_BYTES, PeerId};
+use tidegate_flow::PeerId;
 
-/// Payload bytes of a piece: 73 packets, all of them full.
-pub(crate) const PIECE_BYTES: usize = 73 * PAYLOAD_BYTES - crate::wire::MESSAGE_HEADER_BYTES;
 const _: () = assert!(WaitingNote::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
 
 /// A request that waits until earlier ones are answered.

@@ -10,6 +10,7 @@
 //! so in its replies: then the origin ends its operation with a notice, one for the operation however many pieces it had.
 
 use crate::account::answer_cost;
+use crate::bulk::TransferOwner;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Operation};
 use crate::counter::Counter;
@@ -19,7 +20,6 @@ use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link, TransferId, TransferStatus};
 use crate::loopback::copy;
 use crate::operation::{Access, Context, ReadRequest, RemoteTarget, Target, TryAgain, WriteRequest};
-use crate::rendezvous::TransferOwner;
 use crate::request::{UnfinishedRead, WriteRest};
 use crate::wire::{Read, Reply, Status, Write, WriteNotice};
 use tidegate_flow::PeerId;
@@ -165,7 +165,7 @@ impl<L: Link> Endpoint<L> {
         };
         if let Some(span) = self.direct_span(peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
-            let transfer = TransferId(self.transfers.insert(TransferOwner::Operation(key)).0);
+            let transfer = TransferId(self.bulk.begin_transfer(TransferOwner::Operation(key)).0);
             let status = self.link.write_peer(transfer, peer, &[span], &part, 0);
             if self.has_begun(key, transfer, status) {
                 return;
@@ -216,7 +216,7 @@ impl<L: Link> Endpoint<L> {
             return self.fail_part(key, status);
         };
         if let Some(span) = self.direct_span(peer, target, bytes, Access::Read) {
-            let transfer = TransferId(self.transfers.insert(TransferOwner::Operation(key)).0);
+            let transfer = TransferId(self.bulk.begin_transfer(TransferOwner::Operation(key)).0);
             let mut part = buffer.slice(offset, bytes);
             let status = self.link.read_peer(transfer, peer, &[span], &mut part, 0);
             if self.has_begun(key, transfer, status) {
@@ -235,7 +235,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
     fn direct_span(&mut self, peer: PeerId, target: RemoteTarget, bytes: usize, access: Access) -> Option<crate::Span> {
-        if bytes == 0 || self.peers[peer.0 as usize].lost.is_some() || !self.link.reaches_memory(peer) {
+        if bytes == 0 || self.presence.lost(peer).is_some() || !self.link.reaches_memory(peer) {
             return None;
         }
         self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
@@ -245,7 +245,7 @@ impl<L: Link> Endpoint<L> {
     fn has_begun(&mut self, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
         match status {
             TransferStatus::Unreachable => {
-                self.transfers.remove(Key(transfer.0));
+                self.bulk.end_transfer(Key(transfer.0));
                 return false;
             }
             TransferStatus::Pending => {
@@ -261,7 +261,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Fails an operation towards a peer that is gone. Returns whether it did.
     pub(crate) fn fail_if_lost(&mut self, key: Key, peer: PeerId) -> bool {
-        let lost = self.peers[peer.0 as usize].lost.is_some();
+        let lost = self.presence.lost(peer).is_some();
         if lost && let Some(operation) = self.operations.get_mut(key) {
             operation.status = Status::Fault;
         }
@@ -298,7 +298,7 @@ impl<L: Link> Endpoint<L> {
     pub(crate) fn end_operation(&mut self, key: Key, lost: Option<&str>) {
         let Some(operation) = self.operations.remove(key) else { return };
         let peer_lost = match operation.to {
-            Target::Peer(peer) => self.peers[peer.0 as usize].lost.as_ref().map(|lost| lost.name.clone()),
+            Target::Peer(peer) => self.presence.lost(peer).map(|lost| lost.name.clone()),
             Target::Myself => None,
         };
         let result = match (lost.map(str::to_owned).or(peer_lost), operation.status) {

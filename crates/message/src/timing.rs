@@ -33,7 +33,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
-        self.fetch_ways.measured() > 0 || self.deferral.windows.is_timed() || self.egress.is_timed()
+        self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
     }
 
     /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
@@ -57,17 +57,14 @@ impl<L: Link> Endpoint<L> {
         if self.deferral.windows.tell_time(self.timing.now) {
             self.count(Counter::PressureNanoseconds, passed);
         }
-        self.fetch_ways.tell_time(now);
+        self.bulk.pulls.tell_time(now);
     }
 
     /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is work left that
     /// only we can do; after a while if something waits of which nobody will tell. `None`: sleep until something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.timing.now;
-        if !self.active_fetches.is_empty()
-            || self.streams_can_move()
-            || self.reads_can_move()
-            || self.requests_can_move()
+        if self.bulk.gate.waiting() > 0 || self.streams_can_move() || self.reads_can_move() || self.requests_can_move()
         {
             return Some(now);
         }

@@ -15,7 +15,7 @@ impl<L: Link> Endpoint<L> {
     /// Sends a message now, or as soon as everything before it has left. `inject`: the body is copied if it has to wait.
     #[inline]
     pub(crate) fn dispatch(&mut self, to: PeerId, mut message: Outgoing<L::Buffer>, inject: bool) {
-        if let Some(lost) = &self.peers[to.0 as usize].lost {
+        if let Some(lost) = self.presence.lost(to) {
             let name = lost.name.clone();
             return self.fail_notice(message.into_notice(), &name);
         }
@@ -97,7 +97,7 @@ impl<L: Link> Endpoint<L> {
     /// Something that waited has left.
     fn note_left(&mut self, to: PeerId, head: &Message) {
         match head {
-            Message::Note(Note::ClearToSend(clear)) => self.note_pull_left(Key(clear.pull)),
+            Message::Note(Note::ClearToSend(clear)) => self.bulk.pulls.note_asked(Key(clear.pull)),
             // More may have become free meanwhile.
             Message::Note(Note::Room(_)) => self.review(to),
             _ => {}
