@@ -50,13 +50,13 @@ impl<L: Link> Endpoint<L> {
                 }
                 self.lose_notice(message.into_notice(), Failure::Canceled);
             }
-            for operation in self.peers[peer.0 as usize].requests.waiting_operations() {
+            for operation in self.rma.requests.waiting_operations(peer) {
                 self.lose_operation(operation);
             }
-            self.lose_requests(peer);
+            self.rma.requests.lose_peer(peer);
         }
         // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
-        for key in self.operations.keys_where(|_| true) {
+        for key in self.rma.operations.all() {
             self.cancel_operation(key);
         }
         for key in self.bulk.all_sends() {

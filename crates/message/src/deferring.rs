@@ -1,5 +1,6 @@
 //! Sends that wait with us for room in their receiver's window: what follows from what the receiver says.
 
+use crate::assembly::Malformed;
 use crate::bulk::{Payload, PendingSend};
 use crate::collections::slab::Key;
 use crate::completion::Completion;
@@ -8,7 +9,6 @@ use crate::deferral::Place;
 use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
 use crate::envelope::Pattern;
-use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};

@@ -1,10 +1,10 @@
 //! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
 
+use crate::assembly::Sink;
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
-use crate::endpoint::{Endpoint, Peer};
-use crate::inbound::Sink;
+use crate::endpoint::Endpoint;
 use crate::link::{Departure, Link};
 use crate::operation::Target;
 use crate::presence::Lost;
@@ -30,11 +30,11 @@ impl<L: Link> Endpoint<L> {
         for message in self.egress.abandon(peer) {
             self.fail_notice(message.into_notice(), name);
         }
-        self.lose_requests(peer);
+        self.rma.requests.lose_peer(peer);
         for key in self.bulk.sends_to(peer) {
             self.lose_send(key, name);
         }
-        for key in self.operations.keys_where(|operation| operation.to == Target::Peer(peer)) {
+        for key in self.rma.operations.of_peer(peer) {
             self.end_operation(key, Some(name));
         }
     }
@@ -42,7 +42,7 @@ impl<L: Link> Endpoint<L> {
     /// Ends everything that waits for `peer`.
     pub(crate) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
         self.presence.lose(peer, Lost { name: name.to_owned(), orderly });
-        let sink = std::mem::replace(&mut self.peers[peer.0 as usize].inbound.sink, Sink::Idle);
+        let sink = self.assembly.end(peer);
         self.handle_unreachable(peer, name);
         self.egress.lose_peer(peer);
         self.deferral.rooms.lose_peer(peer);
@@ -103,10 +103,19 @@ impl<L: Link> Endpoint<L> {
         self.matching.forget_peer(source);
         self.deferral.windows.release(peer);
         self.deferral.rooms.release(peer);
-        self.peers[peer.0 as usize] = Peer::new();
+        self.assembly.release(peer);
+        self.rma.requests.lose_peer(peer);
         self.egress.release(peer);
         self.bulk.release(peer);
         self.presence.release(peer);
         self.link.release(peer);
+    }
+
+    /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
+    #[cold]
+    pub(crate) fn quarantine(&mut self, peer: PeerId, why: &str) {
+        self.count(Counter::PeersQuarantined, 1);
+        let name = self.link.quarantine(peer);
+        self.lose_peer(peer, &format!("{name} (quarantined: {why})"), false);
     }
 }

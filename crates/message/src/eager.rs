@@ -1,6 +1,7 @@
 //! Eager messages (P §3): sent at once through the mailbox, matched when their first packet arrives, stored at exactly
 //! their size when no receive waits for them.
 
+use crate::assembly::{Malformed, Sink, write_clipped};
 use crate::bulk::Waited;
 use crate::collections::list::Position;
 use crate::completion::{Completion, Failure};
@@ -8,7 +9,6 @@ use crate::counter::Counter;
 use crate::egress::Outgoing;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
-use crate::inbound::{Inbound, Malformed, Sink, write_clipped};
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::memory::Memory;
@@ -52,7 +52,7 @@ impl<L: Link> Endpoint<L> {
                     self.complete_receive(active, &envelope, queue);
                 } else {
                     let sink = Sink::Receive(active, envelope, queue);
-                    self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
+                    self.assembly.begin(from, sink, length, rest.len());
                 }
                 self.pass_window(from, cost);
             }
@@ -62,7 +62,7 @@ impl<L: Link> Endpoint<L> {
                 let at = self.store_unexpected(envelope, Stored::Here(bytes), queue, cost);
                 if !whole {
                     let sink = Sink::Store(at, queue);
-                    self.peers[from.0 as usize].inbound = Inbound { sink, length, received: rest.len() };
+                    self.assembly.begin(from, sink, length, rest.len());
                 }
                 self.enter_window(from, cost);
             }
@@ -101,7 +101,7 @@ impl<L: Link> Endpoint<L> {
                 write_clipped(&mut active.buffer, 0, &bytes);
                 match (bytes.len() < envelope.length, envelope.source) {
                     (true, Target::Peer(from)) => {
-                        self.peers[from.0 as usize].inbound.sink = Sink::Receive(active, envelope, queue);
+                        self.assembly.redirect(from, Sink::Receive(active, envelope, queue));
                     }
                     _ => self.complete_receive(active, &envelope, queue),
                 }
@@ -126,7 +126,7 @@ impl<L: Link> Endpoint<L> {
             (Stored::Here(bytes), source) => {
                 self.count_unstored(envelope.length);
                 if let (true, Target::Peer(from)) = (bytes.len() < envelope.length, source) {
-                    self.peers[from.0 as usize].inbound.sink = Sink::Discard;
+                    self.assembly.redirect(from, Sink::Discard);
                 }
             }
             (Stored::Remote(announcement), _) => self.finish_announced(&announcement),

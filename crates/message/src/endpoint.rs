@@ -1,13 +1,12 @@
 //! The endpoint: the one submit path of every operation, and progress.
 
+use crate::assembly::Assembly;
 use crate::bulk::{Bulk, Pieces};
-use crate::collections::slab::Slab;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::deferral::{Deferral, Pressure, Rooms, Windows};
 use crate::egress::Egress;
 use crate::envelope::Pattern;
-use crate::inbound::Inbound;
 use crate::link::{Buffer, Link};
 use crate::matching::{MatchQueue, Matching};
 use crate::memory::{Division, EndpointError, Memory, Others};
@@ -15,27 +14,11 @@ use crate::operation::{
     Context, EndpointConfig, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain,
 };
 use crate::presence::Presence;
-use crate::request::Requests;
-use crate::rma::{Region, RemoteOperation};
+use crate::rma::Rma;
 use crate::timing::Timing;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
-
-/// What the endpoint knows of one peer.
-#[derive(Debug)]
-pub(crate) struct Peer<B> {
-    pub(crate) requests: Requests<B>,
-    pub(crate) inbound: Inbound<B>,
-    /// Parts of a message of our own kinds.
-    pub(crate) scratch: Vec<u8>,
-}
-
-impl<B: Buffer> Peer<B> {
-    pub(crate) fn new() -> Self {
-        Peer { requests: Requests::new(), inbound: Inbound::new(), scratch: Vec::new() }
-    }
-}
 
 /// One endpoint over a link.
 ///
@@ -47,20 +30,12 @@ pub struct Endpoint<L: Link> {
     pub(crate) link: L,
     pub(crate) egress: Egress<L::Buffer>,
     pub(crate) config: EndpointConfig,
-    pub(crate) peers: Vec<Peer<L::Buffer>>,
+    pub(crate) assembly: Assembly<L::Buffer>,
     pub(crate) matching: Matching<L::Buffer>,
     pub(crate) bulk: Bulk<L::Buffer>,
     pub(crate) presence: Presence,
-    /// Remote operations of ours.
-    pub(crate) operations: Slab<RemoteOperation<L::Buffer>>,
-    pub(crate) regions: HashMap<u64, Region<L::Buffer>>,
-    /// Whether writes of peers are reported that bring no completion data.
-    pub(crate) counts_writes: bool,
+    pub(crate) rma: Rma<L::Buffer>,
     pub(crate) completions: VecDeque<Completion>,
-    /// Peers with reads whose data has not all left.
-    pub(crate) reading: VecDeque<PeerId>,
-    /// Peers for which requests of ours wait.
-    pub(crate) requesting: VecDeque<PeerId>,
     pub(crate) deferral: Deferral,
     pub(crate) timing: Timing,
 }
@@ -76,7 +51,8 @@ impl<L: Link> Endpoint<L> {
     pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
 
     /// What the tables of peers take per peer, what is kept of dropped envelopes included.
-    const PEER_BYTES: usize = size_of::<Peer<L::Buffer>>()
+    const PEER_BYTES: usize = Assembly::<L::Buffer>::PEER_BYTES
+        + Rma::<L::Buffer>::PEER_BYTES
         + Egress::<L::Buffer>::PEER_BYTES
         + Rooms::PEER_BYTES
         + Windows::PEER_BYTES
@@ -106,8 +82,8 @@ impl<L: Link> Endpoint<L> {
         let flow = FlowControl::new(&config.flow)?;
         let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
         link.tell_window(limits.window);
-        let peers: Vec<Peer<L::Buffer>> = (0..config.flow.peers).map(|_| Peer::new()).collect();
-        let bookkeeping = flow.bookkeeping_bytes() + peers.len() * Self::PEER_BYTES;
+        let peers = config.flow.peers;
+        let bookkeeping = flow.bookkeeping_bytes() + peers as usize * Self::PEER_BYTES;
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
@@ -116,22 +92,17 @@ impl<L: Link> Endpoint<L> {
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
         let stages = link.stages();
-        let peer_count = peers.len();
         Ok(Endpoint {
             link,
             egress: Egress::new(flow, &config.flow),
             config,
-            peers,
-            matching: Matching::new(peer_count),
-            bulk: Bulk::new(peer_count, stages),
-            presence: Presence::new(peer_count as u32),
-            operations: Slab::new(),
-            regions: HashMap::new(),
-            counts_writes: false,
+            assembly: Assembly::new(peers),
+            matching: Matching::new(peers as usize),
+            bulk: Bulk::new(peers as usize, stages),
+            presence: Presence::new(peers),
+            rma: Rma::new(peers),
             completions: VecDeque::new(),
-            reading: VecDeque::new(),
-            requesting: VecDeque::new(),
-            deferral: Deferral { windows, rooms: Rooms::new(peer_count as u32) },
+            deferral: Deferral { windows, rooms: Rooms::new(peers) },
             timing: Timing::default(),
         })
     }
@@ -327,7 +298,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Streams, reads and peers that may have pieces to send.
     pub(crate) fn pieces_left(&self) -> usize {
-        self.bulk.streams.len() + self.reading.len() + self.requesting.len()
+        self.bulk.streams.len() + self.rma.requests.turns()
     }
 
     #[inline]
@@ -366,13 +337,13 @@ impl<L: Link> Endpoint<L> {
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
     /// remote operations that have not been answered.
     pub fn has_outstanding(&self) -> bool {
-        self.egress.waiting_messages() + self.bulk.sends() + self.operations.len() > 0
+        self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() > 0
     }
 
     #[inline]
     pub(crate) fn check_room(&self) -> Result<(), TryAgain> {
         let outstanding =
-            self.egress.waiting_messages() + self.bulk.sends() + self.operations.len() + self.completions.len();
+            self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() + self.completions.len();
         if outstanding < self.config.operations && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 

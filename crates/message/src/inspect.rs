@@ -72,7 +72,7 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let (state, backlog) = (&self.peers[peer.0 as usize], self.egress.backlog(peer));
+        let backlog = self.egress.backlog(peer);
         let (window, base) = (self.deferral.windows.inspect(peer), self.deferral.windows.limits());
         let refused = self.egress.refused(peer) as usize;
         BacklogInspection {
@@ -82,15 +82,18 @@ impl<L: Link> Endpoint<L> {
                 taken: backlog.note_bytes(),
                 most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
             },
-            read_bytes: Share { taken: state.requests.read_bytes(), most: Memory::<L::Buffer>::read_memory(base) },
+            read_bytes: Share {
+                taken: self.rma.requests.read_bytes(peer),
+                most: Memory::<L::Buffer>::read_memory(base),
+            },
             answer_bytes: Share { taken: backlog.answer_bytes(), most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY },
             // The queue of all peers' has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
                 taken: 2 * refused * size_of::<Control>(),
                 most: Memory::<L::Buffer>::control_memory(&self.config.flow),
             },
-            requests: state.requests.waiting(),
-            unanswered: state.requests.unanswered(),
+            requests: self.rma.requests.waiting(peer),
+            unanswered: self.rma.requests.unanswered(peer),
             unanswered_most: self.deferral.rooms.limits(peer).answers,
             control: refused,
         }

@@ -13,8 +13,8 @@
 
 mod account;
 mod announcing;
-mod atomic;
-mod atomic_apply;
+mod assembly;
+mod atomics;
 mod bulk;
 mod closing;
 mod collections;
@@ -39,7 +39,8 @@ mod peek;
 mod presence;
 mod pulling;
 mod querying;
-mod request;
+mod remote;
+mod requesting;
 mod rma;
 mod streaming;
 #[cfg(test)]
@@ -49,7 +50,6 @@ mod transmit;
 mod window;
 mod wire;
 
-pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;
@@ -61,5 +61,6 @@ pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
+pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};

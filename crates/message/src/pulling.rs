@@ -1,5 +1,6 @@
 //! Long messages on their way in: requests to send, and the pulls that follow.
 
+use crate::assembly::{Malformed, write_clipped};
 use crate::bulk::{Means, Next, Part, TransferOwner, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
@@ -7,7 +8,6 @@ use crate::counter::Counter;
 use crate::egress::BOUNCED_MOST;
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
-use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Link, TransferId, TransferStatus};
 use crate::matching::{Active, RemoteSend, Stored};
 use crate::memory::Memory;

@@ -1,12 +1,12 @@
 //! Sends of peers that found no room here: what follows from deferral notices, offers, and answers to queries.
 
+use crate::assembly::{Malformed, write_clipped};
 use crate::bulk::Waited;
 use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
 use crate::deferral::Inquiry;
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Number};
-use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
 use crate::matching::{Active, RemoteSend, Stored, Unexpected};
 use crate::operation::{Queue, Target};

@@ -1,11 +1,11 @@
 //! Long messages on their way out, once their receivers have matched them.
 
+use crate::assembly::Malformed;
 use crate::bulk::{PIECES_PER_TURN, Payload, Stream, Use};
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::egress::{Body, Outgoing};
 use crate::endpoint::Endpoint;
-use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
 use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, PIECE_BYTES, Piece, Status};
 use tidegate_flow::PeerId;

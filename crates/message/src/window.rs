@@ -1,7 +1,7 @@
 //! What follows when windows change: room and queries for senders, and what a peer's window is found to be.
 
+use crate::assembly::Malformed;
 use crate::endpoint::Endpoint;
-use crate::inbound::Malformed;
 use crate::link::Link;
 use crate::memory::{Limits, Memory};
 use crate::operation::{Source, Target};
