@@ -7,9 +7,9 @@
 
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
-use crate::deferral::Untrue;
 use crate::envelope::Envelope;
 use crate::link::Buffer;
+use crate::malformed::Malformed;
 use crate::matching::Active;
 use crate::operation::Queue;
 use crate::wire::Message;
@@ -30,16 +30,6 @@ pub(crate) enum Sink<B> {
     /// Part of an RMA read's data.
     ReadData(Key, usize),
     Discard,
-}
-
-/// A packet that no correct peer sends, unless it speaks of something that we have given up. It is counted and dropped.
-#[derive(Debug)]
-pub(crate) struct Malformed;
-
-impl From<Untrue> for Malformed {
-    fn from(_: Untrue) -> Self {
-        Malformed
-    }
 }
 
 /// A message on its way in.

@@ -12,49 +12,31 @@
 //! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod account;
-mod announcing;
 mod assembly;
-mod atomics;
 mod bulk;
-mod closing;
 mod collections;
 mod completion;
 mod counter;
 mod deferral;
-mod deferring;
-mod departure;
-mod eager;
 mod egress;
 mod endpoint;
 mod envelope;
 mod heap;
-mod inbound;
-mod inspect;
 mod link;
-mod loopback;
+mod malformed;
 mod matching;
 mod memory;
 mod operation;
-mod peek;
 mod presence;
-mod pulling;
-mod querying;
-mod remote;
-mod requesting;
 mod rma;
-mod streaming;
 #[cfg(test)]
 mod testing;
-mod timing;
-mod transmit;
-mod window;
 mod wire;
 
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;
-pub use endpoint::Endpoint;
-pub use inspect::{BacklogInspection, Share, WindowInspection};
+pub use endpoint::{BacklogInspection, Endpoint, Share, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use memory::EndpointError;
 pub use operation::{

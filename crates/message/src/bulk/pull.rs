@@ -2,9 +2,9 @@
 
 use super::way::{PullWays, Way};
 use crate::collections::slab::{Key, Slab};
-use crate::deferral::Untrue;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Span, TransferStatus};
+use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend};
 use crate::operation::Queue;
 use crate::wire::ClearToSend;
@@ -191,10 +191,10 @@ impl<B: Buffer> Pulls<B> {
     }
 
     /// A piece begins: where it goes, if a pull waits for just this one.
-    pub(crate) fn admit(&mut self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Untrue> {
-        let pull = self.pulls.get_mut(key).filter(|pull| pull.remote.peer == from).ok_or(Untrue)?;
+    pub(crate) fn admit(&mut self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Malformed> {
+        let pull = self.pulls.get_mut(key).filter(|pull| pull.remote.peer == from).ok_or(Malformed)?;
         if !pull.is_asked || at != pull.admitted as u64 || length > pull.wanted - pull.admitted {
-            return Err(Untrue);
+            return Err(Malformed);
         }
         pull.admitted += length;
         Ok(at as usize)
@@ -280,13 +280,13 @@ mod tests {
     fn pieces_are_admitted_in_order_from_their_sender_once_they_are_asked_for() {
         let mut pulls = Pulls::new();
         let key = pull(&mut pulls, 60, &[], None);
-        assert_eq!(pulls.admit(A, key, 0, 10), Err(Untrue), "nobody has asked");
+        assert_eq!(pulls.admit(A, key, 0, 10), Err(Malformed), "nobody has asked");
         let (peer, clear) = pulls.ask(key).expect("it is there");
         assert_eq!((peer, clear), (A, ClearToSend { send: 7, pull: key.0, wanted: 60, position: 0 }));
         pulls.note_asked(key);
-        assert_eq!(pulls.admit(B, key, 0, 10), Err(Untrue), "it is A's");
-        assert_eq!(pulls.admit(A, key, 0, 61), Err(Untrue), "that is more than is wanted");
-        assert_eq!((pulls.admit(A, key, 0, 50), pulls.admit(A, key, 0, 10)), (Ok(0), Err(Untrue)));
+        assert_eq!(pulls.admit(B, key, 0, 10), Err(Malformed), "it is A's");
+        assert_eq!(pulls.admit(A, key, 0, 61), Err(Malformed), "that is more than is wanted");
+        assert_eq!((pulls.admit(A, key, 0, 50), pulls.admit(A, key, 0, 10)), (Ok(0), Err(Malformed)));
         assert!(!pulls.is_admitted(key));
         assert_eq!((pulls.admit(A, key, 50, 10), pulls.is_admitted(key)), (Ok(50), true));
         assert!(pulls.end(key, true, Instant::default()).is_some() && pulls.ask(key).is_none());

@@ -3,8 +3,8 @@
 use crate::account::answer_cost;
 use crate::collections::slab::{Key, Slab};
 use crate::completion::Operation;
-use crate::deferral::Untrue;
 use crate::link::Buffer;
+use crate::malformed::Malformed;
 use crate::operation::{Context, Target};
 use crate::wire::{Reply, Status};
 use tidegate_flow::PeerId;
@@ -130,12 +130,12 @@ impl<B: Buffer> Operations<B> {
     }
 
     /// Data of a read begins: where it goes, if an operation waits for it.
-    pub(crate) fn admit(&self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Untrue> {
-        let operation = self.0.get(key).ok_or(Untrue)?;
+    pub(crate) fn admit(&self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Malformed> {
+        let operation = self.0.get(key).ok_or(Malformed)?;
         let ours = operation.to == Target::Peer(from) && operation.operation == Operation::Read;
-        let at = usize::try_from(at).map_err(|_| Untrue)?;
+        let at = usize::try_from(at).map_err(|_| Malformed)?;
         let inside = at.checked_add(length).is_some_and(|end| end <= operation.length);
-        if ours && inside { Ok(at) } else { Err(Untrue) }
+        if ours && inside { Ok(at) } else { Err(Malformed) }
     }
 
     /// Where what comes back goes.
@@ -144,8 +144,8 @@ impl<B: Buffer> Operations<B> {
     }
 
     /// What the answer to a part of an operation costs that a peer may give.
-    pub(crate) fn cost_for(&self, from: PeerId, key: Key) -> Result<u32, Untrue> {
-        let operation = self.0.get(key).filter(|operation| operation.to == Target::Peer(from)).ok_or(Untrue)?;
+    pub(crate) fn cost_for(&self, from: PeerId, key: Key) -> Result<u32, Malformed> {
+        let operation = self.0.get(key).filter(|operation| operation.to == Target::Peer(from)).ok_or(Malformed)?;
         Ok(operation.answer_cost)
     }
 
@@ -186,9 +186,9 @@ mod tests {
         let mut operations = Operations::new();
         let key = read(&mut operations);
         assert_eq!(operations.admit(A, key, 60, 40), Ok(60));
-        assert_eq!(operations.admit(A, key, 60, 41), Err(Untrue));
-        assert_eq!(operations.admit(A, key, u64::MAX, 1), Err(Untrue));
-        assert_eq!((operations.admit(B, key, 0, 1), operations.cost_for(B, key)), (Err(Untrue), Err(Untrue)));
+        assert_eq!(operations.admit(A, key, 60, 41), Err(Malformed));
+        assert_eq!(operations.admit(A, key, u64::MAX, 1), Err(Malformed));
+        assert_eq!((operations.admit(B, key, 0, 1), operations.cost_for(B, key)), (Err(Malformed), Err(Malformed)));
         assert_eq!((operations.of_peer(A), operations.of_peer(B)), (vec![key], vec![]));
     }
 }

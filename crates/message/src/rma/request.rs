@@ -16,10 +16,10 @@
 
 use crate::account::{ANSWER_BYTES, answer_cost, fits};
 use crate::collections::slab::Key;
-use crate::deferral::Untrue;
 use crate::egress::{Body, Outgoing, WaitingNote};
 use crate::heap::block;
 use crate::link::Buffer;
+use crate::malformed::Malformed;
 use crate::wire::{PIECE_BYTES, Write};
 use std::collections::VecDeque;
 use tidegate_flow::PeerId;
@@ -177,9 +177,9 @@ impl<B: Buffer> Requests<B> {
 
     /// A request of ours is answered, for which so much was paid. An answer that nothing was asked for is refused.
     #[inline]
-    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Result<(), Untrue> {
+    pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         let lane = self.of(from);
-        lane.unanswered = lane.unanswered.checked_sub(cost).ok_or(Untrue)?;
+        lane.unanswered = lane.unanswered.checked_sub(cost).ok_or(Malformed)?;
         Ok(())
     }
 
@@ -338,7 +338,7 @@ mod tests {
         (0..2).for_each(|_| requests.charge(A, cost));
         assert!(!requests.fits(A, cost, account) && requests.fits(B, cost, account));
         assert_eq!((requests.note_answer(A, cost), requests.fits(A, cost, account)), (Ok(()), true));
-        assert_eq!(requests.note_answer(A, 2 * cost), Err(Untrue), "nobody has asked that much");
+        assert_eq!(requests.note_answer(A, 2 * cost), Err(Malformed), "nobody has asked that much");
     }
 
     #[test]

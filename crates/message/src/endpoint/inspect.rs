@@ -1,7 +1,7 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
+use super::Endpoint;
 use crate::egress::WaitingNote;
-use crate::endpoint::Endpoint;
 use crate::link::Link;
 use crate::memory::Memory;
 use tidegate_flow::{Control, PeerId};

@@ -1,12 +1,12 @@
 //! Long messages on their way out, once their receivers have matched them.
 
-use crate::assembly::Malformed;
+use super::Endpoint;
 use crate::bulk::{PIECES_PER_TURN, Payload, Stream, Use};
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure};
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link};
+use crate::malformed::Malformed;
 use crate::wire::{BounceCopied, BouncedPiece, ClearToSend, Finished, PIECE_BYTES, Piece, Status};
 use tidegate_flow::PeerId;
 
@@ -21,7 +21,7 @@ enum Bounced {
 
 impl<L: Link> Endpoint<L> {
     /// The receiver has what we announced.
-    pub(crate) fn handle_finished(&mut self, from: PeerId, finished: &Finished) -> Result<(), Malformed> {
+    pub(super) fn handle_finished(&mut self, from: PeerId, finished: &Finished) -> Result<(), Malformed> {
         let key = Key(finished.send);
         if !self.bulk.is_to(key, from) {
             return Err(Malformed);
@@ -42,7 +42,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver wants what we announced piece by piece.
-    pub(crate) fn handle_clear_to_send(&mut self, from: PeerId, clear: &ClearToSend) -> Result<(), Malformed> {
+    pub(super) fn handle_clear_to_send(&mut self, from: PeerId, clear: &ClearToSend) -> Result<(), Malformed> {
         let key = Key(clear.send);
         if !self.bulk.is_to(key, from) || self.bulk.is_streamed(key) {
             return Err(Malformed);
@@ -68,7 +68,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Lets streams send some pieces to peers for which nothing else waits. Returns whether any did.
-    pub(crate) fn pump_streams(&mut self) -> bool {
+    pub(super) fn pump_streams(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..self.bulk.streams.turns() {
             let Some(peer) = self.bulk.streams.next_peer() else { break };
@@ -96,7 +96,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether a stream could send another piece now, for which it waits for nobody.
-    pub(crate) fn streams_can_move(&self) -> bool {
+    pub(super) fn streams_can_move(&self) -> bool {
         let can_move = |peer| self.egress.is_idle(peer) && !self.bulk.bounces.is_busy_for(peer);
         self.bulk.streams.peers().any(can_move)
     }
@@ -131,7 +131,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A receiver has copied a bounce buffer of ours: the next piece may follow.
-    pub(crate) fn handle_bounce_copied(&mut self, from: PeerId, copied: &BounceCopied) -> Result<(), Malformed> {
+    pub(super) fn handle_bounce_copied(&mut self, from: PeerId, copied: &BounceCopied) -> Result<(), Malformed> {
         if !self.bulk.bounces.give_back(from, copied.bounce as usize) {
             return Err(Malformed);
         }

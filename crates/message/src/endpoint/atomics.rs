@@ -1,14 +1,15 @@
 //! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever asks;
 //! they move by message always, also where RMA goes straight to memory.
 
+use super::Endpoint;
 use crate::account::{OPERAND_BYTES, answer_cost};
-use crate::assembly::{Malformed, write_clipped};
+use crate::assembly::write_clipped;
 use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link};
+use crate::malformed::Malformed;
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
 use crate::rma::{AtomicError, AtomicInput, RemoteOperation, atomic_apply};
 use crate::wire::{Atomic, Status};
@@ -115,7 +116,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A peer's atomic.
-    pub(crate) fn handle_atomic(&mut self, from: PeerId, atomic: &Atomic, body: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn handle_atomic(&mut self, from: PeerId, atomic: &Atomic, body: &[u8]) -> Result<(), Malformed> {
         let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
         let part = Part { datatype, op, wants_result, elements: elements.into() };
         if part.bytes() > OPERAND_BYTES {

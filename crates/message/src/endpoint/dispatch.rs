@@ -1,18 +1,39 @@
 //! Packets that have come: the messages in them, each to whom it is for.
 
-use crate::assembly::{Malformed, Sink, write_clipped};
+use super::Endpoint;
+use crate::assembly::{Sink, write_clipped};
 use crate::collections::slab::Key;
 use crate::counter::Counter;
-use crate::endpoint::Endpoint;
 use crate::link::Link;
+use crate::malformed::Malformed;
 use crate::matching::{Stored, Unexpected};
 use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
-use tidegate_flow::{Packet, PeerId};
+use tidegate_flow::{Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
+    #[inline]
+    pub(super) fn handle_packet(&mut self, packet: &Packet) {
+        let from = packet.header.source();
+        if from.0 >= self.config.flow.peers {
+            return self.count(Counter::Violations, 1);
+        }
+        let gained = match self.egress.handle_retrieved(from, packet) {
+            Ok(gained) => gained,
+            Err(_) => return self.count(Counter::Violations, 1),
+        };
+        if packet.header.kind() == PacketKind::Data {
+            self.handle_data(from, packet);
+        }
+        self.egress.flush_control(&mut self.link);
+        self.quarantine_overdrawn();
+        if gained > 0 && !self.egress.is_idle(from) {
+            self.resume(from);
+        }
+    }
+
     /// A data packet was retrieved.
     #[inline]
-    pub(crate) fn handle_data(&mut self, from: PeerId, packet: &Packet) {
+    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) {
         let payload = &packet.payload[..packet.header.length()];
         let handled = match packet.header.message() {
             0 => self.handle_next(from, payload),

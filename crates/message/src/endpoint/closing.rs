@@ -16,10 +16,9 @@
 //! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog does leave: a closing peer
 //! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
 
-use crate::Endpoint;
-use crate::bulk::PendingSend;
+use super::Endpoint;
 use crate::collections::slab::Key;
-use crate::completion::{Completion, Failure, Notice};
+use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
 use tidegate_flow::PeerId;
@@ -71,41 +70,5 @@ impl<L: Link> Endpoint<L> {
         if self.cancel_operation(key) == Some(false) {
             self.count(Counter::SendsLost, 1);
         }
-    }
-
-    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard before that
-    /// an injected message is sent, and hears nothing more.
-    pub(crate) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
-        let Some(notice) = notice else { return };
-        if self.presence.is_closing() && !notice.report {
-            self.count(Counter::SendsLost, 1);
-        }
-        self.completions.push_back(Completion::sent(notice, Err(failure)));
-    }
-
-    /// A send is with us no longer, and nothing of it leaves any more.
-    pub(crate) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
-        let send = self.bulk.remove(key)?;
-        if send.is_copied() {
-            self.presence.drop_copy(send.peer);
-        }
-        Some(send)
-    }
-
-    /// Ends an announced send whose peer is gone.
-    pub(crate) fn lose_send(&mut self, key: Key, peer: &str) {
-        if let Some(send) = self.remove_send(key) {
-            self.bulk.bounces.free_send(key);
-            self.lose_kept(send, Failure::PeerLost { peer: peer.to_owned() });
-        }
-    }
-
-    /// A send that stayed with us will never be received.
-    pub(crate) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
-        if send.notice.is_none() && send.is_copied() {
-            // The application was told long ago that it is sent.
-            self.count(Counter::SendsLost, 1);
-        }
-        self.lose_notice(send.notice, failure);
     }
 }

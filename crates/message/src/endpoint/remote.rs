@@ -1,15 +1,16 @@
 //! RMA reads and writes: what is submitted, what peers ask for, and how it ends.
 
+use super::Endpoint;
+use super::loopback::copy;
 use crate::account::answer_cost;
-use crate::assembly::{Malformed, write_clipped};
+use crate::assembly::write_clipped;
 use crate::bulk::TransferOwner;
 use crate::collections::slab::Key;
-use crate::completion::{Completion, Failure, Operation};
+use crate::completion::Operation;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
 use crate::link::{Buffer, Link, TransferId, TransferStatus};
-use crate::loopback::copy;
+use crate::malformed::Malformed;
 use crate::operation::{Access, ReadRequest, RemoteTarget, Target, TryAgain, WriteRequest};
 use crate::rma::{RemoteOperation, UnfinishedRead, WriteRest, pieces};
 use crate::wire::{Read, Reply, Status, Write, WriteNotice};
@@ -166,77 +167,7 @@ impl<L: Link> Endpoint<L> {
         true
     }
 
-    /// Fails an operation towards a peer that is gone. Returns whether it did.
-    pub(crate) fn fail_if_lost(&mut self, key: Key, peer: PeerId) -> bool {
-        let lost = self.presence.lost(peer).is_some();
-        if lost {
-            self.rma.operations.fail(key);
-        }
-        lost
-    }
-
-    /// A part of an operation is answered; the last one completes it.
-    pub(crate) fn end_part(&mut self, key: Key, status: Status) {
-        if self.rma.operations.end_part(key, status) {
-            self.end_operation(key, None);
-        }
-    }
-
-    /// An operation is over, with `lost` because its peer is gone.
-    pub(crate) fn end_operation(&mut self, key: Key, lost: Option<&str>) {
-        let Some(operation) = self.rma.operations.end(key) else { return };
-        let peer_lost = match operation.to {
-            Target::Peer(peer) => self.presence.lost(peer).map(|lost| lost.name.clone()),
-            Target::Myself => None,
-        };
-        let result = match (lost.map(str::to_owned).or(peer_lost), operation.status) {
-            (Some(peer), _) if lost.is_some() || operation.status != Status::Success => Err(Failure::PeerLost { peer }),
-            (_, Status::Success) => Ok(()),
-            (_, Status::Denied) => Err(Failure::Denied),
-            (_, Status::Unsupported) => Err(Failure::Unsupported),
-            (_, Status::Fault) => Err(Failure::Fault),
-        };
-        let counted = operation.changes_target() && (operation.counted || self.counts_own(operation.to));
-        if result.is_ok() && (operation.data.is_some() || counted) {
-            self.notify_target(operation.to, operation.length, operation.data);
-        }
-        if operation.report || result.is_err() {
-            self.complete_operation(&operation, result);
-        }
-    }
-
-    fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
-        let RemoteOperation { context, operation, length, .. } = *operation;
-        self.completions.push_back(Completion::remote(context, operation, length, result));
-    }
-
-    /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its success.
-    pub(crate) fn cancel_operation(&mut self, key: Key) -> Option<bool> {
-        let operation = self.rma.operations.end(key)?;
-        self.complete_operation(&operation, Err(Failure::Canceled));
-        Some(operation.report)
-    }
-
-    /// Whether the target is this endpoint and counts writes.
-    fn counts_own(&self, to: Target) -> bool {
-        self.rma.counts_writes && to == Target::Myself
-    }
-
-    /// Tells the target of a write that is complete, with its completion data.
-    fn notify_target(&mut self, to: Target, length: usize, data: Option<u64>) {
-        match to {
-            Target::Myself => self.complete_remote_write(Target::Myself, length, data),
-            Target::Peer(peer) => {
-                self.tell(peer, WriteNotice { length: length as u64, data });
-            }
-        }
-    }
-
-    fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
-        self.completions.push_back(Completion::remote_write(source, length, data));
-    }
-
-    pub(crate) fn handle_write_notice(&mut self, from: PeerId, notice: &WriteNotice) -> Result<(), Malformed> {
+    pub(super) fn handle_write_notice(&mut self, from: PeerId, notice: &WriteNotice) -> Result<(), Malformed> {
         if notice.data.is_none() && !self.rma.counts_writes {
             return Err(Malformed);
         }
@@ -245,7 +176,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A piece of a peer's write.
-    pub(crate) fn handle_write(&mut self, from: PeerId, write: &Write, body: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn handle_write(&mut self, from: PeerId, write: &Write, body: &[u8]) -> Result<(), Malformed> {
         self.admit_request(from, answer_cost(0))?;
         let status = match self.rma.regions.find(write.region, write.offset, body.len(), Access::Write) {
             Some(mut region) => {
@@ -259,7 +190,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A peer wants to read.
-    pub(crate) fn handle_read(&mut self, from: PeerId, read: &Read) -> Result<(), Malformed> {
+    pub(super) fn handle_read(&mut self, from: PeerId, read: &Read) -> Result<(), Malformed> {
         let &Read { operation, position, region, offset, length } = read;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         self.admit_request(from, answer_cost(0))?;
@@ -274,14 +205,14 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    pub(crate) fn place_read_data(&mut self, key: Key, at: usize, part: &[u8]) {
+    pub(super) fn place_read_data(&mut self, key: Key, at: usize, part: &[u8]) {
         if let Some(buffer) = self.rma.operations.destination_mut(key) {
             write_clipped(buffer, at, part);
         }
     }
 
     /// A part of an operation of ours is answered.
-    pub(crate) fn handle_reply(&mut self, from: PeerId, reply: &Reply, body: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn handle_reply(&mut self, from: PeerId, reply: &Reply, body: &[u8]) -> Result<(), Malformed> {
         let key = Key(reply.operation);
         let cost = self.rma.operations.cost_for(from, key)?;
         self.rma.requests.note_answer(from, cost)?;

@@ -1,15 +1,15 @@
 //! Sends that wait with us for room in their receiver's window: what follows from what the receiver says.
 
-use crate::assembly::Malformed;
+use super::Endpoint;
 use crate::bulk::{Payload, PendingSend};
 use crate::collections::slab::Key;
 use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::deferral::Place;
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
 use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
+use crate::malformed::Malformed;
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};
 use crate::wire::{
@@ -20,14 +20,14 @@ use tidegate_flow::PeerId;
 impl<L: Link> Endpoint<L> {
     /// Keeps an eager send for which the receiver has no room.
     #[cold]
-    pub(crate) fn defer_eager(&mut self, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn defer_eager(&mut self, to: PeerId, send: Send<L::Buffer>) {
         if let Some(key) = self.keep_send(to, send) {
             self.defer(to, key);
         }
     }
 
     /// Announces a message, or defers it when the receiver has no room for one more envelope.
-    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
         let Some(key) = self.keep_send(to, send) else { return };
         let Some(send) = self.bulk.send(key) else { return };
         let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send).len());
@@ -61,7 +61,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends deferred messages in order as long as they find room (W3).
-    pub(crate) fn release_deferred(&mut self, to: PeerId) {
+    pub(super) fn release_deferred(&mut self, to: PeerId) {
         while let Some(key) = self.deferral.rooms.first(to) {
             let Some(send) = self.bulk.send(key) else { break };
             let (eager, cost) = self.way_of(send);
@@ -97,7 +97,7 @@ impl<L: Link> Endpoint<L> {
             Payload::Application(buffer) => Body::Borrowed(buffer),
             Payload::Copied(bytes) => Body::Owned(bytes),
         };
-        self.dispatch(to, Outgoing::new(head, body, send.notice), false);
+        self.dispatch_or_announce(to, Outgoing::new(head, body, send.notice), false);
     }
 
     /// Shows the receiver the deferred sends that it does not know of (W4).
@@ -115,7 +115,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has matched or dropped all of a batch.
-    pub(crate) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(super) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
         if self.egress.backlog(from).waits(MessageKind::DeferralNotice) {
             return Err(Malformed);
         }
@@ -128,14 +128,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver gives back what has become free of our window.
-    pub(crate) fn handle_room(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
+    pub(super) fn handle_room(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
         self.deferral.rooms.give_back(from, room)?;
         self.release_deferred(from);
         Ok(())
     }
 
     /// The receiver asks for the first deferred send that a pattern accepts.
-    pub(crate) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
+    pub(super) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
         let &Query { queue, tag, ignore } = query;
         let pattern = Pattern { from: Source::From(Target::Myself), tag, ignore };
         if self.is_answering(from) {
@@ -171,7 +171,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver does not take what we offered.
-    pub(crate) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+    pub(super) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
         let at = self.offered_at(from, key).ok_or(Malformed)?;
         self.deferral.rooms.decline(from, at)?;
         self.release_deferred(from);
@@ -179,7 +179,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has set aside what we offered, and will pull it later.
-    pub(crate) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+    pub(super) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
         self.offered_at(from, key).ok_or(Malformed)?;
         self.end_deferral(key);
         Ok(())
@@ -191,11 +191,26 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has matched a deferred send: it is deferred no longer.
-    pub(crate) fn end_deferral(&mut self, key: Key) {
+    pub(super) fn end_deferral(&mut self, key: Key) {
         let Some(send) = self.bulk.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
         self.deferral.rooms.remove(to, at);
         self.release_deferred(to);
+    }
+
+    /// Asks again what a peer sets aside that could not be asked at the first message to it.
+    #[cold]
+    pub(super) fn meet_again(&mut self, peer: PeerId) {
+        if !self.deferral.rooms.is_met(peer) {
+            // It has been lost since.
+            return self.deferral.rooms.forget_stranger(peer);
+        }
+        let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
+        if window == 0 {
+            return self.egress.note_full(&self.link, peer);
+        }
+        self.deferral.rooms.meet_again(peer, self.limits_towards(window));
+        self.release_deferred(peer);
     }
 }
 

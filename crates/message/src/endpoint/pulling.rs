@@ -1,14 +1,15 @@
 //! Long messages on their way in: requests to send, and the pulls that follow.
 
-use crate::assembly::{Malformed, write_clipped};
+use super::Endpoint;
+use crate::assembly::write_clipped;
 use crate::bulk::{Means, Next, Part, TransferOwner, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::egress::BOUNCED_MOST;
-use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::link::{Link, TransferId, TransferStatus};
+use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
@@ -17,7 +18,7 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// A peer announces a message.
-    pub(crate) fn handle_request_to_send(
+    pub(super) fn handle_request_to_send(
         &mut self,
         from: PeerId,
         head: &RequestToSend,
@@ -56,7 +57,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// An announced message has its receive: gets the payload.
-    pub(crate) fn start_pull(
+    pub(super) fn start_pull(
         &mut self,
         active: Active<L::Buffer>,
         envelope: Envelope,
@@ -110,7 +111,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Goes on with the pulls that had their share of an earlier progress call.
-    pub(crate) fn continue_pulls(&mut self) -> bool {
+    pub(super) fn continue_pulls(&mut self) -> bool {
         let has_any = self.bulk.gate.waiting() > 0;
         for _ in 0..self.bulk.gate.turns() {
             if let Some(key) = self.bulk.gate.next_pull() {
@@ -121,7 +122,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A transfer that the link was asked for has ended.
-    pub(crate) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
+    pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
         match self.bulk.end_transfer(Key(id.0)) {
             Some(TransferOwner::Pull(key, length)) => self.end_pull_part(key, length, status),
             // The departure of the operation's peer ends it.
@@ -149,7 +150,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A pull is over: completes the receive and tells the sender.
     fn end_pull(&mut self, key: Key, result: Result<(), Failure>) {
-        let Some(pull) = self.bulk.pulls.end(key, result.is_ok(), self.timing.now()) else { return };
+        let Some(pull) = self.bulk.pulls.end(key, result.is_ok(), self.now) else { return };
         let status = if result.is_ok() { Status::Success } else { Status::Fault };
         match result {
             Ok(()) => self.complete_receive(pull.active, &pull.envelope, pull.queue),
@@ -160,14 +161,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A pull is over: what it kept of its sender's window is free.
-    pub(crate) fn release_kept(&mut self, remote: &RemoteSend) {
+    pub(super) fn release_kept(&mut self, remote: &RemoteSend) {
         if remote.kept() > 0 {
             self.leave_window(Target::Peer(remote.peer), remote.kept());
         }
     }
 
     /// Nothing (more) of an announced message is wanted: it was dropped (`FI_DISCARD`), or has come by another way.
-    pub(crate) fn finish_announced(&mut self, remote: &RemoteSend) {
+    pub(super) fn finish_announced(&mut self, remote: &RemoteSend) {
         self.tell_finished(remote, Status::Success);
     }
 
@@ -176,7 +177,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A piece of a message that we pull lies in a bounce buffer of its sender.
-    pub(crate) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
+    pub(super) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
         let (key, bounce, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
         if self.egress.backlog(from).bounced() >= BOUNCED_MOST {
             return Err(Malformed);
@@ -197,14 +198,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A part of a piece has arrived.
-    pub(crate) fn place_piece(&mut self, key: Key, at: usize, part: &[u8]) {
+    pub(super) fn place_piece(&mut self, key: Key, at: usize, part: &[u8]) {
         if let Some(buffer) = self.bulk.pulls.buffer_mut(key) {
             write_clipped(buffer, at, part);
         }
     }
 
     /// A piece is complete.
-    pub(crate) fn finish_piece(&mut self, key: Key) {
+    pub(super) fn finish_piece(&mut self, key: Key) {
         if self.bulk.pulls.is_admitted(key) {
             self.end_pull(key, Ok(()));
         }

@@ -1,12 +1,12 @@
 //! Remote operations by message: requests that leave and are admitted, and what answers them.
 
+use super::Endpoint;
 use crate::account::{answer_cost, fits};
-use crate::assembly::Malformed;
 use crate::bulk::PIECES_PER_TURN;
 use crate::collections::slab::Key;
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
 use crate::link::Link;
+use crate::malformed::Malformed;
 use crate::operation::Access;
 use crate::rma::{Request, UnfinishedRead, WriteRest};
 use crate::wire::{PIECE_BYTES, ReadData, Reply, Status};
@@ -34,7 +34,7 @@ impl<B> Sent<B> {
 impl<L: Link> Endpoint<L> {
     /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been answered. The body
     /// may change as soon as this returns.
-    pub(crate) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
+    pub(super) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
         if !self.deferral.rooms.is_met(to) {
             self.meet(to);
         }
@@ -47,7 +47,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Asks a peer to take what is left of a write.
-    pub(crate) fn request_write(&mut self, to: PeerId, rest: WriteRest<L::Buffer>) {
+    pub(super) fn request_write(&mut self, to: PeerId, rest: WriteRest<L::Buffer>) {
         if !self.deferral.rooms.is_met(to) {
             self.meet(to);
         }
@@ -61,7 +61,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends requests that waited, as far as they may leave. Returns whether any did.
-    pub(crate) fn send_requests(&mut self) -> bool {
+    pub(super) fn send_requests(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..self.rma.requests.requesters() {
             let Some(to) = self.rma.requests.next_turn() else { break };
@@ -92,7 +92,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether a request that waits may leave now.
-    pub(crate) fn requests_can_move(&self) -> bool {
+    pub(super) fn requests_can_move(&self) -> bool {
         let may_leave = |to| self.rma.requests.first(to).is_some_and(|request| self.may_request(to, request));
         self.rma.requests.requesting().any(may_leave)
     }
@@ -138,7 +138,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A peer requests something whose answer costs so much (Q3).
     #[inline]
-    pub(crate) fn admit_request(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
+    pub(super) fn admit_request(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         if fits(self.unanswered_of(from), cost, self.deferral.windows.limits().answers) {
             return Ok(());
         }
@@ -147,13 +147,13 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// What those requests of a peer cost whose answers have not left.
-    pub(crate) fn unanswered_of(&self, peer: PeerId) -> u32 {
+    pub(super) fn unanswered_of(&self, peer: PeerId) -> u32 {
         let answers = self.egress.backlog(peer).answers();
         answers + self.rma.requests.reading_cost(peer)
     }
 
     /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next progress call.
-    pub(crate) fn begin_read(&mut self, from: PeerId, mut read: UnfinishedRead) {
+    pub(super) fn begin_read(&mut self, from: PeerId, mut read: UnfinishedRead) {
         let is_short = read.left <= PIECE_BYTES as u64;
         if is_short && self.egress.is_idle(from) && self.rma.requests.reads(from) == 0 {
             let status = self.send_read_piece(from, &mut read);
@@ -165,7 +165,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Lets reads of peers send some pieces. Returns whether any did.
-    pub(crate) fn send_reads(&mut self) -> bool {
+    pub(super) fn send_reads(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..self.rma.requests.reader_count() {
             let Some(to) = self.rma.requests.next_reader() else { break };
@@ -219,7 +219,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Ends the reads of a region that is no more.
-    pub(crate) fn deny_reads(&mut self, region: u64) {
+    pub(super) fn deny_reads(&mut self, region: u64) {
         for to in self.rma.requests.readers().collect::<Vec<_>>() {
             for _ in 0..self.rma.requests.reads(to) {
                 match self.rma.requests.pop_read(to) {
@@ -232,12 +232,12 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Whether a read could send another piece now.
-    pub(crate) fn reads_can_move(&self) -> bool {
+    pub(super) fn reads_can_move(&self) -> bool {
         self.rma.requests.readers().any(|reader| self.egress.is_idle(reader))
     }
 
     /// Answers a part of a peer's operation.
-    pub(crate) fn reply(&mut self, to: PeerId, operation: u32, status: Status, offset: u32, body: Body<L::Buffer>) {
+    pub(super) fn reply(&mut self, to: PeerId, operation: u32, status: Status, offset: u32, body: Body<L::Buffer>) {
         let head = Reply { operation, status, is_counted: self.rma.counts_writes, position: offset };
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
