@@ -12,53 +12,37 @@
 //! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
 
 mod account;
-mod atomic;
-mod atomic_apply;
-mod closing;
+mod assembly;
+mod bulk;
 mod collections;
 mod completion;
 mod counter;
 mod deferral;
-mod deferring;
-mod departure;
-mod eager;
 mod egress;
 mod endpoint;
 mod envelope;
-mod fetch_way;
 mod heap;
-mod inbound;
-mod inspect;
 mod link;
-mod loopback;
+mod malformed;
 mod matching;
 mod memory;
 mod operation;
-mod peek;
-mod querying;
-mod rendezvous;
-mod request;
+mod presence;
 mod rma;
-mod stage;
-mod streams;
 #[cfg(test)]
 mod testing;
-mod timing;
-mod transmit;
-mod window;
 mod wire;
 
-pub use atomic_apply::{AtomicCall, AtomicError, AtomicInput, apply as atomic_apply, is_valid as atomic_is_valid};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;
-pub use endpoint::Endpoint;
-pub use inspect::{BacklogInspection, Share, WindowInspection};
+pub use endpoint::{BacklogInspection, Endpoint, Share, WindowInspection};
 pub use link::{Buffer, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError};
 pub use memory::EndpointError;
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
 };
+pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};

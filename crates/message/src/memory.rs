@@ -6,7 +6,7 @@ use crate::heap::{BLOCK_MOST, block, queue_begun};
 use crate::link::Buffer;
 use crate::matching::Matching;
 use crate::operation::EndpointConfig;
-use crate::request::UnfinishedRead;
+use crate::rma::UnfinishedRead;
 use crate::wire::{BATCH_MOST, LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, SPAN_BYTES};
 use std::fmt;
 use std::marker::PhantomData;

@@ -21,6 +21,14 @@ impl Bytes {
     }
 }
 
+impl Bytes {
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length];
+        self.read(0, &mut bytes);
+        bytes
+    }
+}
+
 impl Buffer for Bytes {
     fn len(&self) -> usize {
         self.length

@@ -45,7 +45,3 @@ pub(crate) struct Deferral {
     /// As a sender.
     pub(crate) rooms: Rooms,
 }
-
-/// What a peer says of deferred sends that no correct peer says.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Untrue;

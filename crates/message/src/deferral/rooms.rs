@@ -5,11 +5,11 @@
 //! *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver pulls or accepts it, or when it is its
 //! turn and the window has room for it; dropped ones leave first, since they are first.
 
-use super::Untrue;
 use super::deferred::{Deferred, DeferredSends, Stage};
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::envelope::Pattern;
+use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::Queue;
 use crate::wire::{BATCH_MOST, Room};
@@ -112,10 +112,10 @@ impl Rooms {
     }
 
     /// A receiver gives back what has become free of its window.
-    pub(crate) fn give_back(&mut self, from: PeerId, room: Room) -> Result<(), Untrue> {
+    pub(crate) fn give_back(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
         let towards = self.of(from);
         if room.bytes > WINDOW_MOST as u64 || towards.room as usize > WINDOW_MOST {
-            return Err(Untrue);
+            return Err(Malformed);
         }
         towards.room += room.bytes as u32;
         Ok(())
@@ -167,9 +167,9 @@ impl Rooms {
     }
 
     /// The receiver has matched or dropped all of a batch. Returns the query that waited for that (W7).
-    pub(crate) fn acknowledge(&mut self, from: PeerId) -> Result<Option<(Queue, Pattern)>, Untrue> {
-        let deferred = self.of(from).deferred.as_mut().ok_or(Untrue)?;
-        for (at, send) in deferred.batch.take().ok_or(Untrue)? {
+    pub(crate) fn acknowledge(&mut self, from: PeerId) -> Result<Option<(Queue, Pattern)>, Malformed> {
+        let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
+        for (at, send) in deferred.batch.take().ok_or(Malformed)? {
             // One that was matched is no longer in the list, and its place may be another's.
             if let Some(entry) = deferred.list.get_mut(at).filter(|entry| entry.send == send) {
                 entry.stage = Stage::Dropped;
@@ -179,9 +179,9 @@ impl Rooms {
     }
 
     /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered now.
-    pub(crate) fn query(&mut self, from: PeerId, queue: Queue, pattern: Pattern) -> Result<bool, Untrue> {
+    pub(crate) fn query(&mut self, from: PeerId, queue: Queue, pattern: Pattern) -> Result<bool, Malformed> {
         match &mut self.of(from).deferred {
-            Some(deferred) if deferred.query.is_some() => Err(Untrue),
+            Some(deferred) if deferred.query.is_some() => Err(Malformed),
             Some(deferred) if deferred.batch.is_some() => {
                 deferred.query = Some((queue, pattern));
                 Ok(false)
@@ -200,9 +200,9 @@ impl Rooms {
     }
 
     /// The receiver does not take what was offered.
-    pub(crate) fn decline(&mut self, from: PeerId, at: Place) -> Result<(), Untrue> {
-        let deferred = self.of(from).deferred.as_mut().ok_or(Untrue)?;
-        let entry = deferred.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Untrue)?;
+    pub(crate) fn decline(&mut self, from: PeerId, at: Place) -> Result<(), Malformed> {
+        let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
+        let entry = deferred.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)?;
         entry.stage = Stage::Dropped;
         Ok(())
     }

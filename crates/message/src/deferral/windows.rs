@@ -7,11 +7,11 @@
 //! held against every send dropped by now; one beyond it has not, and gets nothing out of a deferral notice of that sender before its
 //! query has been answered (W6).
 
-use super::Untrue;
 use super::inquiries::{Inquiries, Inquiry};
 use super::pressure::{Pressure, PressureReport};
 use crate::counter::{Counter, Counters};
 use crate::envelope::{Number, Pattern};
+use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::{Queue, Target};
 use crate::wire::{Query, Room};
@@ -142,11 +142,11 @@ impl Windows {
     /// Whether a message that has come from `from` and costs so much is within its window. `returning`: bytes that are on their way back
     /// to it.
     #[inline]
-    pub(crate) fn check(&self, from: PeerId, cost: u32, returning: u32) -> Result<(), Untrue> {
+    pub(crate) fn check(&self, from: PeerId, cost: u32, returning: u32) -> Result<(), Malformed> {
         let window = &self.of_peers[from.0 as usize];
         let given_back = u64::from(window.freed) + u64::from(returning);
         let is_within = u64::from(window.stored) + given_back + u64::from(cost) <= u64::from(window.bytes);
-        if is_within { Ok(()) } else { Err(Untrue) }
+        if is_within { Ok(()) } else { Err(Malformed) }
     }
 
     /// A message of `from` found its receive waiting. Returns whether there is something to [review](Self::review).
@@ -246,8 +246,8 @@ impl Windows {
     }
 
     /// A send whose envelope was dropped has come after all.
-    pub(crate) fn remember(&mut self, from: PeerId) -> Result<(), Untrue> {
-        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Untrue)?;
+    pub(crate) fn remember(&mut self, from: PeerId) -> Result<(), Malformed> {
+        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
         dropped.count -= 1;
         self.end_account(from);
         Ok(())
@@ -335,16 +335,16 @@ impl Windows {
     }
 
     /// A sender offers something. `is_asked`: our query, if one is open, has left.
-    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Answered, Untrue> {
-        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Untrue)?;
-        let number = dropped.open.take_if(|_| is_asked).ok_or(Untrue)?;
+    pub(crate) fn take_offer(&mut self, from: PeerId, is_asked: bool) -> Result<Answered, Malformed> {
+        let dropped = self.of(from).dropped.as_mut().filter(|it| it.count > 0).ok_or(Malformed)?;
+        let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
         Ok(Answered { number, until: number.max(dropped.asked) })
     }
 
     /// A sender has nothing for what we asked.
-    pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Untrue> {
-        let dropped = self.of(from).dropped.as_mut().ok_or(Untrue)?;
-        let number = dropped.open.take_if(|_| is_asked).ok_or(Untrue)?;
+    pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Malformed> {
+        let dropped = self.of(from).dropped.as_mut().ok_or(Malformed)?;
+        let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
         self.close_query(from, number);
         self.end_account(from);
         Ok(())

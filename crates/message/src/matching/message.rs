@@ -40,14 +40,14 @@ pub(crate) struct RemoteSend {
     /// The sender's name for it.
     pub(crate) id: u32,
     pub(crate) spans: Vec<Span>,
-    /// The sender's stage in which its first piece lies.
-    pub(crate) stage: Option<usize>,
+    /// The sender's bounce buffer in which its first piece lies.
+    pub(crate) bounce: Option<usize>,
 }
 
 impl RemoteSend {
     /// A send that its peer has deferred: it has said no more of it than its name.
     pub(crate) fn of_deferred(peer: PeerId, id: u32) -> Self {
-        RemoteSend { peer, id, spans: Vec::new(), stage: None }
+        RemoteSend { peer, id, spans: Vec::new(), bounce: None }
     }
 
     /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is fetched: the list of pieces.

@@ -11,6 +11,9 @@ pub(crate) const LARGEST_EAGER_BYTES: usize = 1 << 20;
 /// Largest body of a message that is neither eager nor bulk data.
 pub(crate) const LARGEST_CONTROL_BYTES: usize = 4096;
 
+/// Payload bytes of a piece of bulk data: 73 packets, all of them full.
+pub(crate) const PIECE_BYTES: usize = 73 * PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
+
 const LENGTH_BITS: u32 = 24;
 const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
 /// Completion data is there.

@@ -26,7 +26,7 @@ mod rma;
 use codec::{Head, Reader, Writer};
 use tidegate_flow::PAYLOAD_BYTES;
 
-pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind};
+pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES, MessageKind, PIECE_BYTES};
 pub(crate) use deferral::{
     Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room,
 };

@@ -1,10 +1,9 @@
 //! `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`: looking at unexpected messages, setting them aside, dropping them (fi_tagged(3)).
 
-use crate::collections::list::Position;
+use super::Endpoint;
 use crate::completion::{Completion, Failure};
 use crate::deferral::Inquiry;
-use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Pattern};
+use crate::envelope::Pattern;
 use crate::link::Link;
 use crate::matching::MatchQueue;
 use crate::operation::{Context, MatchFlags, Queue, Receive};
@@ -12,7 +11,7 @@ use crate::operation::{Context, MatchFlags, Queue, Receive};
 impl<L: Link> Endpoint<L> {
     /// A receive with one of the three flags.
     #[cold]
-    pub(crate) fn receive_by_flags(&mut self, receive: Receive<L::Buffer>, pattern: &Pattern, queue: Queue) {
+    pub(super) fn receive_by_flags(&mut self, receive: Receive<L::Buffer>, pattern: &Pattern, queue: Queue) {
         let flags = receive.flags;
         if flags.peek {
             return self.peek(pattern, queue, receive.context, flags);
@@ -50,23 +49,28 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Ends a peek with the stored message at `at`, the first that it accepts.
-    pub(crate) fn find_stored(&mut self, inquiry: &Inquiry, at: Position) {
-        let queue = inquiry.queue;
-        let Some(found) = self.matching.of(queue).stored_mut(at) else { return };
-        let envelope = found.envelope;
-        if inquiry.claim && !inquiry.discard {
-            self.matching.of(queue).claim(at, inquiry.context);
-        }
-        self.complete_peek(inquiry.context, &envelope, queue);
-        if inquiry.discard
-            && let Some(unexpected) = self.matching.of(queue).take_at(at)
-        {
-            self.discard_stored(unexpected, queue);
+    /// Ends the peeks that have their answers.
+    #[cold]
+    pub(super) fn review_inquiries(&mut self) {
+        for inquiry in self.deferral.windows.inquiries.all() {
+            if !self.deferral.windows.inquiries.contains(inquiry.number) {
+                continue;
+            }
+            let stored = self.matching.of(inquiry.queue).find_unexpected(&inquiry.pattern);
+            if stored.is_none() && self.deferral.windows.is_open(&inquiry) {
+                continue;
+            }
+            self.deferral.windows.inquiries.take(inquiry.number);
+            match stored {
+                Some(at) => self.find_stored(&inquiry, at),
+                None => self.complete_none(&inquiry),
+            }
         }
     }
 
-    pub(crate) fn complete_peek(&mut self, context: Context, envelope: &Envelope, queue: Queue) {
-        self.completions.push_back(Completion::met(context, queue, envelope));
+    /// A peek has found nothing.
+    fn complete_none(&mut self, inquiry: &Inquiry) {
+        let Inquiry { context, queue, .. } = *inquiry;
+        self.completions.push_back(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
     }
 }

@@ -1,7 +1,7 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
+use super::Endpoint;
 use crate::egress::WaitingNote;
-use crate::endpoint::Endpoint;
 use crate::link::Link;
 use crate::memory::Memory;
 use tidegate_flow::{Control, PeerId};
@@ -72,7 +72,7 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let (state, backlog) = (&self.peers[peer.0 as usize], self.egress.backlog(peer));
+        let backlog = self.egress.backlog(peer);
         let (window, base) = (self.deferral.windows.inspect(peer), self.deferral.windows.limits());
         let refused = self.egress.refused(peer) as usize;
         BacklogInspection {
@@ -82,15 +82,18 @@ impl<L: Link> Endpoint<L> {
                 taken: backlog.note_bytes(),
                 most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
             },
-            read_bytes: Share { taken: state.requests.read_bytes(), most: Memory::<L::Buffer>::read_memory(base) },
+            read_bytes: Share {
+                taken: self.rma.requests.read_bytes(peer),
+                most: Memory::<L::Buffer>::read_memory(base),
+            },
             answer_bytes: Share { taken: backlog.answer_bytes(), most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY },
             // The queue of all peers' has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
                 taken: 2 * refused * size_of::<Control>(),
                 most: Memory::<L::Buffer>::control_memory(&self.config.flow),
             },
-            requests: state.requests.waiting(),
-            unanswered: state.requests.unanswered(),
+            requests: self.rma.requests.waiting(peer),
+            unanswered: self.rma.requests.unanswered(peer),
             unanswered_most: self.deferral.rooms.limits(peer).answers,
             control: refused,
         }
@@ -104,7 +107,7 @@ impl<L: Link> Endpoint<L> {
             window: window.bytes,
             stored: window.stored,
             freed: window.freed,
-            held: self.sends.keys_where(|send| send.peer == peer && send.deferred.is_some()).len(),
+            held: self.bulk.deferred_to(peer),
             forgotten: window.dropped,
             asking: window.is_querying,
         }
@@ -117,6 +120,6 @@ impl<L: Link> Endpoint<L> {
 
     /// How often a stream of bulk data was looked at so far, whether it could send a piece or not.
     pub fn inspect_stream_looks(&self) -> u64 {
-        self.streams.looks()
+        self.bulk.streams.looks()
     }
 }

@@ -1,20 +1,19 @@
 //! Messages of an endpoint to itself: no packets, no slots, no credits.
 
-use crate::completion::{Completion, Notice};
+use super::Endpoint;
 use crate::counter::Counter;
 use crate::egress::copy_of;
-use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored};
 use crate::memory::Memory;
-use crate::operation::{Context, Queue, Send, Target};
+use crate::operation::{Queue, Send, Target};
 
 impl<L: Link> Endpoint<L> {
     /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others in their
     /// buffer.
     #[cold]
-    pub(crate) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
+    pub(super) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
         self.count(Counter::MessagesSelf, 1);
         let (queue, tag) = (send.space.queue(), send.space.tag());
         let envelope = Envelope { source: Target::Myself, tag, data: send.data, length: send.buffer.len() };
@@ -37,7 +36,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Copies a message of our own into its receive.
-    pub(crate) fn deliver_own(
+    pub(super) fn deliver_own(
         &mut self,
         mut active: Active<L::Buffer>,
         envelope: &Envelope,
@@ -48,19 +47,10 @@ impl<L: Link> Endpoint<L> {
         copy(from, 0, &mut active.buffer, 0, length);
         self.complete_receive(active, envelope, queue);
     }
-
-    /// The send half of a message of our own is complete.
-    pub(crate) fn complete_own(&mut self, context: Context, report: bool, envelope: &Envelope, queue: Queue) {
-        if report {
-            let space = queue.space(envelope.tag);
-            let notice = Notice { context, space, length: envelope.length, report };
-            self.completions.push_back(Completion::sent(notice, Ok(())));
-        }
-    }
 }
 
 /// Copies between two buffers of this process.
-pub(crate) fn copy<B: Buffer>(from: &B, from_offset: usize, to: &mut B, to_offset: usize, length: usize) {
+pub(super) fn copy<B: Buffer>(from: &B, from_offset: usize, to: &mut B, to_offset: usize, length: usize) {
     let mut chunk = [0; 4096];
     let mut done = 0;
     while done < length {

@@ -1,17 +1,17 @@
 //! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever asks;
 //! they move by message always, also where RMA goes straight to memory.
 
+use super::Endpoint;
 use crate::account::{OPERAND_BYTES, answer_cost};
-use crate::atomic_apply::{AtomicError, AtomicInput, apply};
+use crate::assembly::write_clipped;
 use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
-use crate::inbound::{Malformed, write_clipped};
 use crate::link::{Buffer, Link};
+use crate::malformed::Malformed;
 use crate::operation::{Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, RemoteTarget, Target, TryAgain};
-use crate::rma::RemoteOperation;
+use crate::rma::{AtomicError, AtomicInput, RemoteOperation, atomic_apply};
 use crate::wire::{Atomic, Status};
 use tidegate_flow::PeerId;
 
@@ -36,7 +36,7 @@ impl Part {
         let mut target = vec![0; self.bytes()];
         region.read(0, &mut target);
         let mut old = vec![0; self.bytes()];
-        apply(self.datatype, self.op, &mut target, AtomicInput { operand, compare }, Some(&mut old))?;
+        atomic_apply(self.datatype, self.op, &mut target, AtomicInput { operand, compare }, Some(&mut old))?;
         if self.op.writes() {
             region.write(0, &target);
         }
@@ -64,7 +64,7 @@ impl<L: Link> Endpoint<L> {
         // That of its longest part.
         let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
-        let key = self.operations.insert(operation);
+        let key = self.rma.operations.begin(operation);
         let mut offset = 0;
         for &(target, elements) in &atomic.to {
             let mut left = elements as usize;
@@ -91,15 +91,15 @@ impl<L: Link> Endpoint<L> {
     fn atomic_part(&mut self, key: Key, target: RemoteTarget, part: Part, offset: usize, input: Vec<u8>) {
         let Target::Peer(peer) = target.to else {
             let (status, old) = self.apply_atomic(target.key, target.offset, part, &input);
-            if let Some(destination) = self.operations.get_mut(key).and_then(RemoteOperation::destination_mut) {
+            if let Some(destination) = self.rma.operations.destination_mut(key) {
                 write_clipped(destination, offset, &old);
             }
-            return self.fail_part(key, status);
+            return self.rma.operations.note_part(key, status);
         };
         if self.fail_if_lost(key, peer) {
             return;
         }
-        let cost = self.add_parts(key, 1);
+        let cost = self.rma.operations.add_parts(key, 1);
         let Part { datatype, op, wants_result, elements } = part;
         let head = Atomic {
             operation: key.0,
@@ -116,7 +116,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A peer's atomic.
-    pub(crate) fn handle_atomic(&mut self, from: PeerId, atomic: &Atomic, body: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn handle_atomic(&mut self, from: PeerId, atomic: &Atomic, body: &[u8]) -> Result<(), Malformed> {
         let &Atomic { datatype, op, wants_result, elements, .. } = atomic;
         let part = Part { datatype, op, wants_result, elements: elements.into() };
         if part.bytes() > OPERAND_BYTES {
@@ -132,8 +132,8 @@ impl<L: Link> Endpoint<L> {
     fn apply_atomic(&mut self, key: u64, offset: u64, part: Part, input: &[u8]) -> (Status, Vec<u8>) {
         let access = if part.op.writes() { Access::Write } else { Access::Read };
         // Who gets the old values reads them.
-        let readable = !part.wants_result || self.find_region(key, offset, part.bytes(), Access::Read).is_some();
-        let Some(mut region) = self.find_region(key, offset, part.bytes(), access).filter(|_| readable) else {
+        let readable = !part.wants_result || self.rma.regions.find(key, offset, part.bytes(), Access::Read).is_some();
+        let Some(mut region) = self.rma.regions.find(key, offset, part.bytes(), access).filter(|_| readable) else {
             return (Status::Denied, Vec::new());
         };
         match part.apply(&mut region, input) {

@@ -16,9 +16,9 @@
 //! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog does leave: a closing peer
 //! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
 
-use crate::Endpoint;
+use super::Endpoint;
 use crate::collections::slab::Key;
-use crate::completion::{Completion, Failure, Notice};
+use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
 use tidegate_flow::PeerId;
@@ -27,60 +27,38 @@ impl<L: Link> Endpoint<L> {
     /// Tells all peers that the application receives nothing more. Go on calling [`progress`](Self::progress) while there is anything
     /// [unsent](Self::has_unsent); then drop the endpoint, after [`abandon_unsent`](Self::abandon_unsent) if that took too long.
     pub fn begin_closing(&mut self) {
-        self.is_closing = true;
+        self.presence.begin_closing();
         self.link.tell_closing();
     }
 
     /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its receiver may
     /// still want.
     pub fn has_unsent(&self) -> bool {
-        self.egress.waiting() > 0 || self.copies > 0 || self.egress.has_refused() || self.pieces_left() > 0
-    }
-
-    /// A peer is closing: it matches nothing more.
-    pub(crate) fn handle_closing(&mut self, peer: PeerId) {
-        let state = &mut self.peers[peer.0 as usize];
-        if !std::mem::replace(&mut state.is_closing, true) {
-            self.copies -= state.copies as usize;
-        }
-    }
-
-    /// A copied message for `peer` waits here from now on.
-    pub(crate) fn keep_copy(&mut self, peer: PeerId) {
-        let state = &mut self.peers[peer.0 as usize];
-        state.copies += 1;
-        self.copies += usize::from(!state.is_closing);
-    }
-
-    /// It does so no longer.
-    pub(crate) fn drop_copy(&mut self, peer: PeerId) {
-        let state = &mut self.peers[peer.0 as usize];
-        state.copies -= 1;
-        self.copies -= usize::from(!state.is_closing);
+        self.egress.waiting() > 0 || self.presence.has_copies() || self.egress.has_refused() || self.pieces_left() > 0
     }
 
     /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many of them the
     /// application believed sent.
     pub fn abandon_unsent(&mut self) {
-        self.is_closing = true;
-        for peer in 0..self.peers.len() {
-            self.peers[peer].is_given_up = true;
-            for message in self.egress.abandon(PeerId(peer as u32)) {
+        self.presence.begin_closing();
+        for peer in (0..self.presence.peers()).map(PeerId) {
+            self.presence.give_up(peer);
+            for message in self.egress.abandon(peer) {
                 if let Some(operation) = message.operation() {
                     self.lose_operation(operation);
                 }
                 self.lose_notice(message.into_notice(), Failure::Canceled);
             }
-            for operation in self.peers[peer].requests.waiting_operations() {
+            for operation in self.rma.requests.waiting_operations(peer) {
                 self.lose_operation(operation);
             }
-            self.lose_requests(PeerId(peer as u32));
+            self.rma.requests.lose_peer(peer);
         }
         // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
-        for key in self.operations.keys_where(|_| true) {
+        for key in self.rma.operations.all() {
             self.cancel_operation(key);
         }
-        for key in self.sends.keys_where(|_| true) {
+        for key in self.bulk.all_sends() {
             if let Some(send) = self.remove_send(key) {
                 self.lose_kept(send, Failure::Canceled);
             }
@@ -92,15 +70,5 @@ impl<L: Link> Endpoint<L> {
         if self.cancel_operation(key) == Some(false) {
             self.count(Counter::SendsLost, 1);
         }
-    }
-
-    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard before that
-    /// an injected message is sent, and hears nothing more.
-    pub(crate) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
-        let Some(notice) = notice else { return };
-        if self.is_closing && !notice.report {
-            self.count(Counter::SendsLost, 1);
-        }
-        self.completions.push_back(Completion::sent(notice, Err(failure)));
     }
 }

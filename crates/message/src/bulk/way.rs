@@ -1,12 +1,12 @@
-//! [`FetchWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
-//! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into stages: two copies.
+//! [`PullWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
+//! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into bounce buffers: two copies.
 //!
 //! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as many bytes as
 //! the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a sender that
-//! computes fills no stage. So it is measured, by size of the message: a few fetches each way to begin with, then the faster
+//! computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to begin with, then the faster
 //! way, and now and then a few the other way, the rarer the worse it was.
 //!
-//! A read is alone while it lasts, so its time is its own. Fetches that were asked for overlap, and the last to begin is
+//! A read is alone while it lasts, so its time is its own. Pulls that were asked for overlap, and the last to begin is
 //! not the last to end: what counts is what came while any was under way, over that time, less what went into reading others.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tidegate_flow::Instant;
 /// How to get the rest of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Ask its sender for it, who fills stages.
+    /// Ask its sender for it, who fills bounce buffers.
     Ask,
     /// Read it out of its sender's memory.
     Read,
@@ -26,11 +26,11 @@ const CLASSES: usize = 12;
 const SMALLEST: u32 = 12;
 /// Measurements of one way that count: the latest.
 const RECENT: usize = 5;
-/// Fetches of a class each way before anything is concluded.
+/// Pulls of a class each way before anything is concluded.
 const TRIAL: u32 = 8;
-/// Fetches the other way in a row, now and then: enough of them that one way's do not count for the other's.
+/// Pulls the other way in a row, now and then: enough of them that one way's do not count for the other's.
 const RETRIAL: u32 = 4;
-/// Fetches between two trials of a way that was a little slower, and of one that took half as long again or more.
+/// Pulls between two trials of a way that was a little slower, and of one that took half as long again or more.
 const TRY_AGAIN: u32 = 128;
 const TRY_SELDOM: u32 = 512;
 
@@ -62,7 +62,7 @@ impl Recent {
 struct Class {
     asked: Recent,
     read: Recent,
-    /// Fetches begun, at first; then those since the last trial.
+    /// Pulls begun, at first; then those since the last trial.
     begun: u32,
     /// Whether the trials that everything begins with are over.
     is_tried: bool,
@@ -89,7 +89,7 @@ impl Class {
     }
 }
 
-/// The time in which fetches that were asked for were under way.
+/// The time in which pulls that were asked for were under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Period {
     /// When the first telling of time within it was; `None`: not yet.
@@ -105,18 +105,18 @@ struct Period {
 
 /// What was measured, and so which way to go.
 #[derive(Debug, Default)]
-pub(crate) struct FetchWays {
+pub(crate) struct PullWays {
     classes: [Class; CLASSES],
     asking: Period,
 }
 
-impl FetchWays {
+impl PullWays {
     fn class(&mut self, length: usize) -> &mut Class {
         let log = length.max(1).checked_next_power_of_two().map_or(usize::BITS, usize::ilog2);
         &mut self.classes[(log.saturating_sub(SMALLEST) as usize).min(CLASSES - 1)]
     }
 
-    /// The way for a fetch that begins now, of what is left of a message of this length.
+    /// The way for a pull that begins now, of what is left of a message of this length.
     pub(crate) fn choose(&mut self, length: usize) -> Way {
         let way = self.class(length).choose();
         if way == Way::Ask {
@@ -136,7 +136,7 @@ impl FetchWays {
         self.class(length).read.add(left, time);
     }
 
-    /// How many fetches that were asked for are being measured.
+    /// How many pulls that were asked for are being measured.
     #[inline]
     pub(crate) fn measured(&self) -> usize {
         self.asking.under_way
@@ -149,7 +149,7 @@ impl FetchWays {
         }
     }
 
-    /// A fetch that was asked for has ended; `None` if not all has come.
+    /// A pull that was asked for has ended; `None` if not all has come.
     pub(crate) fn end_asked(&mut self, length: usize, left: Option<usize>, now: Instant) {
         let period = &mut self.asking;
         period.under_way = period.under_way.saturating_sub(1);
@@ -172,8 +172,8 @@ mod tests {
 
     const BYTES: usize = 100_000;
 
-    /// Fetches one after the other, of which each takes as long as its way takes. How many of them were read.
-    fn one_by_one(ways: &mut FetchWays, count: usize, asking: u64, reading: u64) -> usize {
+    /// Pulls one after the other, of which each takes as long as its way takes. How many of them were read.
+    fn one_by_one(ways: &mut PullWays, count: usize, asking: u64, reading: u64) -> usize {
         let mut now = 0;
         let mut read = 0;
         for _ in 0..count {
@@ -196,15 +196,15 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_found_and_the_other_is_tried_seldom() {
-        let reads = one_by_one(&mut FetchWays::default(), 10_000, 5_000, 10_000);
+        let reads = one_by_one(&mut PullWays::default(), 10_000, 5_000, 10_000);
         assert!((8..200).contains(&reads), "{reads} of 10000 read where stages are faster");
-        let reads = one_by_one(&mut FetchWays::default(), 10_000, 10_000, 5_000);
+        let reads = one_by_one(&mut PullWays::default(), 10_000, 10_000, 5_000);
         assert!((9_800..9_993).contains(&reads), "{reads} of 10000 read where that is faster");
     }
 
     #[test]
     fn what_changes_is_noticed() {
-        let mut ways = FetchWays::default();
+        let mut ways = PullWays::default();
         one_by_one(&mut ways, 1_000, 10_000, 5_000);
         one_by_one(&mut ways, 4_000, 2_000, 5_000);
         let reads = one_by_one(&mut ways, 1_000, 2_000, 5_000);
@@ -213,18 +213,18 @@ mod tests {
 
     #[test]
     fn a_few_that_took_for_ever_change_nothing() {
-        let mut ways = FetchWays::default();
+        let mut ways = PullWays::default();
         one_by_one(&mut ways, 100, 5_000, 10_000);
         one_by_one(&mut ways, 2, 50_000_000, 10_000);
         assert_eq!(one_by_one(&mut ways, 100, 5_000, 10_000), 0);
     }
 
     #[test]
-    fn fetches_that_overlap_are_as_fast_as_all_of_them_together() {
+    fn pulls_that_overlap_are_as_fast_as_all_of_them_together() {
         // Sixteen at once, which all end at nearly the same time: each seems to take sixteen times as long as it
         // would alone, and the last ones no time at all.
         for (asking, stages_win) in [(3_000, true), (7_000, false)] {
-            let mut ways = FetchWays::default();
+            let mut ways = PullWays::default();
             let (mut now, mut reads) = (0, 0);
             for _ in 0..100 {
                 let chosen: Vec<Way> = (0..16).map(|_| ways.choose(BYTES)).collect();
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn sizes_are_told_apart_whatever_they_are() {
-        let mut ways = FetchWays::default();
+        let mut ways = PullWays::default();
         for bytes in [1, 8192, 1 << 20, usize::MAX / 2] {
             for _ in 0..TRIAL {
                 assert_eq!(ways.choose(bytes), Way::Ask);

@@ -1,9 +1,8 @@
-//! Who uses which of our stages. A stage holds a piece of one announced message of ours from the moment we fill it until the
+//! Who uses which of our bounce buffers. One holds a piece of one announced message of ours from the moment we fill it until the
 //! receiver has copied it: a few large copies instead of many packets, and no system call.
 //!
 //! Two uses, and each has half of the stages. A piece that travels with its announcement ([`Use::Announced`]) waits for as long
-//! as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait for such a
-//! stage, so an announcement that finds none free goes without. A piece that the receiver has asked for ([`Use::Fetched`])
+//! as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait for such a one, so a request to send that finds none free goes without. A piece that the receiver has asked for ([`Use::Fetched`])
 //! is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one receiver gets half at
 //! most, so that one that is slow leaves some to the others, and never more than [`BOUNCED_MOST`]: it keeps a receipt for each.
 
@@ -31,18 +30,24 @@ struct User {
 
 /// The use of our stages.
 #[derive(Debug)]
-pub(crate) struct StagePool {
-    pub(crate) bytes: usize,
+pub(crate) struct BouncePool {
+    bytes: usize,
     users: Vec<Option<User>>,
     free: Vec<u16>,
 }
 
-impl StagePool {
+impl BouncePool {
     /// Fewer than two stages cannot serve both uses, and count as none.
     pub(crate) fn new(stages: Stages) -> Self {
         let usable = stages.bytes > 0 && stages.count >= 2;
         let count = if usable { stages.count.min(usize::from(u16::MAX) - 1) } else { 0 };
-        StagePool { bytes: stages.bytes, users: vec![None; count], free: (0..count as u16).rev().collect() }
+        BouncePool { bytes: stages.bytes, users: vec![None; count], free: (0..count as u16).rev().collect() }
+    }
+
+    /// Bytes of each.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn exists(&self) -> bool {
@@ -102,7 +107,7 @@ mod tests {
 
     #[test]
     fn one_receiver_gets_half_of_the_stages_of_either_use() {
-        let mut pool = StagePool::new(Stages { count: 8, bytes: 1 });
+        let mut pool = BouncePool::new(Stages { count: 8, bytes: 1 });
         for purpose in [Use::Announced, Use::Fetched] {
             assert!(pool.take(A, Key(1), purpose).is_some() && pool.take(A, Key(2), purpose).is_some());
             assert_eq!(pool.take(A, Key(3), purpose), None);
@@ -119,7 +124,7 @@ mod tests {
     #[test]
     fn announcements_leave_a_stage_for_what_was_asked_for() {
         for count in 2..6 {
-            let mut pool = StagePool::new(Stages { count, bytes: 1 });
+            let mut pool = BouncePool::new(Stages { count, bytes: 1 });
             while (0..9).any(|peer| pool.take(PeerId(peer), Key(peer), Use::Announced).is_some()) {}
             assert!(pool.take(A, Key(99), Use::Fetched).is_some(), "of {count}");
         }
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn too_few_stages_are_none() {
         for count in [0, 1] {
-            let mut pool = StagePool::new(Stages { count, bytes: 1 });
+            let mut pool = BouncePool::new(Stages { count, bytes: 1 });
             assert!(!pool.exists() && pool.take(A, Key(0), Use::Fetched).is_none());
         }
     }

@@ -1,17 +1,17 @@
 //! Sends that wait with us for room in their receiver's window: what follows from what the receiver says.
 
+use super::Endpoint;
+use crate::bulk::{Payload, PendingSend};
 use crate::collections::slab::Key;
 use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::deferral::Place;
 use crate::egress::{Body, Outgoing};
-use crate::endpoint::Endpoint;
 use crate::envelope::Pattern;
-use crate::inbound::Malformed;
 use crate::link::{Buffer, Link};
+use crate::malformed::Malformed;
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Source, Target};
-use crate::rendezvous::{Payload, PendingSend};
 use crate::wire::{
     DeferralNotice, Eager, Entry, LARGEST_CONTROL_BYTES, Message, MessageKind, NoMatch, Offer, Query, Room,
 };
@@ -20,17 +20,17 @@ use tidegate_flow::PeerId;
 impl<L: Link> Endpoint<L> {
     /// Keeps an eager send for which the receiver has no room.
     #[cold]
-    pub(crate) fn defer_eager(&mut self, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn defer_eager(&mut self, to: PeerId, send: Send<L::Buffer>) {
         if let Some(key) = self.keep_send(to, send) {
             self.defer(to, key);
         }
     }
 
     /// Announces a message, or defers it when the receiver has no room for one more envelope.
-    pub(crate) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
+    pub(super) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
         let Some(key) = self.keep_send(to, send) else { return };
-        let Some(send) = self.sends.get(key) else { return };
-        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send));
+        let Some(send) = self.bulk.send(key) else { return };
+        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(send).len());
         match self.deferral.rooms.take(to, cost) {
             true => self.announce_kept(to, key, false),
             false => self.defer(to, key),
@@ -41,7 +41,7 @@ impl<L: Link> Endpoint<L> {
     #[cold]
     fn defer(&mut self, to: PeerId, key: Key) {
         self.count(Counter::SendsDeferred, 1);
-        if let Some(send) = self.sends.get_mut(key) {
+        if let Some(send) = self.bulk.send_mut(key) {
             send.deferred = Some(self.deferral.rooms.defer(to, key, send.space.queue(), send.space.tag()));
             self.report_buffered(key);
         }
@@ -51,8 +51,8 @@ impl<L: Link> Endpoint<L> {
 
     /// A send whose payload was copied is complete for the application, unless it waits for delivery.
     fn report_buffered(&mut self, key: Key) {
-        let Some(send) = self.sends.get_mut(key) else { return };
-        if matches!(send.payload, Payload::Copied(_))
+        let Some(send) = self.bulk.send_mut(key) else { return };
+        if send.is_copied()
             && !send.delivery
             && let Some(notice) = send.notice.take_if(|notice| notice.report)
         {
@@ -61,12 +61,12 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Sends deferred messages in order as long as they find room (W3).
-    pub(crate) fn release_deferred(&mut self, to: PeerId) {
+    pub(super) fn release_deferred(&mut self, to: PeerId) {
         while let Some(key) = self.deferral.rooms.first(to) {
-            let Some(send) = self.sends.get(key) else { break };
+            let Some(send) = self.bulk.send(key) else { break };
             let (eager, cost) = self.way_of(send);
             let Some(was_dropped) = self.deferral.rooms.release_first(to, cost) else { break };
-            if let Some(send) = self.sends.get_mut(key) {
+            if let Some(send) = self.bulk.send_mut(key) {
                 send.deferred = None;
             }
             match eager {
@@ -80,10 +80,10 @@ impl<L: Link> Endpoint<L> {
     /// Whether a deferred send leaves eagerly, and what it costs.
     fn way_of(&self, send: &PendingSend<L::Buffer>) -> (bool, u32) {
         let towards = self.deferral.rooms.limits(send.peer);
-        let most = if matches!(send.payload, Payload::Copied(_)) { towards.inject } else { towards.eager };
+        let most = if send.is_copied() { towards.inject } else { towards.eager };
         match send.length <= most as usize && !send.delivery {
             true => (true, Memory::<L::Buffer>::eager_cost(send.length)),
-            false => (false, Memory::<L::Buffer>::announce_cost(self.spans_of(send))),
+            false => (false, Memory::<L::Buffer>::announce_cost(self.spans_of(send).len())),
         }
     }
 
@@ -97,7 +97,7 @@ impl<L: Link> Endpoint<L> {
             Payload::Application(buffer) => Body::Borrowed(buffer),
             Payload::Copied(bytes) => Body::Owned(bytes),
         };
-        self.dispatch(to, Outgoing::new(head, body, send.notice), false);
+        self.dispatch_or_announce(to, Outgoing::new(head, body, send.notice), false);
     }
 
     /// Shows the receiver the deferred sends that it does not know of (W4).
@@ -105,7 +105,7 @@ impl<L: Link> Endpoint<L> {
         let Some(batch) = self.deferral.rooms.next_batch(to) else { return };
         let mut body = Vec::new();
         for key in batch {
-            if let Some(send) = self.sends.get(key) {
+            if let Some(send) = self.bulk.send(key) {
                 entry_of(key, send).emit(&mut body);
             }
         }
@@ -115,7 +115,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has matched or dropped all of a batch.
-    pub(crate) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(super) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
         if self.egress.backlog(from).waits(MessageKind::DeferralNotice) {
             return Err(Malformed);
         }
@@ -128,14 +128,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver gives back what has become free of our window.
-    pub(crate) fn handle_room(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
+    pub(super) fn handle_room(&mut self, from: PeerId, room: Room) -> Result<(), Malformed> {
         self.deferral.rooms.give_back(from, room)?;
         self.release_deferred(from);
         Ok(())
     }
 
     /// The receiver asks for the first deferred send that a pattern accepts.
-    pub(crate) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
+    pub(super) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
         let &Query { queue, tag, ignore } = query;
         let pattern = Pattern { from: Source::From(Target::Myself), tag, ignore };
         if self.is_answering(from) {
@@ -159,7 +159,7 @@ impl<L: Link> Endpoint<L> {
     fn answer(&mut self, to: PeerId, queue: Queue, pattern: &Pattern) {
         let found = self.deferral.rooms.offer(to, queue, pattern);
         let may_be_long = self.egress.is_idle(to);
-        let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.sends.get(key)?))) {
+        let (head, body): (Message, _) = match found.and_then(|key| Some((key, self.bulk.send(key)?))) {
             Some((key, send)) => {
                 let (tag, data, length) = (send.space.tag(), send.data, send.length as u64);
                 let body = if may_be_long { offered_payload(send) } else { Body::None };
@@ -171,7 +171,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver does not take what we offered.
-    pub(crate) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+    pub(super) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
         let at = self.offered_at(from, key).ok_or(Malformed)?;
         self.deferral.rooms.decline(from, at)?;
         self.release_deferred(from);
@@ -179,7 +179,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// The receiver has set aside what we offered, and will pull it later.
-    pub(crate) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+    pub(super) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
         self.offered_at(from, key).ok_or(Malformed)?;
         self.end_deferral(key);
         Ok(())
@@ -187,15 +187,30 @@ impl<L: Link> Endpoint<L> {
 
     /// Where a deferred send is whose offer has left.
     fn offered_at(&self, from: PeerId, key: Key) -> Option<Place> {
-        self.sends.get(key).filter(|send| send.peer == from && !self.is_answering(from))?.deferred
+        self.bulk.send(key).filter(|send| send.peer == from && !self.is_answering(from))?.deferred
     }
 
     /// The receiver has matched a deferred send: it is deferred no longer.
-    pub(crate) fn end_deferral(&mut self, key: Key) {
-        let Some(send) = self.sends.get_mut(key) else { return };
+    pub(super) fn end_deferral(&mut self, key: Key) {
+        let Some(send) = self.bulk.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
         self.deferral.rooms.remove(to, at);
         self.release_deferred(to);
+    }
+
+    /// Asks again what a peer sets aside that could not be asked at the first message to it.
+    #[cold]
+    pub(super) fn meet_again(&mut self, peer: PeerId) {
+        if !self.deferral.rooms.is_met(peer) {
+            // It has been lost since.
+            return self.deferral.rooms.forget_stranger(peer);
+        }
+        let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
+        if window == 0 {
+            return self.egress.note_full(&self.link, peer);
+        }
+        self.deferral.rooms.meet_again(peer, self.limits_towards(window));
+        self.release_deferred(peer);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What follows when windows change: room and queries for senders, and what a peer's window is found to be.
 
-use crate::endpoint::Endpoint;
-use crate::inbound::Malformed;
+use super::Endpoint;
 use crate::link::Link;
+use crate::malformed::Malformed;
 use crate::memory::{Limits, Memory};
 use crate::operation::{Source, Target};
 use tidegate_flow::PeerId;
@@ -10,27 +10,27 @@ use tidegate_flow::PeerId;
 impl<L: Link> Endpoint<L> {
     /// Whether a message that has come from `from` and costs so much is within its window.
     #[inline]
-    pub(crate) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        Ok(self.deferral.windows.check(from, cost, self.egress.backlog(from).returning())?)
+    pub(super) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
+        self.deferral.windows.check(from, cost, self.egress.backlog(from).returning())
     }
 
     /// A message of `from` found its receive waiting.
     #[inline]
-    pub(crate) fn pass_window(&mut self, from: PeerId, cost: u32) {
+    pub(super) fn pass_window(&mut self, from: PeerId, cost: u32) {
         if self.deferral.windows.pass(from, cost) {
             self.review(from);
         }
     }
 
     /// A message of `from` has to be stored.
-    pub(crate) fn enter_window(&mut self, from: PeerId, cost: u32) {
+    pub(super) fn enter_window(&mut self, from: PeerId, cost: u32) {
         if self.deferral.windows.enter(self.link.counters(), from, cost) {
             self.review(from);
         }
     }
 
     /// A stored message is stored no longer.
-    pub(crate) fn leave_window(&mut self, source: Target, cost: u32) {
+    pub(super) fn leave_window(&mut self, source: Target, cost: u32) {
         match source {
             Target::Myself => self.deferral.windows.leave_own(cost),
             Target::Peer(from) => {
@@ -41,7 +41,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Says to a sender what is to be said now: room is given back, a query made.
-    pub(crate) fn review(&mut self, from: PeerId) {
+    pub(super) fn review(&mut self, from: PeerId) {
         let is_returning = self.egress.backlog(from).returning() > 0;
         let (windows, matching) = (&mut self.deferral.windows, &mut self.matching);
         let first_from = |source, after| matching.first_from(source, after);
@@ -56,7 +56,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A receive or peek was posted that nothing stored satisfies.
     #[inline]
-    pub(crate) fn seek(&mut self, from: Source) {
+    pub(super) fn seek(&mut self, from: Source) {
         if self.deferral.windows.has_dropped() {
             self.seek_dropped(from);
         }
@@ -78,34 +78,19 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// What a window of so many bytes allows us.
-    fn limits_towards(&self, window: u32) -> Limits {
+    pub(super) fn limits_towards(&self, window: u32) -> Limits {
         let least = Memory::<L::Buffer>::ENVELOPE_BYTES as u32;
         Memory::<L::Buffer>::limits_of(window.max(least), self.config.eager_bytes)
     }
 
     /// Learns what a peer sets aside for us, at the first message to it.
     #[cold]
-    pub(crate) fn meet(&mut self, peer: PeerId) {
+    pub(super) fn meet(&mut self, peer: PeerId) {
         // One that does not say will do as we do; so will one that cannot be reached: the message will tell.
         let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
         self.deferral.rooms.meet(peer, self.limits_towards(window), window == 0);
         if window == 0 {
             self.egress.note_full(&self.link, peer);
         }
-    }
-
-    /// Asks again what a peer sets aside that could not be asked at the first message to it.
-    #[cold]
-    pub(crate) fn meet_again(&mut self, peer: PeerId) {
-        if !self.deferral.rooms.is_met(peer) {
-            // It has been lost since.
-            return self.deferral.rooms.forget_stranger(peer);
-        }
-        let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
-        if window == 0 {
-            return self.egress.note_full(&self.link, peer);
-        }
-        self.deferral.rooms.meet_again(peer, self.limits_towards(window));
-        self.release_deferred(peer);
     }
 }

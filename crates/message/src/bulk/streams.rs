@@ -7,10 +7,57 @@
 
 use crate::collections::list::{Chain, Links, Ordered, Position};
 use crate::collections::slab::Key;
-use crate::rendezvous::Stream;
+use crate::link::Buffer;
 use std::collections::VecDeque;
 use std::fmt;
 use tidegate_flow::PeerId;
+
+/// An announced send of ours that leaves in pieces, for the receiver's pull of this name.
+#[derive(Debug)]
+pub(crate) struct Stream<B> {
+    to: PeerId,
+    send: Key,
+    pull: u32,
+    buffer: B,
+    position: usize,
+    end: usize,
+}
+
+impl<B: Buffer> Stream<B> {
+    /// What is left of `buffer` from `position` on.
+    pub(crate) fn new(to: PeerId, send: Key, pull: u32, buffer: B, position: usize) -> Self {
+        let end = buffer.len();
+        Stream { to, send, pull, buffer, position, end }
+    }
+
+    pub(crate) fn to(&self) -> PeerId {
+        self.to
+    }
+
+    pub(crate) fn send(&self) -> Key {
+        self.send
+    }
+
+    /// The receiver's name for it.
+    pub(crate) fn pull(&self) -> u32 {
+        self.pull
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.position == self.end
+    }
+
+    /// Takes the next piece, of so many bytes at most: where it begins, and its bytes.
+    pub(crate) fn next_piece(&mut self, most: usize) -> (usize, B) {
+        let (position, length) = (self.position, (self.end - self.position).min(most));
+        self.position += length;
+        (position, self.buffer.slice(position, length))
+    }
+}
 
 /// A stream, and its neighbours in its peer's queue.
 struct Queued<B> {

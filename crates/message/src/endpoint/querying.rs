@@ -1,21 +1,21 @@
 //! Sends of peers that found no room here: what follows from deferral notices, offers, and answers to queries.
 
-use crate::completion::{Completion, Failure};
+use super::Endpoint;
+use crate::assembly::write_clipped;
+use crate::bulk::Waited;
+use crate::completion::Completion;
 use crate::counter::Counter;
-use crate::deferral::Inquiry;
-use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Number};
-use crate::inbound::{Malformed, write_clipped};
 use crate::link::Link;
+use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend, Stored, Unexpected};
 use crate::operation::{Queue, Target};
-use crate::rendezvous::Waited;
 use crate::wire::{Accept, Acknowledged, BATCH_MOST, Decline, Entry, MessageKind, Offer};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// A peer shows its deferred sends.
-    pub(crate) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
         let count = body.len() / Entry::BYTES;
         // Who sends a batch before the one in front of it is acknowledged takes nothing of what we say.
         let is_acknowledged = !self.egress.backlog(from).waits(MessageKind::Acknowledged);
@@ -49,7 +49,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive asked for so
     /// far that accepts it.
-    pub(crate) fn handle_offer(&mut self, from: PeerId, offer: &Offer, payload: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn handle_offer(&mut self, from: PeerId, offer: &Offer, payload: &[u8]) -> Result<(), Malformed> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
         let envelope = Envelope { source: Target::Peer(from), tag, data, length };
@@ -119,34 +119,9 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A sender has nothing for what we asked.
-    pub(crate) fn handle_no_match(&mut self, from: PeerId) -> Result<(), Malformed> {
+    pub(super) fn handle_no_match(&mut self, from: PeerId) -> Result<(), Malformed> {
         self.deferral.windows.take_no_match(from, self.has_asked(from))?;
         self.review(from);
         Ok(())
-    }
-
-    /// Ends the peeks that have their answers.
-    #[cold]
-    pub(crate) fn review_inquiries(&mut self) {
-        for inquiry in self.deferral.windows.inquiries.all() {
-            if !self.deferral.windows.inquiries.contains(inquiry.number) {
-                continue;
-            }
-            let stored = self.matching.of(inquiry.queue).find_unexpected(&inquiry.pattern);
-            if stored.is_none() && self.deferral.windows.is_open(&inquiry) {
-                continue;
-            }
-            self.deferral.windows.inquiries.take(inquiry.number);
-            match stored {
-                Some(at) => self.find_stored(&inquiry, at),
-                None => self.complete_none(&inquiry),
-            }
-        }
-    }
-
-    /// A peek has found nothing.
-    fn complete_none(&mut self, inquiry: &Inquiry) {
-        let Inquiry { context, queue, .. } = *inquiry;
-        self.completions.push_back(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
     }
 }

@@ -1,0 +1,199 @@
+//! Bulk data. Rendezvous (P §3): a long message is announced by a small one, the request to send; the receiver, once it has matched,
+//! gets the payload and says so.
+//!
+//! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes per
+//! progress call, and no slot is used. Where the link has *bounce buffers*, the sender copies a piece into one, the receiver copies it
+//! out, and a packet each way says so; the first piece travels with the request to send (R §3), so a message that fits one
+//! buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox packet by packet. For the latter two the
+//! receiver has to ask (`ClearToSend`), and both are under flow control; pieces for a peer wait until nothing else does, so they delay
+//! other messages to it by one piece at most. In the end `Finished` tells the sender that its buffer is free, which is also the
+//! receipt that `FI_DELIVERY_COMPLETE` asks for.
+
+mod bounce;
+mod gate;
+mod pull;
+mod send;
+mod streams;
+mod way;
+
+use crate::collections::slab::{Key, Slab};
+use crate::link::{Buffer, Stages};
+use streams::Streams;
+use tidegate_flow::PeerId;
+
+pub(crate) use bounce::{BouncePool, Use};
+pub(crate) use gate::{Gate, PIECES_PER_TURN, Pieces};
+pub(crate) use pull::{Means, Next, Part, Pulls, Waited};
+pub(crate) use send::{Payload, PendingSend};
+pub(crate) use streams::Stream;
+pub(crate) use way::Way;
+
+/// Who asked the link for a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TransferOwner {
+    /// A pull, for this many bytes.
+    Pull(Key, usize),
+    Operation(Key),
+}
+
+/// Everything large that is on its way, in both directions.
+#[derive(Debug)]
+pub(crate) struct Bulk<B> {
+    pub(crate) gate: Gate,
+    /// Messages of peers that are being pulled.
+    pub(crate) pulls: Pulls<B>,
+    /// Our bounce buffers.
+    pub(crate) bounces: BouncePool,
+    /// What leaves through mailboxes, piece by piece.
+    pub(crate) streams: Streams<B>,
+    /// Announced and deferred sends, which the receivers have not got.
+    sends: Slab<PendingSend<B>>,
+    /// Whose each transfer is that the link was asked for.
+    transfers: Slab<TransferOwner>,
+    /// By peer: whether it read the last long message of ours out of our memory.
+    readers: Box<[bool]>,
+}
+
+impl<B: Buffer> Bulk<B> {
+    /// What a peer takes, in bytes.
+    pub(crate) const PEER_BYTES: usize = Streams::<B>::BYTES_PER_PEER + size_of::<bool>();
+
+    pub(crate) fn new(peers: usize, stages: Stages) -> Self {
+        Bulk {
+            gate: Gate::default(),
+            pulls: Pulls::new(),
+            bounces: BouncePool::new(stages),
+            streams: Streams::new(peers),
+            sends: Slab::new(),
+            transfers: Slab::new(),
+            readers: vec![false; peers].into(),
+        }
+    }
+
+    /// How many sends have not been received.
+    #[inline]
+    pub(crate) fn sends(&self) -> usize {
+        self.sends.len()
+    }
+
+    /// Whether one more send can be kept.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.sends.has_room()
+    }
+
+    pub(crate) fn keep(&mut self, send: PendingSend<B>) -> Key {
+        self.sends.insert(send)
+    }
+
+    pub(crate) fn send(&self, key: Key) -> Option<&PendingSend<B>> {
+        self.sends.get(key)
+    }
+
+    pub(crate) fn send_mut(&mut self, key: Key) -> Option<&mut PendingSend<B>> {
+        self.sends.get_mut(key)
+    }
+
+    /// Whether a send is to this peer, and with us.
+    pub(crate) fn is_to(&self, key: Key, peer: PeerId) -> bool {
+        self.sends.get(key).is_some_and(|send| send.peer == peer)
+    }
+
+    pub(crate) fn sends_to(&self, peer: PeerId) -> Vec<Key> {
+        self.sends.keys_where(|send| send.peer == peer)
+    }
+
+    pub(crate) fn all_sends(&self) -> Vec<Key> {
+        self.sends.keys_where(|_| true)
+    }
+
+    /// How many sends to a peer are deferred.
+    pub(crate) fn deferred_to(&self, peer: PeerId) -> usize {
+        self.sends.keys_where(|send| send.peer == peer && send.deferred.is_some()).len()
+    }
+
+    /// A send is with us no longer, and nothing of it leaves any more.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<PendingSend<B>> {
+        let send = self.sends.remove(key)?;
+        if let Some(at) = send.stream {
+            self.streams.remove(at, key);
+        }
+        Some(send)
+    }
+
+    /// Its receiver has it: learns how, and frees its bounce buffers.
+    pub(crate) fn note_finished(&mut self, key: Key, send: &PendingSend<B>) {
+        if send.length > self.bounces.bytes() {
+            self.readers[send.peer.0 as usize] = !send.is_streamed;
+        }
+        self.bounces.free_send(key);
+    }
+
+    /// Whether the receiver will rather read a message of this length from memory, as it did last time.
+    pub(crate) fn reads_memory(&self, peer: PeerId, length: usize) -> bool {
+        length > self.bounces.bytes() && self.readers[peer.0 as usize]
+    }
+
+    /// The receiver asks for a send, from `position` on until it has `wanted` bytes. `None`: it cannot.
+    pub(crate) fn begin_stream(&mut self, key: Key, wanted: usize, position: usize) -> Option<()> {
+        let send = self.sends.get_mut(key)?;
+        if position >= wanted || wanted > send.length {
+            return None;
+        }
+        send.is_streamed = true;
+        if position > 0 {
+            // The receiver has copied the first piece.
+            self.bounces.free_send(key);
+        }
+        Some(())
+    }
+
+    /// Whether it has asked for it before.
+    pub(crate) fn is_streamed(&self, key: Key) -> bool {
+        self.sends.get(key).is_some_and(|send| send.is_streamed)
+    }
+
+    /// Adds the stream of a send behind all others to its peer.
+    pub(crate) fn push_stream(&mut self, stream: Stream<B>) {
+        let key = stream.send();
+        let at = self.streams.push(stream);
+        if let Some(send) = self.sends.get_mut(key) {
+            send.stream = Some(at);
+        }
+    }
+
+    /// A stream had its turn: it ends, or goes behind the others, or, if it has not moved, is first again. Its send may be gone.
+    pub(crate) fn return_stream(&mut self, stream: Stream<B>, has_moved: bool) {
+        let Some(send) = self.sends.get_mut(stream.send()) else { return };
+        send.stream = match stream.is_over() {
+            true => None,
+            false if has_moved => Some(self.streams.push(stream)),
+            false => Some(self.streams.put_back(stream)),
+        };
+    }
+
+    /// Transfers that the link has not ended.
+    #[inline]
+    pub(crate) fn transfers(&self) -> usize {
+        self.transfers.len()
+    }
+
+    pub(crate) fn begin_transfer(&mut self, owner: TransferOwner) -> Key {
+        self.transfers.insert(owner)
+    }
+
+    /// The next part of a pull to read, of so many bytes at most, and the name of the transfer.
+    pub(crate) fn begin_pull_part(&mut self, key: Key, most: usize) -> Option<(Key, Part<'_, B>)> {
+        let part = self.pulls.next_part(key, most)?;
+        Some((self.transfers.insert(TransferOwner::Pull(key, part.length)), part))
+    }
+
+    pub(crate) fn end_transfer(&mut self, transfer: Key) -> Option<TransferOwner> {
+        self.transfers.remove(transfer)
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.readers[peer.0 as usize] = false;
+    }
+}

@@ -1,0 +1,352 @@
+//! [`Pulls`]: announced messages of peers on their way to their receives.
+
+use super::way::{PullWays, Way};
+use crate::collections::slab::{Key, Slab};
+use crate::envelope::Envelope;
+use crate::link::{Buffer, Span, TransferStatus};
+use crate::malformed::Malformed;
+use crate::matching::{Active, RemoteSend};
+use crate::operation::Queue;
+use crate::wire::ClearToSend;
+use std::time::Duration;
+use tidegate_flow::{Instant, PeerId};
+
+/// An announced message on its way to its receive.
+#[derive(Debug)]
+pub(crate) struct Pull<B> {
+    pub(crate) active: Active<B>,
+    pub(crate) envelope: Envelope,
+    pub(crate) queue: Queue,
+    pub(crate) remote: RemoteSend,
+    /// Our `ClearToSend` has left: pieces may come.
+    is_asked: bool,
+    /// Bytes to get: what the receive has room for.
+    wanted: usize,
+    /// Bytes that are in place.
+    position: usize,
+    /// Bytes that are in place or that pieces under way have been admitted for.
+    admitted: usize,
+    measured: Option<Measured>,
+}
+
+/// A pull whose time tells which way is faster.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    way: Way,
+    /// Bytes that come that way.
+    left: usize,
+    /// Time spent reading.
+    reading: Duration,
+}
+
+/// Which of the two was there first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The receive: its message has just come.
+    Receive,
+    /// The message.
+    Message,
+}
+
+/// What the link offers for bulk data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means {
+    /// Messages from this many bytes on are read out of the sender's memory.
+    pub(crate) direct_from: usize,
+    /// Bytes of a bounce buffer.
+    pub(crate) bounce_bytes: usize,
+}
+
+/// A part of a message to be read out of its sender's memory.
+#[derive(Debug)]
+pub(crate) struct Part<'p, B> {
+    pub(crate) peer: PeerId,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) into: &'p mut B,
+    /// Where it goes in `into`.
+    pub(crate) position: usize,
+    pub(crate) length: usize,
+}
+
+/// What follows when the reading of a part has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The memory cannot be reached: the sender is to be asked for the rest.
+    Ask,
+    /// The pull has failed.
+    Fail,
+    /// More is to be read.
+    Read,
+    /// All is there.
+    Complete,
+}
+
+/// All pulls.
+#[derive(Debug)]
+pub(crate) struct Pulls<B> {
+    pulls: Slab<Pull<B>>,
+    ways: PullWays,
+}
+
+impl<B: Buffer> Pulls<B> {
+    pub(crate) fn new() -> Self {
+        Pulls { pulls: Slab::new(), ways: PullWays::default() }
+    }
+
+    /// An announced message has its receive. Returns the name of the pull.
+    pub(crate) fn insert(&mut self, active: Active<B>, envelope: Envelope, queue: Queue, remote: RemoteSend) -> Key {
+        let wanted = envelope.length.min(active.buffer.len());
+        let (position, admitted, is_asked, measured) = (0, 0, false, None);
+        self.pulls.insert(Pull { active, envelope, queue, remote, is_asked, wanted, position, admitted, measured })
+    }
+
+    /// The piece that was sent ahead in a bounce buffer, if there is one: whose, which buffer, how much of it is wanted and where it goes.
+    pub(crate) fn first_piece(&mut self, key: Key, bounce_bytes: usize) -> Option<(PeerId, usize, usize, &mut B)> {
+        let pull = self.pulls.get_mut(key)?;
+        let length = pull.wanted.min(bounce_bytes);
+        let bounce = pull.remote.bounce.filter(|_| length > 0)?;
+        Some((pull.remote.peer, bounce, length, &mut pull.active.buffer))
+    }
+
+    /// It is in place.
+    pub(crate) fn place_first(&mut self, key: Key, length: usize) {
+        if let Some(pull) = self.pulls.get_mut(key) {
+            (pull.position, pull.admitted) = (length, length);
+        }
+    }
+
+    /// Whether all is in place; also if there is no such pull.
+    pub(crate) fn is_complete(&self, key: Key) -> bool {
+        self.pulls.get(key).is_none_or(|pull| pull.position == pull.wanted)
+    }
+
+    /// How to get what is left of a message. Where its sender's memory can be reached: a very long one is read, and so is a
+    /// short one that came without a piece sent ahead and was stored, whose sender may be long asleep. A short one that has just come
+    /// has a sender who is awake, and bounce buffers are faster. Between them is what measurements say.
+    pub(crate) fn choose_way(
+        &mut self,
+        key: Key,
+        waited: Waited,
+        means: Means,
+        reaches: impl FnOnce(PeerId) -> bool,
+    ) -> Way {
+        let Some(pull) = self.pulls.get_mut(key) else { return Way::Ask };
+        if pull.remote.spans.is_empty() || !reaches(pull.remote.peer) {
+            return Way::Ask;
+        }
+        let left = pull.wanted - pull.position;
+        if left >= means.direct_from {
+            return Way::Read;
+        }
+        if pull.position == 0 && left <= means.bounce_bytes {
+            return if waited == Waited::Message { Way::Read } else { Way::Ask };
+        }
+        let way = self.ways.choose(pull.wanted);
+        pull.measured = Some(Measured { way, left, reading: Duration::ZERO });
+        way
+    }
+
+    /// The next part to read, of so many bytes at most.
+    pub(crate) fn next_part(&mut self, key: Key, most: usize) -> Option<Part<'_, B>> {
+        let pull = self.pulls.get_mut(key)?;
+        let (position, length) = (pull.position, (pull.wanted - pull.position).min(most.max(1)));
+        let spans = part_of_spans(&pull.remote.spans, position, length);
+        Some(Part { peer: pull.remote.peer, spans, into: &mut pull.active.buffer, position, length })
+    }
+
+    /// Reading took so long.
+    pub(crate) fn note_reading(&mut self, key: Key, time: Duration) {
+        if let Some(Measured { reading, .. }) = self.pulls.get_mut(key).and_then(|pull| pull.measured.as_mut()) {
+            *reading += time;
+        }
+    }
+
+    /// The reading of a part of so many bytes has ended.
+    pub(crate) fn end_part(&mut self, key: Key, length: usize, status: TransferStatus) -> Option<Next> {
+        let pull = self.pulls.get_mut(key)?;
+        match status {
+            TransferStatus::Unreachable => {
+                // What is in place stays; how long it took says nothing about either way.
+                (pull.admitted, pull.measured) = (pull.position, None);
+                return Some(Next::Ask);
+            }
+            TransferStatus::Done => pull.position += length,
+            _ => return Some(Next::Fail),
+        }
+        Some(if pull.position == pull.wanted { Next::Complete } else { Next::Read })
+    }
+
+    /// What asks the sender for what is left, and who that is.
+    pub(crate) fn ask(&self, key: Key) -> Option<(PeerId, ClearToSend)> {
+        let pull = self.pulls.get(key)?;
+        let (wanted, position) = (pull.wanted as u64, pull.position as u64);
+        Some((pull.remote.peer, ClearToSend { send: pull.remote.id, pull: key.0, wanted, position }))
+    }
+
+    /// That has left.
+    pub(crate) fn note_asked(&mut self, key: Key) {
+        if let Some(pull) = self.pulls.get_mut(key) {
+            pull.is_asked = true;
+        }
+    }
+
+    /// A piece begins: where it goes, if a pull waits for just this one.
+    pub(crate) fn admit(&mut self, from: PeerId, key: Key, at: u64, length: usize) -> Result<usize, Malformed> {
+        let pull = self.pulls.get_mut(key).filter(|pull| pull.remote.peer == from).ok_or(Malformed)?;
+        if !pull.is_asked || at != pull.admitted as u64 || length > pull.wanted - pull.admitted {
+            return Err(Malformed);
+        }
+        pull.admitted += length;
+        Ok(at as usize)
+    }
+
+    /// Where the message goes.
+    pub(crate) fn buffer_mut(&mut self, key: Key) -> Option<&mut B> {
+        self.pulls.get_mut(key).map(|pull| &mut pull.active.buffer)
+    }
+
+    /// Whether all pieces have been admitted.
+    pub(crate) fn is_admitted(&self, key: Key) -> bool {
+        self.pulls.get(key).is_some_and(|pull| pull.admitted == pull.wanted)
+    }
+
+    /// A pull is over, and tells which way is faster.
+    pub(crate) fn end(&mut self, key: Key, is_complete: bool, now: Instant) -> Option<Pull<B>> {
+        let pull = self.pulls.remove(key)?;
+        match pull.measured {
+            Some(Measured { way: Way::Ask, left, .. }) => {
+                self.ways.end_asked(pull.wanted, is_complete.then_some(left), now);
+            }
+            Some(Measured { way: Way::Read, left, reading }) if is_complete => {
+                self.ways.end_read(pull.wanted, left, reading);
+            }
+            _ => {}
+        }
+        Some(pull)
+    }
+
+    /// The pulls from a peer.
+    pub(crate) fn of_peer(&self, peer: PeerId) -> Vec<Key> {
+        self.pulls.keys_where(|pull| pull.remote.peer == peer)
+    }
+
+    /// Whether something is going on here whose time counts.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.ways.measured() > 0
+    }
+
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.ways.tell_time(now);
+    }
+}
+
+/// The part `offset..offset + length` of what `spans` cover.
+fn part_of_spans(spans: &[Span], mut offset: usize, mut length: usize) -> Vec<Span> {
+    let mut part = Vec::with_capacity(1);
+    for span in spans {
+        let bytes = usize::try_from(span.length).unwrap_or(usize::MAX);
+        let skipped = offset.min(bytes);
+        let taken = (bytes - skipped).min(length);
+        if taken > 0 {
+            part.push(Span { address: span.address.wrapping_add(skipped as u64), length: taken as u64 });
+        }
+        offset -= skipped;
+        length -= taken;
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matching::MatchQueue;
+    use crate::operation::{Context, Target};
+    use crate::testing::Bytes;
+
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+    const MEANS: Means = Means { direct_from: 1000, bounce_bytes: 10 };
+
+    /// A pull of a message of 100 bytes of A, into a receive of so many bytes.
+    fn pull(pulls: &mut Pulls<Bytes>, capacity: usize, spans: &[Span], bounce: Option<usize>) -> Key {
+        let active = MatchQueue::activate_now(Bytes::new(&vec![0; capacity]), Context(1), true);
+        let envelope = Envelope { source: Target::Peer(A), tag: 0, data: None, length: 100 };
+        let remote = RemoteSend { peer: A, id: 7, spans: spans.to_vec(), bounce };
+        pulls.insert(active, envelope, Queue::Tagged, remote)
+    }
+
+    #[test]
+    fn pieces_are_admitted_in_order_from_their_sender_once_they_are_asked_for() {
+        let mut pulls = Pulls::new();
+        let key = pull(&mut pulls, 60, &[], None);
+        assert_eq!(pulls.admit(A, key, 0, 10), Err(Malformed), "nobody has asked");
+        let (peer, clear) = pulls.ask(key).expect("it is there");
+        assert_eq!((peer, clear), (A, ClearToSend { send: 7, pull: key.0, wanted: 60, position: 0 }));
+        pulls.note_asked(key);
+        assert_eq!(pulls.admit(B, key, 0, 10), Err(Malformed), "it is A's");
+        assert_eq!(pulls.admit(A, key, 0, 61), Err(Malformed), "that is more than is wanted");
+        assert_eq!((pulls.admit(A, key, 0, 50), pulls.admit(A, key, 0, 10)), (Ok(0), Err(Malformed)));
+        assert!(!pulls.is_admitted(key));
+        assert_eq!((pulls.admit(A, key, 50, 10), pulls.is_admitted(key)), (Ok(50), true));
+        assert!(pulls.end(key, true, Instant::default()).is_some() && pulls.ask(key).is_none());
+    }
+
+    #[test]
+    fn memory_is_read_part_by_part_and_asked_for_when_it_cannot_be_reached_any_more() {
+        let mut pulls = Pulls::new();
+        let key = pull(&mut pulls, 100, &[span(0, 100)], None);
+        for (position, next) in [(0, Next::Read), (40, Next::Read), (80, Next::Complete)] {
+            let part = pulls.next_part(key, 40).expect("more is wanted");
+            let length = part.length;
+            assert_eq!((part.peer, part.position, length), (A, position, 40.min(100 - position)));
+            if position == 80 {
+                assert_eq!(pulls.end_part(key, length, TransferStatus::Unreachable), Some(Next::Ask));
+                assert_eq!(pulls.ask(key).expect("it is there").1.position, 80, "what is in place stays");
+            }
+            assert_eq!(pulls.end_part(key, length, TransferStatus::Done), Some(next));
+        }
+        assert!(pulls.is_complete(key));
+        assert_eq!(pulls.end_part(key, 0, TransferStatus::Failed), Some(Next::Fail));
+    }
+
+    #[test]
+    fn the_way_depends_on_length_and_on_who_waited() {
+        let mut pulls = Pulls::new();
+        let long = Means { direct_from: 50, ..MEANS };
+        let key = pull(&mut pulls, 100, &[span(0, 100)], None);
+        assert_eq!(pulls.choose_way(key, Waited::Receive, long, |_| true), Way::Read);
+        assert_eq!(pulls.choose_way(key, Waited::Receive, long, |_| false), Way::Ask, "its memory is out of reach");
+        let unnamed = pull(&mut pulls, 100, &[], None);
+        assert_eq!(pulls.choose_way(unnamed, Waited::Receive, long, |_| panic!("nobody asks")), Way::Ask);
+        let short = pull(&mut pulls, 10, &[span(0, 100)], None);
+        assert_eq!(pulls.choose_way(short, Waited::Receive, MEANS, |_| true), Way::Ask, "its sender is awake");
+        assert_eq!(pulls.choose_way(short, Waited::Message, MEANS, |_| true), Way::Read, "it may be asleep");
+    }
+
+    #[test]
+    fn a_piece_sent_ahead_counts_as_far_as_the_receive_has_room() {
+        let mut pulls = Pulls::new();
+        let key = pull(&mut pulls, 6, &[], Some(3));
+        let (peer, bounce, length, _) = pulls.first_piece(key, 10).expect("it was sent ahead");
+        assert_eq!((peer, bounce, length), (A, 3, 6));
+        pulls.place_first(key, 6);
+        assert!(pulls.is_complete(key));
+        let nothing_wanted = pull(&mut pulls, 0, &[], Some(3));
+        assert!(pulls.first_piece(nothing_wanted, 10).is_none() && pulls.is_complete(nothing_wanted));
+    }
+
+    fn span(address: u64, length: u64) -> Span {
+        Span { address, length }
+    }
+
+    #[test]
+    fn a_part_of_scattered_memory_is_found_wherever_it_begins_and_ends() {
+        let spans = [span(100, 10), span(200, 0), span(300, 5)];
+        assert_eq!(part_of_spans(&spans, 0, 15), [span(100, 10), span(300, 5)]);
+        assert_eq!(part_of_spans(&spans, 9, 3), [span(109, 1), span(300, 2)]);
+        assert_eq!(part_of_spans(&spans, 10, 5), [span(300, 5)]);
+        assert_eq!(part_of_spans(&spans, 15, 1), []);
+        assert_eq!(part_of_spans(&[span(u64::MAX, u64::MAX)], 1, 2), [span(0, 2)]);
+    }
+}

@@ -1,0 +1,117 @@
+//! Sends that stay with us until the receiver has them, and how they are announced.
+
+use super::Endpoint;
+use crate::bulk::{Payload, PendingSend, Use};
+use crate::collections::slab::Key;
+use crate::completion::Notice;
+use crate::counter::Counter;
+use crate::egress::{Body, Outgoing, copy_of};
+use crate::link::{Buffer, Link, Span};
+use crate::memory::Memory;
+use crate::operation::{Send, Target};
+use crate::wire::{Message, RequestToSend};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// Sends a short message, or announces it if flow control asks for that and the receiver has room for it.
+    #[inline]
+    pub(super) fn dispatch_or_announce(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
+        if let Some(message) = self.dispatch_unless_announced(to, message, inject) {
+            self.announce_instead(to, message, inject);
+            self.quarantine_overdrawn();
+        }
+    }
+
+    /// Announces a short message whose first packet has no credit, as flow control asks; whatever else it is waits.
+    #[cold]
+    fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
+        let may_be_announced = message.may_be_announced();
+        let has_room =
+            |spans, eager| self.deferral.rooms.has_instead(to, eager, Memory::<L::Buffer>::announce_cost(spans));
+        match message {
+            Outgoing { head: Message::Eager(head), body: Body::Borrowed(buffer), notice: Some(notice), .. }
+                if may_be_announced
+                    && has_room(buffer.spans().count(), Memory::<L::Buffer>::eager_cost(buffer.len())) =>
+            {
+                self.link.counters().sub(Counter::MessagesEager, 1);
+                let Notice { context, space, report, .. } = notice;
+                let (target, data) = (Target::Peer(to), head.data);
+                let send = Send { to: target, space, buffer, data, context, inject, delivery: false, report };
+                self.announce_in_room(to, send);
+            }
+            message => self.wait_in_queue(to, message, inject, false),
+        }
+    }
+
+    /// Keeps a send that stays with us until the receiver gets it. `None`: its peer is gone, and the application has been told.
+    pub(super) fn keep_send(&mut self, to: PeerId, send: Send<L::Buffer>) -> Option<Key> {
+        let length = send.buffer.len();
+        let notice = Some(Notice { context: send.context, space: send.space, length, report: send.report });
+        if let Some(lost) = self.presence.lost(to) {
+            let name = lost.name.clone();
+            self.fail_notice(notice, &name);
+            return None;
+        }
+        let payload = match send.inject {
+            true => Payload::Copied(copy_of(&send.buffer)),
+            false => Payload::Application(send.buffer),
+        };
+        if send.inject {
+            self.presence.keep_copy(to);
+        }
+        let Send { space, data, delivery, .. } = send;
+        Some(self.bulk.keep(PendingSend::new(to, space, data, delivery, payload, notice)))
+    }
+
+    /// Announces a message for which an eager message's room was taken, and the rest is there.
+    pub(super) fn announce_in_room(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        let taken = Memory::<L::Buffer>::eager_cost(send.buffer.len());
+        let Some(key) = self.keep_send(to, send) else { return };
+        let Some(kept) = self.bulk.send(key) else { return };
+        let cost = Memory::<L::Buffer>::announce_cost(self.spans_of(kept).len());
+        self.deferral.rooms.take_instead(to, taken, cost);
+        self.announce_kept(to, key, false);
+    }
+
+    /// The pieces of memory that the announcement of a send names. With none, its receiver asks for the payload.
+    pub(super) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> Vec<Span> {
+        let largest = self.deferral.rooms.limits(send.peer).largest;
+        send.spans(|count| Memory::<L::Buffer>::announce_cost(count) <= largest)
+    }
+
+    /// Announces a send for which the receiver has room. `was_dropped`: it has dropped its envelope once.
+    pub(super) fn announce_kept(&mut self, to: PeerId, key: Key, was_dropped: bool) {
+        self.count(Counter::MessagesRendezvous, 1);
+        let Some(send) = self.bulk.send(key) else { return };
+        let spans = self.spans_of(send);
+        let (length, data, space) = (send.length, send.data, send.space);
+        let head = RequestToSend {
+            queue: space.queue(),
+            tag: space.tag(),
+            data,
+            was_dropped,
+            send: key.0,
+            length: length as u64,
+            spans: spans.len() as u16,
+            first: spans.first().copied().unwrap_or(Span { address: 0, length: 0 }),
+            bounce: self.bounce_first_piece(to, key, length),
+        };
+        let rest = RequestToSend::body_of(&spans);
+        let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
+        self.dispatch(to, Outgoing::new(head, body, None), false);
+    }
+
+    /// Copies the first piece of an announced message into a bounce buffer, unless the receiver will rather read all of it from
+    /// memory, as it did last time.
+    fn bounce_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> Option<u16> {
+        let is_direct =
+            self.bulk.reads_memory(to, length) || (length >= self.link.direct_from() && self.link.reaches_memory(to));
+        if length == 0 || is_direct || !self.bulk.bounces.exists() || self.bulk.send(key)?.is_copied() {
+            return None;
+        }
+        let bounce = self.bulk.bounces.take(to, key, Use::Announced)?;
+        let Payload::Application(buffer) = &self.bulk.send(key)?.payload else { return None };
+        self.link.fill_stage(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
+        Some(bounce as u16)
+    }
+}

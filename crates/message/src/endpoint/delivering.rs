@@ -1,0 +1,78 @@
+//! Stored messages that have their receives, or are dropped.
+
+use super::Endpoint;
+use crate::assembly::{Sink, write_clipped};
+use crate::bulk::Waited;
+use crate::collections::list::Position;
+use crate::completion::Failure;
+use crate::deferral::Inquiry;
+use crate::link::Link;
+use crate::matching::{Active, Stored, Unexpected};
+use crate::operation::{Queue, Target};
+
+impl<L: Link> Endpoint<L> {
+    /// A stored message has its receive.
+    pub(super) fn deliver_stored(
+        &mut self,
+        mut active: Active<L::Buffer>,
+        unexpected: Unexpected<L::Buffer>,
+        queue: Queue,
+    ) {
+        let (envelope, mut cost) = (unexpected.envelope, unexpected.cost);
+        match unexpected.stored {
+            Stored::Here(bytes) => {
+                self.count_unstored(envelope.length);
+                write_clipped(&mut active.buffer, 0, &bytes);
+                match (bytes.len() < envelope.length, envelope.source) {
+                    (true, Target::Peer(from)) => {
+                        self.assembly.redirect(from, Sink::Receive(active, envelope, queue));
+                    }
+                    _ => self.complete_receive(active, &envelope, queue),
+                }
+            }
+            Stored::Remote(announcement) => {
+                cost -= announcement.kept();
+                self.start_pull(active, envelope, announcement, queue, Waited::Message);
+            }
+            Stored::Own { buffer, context, report } => {
+                self.deliver_own(active, &envelope, queue, &buffer);
+                self.complete_own(context, report, &envelope, queue);
+            }
+            Stored::Lost(peer) => self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer }),
+        }
+        self.leave_window(envelope.source, cost);
+    }
+
+    /// Drops a stored message (`FI_DISCARD`).
+    pub(super) fn discard_stored(&mut self, unexpected: Unexpected<L::Buffer>, queue: Queue) {
+        let (envelope, cost) = (unexpected.envelope, unexpected.cost);
+        match (unexpected.stored, envelope.source) {
+            (Stored::Here(bytes), source) => {
+                self.count_unstored(envelope.length);
+                if let (true, Target::Peer(from)) = (bytes.len() < envelope.length, source) {
+                    self.assembly.redirect(from, Sink::Discard);
+                }
+            }
+            (Stored::Remote(announcement), _) => self.finish_announced(&announcement),
+            (Stored::Own { context, report, .. }, _) => self.complete_own(context, report, &envelope, queue),
+            (Stored::Lost(_), _) => {}
+        }
+        self.leave_window(envelope.source, cost);
+    }
+
+    /// Ends a peek with the stored message at `at`, the first that it accepts.
+    pub(super) fn find_stored(&mut self, inquiry: &Inquiry, at: Position) {
+        let queue = inquiry.queue;
+        let Some(found) = self.matching.of(queue).stored_mut(at) else { return };
+        let envelope = found.envelope;
+        if inquiry.claim && !inquiry.discard {
+            self.matching.of(queue).claim(at, inquiry.context);
+        }
+        self.complete_peek(inquiry.context, &envelope, queue);
+        if inquiry.discard
+            && let Some(unexpected) = self.matching.of(queue).take_at(at)
+        {
+            self.discard_stored(unexpected, queue);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Peers that die or leave: everything that waits for them ends with an error that names them, nothing else does.
+
+use super::Endpoint;
+use crate::assembly::Sink;
+use crate::collections::slab::Key;
+use crate::completion::Failure;
+use crate::counter::Counter;
+use crate::link::{Departure, Link};
+use crate::operation::Target;
+use crate::presence::Lost;
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
+    /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
+    #[cold]
+    pub(super) fn handle_unreachable(&mut self, peer: PeerId, name: &str) {
+        self.presence.give_up(peer);
+        self.deferral.rooms.lose_peer(peer);
+        for message in self.egress.abandon(peer) {
+            self.fail_notice(message.into_notice(), name);
+        }
+        self.rma.requests.lose_peer(peer);
+        for key in self.bulk.sends_to(peer) {
+            self.lose_send(key, name);
+        }
+        for key in self.rma.operations.of_peer(peer) {
+            self.lose_operation_of(key, name);
+        }
+    }
+
+    /// Ends everything that waits for `peer`.
+    pub(super) fn lose_peer(&mut self, peer: PeerId, name: &str, orderly: bool) {
+        self.presence.lose(peer, Lost { name: name.to_owned(), orderly });
+        let sink = self.assembly.end(peer);
+        self.handle_unreachable(peer, name);
+        self.egress.lose_peer(peer);
+        self.deferral.rooms.lose_peer(peer);
+        self.deferral.windows.lose_peer(peer);
+        self.lose_inbound(peer, sink, name);
+        for key in self.bulk.pulls.of_peer(peer) {
+            self.lose_pull(key, name);
+        }
+        for (queue, receive) in self.matching.lose_peer(Target::Peer(peer), name, !orderly) {
+            let failure = Failure::PeerLost { peer: name.to_owned() };
+            self.complete_unmatched(receive.context, queue.space(0), receive.released, failure);
+        }
+    }
+
+    /// Ends a pull whose peer is gone; there is nobody to tell.
+    fn lose_pull(&mut self, key: Key, peer: &str) {
+        if let Some(pull) = self.bulk.pulls.end(key, false, self.now) {
+            self.forget_stored(pull.remote.peer, pull.remote.kept());
+            let failure = Failure::PeerLost { peer: peer.to_owned() };
+            self.fail_receive(pull.active, &pull.envelope, pull.queue, failure);
+        }
+    }
+
+    /// The message that was under way from the peer will never be whole.
+    fn lose_inbound(&mut self, peer: PeerId, sink: Sink<L::Buffer>, name: &str) {
+        match sink {
+            Sink::Receive(active, envelope, queue) => {
+                self.fail_receive(active, &envelope, queue, Failure::PeerLost { peer: name.to_owned() });
+            }
+            Sink::Store(at, queue) => {
+                if let Some(unexpected) = self.matching.of(queue).take_at(at) {
+                    self.link.counters().sub(Counter::UnexpectedBytes, unexpected.envelope.length as u64);
+                    self.forget_stored(peer, unexpected.cost);
+                }
+            }
+            Sink::Idle | Sink::Control(_) | Sink::Piece(..) | Sink::ReadData(..) | Sink::Discard => {}
+        }
+    }
+
+    /// What a lost peer had stored here is stored no longer. There is nobody to give the room to.
+    fn forget_stored(&mut self, peer: PeerId, cost: u32) {
+        if cost > 0 {
+            self.deferral.windows.leave(self.link.counters(), peer, cost);
+            self.deferral.windows.review(self.link.counters(), peer, false, |_, _| None);
+        }
+    }
+
+    /// An operation whose target is gone.
+    fn lose_operation_of(&mut self, key: Key, peer: &str) {
+        if let Some(operation) = self.rma.operations.end(key) {
+            self.complete_operation(&operation, Err(Failure::PeerLost { peer: peer.to_owned() }));
+        }
+    }
+
+    /// The link says that a peer is gone, and that all it sent has been retrieved.
+    pub(super) fn handle_departure(&mut self, departure: Departure) {
+        let peer = departure.peer;
+        if !departure.orderly {
+            self.count(Counter::PeersDied, 1);
+        }
+        self.lose_peer(peer, &departure.name, departure.orderly);
+        self.presence.depart(peer);
+    }
+
+    /// Gives the places of departed peers back of which no message is stored any more. Until then, and as long as a completion may name
+    /// them that nobody has taken, their numbers are in use. Between two calls of progress no number changes its meaning.
+    #[cold]
+    pub(super) fn release_departed(&mut self) {
+        if !self.completions.is_empty() {
+            return;
+        }
+        for peer in self.presence.take_departed() {
+            let source = Target::Peer(peer);
+            match self.matching.has_stored_from(source) {
+                true => self.presence.depart(peer),
+                false => self.release_peer(peer),
+            }
+        }
+    }
+
+    fn release_peer(&mut self, peer: PeerId) {
+        let source = Target::Peer(peer);
+        self.matching.forget_peer(source);
+        self.deferral.windows.release(peer);
+        self.deferral.rooms.release(peer);
+        self.assembly.release(peer);
+        self.rma.requests.lose_peer(peer);
+        self.egress.release(peer);
+        self.bulk.release(peer);
+        self.presence.release(peer);
+        self.link.release(peer);
+    }
+
+    /// A peer has done what no correct peer does and what would take our memory: from now on it counts as lost.
+    #[cold]
+    pub(super) fn quarantine(&mut self, peer: PeerId, why: &str) {
+        self.count(Counter::PeersQuarantined, 1);
+        let name = self.link.quarantine(peer);
+        self.lose_peer(peer, &format!("{name} (quarantined: {why})"), false);
+    }
+}

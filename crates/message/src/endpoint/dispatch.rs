@@ -1,0 +1,170 @@
+//! Packets that have come: the messages in them, each to whom it is for.
+
+use super::Endpoint;
+use crate::assembly::{Sink, write_clipped};
+use crate::collections::slab::Key;
+use crate::counter::Counter;
+use crate::link::Link;
+use crate::malformed::Malformed;
+use crate::matching::{Stored, Unexpected};
+use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
+use tidegate_flow::{Packet, PacketKind, PeerId};
+
+impl<L: Link> Endpoint<L> {
+    #[inline]
+    pub(super) fn handle_packet(&mut self, packet: &Packet) {
+        let from = packet.header.source();
+        if from.0 >= self.config.flow.peers {
+            return self.count(Counter::Violations, 1);
+        }
+        let gained = match self.egress.handle_retrieved(from, packet) {
+            Ok(gained) => gained,
+            Err(_) => return self.count(Counter::Violations, 1),
+        };
+        if packet.header.kind() == PacketKind::Data {
+            self.handle_data(from, packet);
+        }
+        self.egress.flush_control(&mut self.link);
+        self.quarantine_overdrawn();
+        if gained > 0 && !self.egress.is_idle(from) {
+            self.resume(from);
+        }
+    }
+
+    /// A data packet was retrieved.
+    #[inline]
+    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) {
+        let payload = &packet.payload[..packet.header.length()];
+        let handled = match packet.header.message() {
+            0 => self.handle_next(from, payload),
+            kind => self.handle_first(from, kind, payload),
+        };
+        if handled.is_err() && !self.presence.is_given_up(from) {
+            self.count(Counter::Violations, 1);
+        }
+    }
+
+    #[inline]
+    fn handle_first(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+        let Some(queue) = Eager::queue_of(kind) else { return self.handle_first_of_ours(from, kind, payload) };
+        let (head, length, rest) = Eager::parse_payload(queue, payload).ok_or(Malformed)?;
+        self.assembly.check_first(from, length, rest.len())?;
+        self.begin_eager(from, head, length, rest)
+    }
+
+    /// The first packet of a message that is not eager.
+    fn handle_first_of_ours(&mut self, from: PeerId, kind: u8, payload: &[u8]) -> Result<(), Malformed> {
+        let (head, length, rest) = Message::parse(kind, payload).ok_or(Malformed)?;
+        self.assembly.check_first(from, length, rest.len())?;
+        if rest.len() == length {
+            return self.handle_control(from, &head, rest);
+        }
+        self.begin_control(from, head, length)?;
+        self.handle_next(from, rest)
+    }
+
+    /// A message of several packets begins that is not eager.
+    fn begin_control(&mut self, from: PeerId, head: Message, length: usize) -> Result<(), Malformed> {
+        let sink = match head {
+            Message::Piece(Piece { pull, position }) => {
+                Sink::Piece(Key(pull), self.bulk.pulls.admit(from, Key(pull), position, length)?)
+            }
+            Message::ReadData(ReadData { operation, position }) => {
+                let at = self.rma.operations.admit(from, Key(operation), position, length)?;
+                Sink::ReadData(Key(operation), at)
+            }
+            head if length <= LARGEST_CONTROL_BYTES => {
+                self.assembly.begin_control(from, head, length);
+                return Ok(());
+            }
+            _ => return Err(Malformed),
+        };
+        self.assembly.begin(from, sink, length, 0);
+        Ok(())
+    }
+
+    /// The next part of the message under way from `from`.
+    fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
+        let (offset, is_last) = self.assembly.advance(from, part.len())?;
+        match self.assembly.sink_mut(from) {
+            Sink::Idle | Sink::Discard => {}
+            Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
+            Sink::Control(_) => self.assembly.keep(from, part),
+            Sink::Store(at, queue) => {
+                let stored = self.matching.of(*queue).stored_mut(*at);
+                if let Some(Unexpected { stored: Stored::Here(bytes), .. }) = stored {
+                    bytes.extend_from_slice(part);
+                }
+            }
+            Sink::Piece(key, start) => {
+                let (key, at) = (*key, *start + offset);
+                self.place_piece(key, at, part);
+            }
+            Sink::ReadData(key, start) => {
+                let (key, at) = (*key, *start + offset);
+                self.place_read_data(key, at, part);
+            }
+        }
+        if is_last { self.end_inbound(from) } else { Ok(()) }
+    }
+
+    /// The message under way from `from` is complete.
+    fn end_inbound(&mut self, from: PeerId) -> Result<(), Malformed> {
+        match self.assembly.end(from) {
+            Sink::Receive(active, envelope, queue) => self.complete_receive(active, &envelope, queue),
+            Sink::Control(head) => {
+                let scratch = self.assembly.take_scratch(from);
+                let handled = self.handle_control(from, &head, &scratch);
+                self.assembly.return_scratch(from, scratch);
+                return handled;
+            }
+            Sink::Piece(key, _) => self.finish_piece(key),
+            Sink::Idle | Sink::Store(..) | Sink::ReadData(..) | Sink::Discard => {}
+        }
+        Ok(())
+    }
+
+    /// A message of one of our own kinds is complete.
+    fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
+        match head {
+            Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
+            Message::Piece(piece) => {
+                let key = Key(piece.pull);
+                let at = self.bulk.pulls.admit(from, key, piece.position, body.len())?;
+                self.place_piece(key, at, body);
+                self.finish_piece(key);
+                Ok(())
+            }
+            Message::BouncedPiece(piece) => self.handle_bounced_piece(from, piece),
+            Message::Write(write) => self.handle_write(from, write, body),
+            Message::Read(read) => self.handle_read(from, read),
+            Message::ReadData(data) => {
+                let key = Key(data.operation);
+                let at = self.rma.operations.admit(from, key, data.position, body.len())?;
+                self.place_read_data(key, at, body);
+                Ok(())
+            }
+            Message::Atomic(atomic) => self.handle_atomic(from, atomic, body),
+            Message::WriteNotice(notice) => self.handle_write_notice(from, notice),
+            Message::DeferralNotice(_) => self.handle_deferral_notice(from, body),
+            Message::Offer(offer) => self.handle_offer(from, offer, body),
+            Message::Note(note) => self.handle_note(from, note, body),
+            Message::Eager(_) => Err(Malformed),
+        }
+    }
+
+    fn handle_note(&mut self, from: PeerId, note: &Note, body: &[u8]) -> Result<(), Malformed> {
+        match note {
+            Note::ClearToSend(clear) => self.handle_clear_to_send(from, clear),
+            Note::Finished(finished) => self.handle_finished(from, finished),
+            Note::Reply(reply) => self.handle_reply(from, reply, body),
+            Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
+            Note::Acknowledged(_) => self.handle_acknowledged(from),
+            Note::Room(room) => self.handle_room(from, *room),
+            Note::Query(query) => self.handle_query(from, query),
+            Note::NoMatch(_) => self.handle_no_match(from),
+            Note::Decline(decline) => self.handle_decline(from, Key(decline.send)),
+            Note::Accept(accept) => self.handle_accept(from, Key(accept.send)),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How operations end: completions, and what is lost.
+
+use super::Endpoint;
+use crate::bulk::PendingSend;
+use crate::collections::list::Position;
+use crate::collections::slab::Key;
+use crate::completion::{Completion, Failure, Notice};
+use crate::counter::Counter;
+use crate::envelope::Envelope;
+use crate::link::{Buffer, Link};
+use crate::matching::{Active, Stored, Unexpected};
+use crate::operation::{Context, Queue, Space, Target};
+use crate::rma::RemoteOperation;
+
+impl<L: Link> Endpoint<L> {
+    /// A receive has all of its message that fits.
+    #[inline]
+    pub(super) fn complete_receive(&mut self, active: Active<L::Buffer>, envelope: &Envelope, queue: Queue) {
+        self.count(Counter::BytesReceived, envelope.length as u64);
+        let placed = envelope.length.min(active.buffer.len());
+        let result = match placed == envelope.length {
+            true => Ok(()),
+            false => Err(Failure::Truncated { full: envelope.length }),
+        };
+        self.end_receive(active, envelope, queue, placed, result);
+    }
+
+    /// A receive that matched cannot get its message.
+    #[cold]
+    pub(super) fn fail_receive(
+        &mut self,
+        active: Active<L::Buffer>,
+        envelope: &Envelope,
+        queue: Queue,
+        failure: Failure,
+    ) {
+        self.end_receive(active, envelope, queue, 0, Err(failure));
+    }
+
+    #[inline]
+    pub(super) fn end_receive(
+        &mut self,
+        active: Active<L::Buffer>,
+        envelope: &Envelope,
+        queue: Queue,
+        length: usize,
+        result: Result<(), Failure>,
+    ) {
+        let released = self.matching.of(queue).finish(&active);
+        if active.report || released || result.is_err() {
+            let met = Completion::met(active.context, queue, envelope);
+            self.completions.push_back(Completion { length, offset: active.offset, released, result, ..met });
+        }
+    }
+
+    /// A receive that ends without a message.
+    pub(super) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
+        self.completions.push_back(Completion::unmatched(context, space, released, failure));
+    }
+
+    /// Stores a message that no receive waits for. The caller accounts for its cost.
+    pub(super) fn store_unexpected(
+        &mut self,
+        envelope: Envelope,
+        stored: Stored<L::Buffer>,
+        queue: Queue,
+        cost: u32,
+    ) -> Position {
+        let counters = self.link.counters();
+        counters.add(Counter::UnexpectedMessages, 1);
+        if matches!(stored, Stored::Here(_)) {
+            counters.add(Counter::UnexpectedBytes, envelope.length as u64);
+            counters.raise(Counter::UnexpectedPeak, counters.get(Counter::UnexpectedBytes));
+        }
+        self.matching.of(queue).store(Unexpected { envelope, stored, claimed: None, cost })
+    }
+
+    pub(super) fn count_unstored(&self, bytes: usize) {
+        self.link.counters().sub(Counter::UnexpectedBytes, bytes as u64);
+    }
+
+    /// The send half of a message of our own is complete.
+    pub(super) fn complete_own(&mut self, context: Context, report: bool, envelope: &Envelope, queue: Queue) {
+        if report {
+            let space = queue.space(envelope.tag);
+            let notice = Notice { context, space, length: envelope.length, report };
+            self.completions.push_back(Completion::sent(notice, Ok(())));
+        }
+    }
+
+    #[inline]
+    pub(super) fn report_sent(&mut self, notice: Option<Notice>) {
+        if let Some(notice) = notice
+            && notice.report
+        {
+            self.completions.push_back(Completion::sent(notice, Ok(())));
+        }
+    }
+
+    pub(super) fn fail_notice(&mut self, notice: Option<Notice>, peer: &str) {
+        self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
+    }
+
+    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard before that
+    /// an injected message is sent, and hears nothing more.
+    pub(super) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
+        let Some(notice) = notice else { return };
+        if self.presence.is_closing() && !notice.report {
+            self.count(Counter::SendsLost, 1);
+        }
+        self.completions.push_back(Completion::sent(notice, Err(failure)));
+    }
+
+    /// A send is with us no longer, and nothing of it leaves any more.
+    pub(super) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
+        let send = self.bulk.remove(key)?;
+        if send.is_copied() {
+            self.presence.drop_copy(send.peer);
+        }
+        Some(send)
+    }
+
+    /// Ends an announced send whose peer is gone.
+    pub(super) fn lose_send(&mut self, key: Key, peer: &str) {
+        if let Some(send) = self.remove_send(key) {
+            self.bulk.bounces.free_send(key);
+            self.lose_kept(send, Failure::PeerLost { peer: peer.to_owned() });
+        }
+    }
+
+    /// A send that stayed with us will never be received.
+    pub(super) fn lose_kept(&mut self, send: PendingSend<L::Buffer>, failure: Failure) {
+        if send.notice.is_none() && send.is_copied() {
+            // The application was told long ago that it is sent.
+            self.count(Counter::SendsLost, 1);
+        }
+        self.lose_notice(send.notice, failure);
+    }
+
+    pub(super) fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
+        let RemoteOperation { context, operation, length, .. } = *operation;
+        self.completions.push_back(Completion::remote(context, operation, length, result));
+    }
+
+    /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its success.
+    pub(super) fn cancel_operation(&mut self, key: Key) -> Option<bool> {
+        let operation = self.rma.operations.end(key)?;
+        self.complete_operation(&operation, Err(Failure::Canceled));
+        Some(operation.report)
+    }
+
+    pub(super) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
+        self.completions.push_back(Completion::remote_write(source, length, data));
+    }
+
+    /// A peek has found this message.
+    pub(super) fn complete_peek(&mut self, context: Context, envelope: &Envelope, queue: Queue) {
+        self.completions.push_back(Completion::met(context, queue, envelope));
+    }
+}

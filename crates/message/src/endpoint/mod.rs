@@ -1,0 +1,206 @@
+//! The endpoint: the parts, and what wires them.
+//!
+//! The parts ([`Egress`], [`Matching`], [`Deferral`], [`Bulk`], [`Rma`], [`Assembly`], [`Presence`]) know nothing of each other, nor of
+//! this. Each file here says what follows in one part from what has happened in another. They have a direction; from below:
+//!
+//! | files | what |
+//! |---|---|
+//! | `ending`, `departure` | operations end, peers are lost |
+//! | `sending`, `window`, `announcing`, `deferring` | messages leave, are announced, or wait for room |
+//! | `finishing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek` | messages and receives meet |
+//! | `requesting`, `remote`, `atomics` | remote operations |
+//! | `resuming`, `dispatch` | what waited goes on; what has come goes to whom it is for |
+//! | `submit`, `progress`, `closing`, `inspect` | what the application calls |
+
+mod announcing;
+mod atomics;
+mod closing;
+mod deferring;
+mod delivering;
+mod departure;
+mod dispatch;
+mod eager;
+mod ending;
+mod finishing;
+mod inspect;
+mod loopback;
+mod peek;
+mod progress;
+mod pulling;
+mod querying;
+mod remote;
+mod requesting;
+mod resuming;
+mod sending;
+mod streaming;
+mod submit;
+mod window;
+
+use crate::assembly::Assembly;
+use crate::bulk::Bulk;
+use crate::completion::Completion;
+use crate::counter::Counter;
+use crate::deferral::{Deferral, Pressure, Rooms, Windows};
+use crate::egress::Egress;
+use crate::link::Link;
+use crate::matching::Matching;
+use crate::memory::{Division, EndpointError, Memory, Others};
+use crate::operation::{EndpointConfig, TryAgain};
+use crate::presence::Presence;
+use crate::rma::Rma;
+use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
+use std::collections::VecDeque;
+use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, PeerId};
+
+pub use inspect::{BacklogInspection, Share, WindowInspection};
+
+/// One endpoint over a link.
+///
+/// Submit operations ([`send`](Self::send), [`receive`](Self::receive), …), call [`progress`](Self::progress) again and
+/// again, at [`next_timeout`](Self::next_timeout) at the latest, take what [`poll_completion`](Self::poll_completion) returns.
+/// Messages to one peer keep their order. Nothing blocks; nothing moves but inside these calls.
+#[derive(Debug)]
+pub struct Endpoint<L: Link> {
+    link: L,
+    egress: Egress<L::Buffer>,
+    config: EndpointConfig,
+    assembly: Assembly<L::Buffer>,
+    matching: Matching<L::Buffer>,
+    bulk: Bulk<L::Buffer>,
+    presence: Presence,
+    rma: Rma<L::Buffer>,
+    completions: VecDeque<Completion>,
+    deferral: Deferral,
+    now: Instant,
+}
+
+impl<L: Link> Endpoint<L> {
+    /// Largest payload that leaves in a single packet, without completion data or with 32 bits of it.
+    pub const SINGLE_PACKET_BYTES: usize = PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
+    /// Largest eager size that a configuration may ask for.
+    pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
+
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
+    /// sender, the note that an announced one has been pulled.
+    pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
+
+    /// What the tables of peers take per peer, what is kept of dropped envelopes included.
+    const PEER_BYTES: usize = Assembly::<L::Buffer>::PEER_BYTES
+        + Rma::<L::Buffer>::PEER_BYTES
+        + Egress::<L::Buffer>::PEER_BYTES
+        + Rooms::PEER_BYTES
+        + Windows::PEER_BYTES
+        + Presence::PEER_BYTES
+        + Bulk::<L::Buffer>::PEER_BYTES;
+
+    /// What memory of ours is fixed besides mailbox and messages.
+    fn others(config: &EndpointConfig) -> Others {
+        Others { peer: Self::PEER_BYTES, link: L::bookkeeping_bytes(&config.flow) }
+    }
+
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
+    /// answer to one request.
+    pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
+        Memory::<L::Buffer>::least(config, Self::others(config))
+    }
+
+    /// Why receive memory came under pressure, if it did since the last call; once a minute at most.
+    pub fn poll_pressure(&mut self) -> Option<Pressure> {
+        self.deferral.windows.poll_pressure()
+    }
+
+    /// An endpoint with nothing outstanding. Panics if the eager size is larger than
+    /// [`LARGEST_EAGER_BYTES`](Self::LARGEST_EAGER_BYTES).
+    pub fn new(config: EndpointConfig, mut link: L) -> Result<Self, EndpointError> {
+        assert!(config.eager_bytes <= LARGEST_EAGER_BYTES, "eager size beyond {LARGEST_EAGER_BYTES} bytes");
+        let flow = FlowControl::new(&config.flow)?;
+        let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
+        link.tell_window(limits.window);
+        let peers = config.flow.peers;
+        let bookkeeping = flow.bookkeeping_bytes() + peers as usize * Self::PEER_BYTES;
+        let counters = link.counters();
+        counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
+        counters.add(Counter::ReceiveBound, config.receive_memory as u64);
+        counters.add(Counter::ReceiveFixedBytes, fixed as u64);
+        counters.raise(Counter::ReceivePeak, fixed as u64);
+        counters.add(Counter::WindowBytes, u64::from(limits.window));
+        let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
+        let stages = link.stages();
+        Ok(Endpoint {
+            link,
+            egress: Egress::new(flow, &config.flow),
+            config,
+            assembly: Assembly::new(peers),
+            matching: Matching::new(peers as usize),
+            bulk: Bulk::new(peers as usize, stages),
+            presence: Presence::new(peers),
+            rma: Rma::new(peers),
+            completions: VecDeque::new(),
+            deferral: Deferral { windows, rooms: Rooms::new(peers) },
+            now: Instant::default(),
+        })
+    }
+
+    /// The environment.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// The environment.
+    pub fn link_mut(&mut self) -> &mut L {
+        &mut self.link
+    }
+
+    /// Changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller remembers from before may
+    /// now belong to others.
+    #[inline]
+    pub fn epoch(&self) -> u32 {
+        self.presence.epoch()
+    }
+
+    /// Credits towards a peer, for display.
+    pub fn credits(&self, peer: PeerId) -> u32 {
+        self.egress.credits(peer)
+    }
+
+    /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
+    pub fn inspect(&self) -> tidegate_flow::Inspection {
+        self.egress.inspect()
+    }
+
+    /// Streams, reads and peers that may have pieces to send.
+    fn pieces_left(&self) -> usize {
+        self.bulk.streams.len() + self.rma.requests.turns()
+    }
+
+    /// The next operation that ended.
+    #[inline]
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// Whether peers have departed whose places are not free yet: then take all completions before the next call of
+    /// [`progress`](Self::progress), which frees none that a completion may name.
+    #[inline]
+    pub fn has_departed(&self) -> bool {
+        self.presence.has_departed()
+    }
+
+    /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
+    /// remote operations that have not been answered.
+    pub fn has_outstanding(&self) -> bool {
+        self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() > 0
+    }
+
+    #[inline]
+    fn check_room(&self) -> Result<(), TryAgain> {
+        let outstanding =
+            self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() + self.completions.len();
+        if outstanding < self.config.operations && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
+    }
+
+    #[inline]
+    fn count(&self, counter: Counter, amount: u64) {
+        self.link.counters().add(counter, amount);
+    }
+}

@@ -1,0 +1,157 @@
+//! Progress: what has come is handled, what can go on goes on, what is due is done.
+//!
+//! Time, as the endpoint is told it: how long peers have had sends waiting, how long receive memory has been under pressure, and when
+//! progress is to be made though nobody wakes us.
+//!
+//! Reading a clock costs as much as a tenth of a short message, so the endpoint asks for the time only while something is going on
+//! whose time counts ([`Endpoint::is_timed`]). What begins between two tellings counts from the second.
+
+use super::Endpoint;
+use crate::bulk::Pieces;
+use crate::counter::Counter;
+use crate::link::Link;
+use std::time::Duration;
+use tidegate_flow::Instant;
+
+/// How long an endpoint sleeps at most while something waits for room in a peer's mailbox: no packet tells when there is some.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+
+impl<L: Link> Endpoint<L> {
+    /// Retrieves packets, moves bulk data, sends what waited, does what is due: a bounded amount of each. Returns whether anything
+    /// happened. `now` is the present while [`is_timed`](Self::is_timed).
+    #[inline]
+    pub fn progress(&mut self, now: Instant) -> bool {
+        if self.presence.has_departed() {
+            self.release_departed();
+        }
+        let was_due = self.handle_timeout(now);
+        let mut retrieved = 0;
+        while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
+            let Some(packet) = self.link.retrieve() else { break };
+            self.handle_packet(&packet);
+            retrieved += 1;
+        }
+        if retrieved > 0 {
+            self.count(Counter::PacketsReceived, retrieved as u64);
+        }
+        let worked = self.work();
+        retrieved > 0 || worked || was_due
+    }
+
+    /// The same for who has no room for what is retrieved: what waits for no packet goes on.
+    pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
+        let was_due = self.handle_timeout(now);
+        self.work() || was_due
+    }
+
+    /// Everything that is done without a packet.
+    #[inline]
+    fn work(&mut self) -> bool {
+        // One test for everything that is rarely there.
+        let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
+        let worked = backlog + self.bulk.transfers() > 0 && self.progress_backlog();
+        while let Some(peer) = self.link.poll_closing() {
+            self.presence.handle_closing(peer);
+        }
+        let mut departed = false;
+        while let Some(departure) = self.link.poll_departure() {
+            self.handle_departure(departure);
+            departed = true;
+        }
+        // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
+        if !self.deferral.windows.inquiries.is_empty() {
+            self.review_inquiries();
+        }
+        worked | departed
+    }
+
+    #[cold]
+    fn progress_backlog(&mut self) -> bool {
+        let before = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
+        self.retry_full();
+        let streamed = self.send_pieces();
+        let fetched = self.continue_pulls();
+        let mut ended = false;
+        while let Some((id, status)) = self.link.poll_transfer() {
+            self.end_transfer(id, status);
+            ended = true;
+        }
+        let after = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
+        streamed || fetched || ended || before != after
+    }
+
+    /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always late, they begin
+    /// in turn.
+    fn send_pieces(&mut self) -> bool {
+        let mut moved = false;
+        for pieces in self.bulk.gate.order() {
+            moved |= match pieces {
+                Pieces::Streams => self.pump_streams(),
+                Pieces::Reads => self.send_reads(),
+                Pieces::Requests => self.send_requests(),
+            };
+        }
+        if moved {
+            self.bulk.gate.end_turn();
+        }
+        moved
+    }
+
+    /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present; while it is
+    /// not, any moment will do that is not later, such as the last one told.
+    #[inline]
+    pub fn is_timed(&self) -> bool {
+        // One test for everything that is rarely there.
+        self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
+    }
+
+    /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
+    /// that waiting counts from its beginning. Time never goes back: an earlier moment is taken for the last one.
+    #[inline]
+    pub fn tell_time(&mut self, now: Instant) {
+        if now > self.now || self.egress.has_new_delays() {
+            self.account_for_time(now);
+        }
+    }
+
+    #[cold]
+    fn account_for_time(&mut self, now: Instant) {
+        let passed = now.since(self.now).as_nanos() as u64;
+        self.now = self.now.max(now);
+        let waited = self.egress.tell_time();
+        if waited > 0 {
+            self.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
+        }
+        if self.deferral.windows.tell_time(self.now) {
+            self.count(Counter::PressureNanoseconds, passed);
+        }
+        self.bulk.pulls.tell_time(now);
+    }
+
+    /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is work left that
+    /// only we can do; after a while if something waits of which nobody will tell. `None`: sleep until something comes.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let now = self.now;
+        if self.bulk.gate.waiting() > 0 || self.streams_can_move() || self.reads_can_move() || self.requests_can_move()
+        {
+            return Some(now);
+        }
+        let retry = (self.egress.to_retry() > 0).then(|| now + RETRY_INTERVAL);
+        [retry, self.egress.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// Does what was due until `now`. Returns whether anything was.
+    #[inline]
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
+        self.tell_time(now);
+        let is_due = self.egress.next_timeout().is_some_and(|due| due <= now);
+        if is_due {
+            self.egress.handle_timeout(&mut self.link, now);
+            self.quarantine_overdrawn();
+            while let Some(peer) = self.egress.poll_ready() {
+                self.resume(peer);
+            }
+        }
+        is_due
+    }
+}

@@ -1,0 +1,213 @@
+//! Long messages on their way in: requests to send, and the pulls that follow.
+
+use super::Endpoint;
+use crate::assembly::write_clipped;
+use crate::bulk::{Means, Next, Part, TransferOwner, Waited, Way};
+use crate::collections::slab::Key;
+use crate::completion::Failure;
+use crate::counter::Counter;
+use crate::egress::BOUNCED_MOST;
+use crate::envelope::Envelope;
+use crate::link::{Link, TransferId, TransferStatus};
+use crate::malformed::Malformed;
+use crate::matching::{Active, RemoteSend, Stored};
+use crate::memory::Memory;
+use crate::operation::{Queue, Target};
+use crate::wire::{BounceCopied, BouncedPiece, Finished, RequestToSend, Status};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// A peer announces a message.
+    pub(super) fn handle_request_to_send(
+        &mut self,
+        from: PeerId,
+        head: &RequestToSend,
+        body: &[u8],
+    ) -> Result<(), Malformed> {
+        let queue = head.queue;
+        let length = usize::try_from(head.length).map_err(|_| Malformed)?;
+        let spans = head.spans(body).ok_or(Malformed)?;
+        let covered = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
+        if !spans.is_empty() && covered != Some(head.length) {
+            return Err(Malformed);
+        }
+        let bounce = head.bounce.map(usize::from);
+        let remote = RemoteSend { peer: from, id: head.send, spans, bounce };
+        let cost = Memory::<L::Buffer>::announce_cost(remote.spans.len());
+        self.check_window(from, cost)?;
+        if head.was_dropped {
+            self.deferral.windows.remember(from)?;
+        }
+        let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
+        match self.matching.of(queue).accept(&envelope) {
+            Some(active) => {
+                let kept = remote.kept();
+                if kept > 0 {
+                    self.enter_window(from, kept);
+                }
+                self.start_pull(active, envelope, remote, queue, Waited::Receive);
+                self.pass_window(from, cost - kept);
+            }
+            None => {
+                self.store_unexpected(envelope, Stored::Remote(remote), queue, cost);
+                self.enter_window(from, cost);
+            }
+        }
+        Ok(())
+    }
+
+    /// An announced message has its receive: gets the payload.
+    pub(super) fn start_pull(
+        &mut self,
+        active: Active<L::Buffer>,
+        envelope: Envelope,
+        remote: RemoteSend,
+        queue: Queue,
+        waited: Waited,
+    ) {
+        let key = self.bulk.pulls.insert(active, envelope, queue, remote);
+        self.take_first_piece(key);
+        if self.bulk.pulls.is_complete(key) {
+            return self.end_pull(key, Ok(()));
+        }
+        let means = Means { direct_from: self.link.direct_from(), bounce_bytes: self.bulk.bounces.bytes() };
+        let reaches = |peer| self.link.reaches_memory(peer);
+        match self.bulk.pulls.choose_way(key, waited, means, reaches) {
+            Way::Read => self.step_pull(key),
+            Way::Ask => self.ask_for_rest(key),
+        }
+    }
+
+    /// Copies the piece that was sent ahead.
+    fn take_first_piece(&mut self, key: Key) {
+        let bounce_bytes = self.bulk.bounces.bytes();
+        let Some((peer, bounce, length, into)) = self.bulk.pulls.first_piece(key, bounce_bytes) else { return };
+        if self.link.drain_stage(peer, bounce, into, 0, length) {
+            self.bulk.pulls.place_first(key, length);
+            self.count(Counter::BytesBounced, length as u64);
+        }
+    }
+
+    /// Asks the sender for what is left of its message.
+    fn ask_for_rest(&mut self, key: Key) {
+        let Some((peer, clear)) = self.bulk.pulls.ask(key) else { return };
+        self.tell(peer, clear);
+        if self.egress.is_idle(peer) {
+            self.bulk.pulls.note_asked(key);
+        }
+    }
+
+    /// Reads the next part of a message out of its sender's memory.
+    fn step_pull(&mut self, key: Key) {
+        let most = self.config.bulk_bytes_per_progress;
+        let begun = self.link.time_reading();
+        let Some((transfer, part)) = self.bulk.begin_pull_part(key, most) else { return };
+        let Part { peer, spans, into, position, .. } = part;
+        let status = self.link.read_peer(TransferId(transfer.0), peer, &spans, into, position);
+        self.bulk.pulls.note_reading(key, self.link.time_reading().saturating_sub(begun));
+        if status != TransferStatus::Pending {
+            self.end_transfer(TransferId(transfer.0), status);
+        }
+    }
+
+    /// Goes on with the pulls that had their share of an earlier progress call.
+    pub(super) fn continue_pulls(&mut self) -> bool {
+        let has_any = self.bulk.gate.waiting() > 0;
+        for _ in 0..self.bulk.gate.turns() {
+            if let Some(key) = self.bulk.gate.next_pull() {
+                self.step_pull(key);
+            }
+        }
+        has_any
+    }
+
+    /// A transfer that the link was asked for has ended.
+    pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
+        match self.bulk.end_transfer(Key(id.0)) {
+            Some(TransferOwner::Pull(key, length)) => self.end_pull_part(key, length, status),
+            // The departure of the operation's peer ends it.
+            Some(TransferOwner::Operation(_)) if status == TransferStatus::Unreachable => {}
+            Some(TransferOwner::Operation(key)) => {
+                let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
+                self.end_part(key, result);
+            }
+            None => {}
+        }
+    }
+
+    fn end_pull_part(&mut self, key: Key, length: usize, status: TransferStatus) {
+        let Some(next) = self.bulk.pulls.end_part(key, length, status) else { return };
+        if status == TransferStatus::Done {
+            self.count(Counter::BytesRead, length as u64);
+        }
+        match next {
+            Next::Ask => self.ask_for_rest(key),
+            Next::Fail => self.end_pull(key, Err(Failure::Fault)),
+            Next::Complete => self.end_pull(key, Ok(())),
+            Next::Read => self.bulk.gate.wait(key),
+        }
+    }
+
+    /// A pull is over: completes the receive and tells the sender.
+    fn end_pull(&mut self, key: Key, result: Result<(), Failure>) {
+        let Some(pull) = self.bulk.pulls.end(key, result.is_ok(), self.now) else { return };
+        let status = if result.is_ok() { Status::Success } else { Status::Fault };
+        match result {
+            Ok(()) => self.complete_receive(pull.active, &pull.envelope, pull.queue),
+            Err(failure) => self.fail_receive(pull.active, &pull.envelope, pull.queue, failure),
+        }
+        self.tell_finished(&pull.remote, status);
+        self.release_kept(&pull.remote);
+    }
+
+    /// A pull is over: what it kept of its sender's window is free.
+    pub(super) fn release_kept(&mut self, remote: &RemoteSend) {
+        if remote.kept() > 0 {
+            self.leave_window(Target::Peer(remote.peer), remote.kept());
+        }
+    }
+
+    /// Nothing (more) of an announced message is wanted: it was dropped (`FI_DISCARD`), or has come by another way.
+    pub(super) fn finish_announced(&mut self, remote: &RemoteSend) {
+        self.tell_finished(remote, Status::Success);
+    }
+
+    fn tell_finished(&mut self, remote: &RemoteSend, status: Status) {
+        self.tell(remote.peer, Finished { send: remote.id, status });
+    }
+
+    /// A piece of a message that we pull lies in a bounce buffer of its sender.
+    pub(super) fn handle_bounced_piece(&mut self, from: PeerId, piece: &BouncedPiece) -> Result<(), Malformed> {
+        let (key, bounce, length) = (Key(piece.pull), piece.bounce as usize, piece.length as usize);
+        if self.egress.backlog(from).bounced() >= BOUNCED_MOST {
+            return Err(Malformed);
+        }
+        let at = self.bulk.pulls.admit(from, key, piece.position, length)?;
+        let into = self.bulk.pulls.buffer_mut(key).ok_or(Malformed)?;
+        if !self.link.drain_stage(from, bounce, into, at, length) {
+            self.end_pull(key, Err(Failure::Fault));
+            return Err(Malformed);
+        }
+        self.count(Counter::BytesBounced, length as u64);
+        if !self.bulk.pulls.is_admitted(key) {
+            // The last piece's buffer comes back with `Finished`.
+            self.tell(from, BounceCopied { bounce: piece.bounce });
+        }
+        self.finish_piece(key);
+        Ok(())
+    }
+
+    /// A part of a piece has arrived.
+    pub(super) fn place_piece(&mut self, key: Key, at: usize, part: &[u8]) {
+        if let Some(buffer) = self.bulk.pulls.buffer_mut(key) {
+            write_clipped(buffer, at, part);
+        }
+    }
+
+    /// A piece is complete.
+    pub(super) fn finish_piece(&mut self, key: Key) {
+        if self.bulk.pulls.is_admitted(key) {
+            self.end_pull(key, Ok(()));
+        }
+    }
+}

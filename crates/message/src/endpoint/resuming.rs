@@ -1,0 +1,52 @@
+//! What waited and may go on.
+
+use super::Endpoint;
+use crate::collections::slab::Key;
+use crate::egress::Resumed;
+use crate::link::Link;
+use crate::wire::{Message, Note};
+use tidegate_flow::PeerId;
+
+impl<L: Link> Endpoint<L> {
+    /// Sends what waits for `to`, as far as it goes.
+    pub(super) fn resume(&mut self, to: PeerId) {
+        loop {
+            match self.egress.send_waiting(&mut self.link, self.now, to) {
+                Resumed::Left(message) => {
+                    self.note_left(to, &message.head);
+                    self.report_sent(message.into_notice());
+                }
+                Resumed::Lost(message, name) => {
+                    self.fail_notice(message.into_notice(), &name);
+                    self.handle_unreachable(to, &name);
+                    break;
+                }
+                Resumed::Stuck => break,
+            }
+        }
+        self.quarantine_overdrawn();
+    }
+
+    /// Something that waited has left.
+    fn note_left(&mut self, to: PeerId, head: &Message) {
+        match head {
+            Message::Note(Note::ClearToSend(clear)) => self.bulk.pulls.note_asked(Key(clear.pull)),
+            // More may have become free meanwhile.
+            Message::Note(Note::Room(_)) => self.review(to),
+            _ => {}
+        }
+    }
+
+    /// Tries the peers again whose mailbox was full.
+    pub(super) fn retry_full(&mut self) {
+        self.egress.retry_control(&mut self.link);
+        self.quarantine_overdrawn();
+        for to in self.egress.take_full() {
+            self.egress.retry(to);
+            if self.deferral.rooms.is_stranger(to) {
+                self.meet_again(to);
+            }
+            self.resume(to);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! [`Presence`]: who is there, who is leaving, who is gone, and what was promised to those who are not.
+
+use tidegate_flow::PeerId;
+
+/// A peer that cannot be reached any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) name: String,
+    /// It closed its endpoint; it did not die.
+    pub(crate) orderly: bool,
+}
+
+#[derive(Debug, Default)]
+struct Peer {
+    /// Set when the peer cannot be reached any more.
+    lost: Option<Box<Lost>>,
+    /// It matches nothing more.
+    is_closing: bool,
+    /// What was under way between us has been given up, and the peer may not know: what it still says of that is no violation.
+    is_given_up: bool,
+    /// Copied sends that it does not have yet.
+    copies: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    peers: Vec<Peer>,
+    /// Peers that left and whose stored messages the application has not received yet.
+    departed: Vec<PeerId>,
+    epoch: u32,
+    /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
+    copies: usize,
+    /// The application receives nothing more.
+    is_closing: bool,
+}
+
+impl Presence {
+    /// What a peer takes, in bytes.
+    pub(crate) const PEER_BYTES: usize = size_of::<Peer>();
+
+    pub(crate) fn new(peers: u32) -> Self {
+        let peers = (0..peers).map(|_| Peer::default()).collect();
+        Presence { peers, departed: Vec::new(), epoch: 0, copies: 0, is_closing: false }
+    }
+
+    pub(crate) fn peers(&self) -> u32 {
+        self.peers.len() as u32
+    }
+
+    #[inline]
+    fn of(&mut self, peer: PeerId) -> &mut Peer {
+        &mut self.peers[peer.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn lost(&self, peer: PeerId) -> Option<&Lost> {
+        self.peers[peer.0 as usize].lost.as_deref()
+    }
+
+    /// A peer cannot be reached any more.
+    pub(crate) fn lose(&mut self, peer: PeerId, lost: Lost) {
+        self.of(peer).lost = Some(Box::new(lost));
+    }
+
+    pub(crate) fn is_given_up(&self, peer: PeerId) -> bool {
+        self.peers[peer.0 as usize].is_given_up
+    }
+
+    /// What was under way between us is given up.
+    pub(crate) fn give_up(&mut self, peer: PeerId) {
+        self.of(peer).is_given_up = true;
+    }
+
+    /// Whether we are closing.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    /// We match nothing more.
+    pub(crate) fn begin_closing(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// A peer is closing: it matches nothing more, and nobody waits for copies that it does not have.
+    pub(crate) fn handle_closing(&mut self, peer: PeerId) {
+        let state = self.of(peer);
+        if !std::mem::replace(&mut state.is_closing, true) {
+            let copies = state.copies as usize;
+            self.copies -= copies;
+        }
+    }
+
+    /// A copied message for `peer` waits here from now on.
+    pub(crate) fn keep_copy(&mut self, peer: PeerId) {
+        let state = self.of(peer);
+        state.copies += 1;
+        let counts = !state.is_closing;
+        self.copies += usize::from(counts);
+    }
+
+    /// It does so no longer.
+    pub(crate) fn drop_copy(&mut self, peer: PeerId) {
+        let state = self.of(peer);
+        state.copies -= 1;
+        let counts = !state.is_closing;
+        self.copies -= usize::from(counts);
+    }
+
+    /// Whether copies wait that somebody may still want.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.copies > 0
+    }
+
+    /// A peer has departed: its place is in use as long as messages of it are stored.
+    pub(crate) fn depart(&mut self, peer: PeerId) {
+        self.departed.push(peer);
+    }
+
+    #[inline]
+    pub(crate) fn has_departed(&self) -> bool {
+        !self.departed.is_empty()
+    }
+
+    /// Takes those whose places are not free yet.
+    pub(crate) fn take_departed(&mut self) -> Vec<PeerId> {
+        std::mem::take(&mut self.departed)
+    }
+
+    /// The place of a peer goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        *self.of(peer) = Peer::default();
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// How often that has happened.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+
+    #[test]
+    fn nobody_waits_for_copies_to_a_peer_that_is_closing() {
+        let mut presence = Presence::new(2);
+        presence.keep_copy(A);
+        presence.keep_copy(A);
+        presence.handle_closing(A);
+        presence.handle_closing(A);
+        assert!(!presence.has_copies());
+        presence.keep_copy(A);
+        presence.drop_copy(A);
+        presence.keep_copy(B);
+        assert!(presence.has_copies());
+        presence.drop_copy(B);
+        assert!(!presence.has_copies());
+    }
+
+    #[test]
+    fn a_place_that_goes_to_another_knows_nothing_of_the_one_before() {
+        let mut presence = Presence::new(2);
+        let lost = Lost { name: "node 1".to_owned(), orderly: false };
+        presence.lose(A, lost.clone());
+        presence.give_up(A);
+        presence.depart(A);
+        assert_eq!((presence.lost(A), presence.lost(B)), (Some(&lost), None));
+        assert_eq!((presence.take_departed(), presence.has_departed(), presence.epoch()), (vec![A], false, 0));
+        presence.release(A);
+        assert_eq!((presence.lost(A), presence.is_given_up(A), presence.epoch()), (None, false, 1));
+    }
+}
