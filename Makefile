@@ -41,7 +41,7 @@ check: ## format, clippy and documentation, all without warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
-shape: ## circles between files, long files, long functions, comment lines over 120 columns, files that ARCHITECTURE.md names in vain
+shape: ## circles between files, long files, long functions, comment lines over 120 columns
 	@$(PYTHON) scripts/shape.py
 
 unit: ## tests of the crates (as root on Debian it installs libfabric-dev, which some of them need)
