@@ -407,3 +407,6 @@ fn raise_peak(counters: &Counters) {
     let fixed = counters.get(Counter::ReceiveFixedBytes);
     counters.raise(Counter::ReceivePeak, fixed + counters.get(Counter::UnmatchedBytes));
 }
+
+#[cfg(test)]
+mod tests;

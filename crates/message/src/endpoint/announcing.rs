@@ -109,7 +109,7 @@ impl<L: Link> Endpoint<L> {
         if length == 0 || is_direct || !self.bulk.bounces.exists() || self.bulk.send(key)?.is_copied() {
             return None;
         }
-        let bounce = self.bulk.bounces.take(to, key, Use::Announced)?;
+        let bounce = self.bulk.bounces.take(to, key, Use::Ahead)?;
         let Payload::Application(buffer) = &self.bulk.send(key)?.payload else { return None };
         self.link.fill_stage(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
         Some(bounce as u16)

@@ -50,7 +50,7 @@ impl RemoteSend {
         RemoteSend { peer, id, spans: Vec::new(), bounce: None }
     }
 
-    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is fetched: the list of pieces.
+    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is pulled: the list of pieces.
     pub(crate) fn kept(&self) -> u32 {
         block(self.spans.len() * SPAN_BYTES) as u32
     }

@@ -11,7 +11,7 @@
 //! more than [`CLASSES`] classes share a last one, which is walked.
 //!
 //! Two questions are rare: which receive an application means that takes one back, and which is the next one that a certain
-//! sender could satisfy (`ask`). A [`Register`] answers them. It catches up with the list only when it is asked, so posting and
+//! sender could satisfy (`deferral`). A [`Register`] answers them. It catches up with the list only when it is asked, so posting and
 //! matching pay nothing for it.
 
 mod register;
