@@ -13,7 +13,7 @@ RELEASE := $(CARGO_TARGET_DIR)/release
 PYTEST = .mpi/tests/bin/python -m pytest
 MAN := $(wildcard docs/man/*.1 docs/man/*.7)
 
-.PHONY: build mpi optional demo bench test test-full check unit loom miri repeat system install uninstall clean help
+.PHONY: build mpi optional demo bench test test-full check shape unit loom miri repeat system install uninstall clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -40,6 +40,9 @@ check: ## format, clippy and documentation, all without warnings
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+shape: ## circles between files, long files, long functions, comment lines over 120 columns, files that ARCHITECTURE.md names in vain
+	@$(PYTHON) scripts/shape.py
 
 unit: ## tests of the crates (as root on Debian it installs libfabric-dev, which some of them need)
 	@$(PYTHON) scripts/setup.py unit

@@ -11,7 +11,7 @@ from harness import process
 from harness.mpi import Fabric
 
 STORM = PROGRAMS / "storm.c"
-PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
+PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "BOUNCE_BUFFERS", "SPIN", "STATS_DIR"]
 
 
 @pytest.fixture(autouse=True)

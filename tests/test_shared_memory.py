@@ -50,7 +50,7 @@ def test_enough_shared_memory_is_enough():
 
 
 @pytest.mark.parametrize("size, parameters, first", [
-    ("1m", {}, "FI_TIDEGATE_STAGES"),
+    ("1m", {}, "FI_TIDEGATE_BOUNCE_BUFFERS"),
     ("256k", {"SLOTS": 65536}, "FI_TIDEGATE_SLOTS"),
 ], ids=["bounce-buffers", "mailbox"])
 def test_too_little_shared_memory_is_an_error_that_names_what_takes_most(size, parameters, first):
@@ -65,7 +65,7 @@ def test_too_little_shared_memory_is_an_error_that_names_what_takes_most(size, p
 def test_the_remedy_for_too_little_shared_memory_works():
     # Intel MPI keeps next to nothing of its own there, MPICH some MiB.
     assert not run_with_shared_memory(4, "3m", mpi=mpis.impi()).clean
-    result = run_with_shared_memory(4, "3m", mpi=mpis.impi(), STAGES=0)
+    result = run_with_shared_memory(4, "3m", mpi=mpis.impi(), BOUNCE_BUFFERS=0)
     assert result.clean, result.explain()
 
 

@@ -34,7 +34,7 @@ def test_eight_ranks_with_and_without_piggybacking(jobs, scheme, piggyback):
     jobs.succeed(wheel("mpich"), 8, [TRAFFIC, "4", "30", "70000", "2"], SCHEME=scheme, PIGGYBACK=piggyback, SLOTS=16)
 
 
-@pytest.mark.parametrize("bulk", ["auto", "staged", "mailbox"])
+@pytest.mark.parametrize("bulk", ["auto", "bounced", "mailbox"])
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_bulk_data_arrives_whichever_way_it_goes(jobs, name, bulk):
     jobs.succeed(wheel(name), 3, [TRAFFIC, "2", "12", str(LARGE), "3"], BULK=bulk)

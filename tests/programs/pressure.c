@@ -181,7 +181,7 @@ static void send_all(MPI_Request *requests) {
     }
 }
 
-// Every pair exchanges a few messages of this length, so that connections and stages are there.
+// Every pair exchanges a few messages of this length, so that connections and bounce buffers are there.
 static void warm_up(void) {
     unsigned char *in = malloc((size_t)bytes + 1);
     for (int round = 0; round < WARM_ROUNDS; round++)

@@ -37,19 +37,20 @@ pub struct Cli {
 pub enum Command {
     /// Run a program over Tidegate and report what flow control did
     ///
-    /// The report goes to standard error, so the program's output stays clean. Signals that end programs are passed on, and
-    /// the exit code is the program's.
+    /// The report goes to standard error, so the program's output stays clean. Signals that end programs are passed on,
+    /// and the exit code is the program's.
     #[command(after_help = RUN_HELP)]
     Run(RunArguments),
     /// Print the settings that `run` would make, as lines for a shell
     ///
-    /// With a launcher given, the settings are for its MPI; without one, for all MPIs at once, which do not disturb each
-    /// other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
+    /// With a launcher given, the settings are for its MPI; without one, for all MPIs at once, which do not disturb
+    /// each other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
     #[command(after_help = ENV_HELP)]
     Env(EnvArguments),
     /// Simulate a machine and a program that a file describes, for one setting or many
     ///
-    /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every combination is run.
+    /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every
+    /// combination is run.
     #[command(after_help = SIM_HELP)]
     Sim(SimArguments),
     /// Reproduce figures and tables of the paper, and say which of its statements come out
@@ -253,8 +254,8 @@ pub struct Tuning {
     #[arg(long, value_name = "BYTES", value_parser = value_of("eager_size"), help_heading = "Flow control")]
     pub eager_size: Option<String>,
 
-    /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of 1024
-    /// [default: 64M]
+    /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of
+    /// 1024 [default: 64M]
     #[arg(long, value_name = "BYTES", value_parser = value_of("rx_memory"), help_heading = "Flow control")]
     pub rx_memory: Option<String>,
 
@@ -266,9 +267,9 @@ pub struct Tuning {
     #[arg(long, value_enum, help_heading = "Flow control")]
     pub bulk: Option<Bulk>,
 
-    /// Stages of 32 KiB per process, for long messages [default: 32]
-    #[arg(long, value_name = "N", value_parser = value_of("stages"), help_heading = "Flow control")]
-    pub stages: Option<String>,
+    /// Bounce buffers of 32 KiB per process, for long messages [default: 32]
+    #[arg(long, value_name = "N", value_parser = value_of("bounce_buffers"), help_heading = "Flow control")]
+    pub bounce_buffers: Option<String>,
 
     /// The MPI to set up
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
@@ -299,12 +300,12 @@ pub enum Switch {
 /// How the bytes of long messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Bulk {
-    /// Direct where the system allows it and it is found to be faster, else staged
+    /// Direct where the system allows it and it is found to be faster, else bounced
     Auto,
     /// The receiver reads the sender's memory
     Direct,
-    /// In large pieces through stages in shared memory
-    Staged,
+    /// In large pieces through bounce buffers in shared memory
+    Bounced,
     /// In packets through the mailbox
     Mailbox,
 }
@@ -365,7 +366,7 @@ impl Tuning {
         set("FI_TIDEGATE_RX_MEMORY", self.rx_memory.clone());
         set("FI_TIDEGATE_PEERS", self.peers.clone());
         set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
-        set("FI_TIDEGATE_STAGES", self.stages.clone());
+        set("FI_TIDEGATE_BOUNCE_BUFFERS", self.bounce_buffers.clone());
         parameters
     }
 }
@@ -390,7 +391,7 @@ mod tests {
     #[test]
     fn every_option_becomes_its_parameter() {
         let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M \
-            --peers 9 --bulk mailbox --stages 5 x";
+            --peers 9 --bulk mailbox --bounce-buffers 5 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -398,7 +399,7 @@ mod tests {
             lines.join("\n"),
             "FI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\nFI_TIDEGATE_CREDIT_SLOTS=1\nFI_TIDEGATE_PIGGYBACK=off\n\
              FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_RX_MEMORY=16M\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\n\
-             FI_TIDEGATE_STAGES=5"
+             FI_TIDEGATE_BOUNCE_BUFFERS=5"
         );
     }
 
@@ -423,7 +424,7 @@ mod tests {
             (&["--slots", "0", "x"], "must be a number of slots, at least"),
             (&["--slots", "abc", "x"], "must be a number of slots, at least"),
             (&["--peers", "many", "x"], "must be a number of processes from 1 to 1048575"),
-            (&["--stages", "32769", "x"], "must be a number of stages from 0 to 32768"),
+            (&["--bounce-buffers", "32769", "x"], "must be a number of bounce buffers from 0 to 32768"),
             (&["--eager-size", "2q", "x"], "must be bytes from 0 to 1M"),
             (&["--eager-size", "2M", "x"], "must be bytes from 0 to 1M"),
             (&["--eager-size", "1T", "x"], "must be bytes from 0 to 1M"),

@@ -1,5 +1,6 @@
-//! Checks options and environment before anything starts, so that a wrong parameter is one clear error and not one failure of
-//! MPI_Init per rank. Parser and words are the provider's own, which checks again: a launcher can give ranks another environment.
+//! Checks options and environment before anything starts, so that a wrong parameter is one clear error and not one
+//! failure of MPI_Init per rank. Parser and words are the provider's own, which checks again: a launcher can give ranks
+//! another environment.
 
 use std::ffi::OsString;
 
@@ -10,8 +11,8 @@ use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
 
-/// Whether the provider and flow control can work with `parameters`, else with what `environment` has, else with the defaults
-/// (P eq. 2).
+/// Whether the provider and flow control can work with `parameters`, else with what `environment` has, else with the
+/// defaults (P eq. 2).
 pub fn check(
     parameters: &[(&'static str, String)],
     environment: &dyn Fn(&str) -> Option<OsString>,

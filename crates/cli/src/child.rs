@@ -15,8 +15,8 @@ use crate::failure::Failure;
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
 /// Runs `command` to its end. Signals sent to this process go to the program; those that a terminal sends, it gets by
-/// itself, as a member of the same process group, and must not get twice: launchers take a second Ctrl-C for impatience.
-/// Signals that were ignored when this process started stay ignored, here and there (`nohup`).
+/// itself, as a member of the same process group, and must not get twice: launchers take a second Ctrl-C for
+/// impatience. Signals that were ignored when this process started stay ignored, here and there (`nohup`).
 pub fn run(command: &mut Command) -> Result<ExitStatus, Failure> {
     let ignored = ignored_signals();
     let caught = FORWARDED.iter().filter(|signal| ignored & (1 << (*signal - 1)) == 0).chain(&[SIGCHLD]);

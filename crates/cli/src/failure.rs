@@ -1,4 +1,5 @@
-//! What `tidegate` itself can fail with, and the exit code of each failure. The codes are those of env(1) and timeout(1).
+//! What `tidegate` itself can fail with, and the exit code of each failure. The codes are those of env(1) and
+//! timeout(1).
 
 use std::fmt;
 

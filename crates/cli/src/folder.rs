@@ -1,8 +1,8 @@
 //! The private folder in which the endpoints of one run leave their counter pages.
 //!
-//! It is in memory where possible, readable for its owner only, and removed when the value is dropped. A run that was killed
-//! cannot remove its folder, so each run first removes those of its own user that nobody uses any more: the run that made
-//! the folder held a lock on it, and each page is named after its process.
+//! It is in memory where possible, readable for its owner only, and removed when the value is dropped. A run that was
+//! killed cannot remove its folder, so each run first removes those of its own user that nobody uses any more: the run
+//! that made the folder held a lock on it, and each page is named after its process.
 
 use std::env;
 use std::ffi::OsStr;

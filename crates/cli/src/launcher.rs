@@ -1,5 +1,5 @@
-//! Which word of a command is the MPI launcher: `mpiexec` itself, by any path, or behind `env`, `timeout`, `taskset` and
-//! the like.
+//! Which word of a command is the MPI launcher: `mpiexec` itself, by any path, or behind `env`, `timeout`, `taskset`
+//! and the like.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -42,8 +42,8 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// The launcher in `command`, if one is there. Looks it up in `PATH` as the command will, also when `env PATH=…` before
-    /// the launcher changes it.
+    /// The launcher in `command`, if one is there. Looks it up in `PATH` as the command will, also when `env PATH=…`
+    /// before the launcher changes it.
     pub fn find(command: &[OsString]) -> Option<Launcher> {
         let first = command.first()?;
         let index = if is_launcher(base_name(first)) {

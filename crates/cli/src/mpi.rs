@@ -79,8 +79,8 @@ impl Mpi {
     }
 }
 
-/// The MPI that `choice` names, or that `launcher` belongs to. `None`: any of them; nothing is lost then but the name, as
-/// the settings of different MPIs do not disturb each other.
+/// The MPI that `choice` names, or that `launcher` belongs to. `None`: any of them; nothing is lost then but the name,
+/// as the settings of different MPIs do not disturb each other.
 pub fn recognise(choice: MpiChoice, launcher: Option<&Launcher>) -> Option<Mpi> {
     let found = launcher.and_then(|launcher| {
         version_text(&launcher.path).and_then(|text| from_version(&text)).or_else(|| from_files(launcher))
@@ -94,8 +94,8 @@ pub fn recognise(choice: MpiChoice, launcher: Option<&Launcher>) -> Option<Mpi> 
     Some(found.filter(|mpi| mpi.kind == kind).unwrap_or(Mpi::of(kind)))
 }
 
-/// What the launcher answers to `--version`, on either stream, if it does so in time. The answer goes through a file, so
-/// nobody waits for a reader, and everything the launcher started ends with it.
+/// What the launcher answers to `--version`, on either stream, if it does so in time. The answer goes through a file,
+/// so nobody waits for a reader, and everything the launcher started ends with it.
 fn version_text(launcher: &Path) -> Option<String> {
     let mut answer = tempfile::tempfile().ok()?;
     let stream = |file: &File| file.try_clone().map(Stdio::from);

@@ -24,7 +24,8 @@ fn folders_near(executable: &Path) -> Vec<PathBuf> {
     if let Some(prefix) = folder.parent() {
         folders.extend(["lib", "lib/tidegate", "lib64", "lib64/tidegate"].map(|below| prefix.join(below)));
     }
-    // A build tree: <root>/target/<profile>/tidegate, with the library in <root>/build/lib under the name that libfabric takes.
+    // A build tree: <root>/target/<profile>/tidegate, with the library in <root>/build/lib under the name that
+    // libfabric takes.
     let target = folder.parent().filter(|target| target.file_name().is_some_and(|name| name == "target"));
     if let Some(root) = target.and_then(Path::parent) {
         folders.extend(["target/release", "target/debug", "build/lib"].map(|below| root.join(below)));

@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// `text` as one word of a POSIX shell: as it is when every byte is harmless, in single quotes otherwise. Bytes that are
-/// not UTF-8 come out as they went in.
+/// `text` as one word of a POSIX shell: as it is when every byte is harmless, in single quotes otherwise. Bytes that
+/// are not UTF-8 come out as they went in.
 pub fn quote(text: &OsStr) -> Vec<u8> {
     let bytes = text.as_bytes();
     let harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./:=,@%+".contains(byte);

@@ -101,8 +101,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Tidegate's folder first, then what the user had, then Intel MPI's own providers, which a set variable would hide.
-    /// Only folders that exist: libfabric stops reading at the first that does not.
+    /// Tidegate's folder first, then what the user had, then Intel MPI's own providers, which a set variable would
+    /// hide. Only folders that exist: libfabric stops reading at the first that does not.
     fn provider_path(&self) -> OsString {
         let had = (self.environment)("FI_PROVIDER_PATH").unwrap_or_default();
         let had = had.as_bytes();

@@ -491,9 +491,8 @@ fn segments_of_killed_processes_go_with_the_run() {
     let bench = Bench::new();
     let report = bench.path("run.json");
     let program = std::env::current_exe().unwrap();
-    let words = ["--exact", "an_endpoint_that_is_killed", "--ignored"];
     let run = ["--json", report.to_str().unwrap(), program.to_str().unwrap()];
-    let output = bench.run(&[&run[..], &words].concat());
+    let output = bench.run(&[&run[..], &["--exact", "an_endpoint_that_is_killed", "--ignored"]].concat());
     assert_eq!(output.status.code(), Some(128 + 6), "{}", stderr(&output));
     let pid = format!("-{}-", json(&report)["processes"][0]["pid"]);
     let left = fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());

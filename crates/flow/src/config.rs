@@ -22,8 +22,8 @@ pub struct Config {
     pub credit_slots: u32,
     /// Whether credits ride on data packets (P §5.4).
     pub piggyback: bool,
-    /// Most data slots that one sender may earn under `dynamic` (P §7.4.1, fig. 26), at least its equal share. `None`: all that
-    /// others do not use.
+    /// Most data slots that one sender may earn under `dynamic` (P §7.4.1, fig. 26), at least its equal share. `None`:
+    /// all that others do not use.
     pub quota_most: Option<u32>,
 }
 
@@ -119,8 +119,8 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// The regions, or why the configuration is refused (P eq. 2).
     ///
-    /// Where slots are lent `data region ≥ credit region ≥ 1 slot per peer` must hold; a scheme that lends nothing has no credit
-    /// region and gives every slot to data, so that schemes compare at equal memory.
+    /// Where slots are lent `data region ≥ credit region ≥ 1 slot per peer` must hold; a scheme that lends nothing has
+    /// no credit region and gives every slot to data, so that schemes compare at equal memory.
     pub fn regions(&self) -> Result<Regions, ConfigError> {
         let &Config { scheme, peers, slots_per_peer, credit_slots, .. } = self;
         if peers > PEERS_MAX {

@@ -1,7 +1,7 @@
 //! Control packets that wait to be written: a bounded queue of peers, each at most once, and the credits due to each.
 //!
-//! Credits that fall due twice before the caller polls travel in one packet. That only lowers the number of credit packets
-//! on the way, so the credit slots still suffice.
+//! Credits that fall due twice before the caller polls travel in one packet. That only lowers the number of credit
+//! packets on the way, so the credit slots still suffice.
 
 use crate::PeerId;
 

@@ -1,4 +1,5 @@
-//! Credits as move-only values: taken, spent one by one, given back; never copied. And [`Answer`], what a sender gets that asks.
+//! Credits as move-only values: taken, spent one by one, given back; never copied. And [`Answer`], what a sender gets
+//! that asks.
 
 /// What a sender may do that has packets for a peer.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,8 +9,8 @@ pub enum Answer {
     Packets(Credits),
     /// Wait.
     Wait,
-    /// Wait, or rather announce the message, if it is a short one of which nothing has left: the receiver will pull it, and it is
-    /// complete only then.
+    /// Wait, or rather announce the message, if it is a short one of which nothing has left: the receiver will pull it,
+    /// and it is complete only then.
     Announce,
 }
 

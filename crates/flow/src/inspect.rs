@@ -1,4 +1,5 @@
-//! A read-only copy of the whole state, for displays and for checkers of invariants. Not for the fast path: it allocates.
+//! A read-only copy of the whole state, for displays and for checkers of invariants. Not for the fast path: it
+//! allocates.
 
 use crate::{PeerId, SchemeName};
 use std::fmt;
@@ -30,7 +31,8 @@ pub struct Inspection {
     pub available_slots: u32,
     /// The slots that every sender keeps. 0 unless `dynamic`.
     pub static_slots: u32,
-    /// The activity lists, indexed like [`Activity::ALL`], each from its first place to its last. Empty unless `dynamic`.
+    /// The activity lists, indexed like [`Activity::ALL`], each from its first place to its last. Empty unless
+    /// `dynamic`.
     pub activity_lists: [Vec<PeerId>; 4],
     /// Each peer, in both roles. Empty under `none`.
     pub peers: Vec<PeerInspection>,

@@ -1,20 +1,20 @@
 //! Decisions of flow control: who may send how many packets to whom.
 //!
-//! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived and the time come in as arguments,
-//! control packets to send and the time of the next call go out as return values.
+//! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived and the time come in
+//! as arguments, control packets to send and the time of the next call go out as return values.
 //!
-//! [`FlowControl`] is the whole interface. Behind it, `scheme/mod.rs` says what a scheme is and has the table of them; each is one
-//! file or folder:
+//! [`FlowControl`] is the whole interface. Behind it, `scheme/mod.rs` says what a scheme is and has the table of them;
+//! each is one file or folder:
 //!
 //! * `scheme/none.rs`: no flow control;
 //! * `scheme/static_credits.rs`: every sender owns an equal share of the mailbox (P §5);
 //! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism;
 //! * `scheme/refuse_third.rs`: for tests, packets that are refused and tried again after a time.
 //!
-//! Beside them, what they share: [`packet`] (what a slot holds), `config` (the user's choice and P eq. 2), `threshold` (P eq. 1
-//! and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written), `violation`
-//! (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers), `time`. P is Prades, Silla, Duato:
-//! the paper on end-to-end flow control in the EXTOLL network.
+//! Beside them, what they share: [`packet`] (what a slot holds), `config` (the user's choice and P eq. 2), `threshold`
+//! (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written),
+//! `violation` (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers), `time`.
+//! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ pub mod packet;
 mod config;
 mod control_queue;
 mod credit;
+mod flow_control;
 mod inspect;
 mod scheme;
 mod threshold;
@@ -31,149 +32,10 @@ mod violation;
 
 pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions};
 pub use credit::{Answer, Credits};
+pub use flow_control::FlowControl;
 pub use inspect::{Activity, Inspection, PeerInspection};
-pub use packet::{Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind};
-pub use scheme::{Lends, SchemeName, UnknownScheme};
+pub use packet::{Control, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+pub use scheme::table::{Lends, SchemeName, UnknownScheme};
 pub use threshold::slots_without_stall;
 pub use time::Instant;
 pub use violation::Violation;
-
-use scheme::{Chosen, Scheme, of_chosen};
-
-/// A peer, as an index into this endpoint's table of peers: `0..Config::peers`. A peer both receives from us and sends to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PeerId(pub u32);
-
-/// A control packet that flow control wants sent now. What it costs has been paid; the caller only has to write it.
-#[derive(Debug)]
-#[must_use = "a control packet that is not sent loses credits"]
-pub struct Control {
-    /// Where it goes.
-    pub to: PeerId,
-    /// The packet: a credit packet, a return request or a return response.
-    pub packet: Packet,
-}
-
-/// Flow control of one endpoint towards all its peers, in both roles: as a sender it holds credits at each peer, as a
-/// receiver it lends the slots of its own mailbox.
-///
-/// Order of calls:
-/// * to send data: [`request`](Self::request) credits, write that many packets, [`give_back`](Self::give_back) the rest, or tell
-///   [`handle_refused`](Self::handle_refused) that the link has refused one; as each data packet with room leaves, offer it to
-///   [`piggyback`](Self::piggyback), and don't discard it afterwards;
-/// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
-/// * when the moment that [`next_timeout`](Self::next_timeout) names has come: [`handle_timeout`](Self::handle_timeout), then go on
-///   sending to the peers that [`poll_ready`](Self::poll_ready) names;
-/// * after each of these, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control packets always
-///   fit into the peer's mailbox.
-///
-/// Nothing is allocated after construction. A [`PeerId`] that is not in `0..Config::peers` panics, except in
-/// [`handle_retrieved`](Self::handle_retrieved), where it comes out of a packet.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct FlowControl {
-    scheme: Chosen,
-}
-
-impl FlowControl {
-    /// The initial state of an endpoint. Errors name the parameter to change (P eq. 2).
-    pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        Ok(FlowControl { scheme: Chosen::new(config, config.regions()?) })
-    }
-
-    /// The initial state of an endpoint whose data region has `data` slots in all, whatever `config.slots_per_peer` makes of
-    /// it: see [`Config::regions_with_data`].
-    pub fn with_data_region(config: &Config, data: u32) -> Result<Self, ConfigError> {
-        Ok(FlowControl { scheme: Chosen::new(config, config.regions_with_data(data)?) })
-    }
-
-    /// Asks for credits for up to `wanted` data packets to `to`. The sender has to wait also while a control packet to `to` waits for
-    /// a credit (control goes before data).
-    #[inline]
-    pub fn request(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
-        of_chosen!(&mut self.scheme, request(to, wanted, now))
-    }
-
-    /// Returns credits that were granted and not used (the link could not take the packet). Credits of a peer that is
-    /// [`reset`](Self::reset) must come back before that.
-    #[inline]
-    pub fn give_back(&mut self, to: PeerId, credits: Credits) {
-        of_chosen!(&mut self.scheme, give_back(to, credits))
-    }
-
-    /// The link has refused a packet to `to`, as no buffer was posted for it; `credits` are those that were granted and not used, one
-    /// of them for that packet. The packet stays with the caller, who asks again when [`poll_ready`](Self::poll_ready) names `to`, or
-    /// in a while where the scheme [is not timed](Self::is_timed).
-    #[cold]
-    pub fn handle_refused(&mut self, to: PeerId, credits: Credits, now: Instant) {
-        of_chosen!(&mut self.scheme, handle_refused(to, credits, now))
-    }
-
-    /// A data packet is about to leave for `to`: lets credits ride on it if the scheme piggybacks, there are any to return,
-    /// and it has room. From then on the packet must reach `to`: the credits are on it and nowhere else.
-    #[inline]
-    pub fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
-        of_chosen!(&mut self.scheme, piggyback(to, packet))
-    }
-
-    /// A packet from `from` was taken out of the mailbox. Reads header, credits and piggyback; the payload is the caller's.
-    /// Returns the credits towards `from` gained, so the caller knows to resume sends that wait. A malformed or impossible
-    /// packet (more credits than the data region has) is an error and changes nothing.
-    #[inline]
-    pub fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
-        of_chosen!(&mut self.scheme, handle_retrieved(from, packet))
-    }
-
-    /// The next control packet to write, if any.
-    #[inline]
-    pub fn poll_control(&mut self) -> Option<Control> {
-        of_chosen!(&mut self.scheme, poll_control())
-    }
-
-    /// Whether the scheme acts on time, so that what is told as `now` must be the present. None of P's schemes does.
-    #[inline]
-    pub fn is_timed(&self) -> bool {
-        of_chosen!(&self.scheme, is_timed())
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called at the latest; `None`: only packets matter.
-    #[inline]
-    pub fn next_timeout(&self) -> Option<Instant> {
-        of_chosen!(&self.scheme, next_timeout())
-    }
-
-    /// Does what was due until `now`. Calling it early, or when nothing is due, changes nothing.
-    #[inline]
-    pub fn handle_timeout(&mut self, now: Instant) {
-        of_chosen!(&mut self.scheme, handle_timeout(now))
-    }
-
-    /// A peer towards which sends that wait may go on, because time has passed.
-    #[inline]
-    pub fn poll_ready(&mut self) -> Option<PeerId> {
-        of_chosen!(&mut self.scheme, poll_ready())
-    }
-
-    /// Forgets everything about a peer that died or left, after its last packet was retrieved: both roles return to
-    /// the initial state, for another process to take the place.
-    pub fn reset(&mut self, peer: PeerId) {
-        of_chosen!(&mut self.scheme, reset(peer))
-    }
-
-    /// Packets that may leave for `to` now, as far as flow control goes; `u32::MAX` under `none`.
-    #[inline]
-    pub fn credits(&self, to: PeerId) -> u32 {
-        of_chosen!(&self.scheme, credits(to))
-    }
-
-    /// Bytes of book-keeping this value occupies, heap included.
-    pub fn bookkeeping_bytes(&self) -> usize {
-        size_of::<Self>() + of_chosen!(&self.scheme, heap_bytes())
-    }
-
-    /// A copy of the state, for displays and checkers of invariants. Allocates.
-    pub fn inspect(&self) -> Inspection {
-        let mut inspection = Inspection::new(self.scheme.name());
-        of_chosen!(&self.scheme, inspect(&mut inspection));
-        inspection
-    }
-}

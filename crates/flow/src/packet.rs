@@ -18,8 +18,6 @@
 //!
 //! What is reserved is 0 when written and not looked at when read.
 
-use crate::PeerId;
-
 /// Bytes of a slot and of the packet in it: one cache line.
 pub const PACKET_BYTES: usize = 64;
 /// Bytes of payload in a packet.
@@ -88,6 +86,11 @@ const _: () = {
     }
     assert!(at == 64 && PAYLOAD_BYTES < 1 << LENGTH.bits);
 };
+
+/// A peer, as an index into this endpoint's table of peers: `0..Config::peers`. A peer both receives from us and sends
+/// to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId(pub u32);
 
 /// What a packet is to flow control. Everything that an application or the message layer sends is [`PacketKind::Data`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,6 +241,16 @@ impl Packet {
         let tail = [self.payload[PAYLOAD_BYTES - 2], self.payload[PAYLOAD_BYTES - 1]];
         self.header.has_piggyback().then(|| u16::from_le_bytes(tail))
     }
+}
+
+/// A control packet that flow control wants sent now. What it costs has been paid; the caller only has to write it.
+#[derive(Debug)]
+#[must_use = "a control packet that is not sent loses credits"]
+pub struct Control {
+    /// Where it goes.
+    pub to: PeerId,
+    /// The packet: a credit packet, a return request or a return response.
+    pub packet: Packet,
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! [`Instant`]: a moment that somebody else's clock has shown. This crate and the message layer have no clock; whoever runs them
-//! says what time it is, so that the same code runs in a process and in the simulator.
+//! [`Instant`]: a moment that somebody else's clock has shown. This crate and the message layer have no clock; whoever
+//! runs them says what time it is, so that the same code runs in a process and in the simulator.
 
 use std::ops::Add;
 use std::time::Duration;

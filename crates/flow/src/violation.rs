@@ -9,8 +9,8 @@ use std::fmt;
 pub enum Violation {
     /// More credits came back than the peer's data region has.
     TooManyCredits,
-    /// A return response without a request, a second request before the first was answered, or a kind of packet that the scheme
-    /// in use does not have. (Data that no credit covered cannot be told from data that one did.)
+    /// A return response without a request, a second request before the first was answered, or a kind of packet that
+    /// the scheme in use does not have. (Data that no credit covered cannot be told from data that one did.)
     Unexpected,
     /// A packet whose parts contradict each other: credits beside a full payload, a credit packet without credits.
     Malformed,
@@ -34,8 +34,8 @@ impl std::error::Error for Violation {}
 /// Bytes of payload that a credit count takes in a control packet.
 const COUNT_BYTES: usize = 4;
 
-/// The credits that an arrived packet returns to its receiver, whatever the scheme: by an explicit credit packet, or riding
-/// on data. A credit packet always brings at least one, and a count that rides is at least one as well.
+/// The credits that an arrived packet returns to its receiver, whatever the scheme: by an explicit credit packet, or
+/// riding on data. A credit packet always brings at least one, and a count that rides is at least one as well.
 #[inline]
 pub(crate) fn returned_credits(packet: &Packet) -> Result<u32, Violation> {
     let header = packet.header;

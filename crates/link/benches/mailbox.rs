@@ -102,7 +102,7 @@ fn one_way(folder: &Path) -> f64 {
     })
 }
 
-/// A transfer of `length` bytes in one piece: directly, and through stages (filled and drained by one thread).
+/// A transfer of `length` bytes in one piece: directly, and through bounce buffers (filled and drained by one thread).
 fn bulk(folder: &Path, length: usize) -> (f64, f64) {
     let [(mut a, b_at_a), (mut b, _)] = pair(folder, SchemeName::None);
     let (mut source, mut target) = (vec![1_u8; length], vec![0_u8; length]);
@@ -117,16 +117,16 @@ fn bulk(folder: &Path, length: usize) -> (f64, f64) {
             assert_eq!(a.read_peer(TransferId(0), b_at_a, &span, &mut into, 0), TransferStatus::Done);
         }
     });
-    let (stages, piece) = (b.stages().count, b.stages().bytes.min(length));
-    let staged = median(count, |count| {
+    let (bounce_buffers, piece) = (b.stages().count, b.stages().bytes.min(length));
+    let bounced = median(count, |count| {
         for _ in 0..count {
             for (at, offset) in (0..length).step_by(piece).enumerate() {
-                b.fill_stage(at % stages, &from, offset, piece);
-                assert!(a.drain_stage(b_at_a, at % stages, &mut into, offset, piece));
+                b.fill_stage(at % bounce_buffers, &from, offset, piece);
+                assert!(a.drain_stage(b_at_a, at % bounce_buffers, &mut into, offset, piece));
             }
         }
     });
-    (direct, staged)
+    (direct, bounced)
 }
 
 fn main() {
@@ -139,8 +139,8 @@ fn main() {
     let time = one_way(&folder);
     println!("{:<52}{time:>10.1} ns = {:.1} million/s", "one way, room", 1000.0 / time);
     for length in [2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
-        let (direct, staged) = bulk(&folder, length);
-        println!("bulk of {length:>8} bytes: direct {direct:>10.0} ns, staged {staged:>10.0} ns");
+        let (direct, bounced) = bulk(&folder, length);
+        println!("bulk of {length:>8} bytes: direct {direct:>10.0} ns, bounced {bounced:>10.0} ns");
     }
     std::fs::remove_dir_all(&folder).expect("an empty folder");
 }

@@ -21,7 +21,7 @@ pub mod trouble;
 pub use clock::now;
 pub use memory::IoBuffer;
 pub use shm::{
-    Address, BulkChoice, Claim, ClaimError, DEFAULT_STAGES, LinkError, STAGES_MOST, Service, ShmConfig, ShmLink,
-    Shortage, check_settings, reclaim,
+    Address, BOUNCE_BUFFERS_MOST, BulkChoice, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError, Service, ShmConfig,
+    ShmLink, Shortage, check_settings, reclaim,
 };
 pub use stats::{EndpointStats, StatsConfig};

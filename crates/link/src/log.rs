@@ -34,8 +34,8 @@ pub(crate) fn line(level: Level, text: impl FnOnce() -> String) {
     }
 }
 
-/// Prints `text` on standard error, marked as Tidegate's. One write for all of it: the processes of a job share their standard
-/// error, and what they write piece by piece comes out mixed.
+/// Prints `text` on standard error, marked as Tidegate's. One write for all of it: the processes of a job share their
+/// standard error, and what they write piece by piece comes out mixed.
 pub fn print_line(text: &str) {
     // Nobody is left to tell if standard error is closed.
     let _ = std::io::stderr().write_all(format!("tidegate: {text}\n").as_bytes());

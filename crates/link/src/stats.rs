@@ -52,7 +52,7 @@ pub(crate) enum BulkState {
     Undecided = 0,
     Direct = 1,
     Mailbox = 2,
-    Staged = 3,
+    Bounced = 3,
 }
 
 impl BulkState {
@@ -61,7 +61,7 @@ impl BulkState {
             BulkState::Undecided => "undecided",
             BulkState::Direct => "direct",
             BulkState::Mailbox => "mailbox",
-            BulkState::Staged => "staged",
+            BulkState::Bounced => "bounced",
         }
     }
 }
@@ -226,7 +226,7 @@ impl EndpointStats {
         if word(Word::Magic)? != MAGIC || word(Word::Counters)? != Counter::COUNT as u64 {
             return None;
         }
-        let bulk = [BulkState::Undecided, BulkState::Direct, BulkState::Mailbox, BulkState::Staged];
+        let bulk = [BulkState::Undecided, BulkState::Direct, BulkState::Mailbox, BulkState::Bounced];
         let program = bytes.get(PROGRAM_AT..PROGRAM_AT + PROGRAM_BYTES)?;
         let program = program.split(|byte| *byte == 0).next()?;
         Some(EndpointStats {

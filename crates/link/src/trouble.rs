@@ -1,5 +1,5 @@
-//! What went wrong in a process, left beside its counters so that `tidegate run` can say it at the end: a launcher may lose what
-//! the process has printed, or bury it under its own messages.
+//! What went wrong in a process, left beside its counters so that `tidegate run` can say it at the end: a launcher may
+//! lose what the process has printed, or bury it under its own messages.
 //!
 //! A file per process, a line per text. It is named like a page of counters, `<pid>-<n>`.
 
@@ -28,7 +28,8 @@ pub fn leave(folder: &Path, text: &str) -> io::Result<()> {
     file.write_all((text.replace('\n', " ") + "\n").as_bytes())
 }
 
-/// What all processes left in the folder: each text once, those of most processes first. What cannot be read is passed over.
+/// What all processes left in the folder: each text once, those of most processes first. What cannot be read is passed
+/// over.
 pub fn read_dir(folder: &Path) -> Vec<Trouble> {
     let mut troubles: Vec<Trouble> = Vec::new();
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());

@@ -1,5 +1,5 @@
-//! What hinders for a while, and must neither stop anybody nor be taken for a peer's end: locks that a stopped process holds,
-//! a lack of descriptors, places of peers that have just left.
+//! What hinders for a while, and must neither stop anybody nor be taken for a peer's end: locks that a stopped process
+//! holds, a lack of descriptors, places of peers that have just left.
 
 mod support;
 
@@ -196,4 +196,119 @@ fn ones_own_table_is_changing_as_long_as_peers_in_it_have_left() {
     assert_eq!(departure(&mut a).peer, peer);
     a.release(peer);
     a.peer(&c.address()).unwrap();
+}
+
+#[test]
+fn only_the_first_try_waits_for_a_locked_table() {
+    const PEERS: usize = 8;
+    let folder = Folder::new();
+    let mut a = folder.link(PEERS as u32);
+    let own = folder.files();
+    let others: Vec<ShmLink> = (0..PEERS).map(|_| folder.link(1)).collect();
+    let files = folder.files().into_iter().filter(|file| !own.contains(file));
+    let held: Vec<File> = files.map(|file| hold(&folder.path().join(file))).collect();
+    let peers: Vec<_> = others.iter().map(|other| a.peer(&other.address()).unwrap()).collect();
+    let mut write_to_all = |for_long: Duration| {
+        let (begun, mut waited) = (Instant::now(), Duration::ZERO);
+        while begun.elapsed() < for_long {
+            let round = Instant::now();
+            peers.iter().for_each(|peer| assert_eq!(a.write(*peer, &packet(1)), Err(WriteError::Full)));
+            waited += round.elapsed();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        waited
+    };
+    write_to_all(Duration::ZERO);
+    write_to_all(Duration::from_millis(1));
+    // If each try waited for 10 ms, the eight peers together would take more than the whole time.
+    let waited = write_to_all(Duration::from_secs(1));
+    assert!(waited < Duration::from_millis(300), "{waited:?} of a second");
+    drop(held);
+    peers.iter().for_each(|peer| send(&mut a, *peer, 1));
+}
+
+#[test]
+#[ignore = "a process of other tests: enters the table of a peer, then waits to be killed"]
+fn role_takes_a_place() {
+    let mut link = role_folder().link(1);
+    let to = link.peer(&role_address()).unwrap();
+    send(&mut link, to, 7);
+    loop {
+        std::thread::park();
+    }
+}
+
+/// An endpoint whose table is full of peers that have just been killed.
+fn full_of_dead(folder: &Folder) -> ShmLink {
+    let mut a = folder.link(2);
+    let processes = [0, 1].map(|_| Process::start("role_takes_a_place", folder, a.address()));
+    processes.iter().for_each(|_| assert_eq!(receive(&mut a).1, 7));
+    processes.into_iter().for_each(Process::kill);
+    a
+}
+
+#[test]
+fn a_newcomer_gets_a_place_of_peers_that_were_just_killed() {
+    let folder = Folder::new();
+    let mut a = full_of_dead(&folder);
+    let mut c = folder.link(1);
+    let to_a = c.peer(&a.address()).unwrap();
+    assert_eq!(c.write(to_a, &packet(1)), Err(WriteError::Full), "not refused for good");
+    until(&mut a, "a place", |a| {
+        if let Some(left) = a.poll_departure() {
+            assert!(!left.orderly);
+            a.release(left.peer);
+        }
+        match c.write(to_a, &packet(1)) {
+            Ok(()) => Some(()),
+            Err(WriteError::Full | WriteError::Refused) => None,
+            Err(WriteError::Unreachable(why)) => panic!("{why}"),
+        }
+    });
+    assert_eq!(receive(&mut a).1, 1);
+}
+
+#[test]
+fn ones_own_table_is_changing_as_long_as_peers_in_it_are_dead() {
+    let folder = Folder::new();
+    let mut a = full_of_dead(&folder);
+    let c = folder.link(1);
+    assert!(a.peer(&c.address()).unwrap_err().may_be_tried_again());
+    until(&mut a, "a place", |a| {
+        if let Some(left) = a.poll_departure() {
+            a.release(left.peer);
+        }
+        a.peer(&c.address()).ok()
+    });
+}
+
+#[test]
+#[ignore = "a process of other tests: has no descriptor left while a peer closes, whom it could never connect to"]
+fn role_has_no_descriptor_while_a_peer_closes() {
+    let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
+    // SAFETY: the struct lives through the call.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let folder = role_folder();
+    let mut link = folder.link(2);
+    let other = folder.link(1);
+    let to = link.peer(&other.address()).unwrap();
+    let to_starter = link.peer(&role_address()).unwrap();
+    let take_all = || std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let _used: Vec<File> = take_all();
+    assert_eq!(link.write(to, &packet(1)), Err(WriteError::Full));
+    nobody_departs(&mut link);
+    drop(other);
+    // It was of this process, and has left a descriptor.
+    let _given_back: Vec<File> = take_all();
+    let left = departure(&mut link);
+    assert!(left.peer == to && left.name.contains("has closed its endpoint"), "{left:?}");
+    assert_eq!(link.write(to_starter, &packet(1)), Err(WriteError::Full), "who is still there has not departed");
+    nobody_departs(&mut link);
+}
+
+#[test]
+fn who_has_no_descriptor_left_notices_a_peer_that_closes() {
+    let folder = Folder::new();
+    let a = folder.link(1);
+    Process::start("role_has_no_descriptor_while_a_peer_closes", &folder, a.address()).join();
 }

@@ -222,8 +222,9 @@ fn a_folder_that_is_not_there_is_named() {
     assert!(text.contains("missing") && text.contains("creating the segment"), "{text}");
 }
 
-/// An address of a process that lives, whose segment holds these bytes. `number` must be another one each time: the lock on the file
-/// outlives its holder for a moment where another test's thread is just starting a process, which inherits the file.
+/// An address of a process that lives, whose segment holds these bytes. `number` must be another one each time: the
+/// lock on the file outlives its holder for a moment where another test's thread is just starting a process, which
+/// inherits the file.
 fn fake(folder: &Folder, link: &ShmLink, number: usize, bytes: &[u8]) -> (Address, File) {
     let nonce = 4_000_000_000 + number as u64;
     let mut address = link.address().to_bytes();

@@ -74,6 +74,10 @@ pub(crate) struct Division {
     pub(crate) spare: usize,
 }
 
+/// What part of the memory for messages is set aside for the tables of lists, which stay as long as the most messages
+/// that were there at once while any is left: a place takes less than a sixteenth of an envelope.
+const TABLES_SHARE: usize = 16;
+
 /// What part of its window a peer's unanswered requests may cost besides.
 const ANSWERS_SHARE: u32 = 8;
 /// Most that they may cost, in bytes: some 680 requests of eight bytes, ten times as many as a mailbox has slots for each peer by
@@ -197,6 +201,8 @@ impl<B: Buffer> Memory<B> {
         let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
         let limits = Self::limits_of(base as u32, config.eager_bytes);
         let answers = peers * Self::answer_memory(limits);
-        Ok(Division { fixed: fixed + answers, limits, spare: left - answers - base * peers })
+        let others = left - answers - base * peers;
+        let tables = ((left - answers) / TABLES_SHARE).min(others);
+        Ok(Division { fixed: fixed + answers + tables, limits, spare: others - tables })
     }
 }

@@ -1,10 +1,11 @@
-//! `fi_close` of an endpoint. Peers are told first. What the application believes sent then leaves, as long as those live whom it is
-//! for and `FI_TIDEGATE_CLOSE_TIMEOUT` is not over; what is left after that is lost, and said to be. The domain's lock is free
-//! between two looks, and all endpoints of the domain make progress: the receiver may be one of them.
+//! `fi_close` of an endpoint. Peers are told first. Then the messages leave that the application believes sent, as long
+//! as their receivers live and `FI_TIDEGATE_CLOSE_TIMEOUT` is not over. Messages that are left after that are lost, and
+//! the user is told so. The domain's lock is free between two looks at what is left, and all endpoints of the domain
+//! make progress, because a receiver may be one of them.
 
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::endpoint::Endpoint;
-use crate::guard::{Errno, Result};
+use crate::errno::{Errno, Result};
 use crate::lock::Entered;
 use crate::log;
 use core::ffi::c_int;
@@ -15,7 +16,7 @@ use tidegate_message::{Counter, Link};
 
 /// Time between two complaints that closing takes long.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
-/// Looks in vain before a closing thread sleeps between two of them.
+/// After so many looks in vain, a closing thread sleeps between two looks.
 const LOOKS_BEFORE_SLEEP: u32 = 1000;
 /// How long it sleeps.
 const NAP: Duration = Duration::from_millis(1);
@@ -31,8 +32,11 @@ enum Look {
     Still,
 }
 
-/// Closes an endpoint for its peers and takes it out of all lists. Bounded whatever peers do.
+/// Closes an endpoint for its peers and takes it out of all lists. This takes a bounded time, whatever peers do.
 pub fn close(endpoint: &Arc<Endpoint>) -> Result {
+    if enter(endpoint, |entered| endpoint.is_forked(entered))? {
+        return enter(endpoint, |entered| endpoint.leave_to_parent(entered)).map(|()| 0);
+    }
     let begun = Instant::now();
     let timeout = endpoint.domain.settings.close_timeout;
     let mut complain_at = begun + COMPLAINT_INTERVAL;
@@ -57,7 +61,7 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
     }
 }
 
-/// One visit to the endpoint's domain.
+/// Runs `body` inside the endpoint's domain, and returns what it returns.
 fn enter<T>(endpoint: &Endpoint, body: impl FnOnce(&mut Entered) -> T) -> Result<T> {
     let mut found = None;
     let outcome = endpoint.domain.enter(|entered| {
@@ -68,6 +72,18 @@ fn enter<T>(endpoint: &Endpoint, body: impl FnOnce(&mut Entered) -> T) -> Result
 }
 
 impl Endpoint {
+    /// Whether this process is a child that was forked from the one that opened the endpoint.
+    fn is_forked(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.link().is_forked())
+    }
+
+    /// Lets go of an endpoint that a forked child has inherited. It is its parent's: mailbox, connections and messages
+    /// that wait are not touched, since the parent goes on with them.
+    fn leave_to_parent(self: &Arc<Self>, entered: &mut Entered) {
+        self.leave_lists(entered);
+        self.state.get(entered).active = None;
+    }
+
     fn begin_closing(&self, entered: &mut Entered) {
         if let Some(active) = &mut self.state.get(entered).active {
             active.engine.begin_closing();
@@ -87,7 +103,8 @@ impl Endpoint {
         }
     }
 
-    /// Progress though the application has not read what is in its queues: nobody may read them any more.
+    /// Makes progress although the receive queue is full of unsolicited completions, because nobody may read it any
+    /// more.
     fn progress_without_queues(&self, entered: &mut Entered) -> bool {
         if !self.waits_for_reader(entered) {
             return false;
@@ -103,15 +120,15 @@ impl Endpoint {
         log::trouble(
             FI_LOG_EP_CTRL,
             &format!(
-                "{} waits with closing for up to {} s more (FI_TIDEGATE_CLOSE_TIMEOUT): peers have not taken all its messages. They \
-                 do when they receive, when they close, or when they end",
+                "{} waits with closing for up to {} s more (FI_TIDEGATE_CLOSE_TIMEOUT): peers have not taken all its \
+                 messages. They do when they receive, when they close, or when they end",
                 active.own,
                 left.as_secs()
             ),
         );
     }
 
-    /// Leaves all lists, and gives up what has not left.
+    /// Gives up the messages that have not left, and takes the endpoint out of all lists.
     fn leave(self: &Arc<Self>, all_has_left: bool, entered: &mut Entered) {
         self.abandon_unsent(all_has_left, entered);
         if let Some(active) = &mut self.state.get(entered).active
@@ -123,7 +140,8 @@ impl Endpoint {
         self.state.get(entered).active = None;
     }
 
-    /// What has not left ends with an error, as far as its queue has room for errors, and is counted and told.
+    /// Ends the sends that have not left with an error, as far as their queue has room for errors. The user is told how
+    /// many messages are lost.
     fn abandon_unsent(&self, all_has_left: bool, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
         active.engine.abandon_unsent();

@@ -1,15 +1,12 @@
-//! `fi_cntr_open`: counts of operations that ended.
+//! A counter: how many operations have ended, and the endpoints that count here.
 
 use crate::bindings::*;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::guard::{Errno, Result, guarded};
-use crate::lock::{Entered, Guarded};
-use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, share, table};
-use core::ffi::{c_int, c_void};
+use crate::lock::Guarded;
+use crate::object::{Fid, Object};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// A counter.
 #[repr(C)]
@@ -17,8 +14,10 @@ pub struct Counter {
     fid: Fid<fid_cntr>,
     /// Its domain.
     pub domain: Arc<Domain>,
-    successes: AtomicU64,
-    errors: AtomicU64,
+    /// Operations that ended well.
+    pub successes: AtomicU64,
+    /// Operations that failed.
+    pub errors: AtomicU64,
     /// Endpoints that count here.
     pub endpoints: Guarded<Vec<Arc<Endpoint>>>,
 }
@@ -28,145 +27,17 @@ unsafe impl Object for Counter {
     type Fid = fid_cntr;
 }
 
-static HEAD: fi_ops = operations(close, no_bind, no_control);
-static OPS: fi_ops_cntr = fi_ops_cntr {
-    size: size_of::<fi_ops_cntr>(),
-    read: Some(read),
-    readerr: Some(read_errors),
-    add: Some(add),
-    set: Some(set),
-    wait: Some(wait),
-    adderr: Some(add_errors),
-    seterr: Some(set_errors),
-};
-
 impl Counter {
-    /// One more operation ended, well or not.
+    /// A counter at zero.
+    pub fn new(fid: fid_cntr, domain: Arc<Domain>) -> Counter {
+        let (successes, errors) = (AtomicU64::new(0), AtomicU64::new(0));
+        Counter { fid: Fid::new(fid), domain, successes, errors, endpoints: Guarded::new(Vec::new()) }
+    }
+
+    /// One more operation has ended.
     #[inline]
     pub fn count(&self, succeeded: bool) {
         let counter = if succeeded { &self.successes } else { &self.errors };
         counter.fetch_add(1, Relaxed);
     }
-
-    fn progress(&self, entered: &mut Entered) -> bool {
-        let mut moved = false;
-        for index in 0..self.endpoints.get(entered).len() {
-            let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
-            moved |= endpoint.progress(entered);
-        }
-        moved
-    }
-
-    /// Progress, unless the domain is broken; then the count stands still.
-    fn poll(&self) {
-        self.domain.enter(|entered| Ok(self.progress(entered).into()));
-    }
-
-    /// Until the count is reached, an operation fails, or the time in milliseconds is over (negative: never).
-    fn wait(&self, threshold: u64, timeout: c_int) -> Result {
-        let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
-        let errors = self.errors.load(Relaxed);
-        loop {
-            let outcome = self.domain.enter(|entered| {
-                if self.progress(entered) || self.successes.load(Relaxed) >= threshold {
-                    return Ok(0);
-                }
-                for index in 0..self.endpoints.get(entered).len() {
-                    let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
-                    endpoint.idle(entered);
-                }
-                Ok(0)
-            });
-            if outcome < 0 {
-                return Err(Errno(-outcome as c_int));
-            }
-            if self.successes.load(Relaxed) >= threshold {
-                return Ok(0);
-            }
-            if self.errors.load(Relaxed) != errors {
-                return Err(Errno(FI_EAVAIL));
-            }
-            if end.is_some_and(|end| Instant::now() >= end) {
-                return Err(Errno(FI_ETIMEDOUT));
-            }
-        }
-    }
-}
-
-/// `fi_cntr_open`.
-pub unsafe extern "C" fn open(
-    domain: *mut fid_domain,
-    attr: *mut fi_cntr_attr,
-    counter: *mut *mut fid_cntr,
-    context: *mut c_void,
-) -> c_int {
-    guarded(|| {
-        // SAFETY: called with an open domain, attributes or null, and a place for the answer.
-        unsafe {
-            if let Some(attr) = attr.as_ref() {
-                let waits = matches!(attr.wait_obj, FI_WAIT_NONE | FI_WAIT_UNSPEC | FI_WAIT_YIELD);
-                // Bytes are not counted, and counters have no descriptor.
-                if !waits || attr.events != FI_CNTR_EVENTS_COMP {
-                    return Err(Errno(FI_ENOSYS));
-                }
-            }
-            let opened = Counter {
-                fid: Fid::new(fid_cntr { fid: head(FI_CLASS_CNTR, context, &HEAD), ops: table(&OPS) }),
-                domain: share(domain),
-                successes: AtomicU64::new(0),
-                errors: AtomicU64::new(0),
-                endpoints: Guarded::new(Vec::new()),
-            };
-            hand_out(Arc::new(opened), counter);
-        }
-        Ok(0)
-    })
-}
-
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes a counter that `open` made. Bound endpoints share it.
-    guarded(|| unsafe { object::close::<Counter>(fid.cast(), |counter| Arc::strong_count(counter) > 1) })
-}
-
-unsafe extern "C" fn read(counter: *mut fid_cntr) -> u64 {
-    // SAFETY: the handle is an open counter's.
-    let counter = unsafe { object::object::<Counter>(counter) };
-    counter.poll();
-    counter.successes.load(Relaxed)
-}
-
-unsafe extern "C" fn read_errors(counter: *mut fid_cntr) -> u64 {
-    // SAFETY: the handle is an open counter's.
-    let counter = unsafe { object::object::<Counter>(counter) };
-    counter.poll();
-    counter.errors.load(Relaxed)
-}
-
-unsafe extern "C" fn add(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.successes.fetch_add(value, Relaxed);
-    0
-}
-
-unsafe extern "C" fn set(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.successes.store(value, Relaxed);
-    0
-}
-
-unsafe extern "C" fn add_errors(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.errors.fetch_add(value, Relaxed);
-    0
-}
-
-unsafe extern "C" fn set_errors(counter: *mut fid_cntr, value: u64) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    unsafe { object::object::<Counter>(counter) }.errors.store(value, Relaxed);
-    0
-}
-
-unsafe extern "C" fn wait(counter: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {
-    // SAFETY: the handle is an open counter's.
-    guarded(|| unsafe { object::object::<Counter>(counter) }.wait(threshold, timeout))
 }

@@ -1,14 +1,7 @@
-//! `fi_fabric`: the root of all objects.
+//! A fabric: the root of all objects.
 
-use crate::bindings::*;
-use crate::completion_queue::CompletionQueue;
-use crate::domain;
-use crate::event_queue::{self, EventQueue};
-use crate::guard::{INVALID, TRY_AGAIN, guarded};
-use crate::object::{self, Fid, Object, hand_out, head, no_bind, no_control, operations, table};
-use crate::provider::NAME;
-use core::ffi::{CStr, c_int, c_void};
-use std::sync::Arc;
+use crate::bindings::fid_fabric;
+use crate::object::{Fid, Object};
 
 /// A fabric.
 #[repr(C)]
@@ -21,104 +14,16 @@ unsafe impl Object for Fabric {
     type Fid = fid_fabric;
 }
 
-static HEAD: fi_ops = operations(close, no_bind, no_control);
-static OPS: fi_ops_fabric = fi_ops_fabric {
-    size: size_of::<fi_ops_fabric>(),
-    domain: Some(domain::open),
-    passive_ep: Some(no_passive_endpoint),
-    eq_open: Some(event_queue::open),
-    wait_open: Some(no_wait_set),
-    trywait: Some(trywait),
-    domain2: Some(domain::open2),
-};
-
 impl Fabric {
-    /// Whether a handle is one of a fabric of ours.
-    ///
-    /// # Safety
-    /// It must be the handle of an open fabric, of whatever provider.
-    pub unsafe fn is_ours(fabric: *mut fid_fabric) -> bool {
-        // SAFETY: promised by the caller.
-        core::ptr::eq(unsafe { (*fabric).ops }, table(&OPS))
+    /// The object that `fi_fabric` hands out.
+    pub fn new(fid: fid_fabric) -> Fabric {
+        Fabric { fid: Fid::new(fid) }
     }
 
-    /// The interface version that the application was built for, in libfabric's form. libfabric fills it in after `open`.
+    /// The interface version that the application was built for, in libfabric's form. libfabric fills it in after
+    /// `fi_fabric` has returned to it.
     pub fn api_version(&self) -> u32 {
         // SAFETY: libfabric wrote it before it gave the fabric to the application, which only reads it.
         unsafe { (*self.fid.raw()).api_version }
     }
-}
-
-#[cfg(test)]
-impl Fabric {
-    /// A fabric without an application.
-    pub fn for_tests() -> Arc<Fabric> {
-        let fid =
-            fid_fabric { fid: head(FI_CLASS_FABRIC, core::ptr::null_mut(), &HEAD), ops: table(&OPS), api_version: 0 };
-        Arc::new(Fabric { fid: Fid::new(fid) })
-    }
-}
-
-/// `fi_fabric`.
-pub unsafe extern "C" fn open(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void) -> c_int {
-    guarded(|| {
-        // SAFETY: libfabric passes attributes and a place for the answer.
-        unsafe {
-            let attr = attr.as_ref().ok_or(INVALID)?;
-            if attr.name.is_null() || CStr::from_ptr(attr.name) != NAME {
-                return Err(INVALID);
-            }
-            let fid = fid_fabric {
-                fid: head(FI_CLASS_FABRIC, context, &HEAD),
-                ops: table(&OPS),
-                api_version: attr.api_version,
-            };
-            hand_out(Arc::new(Fabric { fid: Fid::new(fid) }), fabric);
-        }
-        Ok(0)
-    })
-}
-
-unsafe extern "C" fn close(fid: *mut fid) -> c_int {
-    // SAFETY: the application closes a fabric that `open` made. Domains and event queues share it.
-    guarded(|| unsafe { object::close::<Fabric>(fid.cast(), |fabric| Arc::strong_count(fabric) > 1) })
-}
-
-/// `fi_trywait`: whether the application may sleep on the descriptors of all these objects.
-unsafe extern "C" fn trywait(_fabric: *mut fid_fabric, fids: *mut *mut fid, count: c_int) -> c_int {
-    guarded(|| {
-        let count = usize::try_from(count).map_err(|_| INVALID)?;
-        // Progress through one queue may report to another, so all are looked at again after the last progress, and settled.
-        for settles in [false, true] {
-            for index in 0..count {
-                // SAFETY: `count` pointers to open objects; the class tells which.
-                let may_sleep = unsafe {
-                    let fid = *fids.add(index);
-                    match ((*fid).fclass as u32, settles) {
-                        (FI_CLASS_CQ, false) => object::object::<CompletionQueue>(fid.cast()).is_quiet(),
-                        (FI_CLASS_CQ, true) => object::object::<CompletionQueue>(fid.cast()).settle(),
-                        (FI_CLASS_EQ, _) => object::object::<EventQueue>(fid.cast()).may_sleep(),
-                        _ => Err(INVALID),
-                    }
-                }?;
-                if !may_sleep {
-                    return Err(TRY_AGAIN);
-                }
-            }
-        }
-        Ok(0)
-    })
-}
-
-unsafe extern "C" fn no_passive_endpoint(
-    _: *mut fid_fabric,
-    _: *mut fi_info,
-    _: *mut *mut fid_pep,
-    _: *mut c_void,
-) -> c_int {
-    -FI_ENOSYS
-}
-
-unsafe extern "C" fn no_wait_set(_: *mut fid_fabric, _: *mut fi_wait_attr, _: *mut *mut fid_wait) -> c_int {
-    -FI_ENOSYS
 }

@@ -1,45 +1,19 @@
-//! The border to C: every function that libfabric calls goes through [`guarded`] or [`Domain::enter`](crate::domain::Domain::enter),
-//! so that a panic ends as an error number and never unwinds into C. `catch_unwind` costs nothing until something panics.
+//! The border to C: every function that libfabric calls goes through [`guarded`] or
+//! [`Domain::enter`](crate::domain::Domain::enter), so that a panic ends as an error number and never unwinds into C.
+//! `catch_unwind` costs nothing until something panics.
 
 use crate::bindings::*;
+use crate::errno::{Errno, Result, code};
+use crate::log;
 use core::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// An error number of libfabric (positive). Calls return it negated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errno(pub c_int);
-
-/// What a guarded body returns.
-pub type Result<T = isize> = core::result::Result<T, Errno>;
-
-/// `FI_EAGAIN`.
-pub const TRY_AGAIN: Errno = Errno(FI_EAGAIN);
-/// `FI_EINVAL`.
-pub const INVALID: Errno = Errno(FI_EINVAL);
-
-impl Errno {
-    /// As calls return it.
-    #[inline]
-    pub fn code(self) -> isize {
-        -(self.0 as isize)
-    }
-}
-
-/// As calls return it: the value, or the negated error number.
-#[inline]
-pub fn code(result: Result) -> isize {
-    match result {
-        Ok(value) => value,
-        Err(errno) => errno.code(),
-    }
-}
-
-/// Runs what a call does where no domain's lock is involved. A panic becomes `-FI_EOTHER`.
+/// Runs the body of a call that needs no domain's lock. A panic becomes `-FI_EOTHER`.
 pub fn guarded(body: impl FnOnce() -> Result) -> c_int {
     catch(body).map_or(Errno(FI_EOTHER).code(), code) as c_int
 }
 
-/// `None` if `body` panicked; that was logged.
+/// Runs `body`. If it panics, the panic goes to the log and there is no value.
 #[inline(always)]
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(body)).map_err(|panic| report(&*panic)).ok()
@@ -48,9 +22,10 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Option<T> {
 #[cold]
 fn report(panic: &(dyn core::any::Any + Send)) {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    // The panic hook has told where on standard error; logging must not panic on top.
+    // The panic hook has printed the place on standard error already. A panic while logging must not follow the first
+    // one.
     let _ = catch_unwind(|| {
-        crate::log::warn(FI_LOG_CORE, || {
+        log::warn(FI_LOG_CORE, || {
             format!(
                 "internal error, please report it: {}; this domain refuses all further calls",
                 text.unwrap_or("no text")
@@ -62,6 +37,7 @@ fn report(panic: &(dyn core::any::Any + Send)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::errno::TRY_AGAIN;
 
     #[test]
     fn a_panic_becomes_an_error_number() {

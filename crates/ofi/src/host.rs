@@ -1,10 +1,10 @@
-//! Which names and addresses mean this host: whoever names another cannot be served.
+//! Which names and addresses mean this host. No other host can be reached.
 
 use core::ffi::{CStr, c_char};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether `node`, a name or a numeric address, means this host. `numeric`: it must be an address (`FI_NUMERICHOST`), and
-/// nobody is asked about names.
+/// Whether `node`, a name or a numeric address, means this host. With `numeric` it must be an address
+/// (`FI_NUMERICHOST`), and no resolver is asked about names.
 pub fn is_this_host(node: &CStr, numeric: bool) -> bool {
     // A host knows its own name, whatever its resolver says.
     let own = !numeric && (node.to_bytes().eq_ignore_ascii_case(b"localhost") || node.to_bytes() == host_name());

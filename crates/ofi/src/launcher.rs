@@ -5,7 +5,7 @@ const SIZES: &[&str] = &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_L
 /// Variables that hold the rank.
 const RANKS: &[&str] = &["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "SLURM_PROCID"];
 
-/// A process's place in its job, as far as the launcher told.
+/// A process's place in its job, as far as the launcher has told it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
     /// Ranks of the job.

@@ -1,49 +1,70 @@
 //! `libtidegate-fi.so`: the libfabric provider `tidegate`.
 //!
-//! libfabric finds the library, calls [`provider::fi_prov_ini`], and from then on the functions in the tables of the files
-//! below, which are named after libfabric's objects and calls:
+//! libfabric finds the library, calls [`provider::fi_prov_ini`], and from then on the functions in the tables of
+//! `calls`, which has one file per table and names them after libfabric's objects and calls. Files use only what stands
+//! above them in this table, or in the same row:
 //!
 //! | files | what they are |
 //! |---|---|
-//! | `provider`, `loader` | the way in, and the way back to the libfabric that loaded us |
-//! | `info`, `parameter`, `launcher` | what is offered, what the user set, what the launcher told |
-//! | `name`, `host` | what addresses say, and which hosts they may name |
-//! | `fabric`, `domain`, `endpoint`, `address_vector`, `completion_queue`, `counter`, `event_queue`, `memory_region` | the objects |
-//! | `closing` | `fi_close` of an endpoint |
-//! | `tagged`, `message`, `rma`, `atomic` | the transfer calls: thin, they describe and pass on |
-//! | `transfer`, `submit` | the one path of all operations into the message layer, and of completions back |
-//! | `object`, `guard`, `lock`, `wait`, `sleepers`, `log` | handles, the border to C, threads, sleeping, log lines |
+//! | `bindings`, `errno`, `identity` | libfabric's C interface, error numbers, who this provider is |
+//! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
+//! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
+//! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
+//! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
+//! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |
+//! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
+//! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
+//! | `progress` | packets move, and what has ended is reported to queues and counters |
+//! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
+//! | `transfer`, `remote`, `atomics` | messages, reads and writes, atomic operations, each all the way |
+//! | `reading` | reading a completion queue or a counter, which makes progress, and waiting for them |
+//! | `opening`, `closing` | how an endpoint is bound and enabled, and how it ends |
+//! | `calls` | the tables and what they lead to: thin, they describe and pass on |
+//! | `info` | `fi_getinfo`: hints, and whether the offer meets them |
+//! | `provider` | the way in |
 //!
-//! Every call enters its domain (`Domain::enter`): that takes the lock where the application needs one, and keeps panics from
-//! reaching C. State is only reachable with the proof of having entered, so the compiler knows that no two calls mix.
+//! Every call enters its domain (`Domain::enter`): that takes the lock where the application needs one, and keeps
+//! panics from reaching C. State is only reachable with the proof of having entered, so the compiler knows that no two
+//! calls mix.
 
-mod address_vector;
-mod atomic;
+mod active;
+mod addresses;
+mod atomics;
 #[allow(unsafe_op_in_unsafe_fn)]
 pub mod bindings;
+mod calls;
 mod closing;
+mod completion;
 mod completion_queue;
+mod completions;
 mod counter;
 mod domain;
 mod endpoint;
-mod event_queue;
+mod errno;
 mod fabric;
 mod guard;
 mod host;
+mod identity;
 mod info;
 pub mod launcher;
+mod limits;
 mod loader;
 mod lock;
 mod log;
-mod memory_region;
-mod message;
 mod name;
 mod object;
+mod opening;
+mod operation;
 pub mod parameter;
+mod place;
+mod progress;
 pub mod provider;
-mod rma;
+mod reading;
+mod region;
+mod remote;
 mod sleepers;
 mod submit;
-mod tagged;
+mod targets;
+mod tickets;
 mod transfer;
 mod wait;

@@ -1,10 +1,12 @@
-//! The libfabric that loaded this provider: where its functions are, whichever version it is and however it was loaded.
+//! The libfabric that loaded this provider. It may have any version and may have been loaded in any way; this file
+//! finds its functions.
 //!
-//! Linking against libfabric would tie the provider to one library file. MPI packages bring their own, rename it, load it
-//! privately (`RTLD_LOCAL`) or contain it. But whoever calls `fi_prov_ini` is libfabric, so the return address of that call
-//! leads to the right object even if several are loaded.
+//! Linking against libfabric would tie the provider to one library file. MPI packages bring their own, rename it, load
+//! it privately (`RTLD_LOCAL`) or contain it. But whoever calls `fi_prov_ini` is libfabric, so the return address of
+//! that call leads to the right object even if several are loaded.
 
 use crate::bindings::*;
+use crate::identity;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
@@ -12,7 +14,7 @@ use std::sync::OnceLock;
 pub struct Loader {
     /// `fi_version`: 0x10011 is 1.17.
     pub version: u32,
-    /// Where the library starts: tells two libraries in one process apart.
+    /// The address where the library starts. It tells two libraries in one process apart.
     base: usize,
     dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
     strerror: unsafe extern "C" fn(c_int) -> *const c_char,
@@ -25,13 +27,13 @@ pub struct Loader {
 
 static LOADER: OnceLock<Loader> = OnceLock::new();
 
-/// The library, once `fi_prov_ini` has run.
+/// The library. There is none before `fi_prov_ini` has run.
 pub fn get() -> Option<&'static Loader> {
     LOADER.get()
 }
 
-/// Finds the library whose code contains `caller`. `None`: functions are missing, or another library has loaded this
-/// provider before (one provider object cannot serve two).
+/// Finds the library whose code contains `caller`. There is none if functions are missing, or if another library has
+/// loaded this provider before, because one provider object cannot serve two libraries.
 pub fn find(caller: *const c_void) -> Option<&'static Loader> {
     let found = [Object::containing(caller), Some(Object::whole_program()), Object::already_loaded(c"libfabric.so.1")]
         .into_iter()
@@ -47,8 +49,8 @@ struct Object(*mut c_void);
 
 impl Object {
     fn containing(address: *const c_void) -> Option<Object> {
-        // SAFETY: `dladdr` only compares the address and fills in the zeroed struct; the name it gives lives as long as the
-        // object, which is on the call stack below us.
+        // SAFETY: `dladdr` only compares the address and fills in the zeroed struct; the name it gives lives as long as
+        // the object, which is on the call stack below us.
         unsafe {
             let mut info: libc::Dl_info = core::mem::zeroed();
             if address.is_null() || libc::dladdr(address, &mut info) == 0 || info.dli_fname.is_null() {
@@ -63,8 +65,8 @@ impl Object {
     }
 
     fn already_loaded(name: &CStr) -> Option<Object> {
-        // SAFETY: with RTLD_NOLOAD nothing is loaded and no constructor runs. The handle is never closed, which keeps the
-        // library in place as long as we may call it.
+        // SAFETY: with RTLD_NOLOAD nothing is loaded and no constructor runs. The handle is never closed, which keeps
+        // the library in place as long as we may call it.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
         (!handle.is_null()).then_some(Object(handle))
     }
@@ -84,8 +86,8 @@ impl Object {
     }
 
     fn functions(&self) -> Option<Loader> {
-        // SAFETY: the types in `Loader` are those of fabric.h, fi_prov.h and fi_log.h, the same since version 1.0. `dlsym`
-        // yields the newest version of each symbol, which is the one that matches the library's own structs.
+        // SAFETY: the types in `Loader` are those of fabric.h, fi_prov.h and fi_log.h, the same since version 1.0.
+        // `dlsym` yields the newest version of each symbol, which is the one that matches the library's own structs.
         unsafe {
             let version: unsafe extern "C" fn() -> u32 = self.function(c"fi_version")?;
             let mut place: libc::Dl_info = core::mem::zeroed();
@@ -107,10 +109,11 @@ impl Object {
 impl Loader {
     /// Whether the library is at least `major.minor`.
     pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
-        self.version >= version(major, minor)
+        self.version >= identity::version(major, minor)
     }
 
-    /// An empty `fi_info` with all its parts, of the library's own size. Null when out of memory.
+    /// An empty `fi_info` with all its parts, each as large as in the library's version. It is null when memory is
+    /// short.
     pub fn allocate_info(&self) -> *mut fi_info {
         // SAFETY: `fi_dupinfo(NULL)` is how libfabric defines `fi_allocinfo`.
         unsafe { (self.dupinfo)(core::ptr::null()) }
@@ -124,36 +127,32 @@ impl Loader {
 
     /// Registers a parameter, for `fi_info -g`.
     pub fn define_parameter(&self, name: &CStr, help: &CStr) {
-        let provider = crate::provider::raw();
-        // SAFETY: the format is "%s" with one string; libfabric copies name and help and keeps the provider's address, which
-        // is static.
+        let provider = identity::raw();
+        // SAFETY: the format is "%s" with one string; libfabric copies name and help and keeps the provider's address,
+        // which is static.
         unsafe { (self.param_define)(provider, name.as_ptr(), FI_PARAM_STRING, c"%s".as_ptr(), help.as_ptr()) };
     }
 
     /// The text that the user gave for a parameter that was registered.
     pub fn parameter(&self, name: &CStr) -> Option<String> {
         let mut value: *mut c_char = core::ptr::null_mut();
-        // SAFETY: string parameters write one pointer, to text that stays (part of the environment or of libfabric's table).
-        let found = unsafe { (self.param_get)(crate::provider::raw(), name.as_ptr(), (&raw mut value).cast()) } == 0;
+        // SAFETY: string parameters write one pointer, to text that stays (part of the environment or of libfabric's
+        // table).
+        let found = unsafe { (self.param_get)(identity::raw(), name.as_ptr(), (&raw mut value).cast()) } == 0;
         // SAFETY: as above; libfabric has just read the text.
         (found && !value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
     }
 
-    /// Whether the user's settings want such lines.
+    /// Whether the user's settings ask for lines of this level about this subsystem.
     pub fn logs(&self, level: fi_log_level, subsystem: fi_log_subsys) -> bool {
         // SAFETY: the provider's struct is static.
-        unsafe { (self.log_enabled)(crate::provider::raw(), level, subsystem) != 0 }
+        unsafe { (self.log_enabled)(identity::raw(), level, subsystem) != 0 }
     }
 
     /// Writes a line to libfabric's log.
     pub fn log(&self, level: fi_log_level, subsystem: fi_log_subsys, place: &CStr, line: c_int, text: &CStr) {
-        let provider = crate::provider::raw();
+        let provider = identity::raw();
         // SAFETY: the format is "%s\n" with one string.
         unsafe { (self.log)(provider, level, subsystem, place.as_ptr(), line, c"%s\n".as_ptr(), text.as_ptr()) };
     }
-}
-
-/// `FI_VERSION(major, minor)`.
-pub const fn version(major: u32, minor: u32) -> u32 {
-    major << 16 | minor
 }

@@ -1,8 +1,8 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
-//! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then the lock does
-//! nothing. For everything else there is one lock per domain. It is held for the length of one call, which is bounded and
-//! never sleeps, so waiting means spinning a little and then giving the processor away.
+//! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then the lock
+//! does nothing. For everything else there is one lock per domain. It is held for the length of one call, which is
+//! bounded and never sleeps, so waiting means spinning a little and then giving the processor away.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ impl DomainLock {
         }
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     #[inline(always)]
     pub fn release(&self) {
         if self.needed {
@@ -60,7 +60,8 @@ pub struct Entered(());
 
 impl Entered {
     /// # Safety
-    /// Until the value is dropped, no other thread may hold one of the same domain, and this thread may not make another.
+    /// Until the value is dropped, no other thread may hold such a value of the same domain, and this thread may not
+    /// make a second one.
     #[inline(always)]
     pub unsafe fn new() -> Self {
         Entered(())
@@ -73,19 +74,19 @@ pub struct Guarded<T>(UnsafeCell<T>);
 
 // SAFETY: all access goes through `get`, which needs the proof that no other thread is inside the domain.
 unsafe impl<T> Sync for Guarded<T> {}
-// SAFETY: an object may be closed by another thread than the one that opened it; what it holds (memory of the application,
-// shared memory, file descriptors) is not bound to a thread.
+// SAFETY: an object may be closed by another thread than the one that opened it; what it holds (memory of the
+// application, shared memory, file descriptors) is not bound to a thread.
 unsafe impl<T> Send for Guarded<T> {}
 
 impl<T> Guarded<T> {
-    /// Wraps state.
+    /// State that only a proof opens.
     pub fn new(value: T) -> Self {
         Guarded(UnsafeCell::new(value))
     }
 
-    /// The state. The proof must be of the domain that the object belongs to; each object's methods are called with the
-    /// proof that the entry function of that same object made, or of another object of its domain (`bind` refuses objects
-    /// of other domains).
+    /// The state. The proof must be of the domain that the object belongs to. That holds because every method of an
+    /// object is called with the proof that a call on this object, or on another object of its domain, has made; `bind`
+    /// refuses objects of other domains.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub fn get<'a>(&'a self, _entered: &'a mut Entered) -> &'a mut T {

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use tidegate_link::log::{Level, print_line};
 use tidegate_link::trouble;
 
-/// Lets the link's lines come here.
+/// From now on the log lines of the link (`tidegate_link`) come here.
 pub fn connect() {
     tidegate_link::log::set_sink(|level, text| {
         let level = match level {
@@ -22,13 +22,13 @@ pub fn connect() {
     });
 }
 
-/// Something is wrong and somebody should look.
+/// A warning: something is wrong, and somebody should look at it.
 #[track_caller]
 pub fn warn(subsystem: fi_log_subsys, text: impl FnOnce() -> String) {
     line(FI_LOG_WARN, subsystem, text);
 }
 
-/// A choice that explains later behaviour.
+/// Information: a choice that explains later behaviour.
 #[track_caller]
 pub fn info(subsystem: fi_log_subsys, text: impl FnOnce() -> String) {
     line(FI_LOG_INFO, subsystem, text);
@@ -46,24 +46,25 @@ fn text_of(text: &str) -> CString {
     CString::new(text.replace('\0', "?")).unwrap_or_default()
 }
 
-/// Different texts that a process says on standard error at most: they may name peers, of which there can be many.
+/// How many different texts a process writes to standard error at most. Texts may name peers, of which there can be
+/// many.
 const TEXTS_MOST: usize = 64;
 
-/// A fault that the user has to mend: to the log, and once per text to standard error as well, because libfabric's log is
-/// off unless somebody turns it on. `tidegate run` hears of it too.
+/// Reports a fault that the user has to mend. It goes to the log, and each text goes to standard error once as well,
+/// because libfabric's log is off unless somebody turns it on. `tidegate run` reads of it in the folder of counters.
 #[track_caller]
 pub fn trouble(subsystem: fi_log_subsys, text: &str) {
     warn(subsystem, || text.to_owned());
     if is_new(text) {
         print_line(text);
         if let Some(folder) = std::env::var_os("FI_TIDEGATE_STATS_DIR") {
-            // There may be no such folder, or no room in it: what was wrong has been said anyway.
+            // If there is no such folder, or no room in it, the fault has been reported on standard error anyway.
             let _ = trouble::leave(Path::new(&folder), text);
         }
     }
 }
 
-/// Something that the user should know and that stops nothing: said where a fault is said.
+/// Reports something that the user should know although it stops nothing. It goes where faults go.
 #[track_caller]
 pub fn notice(subsystem: fi_log_subsys, text: &str) {
     warn(subsystem, || text.to_owned());
@@ -72,7 +73,7 @@ pub fn notice(subsystem: fi_log_subsys, text: &str) {
     }
 }
 
-/// Whether this process has not said it before, and has not said too much.
+/// Whether this process has not written this text before, and has not written [`TEXTS_MOST`] others.
 fn is_new(text: &str) -> bool {
     static SAID: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut said = SAID.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

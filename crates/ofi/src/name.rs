@@ -1,24 +1,26 @@
-//! What stands in libfabric's addresses: an endpoint, or a service by which one is found. Both take the same number of bytes.
+//! What stands in libfabric's addresses: an endpoint, or a service by which one is found. Both take the same number of
+//! bytes.
 //!
-//! A client's `fi_getinfo` may come before its server has opened anything, and a service may have another owner tomorrow. So
-//! it stays a service in `dest_addr` and in address vectors, and is looked up when an operation first needs to know where it
-//! leads (`Endpoint::find_target`). While nobody has it, the operation is to be tried again, for [`PATIENCE`]: client and
-//! server may be started in any order, and a client whose server never comes is told so. (The other choice, `FI_ENODATA`,
-//! would make every client wait and ask again by itself.)
+//! A client may call `fi_getinfo` before its server has opened anything, and a service may have another owner tomorrow.
+//! So the name of a service stays a service in `dest_addr` and in address vectors. Which endpoint has it is looked up
+//! when an operation first needs to know (`Endpoint::find_target`). While no endpoint has the service, operations
+//! return `-FI_EAGAIN`, for the time [`SERVICE_TIMEOUT`]; then they fail. So client and server may be started in any
+//! order, and a client whose server never comes gets an error. (If `fi_getinfo` returned `-FI_ENODATA` instead, every
+//! client would have to wait and call it again.)
 
 use core::fmt;
 use std::time::{Duration, Instant};
 use tidegate_link::{Address, Service};
 
 /// How long a service may have no owner before operations that go there fail.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const SERVICE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where an address leads.
+/// What an address names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// To this endpoint.
+    /// This endpoint.
     Endpoint(Address),
-    /// To whoever has the service.
+    /// The endpoint that has this service at the time.
     Service(Service),
 }
 
@@ -26,7 +28,7 @@ impl Name {
     /// Bytes of every name.
     pub const BYTES: usize = Address::BYTES;
 
-    /// As addresses are passed around.
+    /// The bytes that libfabric and applications pass around.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         match self {
             Name::Endpoint(address) => address.to_bytes(),
@@ -34,13 +36,13 @@ impl Name {
         }
     }
 
-    /// Back from bytes; longer input is fine, its rest is ignored. `None`: not one of ours.
+    /// The name that these bytes hold. Further bytes behind it are ignored. `None`: they are no name of ours.
     pub fn from_bytes(bytes: &[u8]) -> Option<Name> {
         let service = || Service::from_bytes(bytes).map(Name::Service);
         Address::from_bytes(bytes).map(Name::Endpoint).or_else(service)
     }
 
-    /// Whether it leads anywhere.
+    /// Whether it can lead anywhere: the service with the empty name cannot.
     pub fn is_somewhere(&self) -> bool {
         !matches!(self, Name::Service(service) if service.is_empty())
     }
@@ -55,21 +57,21 @@ impl fmt::Display for Name {
     }
 }
 
-/// Waiting for a service to be claimed.
+/// How long an operation has waited for an endpoint that has its service.
 #[derive(Clone, Copy, Debug)]
-pub struct Wait {
+pub struct ServiceWait {
     since: Instant,
 }
 
-impl Wait {
-    /// From now on.
-    pub fn new(now: Instant) -> Wait {
-        Wait { since: now }
+impl ServiceWait {
+    /// The wait begins now.
+    pub fn new(now: Instant) -> ServiceWait {
+        ServiceWait { since: now }
     }
 
-    /// Whether nobody need wait any longer.
+    /// Whether [`SERVICE_TIMEOUT`] is over.
     pub fn is_over(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= PATIENCE
+        now.saturating_duration_since(self.since) >= SERVICE_TIMEOUT
     }
 }
 
@@ -80,10 +82,10 @@ mod tests {
     #[test]
     fn waiting_ends() {
         let begun = Instant::now();
-        let wait = Wait::new(begun);
+        let wait = ServiceWait::new(begun);
         assert!(!wait.is_over(begun));
-        assert!(!wait.is_over(begun + PATIENCE - Duration::from_millis(1)));
-        assert!(wait.is_over(begun + PATIENCE));
+        assert!(!wait.is_over(begun + SERVICE_TIMEOUT - Duration::from_millis(1)));
+        assert!(wait.is_over(begun + SERVICE_TIMEOUT));
     }
 
     #[test]

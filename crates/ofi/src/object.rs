@@ -1,8 +1,8 @@
-//! What all libfabric objects have in common: a `fid` in front, by which libfabric and applications know them, and memory that
-//! they share with whoever is bound to them.
+//! What all libfabric objects have in common: a `fid` in front, by which libfabric and applications know them, and
+//! memory that they share with whoever is bound to them.
 
 use crate::bindings::*;
-use crate::guard::{Errno, Result};
+use crate::errno::{Errno, Result};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::ManuallyDrop;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 #[repr(transparent)]
 pub struct Fid<T>(UnsafeCell<T>);
 
-// SAFETY: written here only before the object is handed out; afterwards the struct belongs to libfabric and the application.
+// SAFETY: written here only before the object is handed out; afterwards the struct belongs to libfabric and the
+// application.
 unsafe impl<T> Sync for Fid<T> {}
 // SAFETY: plain data and pointers to static tables.
 unsafe impl<T> Send for Fid<T> {}
@@ -23,7 +24,7 @@ impl<T> Fid<T> {
         Fid(UnsafeCell::new(value))
     }
 
-    /// For handing out.
+    /// The pointer that the application gets.
     pub fn raw(&self) -> *mut T {
         self.0.get()
     }
@@ -74,7 +75,7 @@ pub unsafe fn hand_out<T: Object>(object: Arc<T>, place: *mut *mut T::Fid) {
 /// # Safety
 /// `hand_out` made the pointer; unless the answer is an error it must not be used again.
 pub unsafe fn close<T: Object>(pointer: *mut T::Fid, is_used: impl FnOnce(&Arc<T>) -> bool) -> Result {
-    // SAFETY: promised by the caller. The handle's count is only given up by the drop below.
+    // SAFETY: promised by the caller. The drop below is the only place that gives up the handle's count.
     let handle = ManuallyDrop::new(unsafe { Arc::from_raw(pointer.cast_const().cast::<T>()) });
     if is_used(&handle) {
         return Err(Errno(FI_EBUSY));
@@ -130,4 +131,17 @@ unsafe extern "C" fn no_ops_set(_: *mut fid, _: *const c_char, _: u64, _: *mut c
 /// A static table, as the C structs want it.
 pub const fn table<T>(table: &'static T) -> *mut T {
     (&raw const *table).cast_mut()
+}
+
+/// Copies `bytes` into the caller's place, as far as there is room, and sets `length` to the number of bytes that there
+/// are. Too little room is no error here; the caller compares the lengths.
+///
+/// # Safety
+/// `length` must be valid, and as many bytes as it says at `place`.
+pub unsafe fn copy_out(bytes: &[u8], place: *mut c_void, length: *mut usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), place.cast(), bytes.len().min(*length));
+        *length = bytes.len();
+    }
 }

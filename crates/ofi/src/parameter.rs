@@ -1,7 +1,8 @@
-//! The parameters `FI_TIDEGATE_*`: one table of name, default, what is allowed and meaning. `fi_info -g tidegate` lists it.
+//! The parameters `FI_TIDEGATE_*`: one table of name, default, what is allowed and meaning. `fi_info -g tidegate` lists
+//! it.
 //!
-//! The command `tidegate` reads the same table: it checks options and environment before any process starts, and says what the
-//! provider would say.
+//! The command `tidegate` reads the same table: it checks options and environment before any process starts, and says
+//! what the provider would say.
 
 use crate::bindings::FI_LOG_CORE;
 use crate::launcher::Job;
@@ -11,7 +12,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_link::{BulkChoice, DEFAULT_STAGES, STAGES_MOST};
+use tidegate_link::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS};
 use tidegate_message::flow::{Config, ConfigError, SchemeName};
 
 /// What the names of all variables begin with.
@@ -69,16 +70,16 @@ const PEERS: Parameter = Parameter {
 const BULK: Parameter = Parameter {
     name: "bulk",
     default: "auto",
-    allowed: "auto, direct, staged or mailbox",
-    help: "How long messages travel: copied once between the processes' memories (direct), through stages in shared memory \
-           (staged), packet by packet (mailbox), or directly where a trial at connection works and measurements of \
-           the first messages find it faster than stages (auto)",
+    allowed: "auto, direct, bounced or mailbox",
+    help: "How long messages travel: copied once between the processes' memories (direct), through bounce buffers in shared memory \
+           (bounced), packet by packet (mailbox), or directly where a trial at connection works and measurements of \
+           the first messages find it faster than bounce buffers (auto)",
 };
-const STAGES: Parameter = Parameter {
-    name: "stages",
+const BOUNCE_BUFFERS: Parameter = Parameter {
+    name: "bounce_buffers",
     default: "32",
-    allowed: "a number of stages from 0 to 32768",
-    help: "Stages of 32 KiB per process, through which long messages travel with FI_TIDEGATE_BULK auto and staged",
+    allowed: "a number of bounce buffers from 0 to 32768",
+    help: "Bounce buffers of 32 KiB per process, through which long messages travel with FI_TIDEGATE_BULK auto and bounced",
 };
 const SPIN: Parameter = Parameter {
     name: "spin",
@@ -109,7 +110,7 @@ const TABLE: [&Parameter; 12] = [
     &RX_MEMORY,
     &PEERS,
     &BULK,
-    &STAGES,
+    &BOUNCE_BUFFERS,
     &SPIN,
     &CLOSE_TIMEOUT,
     &STATS_DIR,
@@ -134,8 +135,8 @@ pub struct Settings {
     pub peers: Option<u32>,
     /// See `FI_TIDEGATE_BULK`.
     pub bulk: BulkChoice,
-    /// Stages per process.
-    pub stages: u32,
+    /// Bounce buffers per process.
+    pub bounce_buffers: u32,
     /// Empty polls before yielding, if the user said.
     pub spin: Option<u32>,
     /// How long closing waits for peers to take what was sent to them.
@@ -203,8 +204,8 @@ pub fn variable(name: &str) -> String {
     PREFIX.to_owned() + &name.to_uppercase()
 }
 
-/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was never meant
-/// for Tidegate. Such a variable has no effect, which its user had better hear of.
+/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was
+/// never meant for Tidegate. Such a variable has no effect, which its user had better hear of.
 pub fn misspelling(variable_set: &str) -> Option<String> {
     let start = variable_set.get(..PREFIX.len())?;
     let known: Vec<String> = TABLE.iter().map(|parameter| variable(parameter.name)).collect();
@@ -243,7 +244,8 @@ const PEERS_SPARE: u32 = 16;
 const PEERS_MOST: u32 = 0xf_ffff;
 
 impl Settings {
-    /// The bound on receive memory, `least` being the smallest that is legal. A user's own value is for the endpoint to refuse.
+    /// The bound on receive memory, `least` being the smallest that is legal. A user's own value is for the endpoint to
+    /// refuse.
     pub fn receive_memory(&self, least: usize) -> usize {
         self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
     }
@@ -258,7 +260,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// Reads and checks all parameters. `value_of` is asked by the names of the table, such as `slots`; an empty value is none.
+    /// Reads and checks all parameters. `value_of` is asked by the names of the table, such as `slots`; an empty value
+    /// is none.
     pub fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
         // What two parameters allow together is for flow control to say.
@@ -278,7 +281,8 @@ impl Settings {
             receive_memory: bytes(&RX_MEMORY, get(&RX_MEMORY), 1 << 40)?,
             peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
             bulk: choose(&BULK, get(&BULK), &BULKS)?,
-            stages: number(&STAGES, get(&STAGES), 0..=STAGES_MOST)?.unwrap_or(DEFAULT_STAGES),
+            bounce_buffers: number(&BOUNCE_BUFFERS, get(&BOUNCE_BUFFERS), 0..=BOUNCE_BUFFERS_MOST)?
+                .unwrap_or(DEFAULT_BOUNCE_BUFFERS),
             spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
             close_timeout: Duration::from_secs(
                 number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
@@ -297,7 +301,7 @@ fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
 const BULKS: [(&str, BulkChoice); 4] = [
     ("auto", BulkChoice::Auto),
     ("direct", BulkChoice::Direct),
-    ("staged", BulkChoice::Staged),
+    ("bounced", BulkChoice::Bounced),
     ("mailbox", BulkChoice::Mailbox),
 ];
 const SWITCH: [(&str, bool); 8] = [
@@ -387,8 +391,11 @@ mod tests {
         assert_eq!(with("eager_size", "0").unwrap().eager_bytes, 0);
         assert_eq!(with("rx_memory", "16M").unwrap().receive_memory, Some(16 << 20));
         assert_eq!(with("bulk", "mailbox").unwrap().bulk, BulkChoice::Mailbox);
-        assert_eq!(with("bulk", "staged").unwrap().bulk, BulkChoice::Staged);
-        assert_eq!((with("stages", "0").unwrap().stages, with("bulk", "auto").unwrap().stages), (0, 32));
+        assert_eq!(with("bulk", "bounced").unwrap().bulk, BulkChoice::Bounced);
+        assert_eq!(
+            (with("bounce_buffers", "0").unwrap().bounce_buffers, with("bulk", "auto").unwrap().bounce_buffers),
+            (0, 32)
+        );
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
     }
@@ -410,7 +417,7 @@ mod tests {
             ("rx_memory", "2T"),
             ("rx_memory", "64 MB of it"),
             ("bulk", "fast"),
-            ("stages", "32769"),
+            ("bounce_buffers", "32769"),
             ("spin", "1.5"),
             ("stats_dir", "/no/such/folder"),
         ] {

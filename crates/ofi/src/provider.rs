@@ -1,38 +1,12 @@
 //! `fi_prov_ini`: what libfabric calls first, and the table of what it may call next.
 
 use crate::bindings::*;
-use crate::{fabric, guard, info, loader, log, parameter};
-use core::cell::UnsafeCell;
+use crate::calls::fabric;
+use crate::{guard, identity, info, loader, log, parameter};
 use core::ffi::c_void;
 
-/// Name of the provider, of its fabric and of its domain.
-pub const NAME: &core::ffi::CStr = c"tidegate";
-/// Version of the provider, in libfabric's form (`FI_VERSION(0, 1)`).
-pub const VERSION: u32 = loader::version(0, 1);
-
-/// libfabric keeps the address of this struct and writes into its `context`.
-struct Shared(UnsafeCell<fi_provider>);
-
-// SAFETY: we write it once, in `initialize`, before libfabric sees it; from then on it belongs to libfabric, which has its own
-// lock around provider set-up.
-unsafe impl Sync for Shared {}
-
-static PROVIDER: Shared = Shared(UnsafeCell::new(fi_provider {
-    version: VERSION,
-    fi_version: 0,
-    context: fi_context { internal: [core::ptr::null_mut(); 4] },
-    name: NAME.as_ptr(),
-    getinfo: Some(info::getinfo),
-    fabric: Some(fabric::open),
-    cleanup: Some(cleanup),
-}));
-
-/// The provider's struct, as libfabric's functions want it.
-pub fn raw() -> *mut fi_provider {
-    PROVIDER.0.get()
-}
-
-/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is calling.
+/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is
+/// calling.
 ///
 /// # Safety
 /// Called by libfabric, once per loading.
@@ -43,7 +17,8 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
     core::arch::naked_asm!("mov rdi, [rsp]", "jmp {}", sym initialize)
 }
 
-/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is calling.
+/// The entry point that libfabric looks up. It only passes on its return address, which tells which libfabric is
+/// calling.
 ///
 /// # Safety
 /// Called by libfabric, once per loading.
@@ -64,7 +39,7 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
     initialize(core::ptr::null())
 }
 
-/// Null (libfabric then goes on without us) if the library cannot be served.
+/// The provider's struct. It is null if the library cannot be served; libfabric then goes on without us.
 extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
     guard::catch(|| {
         let Some(loader) = loader::find(caller) else {
@@ -74,15 +49,21 @@ extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
             );
             return core::ptr::null_mut();
         };
-        // SAFETY: see `Shared`. libfabric refuses a provider whose interface is older than what the application asks for; the
-        // structs come from the loader itself, so its version is the honest answer.
-        unsafe { (*raw()).fi_version = loader.version };
+        // SAFETY: the struct is ours until we return it. libfabric refuses a provider whose interface is older than
+        // what the application asks for; the structs come from the loader itself, so its version is the honest answer.
+        unsafe {
+            let provider = identity::raw();
+            (*provider).fi_version = loader.version;
+            (*provider).getinfo = Some(info::getinfo);
+            (*provider).fabric = Some(fabric::open);
+            (*provider).cleanup = Some(cleanup);
+        }
         log::connect();
         parameter::register(loader);
-        raw()
+        identity::raw()
     })
     .unwrap_or(core::ptr::null_mut())
 }
 
-/// Nothing lives outside fabrics.
+/// There is nothing to clean up: nothing lives outside fabrics.
 unsafe extern "C" fn cleanup() {}

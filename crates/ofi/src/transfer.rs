@@ -1,28 +1,18 @@
 //! Sends and receives, tagged or not: what the calls of `tagged` and `message` have in common.
 
+use crate::active::Engine;
 use crate::bindings::*;
-use crate::endpoint::{Endpoint, EventKind};
-use crate::guard::{Errno, INVALID, Result};
-use crate::info::INJECT_BYTES_MOST;
-use crate::submit::Call;
+use crate::endpoint::Endpoint;
+use crate::errno::{Errno, INVALID, Result};
+use crate::limits::INJECT_BYTES_MOST;
+use crate::operation::{Call, EventKind, Flags, Named};
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
 use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space};
 
-/// Where the flags of a call come from.
-#[derive(Clone, Copy)]
-pub enum Flags {
-    /// The call takes none: the endpoint's defaults.
-    Default,
-    /// The call's own.
-    Given(u64),
-    /// `fi_inject` and its relatives.
-    Inject,
-}
-
 /// A send as the application asks for it.
 pub struct SendCall {
-    /// Whereto.
+    /// To whom.
     pub to: fi_addr_t,
     /// Tagged or not.
     pub space: Space,
@@ -59,10 +49,12 @@ const SEND_FLAGS: u64 = FI_REMOTE_CQ_DATA
 /// Flags of `fi_recvmsg` and `fi_trecvmsg`.
 const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD;
 
-/// Whether a send completes only when its receiver has it. The destination has *taken delivery* of a message that lies whole in its
-/// mailbox, within the window that it keeps for it ("buffered by the provider", fi_cq(3)): that much every send here means, and is
-/// what MPIs get who make delivery complete an endpoint's default for the sake of their RMA. A call that asks for it by itself, or
-/// for `FI_MATCH_COMPLETE`, waits for the receiver's word.
+/// Whether a send completes only when its receiver has acknowledged it. libfabric calls a message delivered when it is
+/// "buffered by the provider" of the destination (fi_cq(3)). That holds for every message that lies whole in its
+/// receiver's mailbox, within the window that the receiver keeps for the sender; every send here means that much. MPIs
+/// that make delivery complete the default of an endpoint, for the sake of their RMA, get no more than this. But a call
+/// that is given `FI_DELIVERY_COMPLETE` itself, or any with `FI_MATCH_COMPLETE`, waits for the receiver's
+/// acknowledgement.
 fn wants_receipt(asked: Flags, flags: u64) -> bool {
     let by_itself = matches!(asked, Flags::Given(_));
     flags & FI_MATCH_COMPLETE != 0 || (by_itself && flags & FI_DELIVERY_COMPLETE != 0)
@@ -76,8 +68,9 @@ fn kind_of(space: Space) -> u64 {
 }
 
 impl Endpoint {
-    /// One send, all the way. It is described inside, by `call`: what each of libfabric's calls fixes (its flags, whether it has a
-    /// tag) is then known to the compiler, which sees no further than the border where panics are caught.
+    /// One send, all the way. `call` describes it, and is called inside the domain: the compiler cannot see through the
+    /// border where panics are caught, and only so does it know there what each of libfabric's calls fixes (its flags,
+    /// whether it has a tag).
     #[inline(always)]
     pub fn send(&self, call: impl FnOnce() -> SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
         self.domain.enter(|entered| {
@@ -117,7 +110,8 @@ impl Endpoint {
         })
     }
 
-    /// One receive, all the way, described as for [`send`](Self::send). `start` is where the buffer begins, for multi-receive.
+    /// One receive, all the way, described as for [`send`](Self::send). `start` is where the buffer begins, for
+    /// multi-receive.
     #[inline(always)]
     pub fn receive(
         &self,
@@ -159,7 +153,7 @@ impl Endpoint {
                 start: start.cast(),
                 silent: false,
             };
-            let receive = |engine: &mut crate::submit::Engine, named: crate::submit::Named| {
+            let receive = |engine: &mut Engine, named: Named| {
                 engine.receive(Receive {
                     from,
                     space: call.space,
@@ -176,5 +170,24 @@ impl Endpoint {
                 self.submit(general, entered, receive)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_in_the_call_itself_waits_for_the_receiver() {
+        for (asked, flags, waits) in [
+            (Flags::Default, 0, false),
+            (Flags::Default, FI_DELIVERY_COMPLETE, false),
+            (Flags::Default, FI_MATCH_COMPLETE, true),
+            (Flags::Given(FI_DELIVERY_COMPLETE), FI_DELIVERY_COMPLETE, true),
+            (Flags::Given(FI_TRANSMIT_COMPLETE), FI_TRANSMIT_COMPLETE, false),
+            (Flags::Inject, FI_INJECT, false),
+        ] {
+            assert_eq!(wants_receipt(asked, flags), waits, "{flags:#x}");
+        }
     }
 }

@@ -1,13 +1,14 @@
-//! What a waiting thread sleeps on: one descriptor for everything that may end its sleep. Wakes by packets are descriptors of
-//! the link, added as endpoints are enabled; beside them stand a signal (`fi_cq_signal`) and an alarm, because neither the
-//! death of a peer nor room in a full mailbox wakes anybody: after a while progress has to be made all the same.
+//! What a waiting thread sleeps on: one descriptor for everything that may end its sleep. A packet wakes through a
+//! descriptor of the link, which is added when an endpoint is enabled. Beside these there is a signal (`fi_cq_signal`),
+//! and an alarm. The alarm is needed because neither the death of a peer nor room in a full mailbox wakes anybody, so
+//! progress has to be made after a while even if nothing has come.
 
-use crate::guard::{Errno, Result};
+use crate::errno::{Errno, Result};
 use core::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Longest sleep without progress, when nothing wakes us.
+/// The longest sleep without progress if nothing ends it earlier.
 pub const NAP: Duration = Duration::from_millis(200);
 
 /// One descriptor to sleep on.
@@ -27,7 +28,7 @@ fn owned(descriptor: c_int) -> Result<OwnedFd> {
 }
 
 impl Wait {
-    /// Errors: the process has no descriptor left.
+    /// Fails if the process has no descriptor left.
     pub fn new() -> Result<Wait> {
         // SAFETY: these calls take no pointers.
         let wait = unsafe {
@@ -42,12 +43,12 @@ impl Wait {
         Ok(wait)
     }
 
-    /// Readable when there is something to do.
+    /// The descriptor to sleep on. It is readable when there is something to do.
     pub fn descriptor(&self) -> RawFd {
         self.set.as_raw_fd()
     }
 
-    /// `descriptor` wakes as well, from now until it is removed.
+    /// From now on `descriptor` wakes as well, until it is removed.
     pub fn add(&self, descriptor: RawFd) -> Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         // SAFETY: the event lives through the call.
@@ -55,7 +56,7 @@ impl Wait {
         if failed { Err(Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))) } else { Ok(()) }
     }
 
-    /// Ends that.
+    /// `descriptor` wakes no more.
     pub fn remove(&self, descriptor: RawFd) {
         // SAFETY: removing takes no event. A descriptor that is not there is no harm.
         unsafe { libc::epoll_ctl(self.set.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor, core::ptr::null_mut()) };
@@ -68,7 +69,8 @@ impl Wait {
         unsafe { libc::write(self.signal.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Forgets signals that have been heard. Returns whether there were any. Alarms stay: others may sleep that have not heard them.
+    /// Clears signals, which makes the descriptor unreadable unless something else has come. Returns whether there were
+    /// any. An alarm that has rung stays, because it may be for other threads that still sleep.
     pub fn quieten(&self) -> bool {
         let mut count = 0u64;
         // SAFETY: at most eight bytes are written; the descriptor does not block.
@@ -80,11 +82,11 @@ impl Wait {
         self.set_alarm(Duration::ZERO);
     }
 
-    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter, and until then not by an earlier
-    /// alarm.
+    /// Lets the descriptor become readable once, after this time or a nap, whichever is shorter, and until then not by
+    /// an earlier alarm.
     pub fn set_alarm(&self, after: Duration) {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // Zero would stop the timer.
+        // A time of zero would stop the timer.
         let nap = after.clamp(Duration::from_nanos(1), NAP);
         let nap = libc::timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
         let once = libc::itimerspec { it_interval: zero, it_value: nap };
@@ -96,7 +98,7 @@ impl Wait {
     pub fn sleep(&self, most: Option<Duration>) {
         let nap = most.unwrap_or(NAP).min(NAP);
         let mut descriptor = libc::pollfd { fd: self.set.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // Rounded up, or the last millisecond would be spent polling.
+        // Rounded up: with a fraction cut off, the last millisecond would be spent polling.
         let milliseconds = nap.as_micros().div_ceil(1000) as c_int;
         // SAFETY: one struct, which lives through the call. Interruption by a signal is just an early wake.
         unsafe { libc::poll(&mut descriptor, 1, milliseconds) };

@@ -1,5 +1,5 @@
-//! The bindings are checked in: a C program tells sizes, offsets and values as the installed headers have them, and they must be
-//! the same here. Structs of newer headers may be longer: they grow at the end.
+//! The bindings are checked in: a C program tells sizes, offsets and values as the installed headers have them, and
+//! they must be the same here. Structs of newer headers may be longer: they grow at the end.
 
 mod toolbox;
 

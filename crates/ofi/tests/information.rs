@@ -1,5 +1,5 @@
-//! What people see of the provider through libfabric's own tools: `fi_info` and its list of parameters, log lines, and what a
-//! wrong parameter says.
+//! What people see of the provider through libfabric's own tools: `fi_info` and its list of parameters, log lines, and
+//! what a wrong parameter says.
 
 mod toolbox;
 
@@ -73,9 +73,18 @@ fn datagrams_are_offered_and_no_layer_of_libfabric_stands_on_them() {
 fn every_parameter_is_listed_with_what_is_allowed_and_its_default() {
     let Some(output) = fi_info(&["-g", "tidegate"], &[]) else { return };
     let text = stdout(&output);
-    for name in
-        ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "EAGER_SIZE", "PEERS", "BULK", "STAGES", "SPIN", "STATS_DIR"]
-    {
+    for name in [
+        "SCHEME",
+        "SLOTS",
+        "CREDIT_SLOTS",
+        "PIGGYBACK",
+        "EAGER_SIZE",
+        "PEERS",
+        "BULK",
+        "BOUNCE_BUFFERS",
+        "SPIN",
+        "STATS_DIR",
+    ] {
         let start = text.find(&format!("FI_TIDEGATE_{name}: String")).unwrap_or_else(|| panic!("{name} in {text}"));
         let help = text[start..].lines().nth(1).unwrap();
         assert!(help.contains("Allowed: ") && help.contains("(default: "), "{help}");

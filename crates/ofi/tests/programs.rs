@@ -1,5 +1,6 @@
-//! C programs that use the provider through the installed libfabric, as applications do: each is compiled, run, and looked
-//! after for what it leaves behind. Needs a C compiler and libfabric with headers; says so and passes where they are missing.
+//! C programs that use the provider through the installed libfabric, as applications do: each is compiled, run, and
+//! looked after for what it leaves behind. Needs a C compiler and libfabric with headers; says so and passes where they
+//! are missing.
 
 mod toolbox;
 
@@ -7,7 +8,8 @@ use std::fs;
 use std::process::{Command, Output};
 use toolbox::{Folder, compile, have_libfabric, provider_folder};
 
-/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are environment variables.
+/// Compiles and runs a program of `tests/c`, with arguments if it has any, with the provider. `settings` are
+/// environment variables.
 fn run(program: &str, settings: &[(&str, &str)]) {
     if !have_libfabric() {
         return;
@@ -82,10 +84,10 @@ fn messages_with_the_fewest_slots_and_no_direct_bulk_data() {
 
 #[test]
 fn messages_by_each_way_of_bulk_data() {
-    for bulk in ["direct", "staged", "mailbox"] {
+    for bulk in ["direct", "bounced", "mailbox"] {
         run("exchange", &[("FI_TIDEGATE_BULK", bulk)]);
     }
-    run("exchange", &[("FI_TIDEGATE_BULK", "staged"), ("FI_TIDEGATE_STAGES", "1")]);
+    run("exchange", &[("FI_TIDEGATE_BULK", "bounced"), ("FI_TIDEGATE_BOUNCE_BUFFERS", "1")]);
 }
 
 #[test]
@@ -162,6 +164,13 @@ fn closing_ends_though_a_receiver_is_stopped_and_says_what_is_lost() {
 fn nothing_said_of_a_peer_that_left_is_taken_for_its_successor() {
     for scheme in ["none", "static", "dynamic"] {
         run("successor", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+}
+
+#[test]
+fn a_forked_child_that_closes_what_it_inherited_disturbs_nobody() {
+    for scheme in ["none", "static", "dynamic"] {
+        run("forked", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_PEERS", "1")]);
     }
 }
 

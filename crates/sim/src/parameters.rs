@@ -57,10 +57,10 @@ pub struct NetworkParameters {
 
 impl NetworkParameters {
     /// EXTOLL on FPGAs, the machine of P (§2): two virtual channels, 86.9 ns per hop, which is what P's two anchors of
-    /// multi-pingpong leave for a hop ((51.17 − 50.04) µs / 13). P gives no rate of a link, but all of that difference shows
-    /// only if links are far from busy ([`calibration`](crate::calibration) has more). The other numbers are assumptions
-    /// in the range of that generation: 16 bytes around a 56-byte payload, cells of 8 bytes, buffers that cover the
-    /// round trip of a credit.
+    /// multi-pingpong leave for a hop ((51.17 − 50.04) µs / 13). P gives no rate of a link, but all of that difference
+    /// shows only if links are far from busy ([`calibration`](crate::calibration) has more). The other numbers are
+    /// assumptions in the range of that generation: 16 bytes around a 56-byte payload, cells of 8 bytes, buffers that
+    /// cover the round trip of a credit.
     #[must_use]
     pub fn extoll() -> Self {
         NetworkParameters {

@@ -4,18 +4,20 @@
 //! interface is served when it is free and has something to pass on; everything else belongs to the network. Nothing
 //! polls.
 
+mod interfaces;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
 use tidegate_message::{Endpoint, EndpointConfig};
 
-use crate::buffer::{Memory, Part};
-use crate::bulk::{Bulk, BulkPacket};
+use crate::buffer::Memory;
+use crate::bulk::Bulk;
 use crate::checker::{Bounds, Deadlock, Ledger};
-use crate::config::{BlockedSender, FlowChoice, SimulationConfig, SimulationError};
+use crate::config::{BlockedSender, SimulationConfig, SimulationError};
 use crate::cost::Spent;
-use crate::flight::{Flight, NodeId, Rank};
+use crate::flight::{NodeId, Rank};
 use crate::link::{PacketCost, SimLink};
 use crate::local::LocalMessage;
 use crate::node::{Direction, Node};
@@ -336,230 +338,6 @@ impl Simulation {
             return Ok(());
         }
         self.run_process(now, index)
-    }
-
-    #[inline]
-    fn wake_node(&mut self, now: Time, index: usize, at: Time) {
-        let node = &mut self.nodes[index];
-        let at = at.max(now);
-        if at < node.wake_at {
-            node.wake_at = at;
-            self.queue.schedule(at, Event::Serve(index as u32));
-        }
-    }
-
-    /// Lets a node's interface pass on what it can, and arranges for the rest.
-    #[inline]
-    fn serve(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
-        loop {
-            let worked = match self.nodes[index].first_direction() {
-                Direction::In => self.pass_in(now, index)? || self.pass_out(now, index)?,
-                Direction::Out => self.pass_out(now, index)? || self.pass_in(now, index)?,
-            };
-            if !worked {
-                break;
-            }
-        }
-        let node = &self.nodes[index];
-        let arrived = node.full.is_none() && self.network.arrived(node.id) > 0;
-        let next = node.next_work(arrived);
-        if next < Time::NEVER {
-            self.wake_node(now, index, next);
-        }
-        Ok(())
-    }
-
-    /// Moves one packet from a process into the network. Returns whether there was one that could move.
-    fn pass_out(&mut self, now: Time, index: usize) -> Result<bool, SimulationError> {
-        let node = &self.nodes[index];
-        if node.refused || !node.is_free(Direction::Out, now) {
-            return Ok(false);
-        }
-        let Some((place, source)) = node.next_source(now) else { return Ok(false) };
-        let is_bulk = source == node.bulk_source();
-        let (id, rank) = (node.id, Rank(node.first + source as u32));
-        let Some(flight) = (if is_bulk { self.bulk.next(id) } else { self.flight_of(id, rank) }) else {
-            self.nodes[index].pass_turn(place, Time::NEVER);
-            return Ok(true);
-        };
-        let queue = &mut self.queue;
-        if self.network.inject(now, &flight, &mut |at, event| queue.schedule(at, Event::Network(event))).is_err() {
-            self.nodes[index].refused = true;
-            self.rouse_blocked(now, index)?;
-            return Ok(false);
-        }
-        let node = &mut self.nodes[index];
-        node.occupy(Direction::Out, now + self.config.cost.injection);
-        if is_bulk {
-            self.bulk.sent(id);
-            node.pass_turn(place, if self.bulk.has_work(id) { now } else { Time::NEVER });
-        } else {
-            let next = self.written(now, rank);
-            self.nodes[index].pass_turn(place, next);
-        }
-        Ok(true)
-    }
-
-    /// The next packet of a process.
-    #[inline]
-    fn flight_of(&self, from: NodeId, source: Rank) -> Option<Flight> {
-        let outbound = self.processes[source.0 as usize].endpoint.link().outbox.front()?;
-        let (to, destination) = (self.home(outbound.to), outbound.to);
-        Some(Flight { parcel: outbound.parcel, from, to, source, destination, bulk_bytes: 0 })
-    }
-
-    /// The interface has taken a packet of a process. When it was the last, the process goes on. Returns when the next
-    /// is ready.
-    #[inline]
-    fn written(&mut self, now: Time, rank: Rank) -> Time {
-        let process = &mut self.processes[rank.0 as usize];
-        let link = process.endpoint.link_mut();
-        link.outbox.pop_front();
-        if let Some(next) = link.outbox.front() {
-            return next.ready;
-        }
-        process.draining = false;
-        link.clock = link.clock.max(now);
-        self.schedule_run(rank.0 as usize);
-        Time::NEVER
-    }
-
-    /// The network refuses packets of a node: its processes that wait for that may look at their mailboxes.
-    fn rouse_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
-        if self.config.blocked_sender == BlockedSender::Blocks {
-            return Ok(());
-        }
-        let node = &self.nodes[index];
-        let first = node.first as usize;
-        for rank in first..first + node.bulk_source() {
-            let process = &self.processes[rank];
-            if process.draining && process.endpoint.link().mailbox.len() > 0 {
-                self.rouse(now, rank)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves one packet out of the network into a mailbox. Returns whether there was one that could move.
-    fn pass_in(&mut self, now: Time, index: usize) -> Result<bool, SimulationError> {
-        let node = &self.nodes[index];
-        if node.full.is_some() || !node.is_free(Direction::In, now) {
-            return Ok(false);
-        }
-        let id = node.id;
-        let Some(flight) = self.network.arrival(id) else { return Ok(false) };
-        let bulk = BulkPacket::of(flight.parcel);
-        let destination = flight.destination;
-        if bulk.is_none() && !self.has_room(destination.0 as usize) {
-            self.nodes[index].full = Some(destination);
-            self.note_full(destination);
-            return Ok(false);
-        }
-        let queue = &mut self.queue;
-        let Some(flight) =
-            self.network.take_arrival(now, id, &mut |at, event| queue.schedule(at, Event::Network(event)))
-        else {
-            return Ok(false);
-        };
-        self.nodes[index].occupy(Direction::In, now + self.config.cost.extraction);
-        match bulk {
-            Some(packet) => self.receive_bulk(now, index, packet, &flight)?,
-            None => {
-                let rank = destination.0 as usize;
-                self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);
-                self.rouse(now, rank)?;
-            }
-        }
-        Ok(true)
-    }
-
-    #[inline]
-    fn has_room(&self, index: usize) -> bool {
-        self.processes[index].endpoint.link().mailbox.len() < self.mailbox_slots
-    }
-
-    /// Under credits no packet ever finds a mailbox full.
-    #[cold]
-    fn note_full(&mut self, rank: Rank) {
-        let has_credits = matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme.has_credits());
-        if let (Some(ledger), true) = (&self.ledger, has_credits) {
-            ledger.borrow_mut().report(format!("the mailbox of {rank} overflows: {} slots", self.mailbox_slots));
-        }
-        self.processes[rank.0 as usize].endpoint.link().note_refused();
-    }
-
-    /// A process wants bulk data of others.
-    fn start_bulk(&mut self, rank: Rank) {
-        let home = self.home(rank);
-        let link = self.processes[rank.0 as usize].endpoint.link_mut();
-        let ready = link.clock;
-        for request in std::mem::take(&mut link.requests) {
-            let owner = self.home(request.peer);
-            self.bulk.start(rank, home, owner, request);
-        }
-        let node = &mut self.nodes[home.0 as usize];
-        node.add_source(node.bulk_source(), ready);
-    }
-
-    /// A packet of bulk traffic has come.
-    fn receive_bulk(
-        &mut self,
-        now: Time,
-        index: usize,
-        packet: BulkPacket,
-        flight: &Flight,
-    ) -> Result<(), SimulationError> {
-        match packet {
-            BulkPacket::Request(id) => {
-                self.bulk.answer(id, flight);
-                let node = &mut self.nodes[index];
-                node.add_source(node.bulk_source(), now);
-                Ok(())
-            }
-            BulkPacket::Frame(id) => {
-                let Some(read) = self.bulk.receive_frame(id) else { return Ok(()) };
-                let request = read.request;
-                let mut offset = request.offset as u64;
-                for span in &request.remote {
-                    let part = Part { offset: span.address, length: span.length };
-                    if let Some(bytes) = self.processes[request.peer.0 as usize].task.memory().read(part) {
-                        let into = request.local.part().slice(offset, span.length);
-                        request.local.memory().write(into, &bytes);
-                    }
-                    offset += span.length;
-                }
-                let reader = read.reader.0 as usize;
-                self.processes[reader].endpoint.link_mut().end_transfer(request.id);
-                self.rouse(now, reader)
-            }
-        }
-    }
-
-    /// Messages of a process to others of its node leave.
-    fn send_locally(&mut self, index: usize) {
-        for message in std::mem::take(&mut self.processes[index].local_out) {
-            let arrives = message.arrives;
-            let place = match self.local_free.pop() {
-                Some(place) => {
-                    self.local[place as usize] = Some(message);
-                    place
-                }
-                None => {
-                    self.local.push(Some(message));
-                    (self.local.len() - 1) as u32
-                }
-            };
-            self.queue.schedule(arrives, Event::Local(place));
-        }
-    }
-
-    /// A message on the local path has come.
-    fn deliver_locally(&mut self, now: Time, place: u32) -> Result<(), SimulationError> {
-        let Some(message) = self.local[place as usize].take() else { return Ok(()) };
-        self.local_free.push(place);
-        let to = message.to.0 as usize;
-        self.processes[to].accept_local(message);
-        self.rouse(now, to)
     }
 
     /// Compares the ledger with what every endpoint believes.

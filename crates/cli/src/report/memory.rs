@@ -1,5 +1,5 @@
-//! What the report says of receive memory: one line always, and where sends found no room, a table of the ranks concerned and
-//! advice.
+//! What the report says of receive memory: one line always, and where sends found no room, a table of the ranks
+//! concerned and advice.
 
 use std::fmt::Write;
 
@@ -21,16 +21,17 @@ const COLUMNS: [(&str, Counter); 9] = [
     ("least\nwindow", Counter::WindowBytes),
     ("peak", Counter::ReceivePeak),
     ("time under\npressure", Counter::PressureNanoseconds),
-    ("envelopes\nforgotten", Counter::EnvelopesDropped),
+    ("envelopes\ndropped", Counter::EnvelopesDropped),
     ("queries", Counter::Queries),
-    ("sends\nheld", Counter::SendsDeferred),
-    ("deferral_notices", Counter::DeferralNotices),
+    ("sends\ndeferred", Counter::SendsDeferred),
+    ("deferral\nnotices", Counter::DeferralNotices),
 ];
 
 /// Receivers that the advice names one by one.
 const NAMED: usize = 4;
 
-/// The bound, what of it is fixed, what is set aside for each sender, and how much was used; empty if no endpoint told its bound.
+/// The bound, what of it is fixed, what is set aside for each sender, and how much was used; empty if no endpoint told
+/// its bound.
 pub fn line(job: &Job) -> String {
     let of = |counter| distinct(job, &|process| human(process.get(counter), Unit::Bytes));
     let Some(peak) = job.spread(Counter::ReceivePeak).filter(|_| has_bound(job)) else { return String::new() };
@@ -48,7 +49,7 @@ fn has_bound(job: &Job) -> bool {
     job.spread(Counter::ReceiveBound).is_some_and(|bound| bound.max > 0)
 }
 
-/// The ranks that held sends or had sends held for them, with advice; empty if there is none.
+/// The ranks that deferred sends or had sends deferred for them, with advice; empty if there is none.
 pub fn pressure(job: &Job, ranks: Ranks) -> String {
     let concerned: Vec<&Process> = job.processes().iter().filter(|process| is_concerned(process)).collect();
     let mut text = String::new();
@@ -76,7 +77,7 @@ fn is_concerned(process: &Process) -> bool {
     process.get(Counter::SendsDeferred) > 0 || process.get(Counter::EnvelopesDropped) > 0
 }
 
-/// The few with most forgotten and held sends, in the order given.
+/// The few with most dropped envelopes and deferred sends, in the order given.
 fn most_concerned<'a>(concerned: &[&'a Process]) -> Vec<&'a Process> {
     let weight = |process: &Process| {
         let of = |counter| process.get(counter);
@@ -103,14 +104,14 @@ fn table(processes: &[&Process]) -> Table {
 /// Who had no room, what that cost, and what helps.
 fn advice(job: &Job) -> String {
     let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
-    let held = human(sum(Counter::SendsDeferred), Unit::Count);
-    let sends = if held == "1" { "send" } else { "sends" };
+    let deferred = human(sum(Counter::SendsDeferred), Unit::Count);
+    let sends = if deferred == "1" { "send" } else { "sends" };
     let mut receivers: Vec<&Process> =
         job.processes().iter().filter(|process| process.get(Counter::EnvelopesDropped) > 0).collect();
     receivers.sort_by_key(|process| std::cmp::Reverse(process.get(Counter::EnvelopesDropped)));
     if receivers.is_empty() {
         return format!(
-            "tidegate: {held} {sends} waited a moment for room in receivers' memory; a larger FI_TIDEGATE_RX_MEMORY \
+            "tidegate: {deferred} {sends} waited a moment for room in receivers' memory; a larger FI_TIDEGATE_RX_MEMORY \
              (--rx-memory) avoids that.\n"
         );
     }
@@ -121,7 +122,7 @@ fn advice(job: &Job) -> String {
         time => format!(", for up to {}", human(time, Unit::Nanoseconds)),
     };
     format!(
-        "tidegate: {held} {sends} waited with their senders, because {} had no room for what was not received yet{time}.\n\
+        "tidegate: {deferred} {sends} waited with their senders, because {} had no room for what was not received yet{time}.\n\
          tidegate: That costs time, but no memory of receivers; receiving earlier or a larger FI_TIDEGATE_RX_MEMORY (--rx-memory) \
          avoids it.\n",
         names(&receivers),
@@ -213,8 +214,8 @@ mod tests {
     #[test]
     fn of_many_receivers_the_worst_are_named() {
         let ranks = |count: u32| {
-            let forgotten = |rank| (Counter::EnvelopesDropped, 1 + u64::from(rank));
-            job((0..count).map(|rank| with_bound(rank, &[forgotten(rank)])).collect())
+            let dropped = |rank| (Counter::EnvelopesDropped, 1 + u64::from(rank));
+            job((0..count).map(|rank| with_bound(rank, &[dropped(rank)])).collect())
         };
         for (count, said) in [
             (1, "because rank 0 had"),

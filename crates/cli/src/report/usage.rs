@@ -1,4 +1,5 @@
-//! Whether a job's messages went through Tidegate, and what to say if they did not: a report of zeros looks like a perfect run.
+//! Whether a job's messages went through Tidegate, and what to say if they did not: a report of zeros looks like a
+//! perfect run.
 
 use tidegate_link::trouble::Trouble;
 use tidegate_message::Counter;
@@ -57,7 +58,8 @@ impl Usage<'_> {
         }
     }
 
-    /// That the messages did not go through Tidegate, and why that may be. `None`: they did, or there were none to expect.
+    /// That the messages did not go through Tidegate, and why that may be. `None`: they did, or there were none to
+    /// expect.
     pub fn explain(&self) -> Option<String> {
         let mut text = match self.used() {
             Used::Messages => return None,
@@ -72,7 +74,8 @@ impl Usage<'_> {
         Some(text)
     }
 
-    /// Why no message went through Tidegate: what is certain alone, else what is likely, most likely first. Empty if some did.
+    /// Why no message went through Tidegate: what is certain alone, else what is likely, most likely first. Empty if
+    /// some did.
     pub fn reasons(&self) -> Vec<String> {
         let used = self.used();
         if used == Used::Messages {

@@ -1,7 +1,7 @@
-//! `none`: no flow control. Everybody may always send, and the network's back-pressure is all that holds a sender when a
-//! mailbox is full. The reference that the other schemes are measured against.
+//! `none`: no flow control. Everybody may always send, and the network's back-pressure is all that holds a sender when
+//! a mailbox is full. The reference that the other schemes are measured against.
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::{Config, Regions};
 
 /// Nothing to remember.

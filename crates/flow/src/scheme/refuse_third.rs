@@ -1,10 +1,10 @@
 //! `refuse_third`: a scheme for tests, and the shortest one that uses time, refusals and announcements.
 //!
-//! It stands for a receiver whose adapter refuses every third packet ("receiver not ready"), as the sender sees it: the packet stays with
-//! the sender, which tries again after [`RETRY_AFTER`]. A packet that the link itself refuses is treated alike. A short message whose
-//! first packet is refused may be announced instead.
+//! It stands for a receiver whose adapter refuses every third packet ("receiver not ready"), as the sender sees it: the
+//! packet stays with the sender, which tries again after [`RETRY_AFTER`]. A packet that the link itself refuses is
+//! treated alike. A short message whose first packet is refused may be announced instead.
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::{Answer, Config, Credits, Instant, PeerId, Regions};
 use std::collections::VecDeque;
 use std::time::Duration;

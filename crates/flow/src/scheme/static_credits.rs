@@ -1,16 +1,17 @@
 //! `static`: every sender owns an equal share of the data region for good (P §5).
 //!
-//! Sending a data packet costs one credit; at zero the sender waits. The receiver counts the packets it retrieves per sender
-//! and, when the count reaches the threshold (P eq. 1), returns it in a credit packet, which costs no credit: `credit_slots`
-//! slots per pair are kept for those. With piggybacking the count also rides on data packets that have room (P §5.4).
+//! Sending a data packet costs one credit; at zero the sender waits. The receiver counts the packets it retrieves per
+//! sender and, when the count reaches the threshold (P eq. 1), returns it in a credit packet, which costs no credit:
+//! `credit_slots` slots per pair are kept for those. With piggybacking the count also rides on data packets that have
+//! room (P §5.4).
 //!
 //! Invariants, per pair of sender and receiver:
 //! * credits held + packets sent and not retrieved + credits travelling + `retrieved` = quota;
 //! * `retrieved` < threshold ≤ quota, so a sender without credits always has some coming;
-//! * at most `credit_slots` credit packets wait at the sender: `credit_slots + 1` times the threshold exceeds the quota, and
-//!   what rides on data only lowers the count.
+//! * at most `credit_slots` credit packets wait at the sender: `credit_slots + 1` times the threshold exceeds the
+//!   quota, and what rides on data only lowers the count.
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::control_queue::ControlQueue;
 use crate::credit::{CreditCounter, Credits};
 use crate::inspect::{Inspection, PeerInspection};

@@ -1,14 +1,14 @@
 //! Every interleaving of small worlds, every invariant in every state.
 //!
-//! Sending is always one choice among others, so every exploration contains the runs in which a sender falls silent at any
-//! moment, and retrieving is another, so it contains receivers that are slow at any moment.
+//! Sending is always one choice among others, so every exploration contains the runs in which a sender falls silent at
+//! any moment, and retrieving is another, so it contains receivers that are slow at any moment.
 
 use crate::explore::{Sights, explore, search};
 use crate::world::{Fault, Layout};
 use tidegate_flow::SchemeName::{self, Dynamic, Static};
 
-/// Endpoint 0 receives into `data` slots, endpoints 1 to `senders` send. Under `static` all must have the same quota; under
-/// `dynamic` the senders' own mailboxes are as small as is legal.
+/// Endpoint 0 receives into `data` slots, endpoints 1 to `senders` send. Under `static` all must have the same quota;
+/// under `dynamic` the senders' own mailboxes are as small as is legal.
 fn star(scheme: SchemeName, senders: usize, credit_slots: u32, data: u32) -> Layout {
     let quota = if scheme == Static { data / senders as u32 } else { credit_slots };
     let mut regions = vec![quota; senders + 1];

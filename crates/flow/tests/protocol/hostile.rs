@@ -41,8 +41,8 @@ fn more_credits_than_the_data_region_has() {
     assert_eq!(handle(&mut endpoint(SchemeName::Dynamic, true), 0, &credit), Err(Violation::TooManyCredits));
 }
 
-/// A receiver cannot tell data that no credit covers: whoever it retrieves from always has a credit that it might have used. But
-/// a sender that ignores its credits is lent no more for it than one that keeps to them.
+/// A receiver cannot tell data that no credit covers: whoever it retrieves from always has a credit that it might have
+/// used. But a sender that ignores its credits is lent no more for it than one that keeps to them.
 #[test]
 fn a_sender_that_ignores_its_credits() {
     let mut endpoint = endpoint(SchemeName::Dynamic, true);

@@ -1,4 +1,5 @@
-//! The protocol, run: small worlds of endpoints and channels around the real `FlowControl`, through its public interface only.
+//! The protocol, run: small worlds of endpoints and channels around the real `FlowControl`, through its public
+//! interface only.
 //!
 //! `world` is the harness, `checker` the invariants, `explore` walks every interleaving. The rest are the tests.
 

@@ -1,5 +1,5 @@
-//! Random traffic between 2 to 64 endpoints: bursts, silences, credits kept in hand; then everybody recovers, and all data must
-//! arrive.
+//! Random traffic between 2 to 64 endpoints: bursts, silences, credits kept in hand; then everybody recovers, and all
+//! data must arrive.
 
 use crate::checker::check;
 use crate::world::{Layout, World};

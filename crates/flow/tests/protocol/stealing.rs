@@ -1,5 +1,5 @@
-//! Who rises, who is stolen from, and how much (P §6.4, §6.5.2, figs 12 and 13), on one receiver that is fed packet by packet;
-//! and crossings that find nothing to grant.
+//! Who rises, who is stolen from, and how much (P §6.4, §6.5.2, figs 12 and 13), on one receiver that is fed packet by
+//! packet; and crossings that find nothing to grant.
 
 use tidegate_flow::{Config, FlowControl, Packet, PacketKind, PeerId, SchemeName};
 
@@ -124,8 +124,9 @@ fn a_sender_that_comes_back_from_null_goes_straight_to_high_and_steals() {
     assert_eq!(receiver.line(), "2 | 0 |  | 1 quotas [14, 2, 14]");
 }
 
-/// C2: the overshoot of the piggyback way outlives the moment in which every free slot is reserved for another sender, and the next
-/// packet's crossing in the regular way keeps what is left of it. (Steps found by search: the shortest way to such a moment.)
+/// C2: the overshoot of the piggyback way outlives the moment in which every free slot is reserved for another sender,
+/// and the next packet's crossing in the regular way keeps what is left of it. (Steps found by search: the shortest way
+/// to such a moment.)
 #[test]
 fn an_overshoot_that_nothing_could_be_granted_for_is_kept() {
     let mut receiver = Receiver::new(2, 5, 1);

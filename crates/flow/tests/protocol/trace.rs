@@ -1,4 +1,5 @@
-//! The trace of P fig. 14, as far as the text of P §6.7 fixes it: two credit slots, an intended quota of 10, eight blocks.
+//! The trace of P fig. 14, as far as the text of P §6.7 fixes it: two credit slots, an intended quota of 10, eight
+//! blocks.
 //!
 //! Sender 0 is the one that is traced. Senders 1 to 4 exist to make the slots scarce (block 2) and to steal (block 4).
 
@@ -18,7 +19,8 @@ impl Receiver {
         self.0.inspect().peers[0].clone()
     }
 
-    /// Thresholds, intended quota, retrieved packets and piggybacked credits of the traced sender: the columns of the figure.
+    /// Thresholds, intended quota, retrieved packets and piggybacked credits of the traced sender: the columns of the
+    /// figure.
     fn row(&self) -> String {
         let PeerInspection { thresholds, intended_quota, retrieved, piggybacked, .. } = self.traced();
         format!("{thresholds:?} {intended_quota} {retrieved} {piggybacked}")

@@ -1,4 +1,5 @@
-//! A small world: endpoints, and between each two that talk one channel per direction, which keeps order and loses nothing.
+//! A small world: endpoints, and between each two that talk one channel per direction, which keeps order and loses
+//! nothing.
 //!
 //! Packets of different senders may arrive at a receiver in any order, which covers every network and every mailbox.
 
@@ -190,8 +191,9 @@ impl<T: Hash + Clone> Part<T> {
 
 /// What tells two states of an endpoint apart.
 ///
-/// An endpoint with a single peer has nobody to steal from, so neither its activity lists nor the crossings that move them decide
-/// anything: states that differ only there count as one. (What waits to be polled is not in the inspection, though.)
+/// An endpoint with a single peer has nobody to steal from, so neither its activity lists nor the crossings that move
+/// them decide anything: states that differ only there count as one. (What waits to be polled is not in the inspection,
+/// though.)
 fn endpoint_print(flow_control: &FlowControl, polls_late: bool) -> u64 {
     let mut inspection = if polls_late { return fingerprint(flow_control) } else { flow_control.inspect() };
     if inspection.scheme != SchemeName::Dynamic || inspection.peers.len() != 1 {
@@ -254,7 +256,8 @@ pub enum Action {
     Restart { endpoint: u8 },
 }
 
-/// One direction of packets between two endpoints: from `from`'s peer number `to_index` to the one that knows it as `from_index`.
+/// One direction of packets between two endpoints: from `from`'s peer number `to_index` to the one that knows it as
+/// `from_index`.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
     pub from: usize,
@@ -459,8 +462,9 @@ impl World {
         self.map.layout.polls_late && self.endpoints[endpoint].value.clone().poll_control().is_some()
     }
 
-    /// A dying process leaves packets behind. While they are retrieved it is no different from one that is slow, so only what
-    /// comes then is modelled here: packets to it vanish, its peer forgets it, and another starts in its place.
+    /// A dying process leaves packets behind. While they are retrieved it is no different from one that is slow, so
+    /// only what comes then is modelled here: packets to it vanish, its peer forgets it, and another starts in its
+    /// place.
     fn restart(&mut self, endpoint: usize) -> bool {
         let index = self.map.channels.iter().position(|channel| channel.from == endpoint).unwrap();
         let Channel { to, from_index, reverse, .. } = self.map.channels[index];

@@ -1,5 +1,5 @@
-//! [`Address`]: which endpoint of which process, in a way that never means another one later, and the settings that both
-//! ends of a connection must have alike.
+//! [`Address`]: which endpoint of which process, in a way that never means another one later, and the settings that
+//! both ends of a connection must have alike.
 //!
 //! A process id is reused, and a process that executes another program keeps its own. So every endpoint draws a random
 //! number, its *nonce*: it is part of the address and of the name of the endpoint's file, and lies in the memory of the
@@ -49,6 +49,9 @@ pub(crate) struct Difference {
     pub ours: String,
     pub theirs: String,
 }
+
+/// What the name of every segment, and of every claim, begins with.
+pub(crate) const FILE_NAME_START: &str = "tidegate-";
 
 /// First bytes of every address: tells one of ours from bytes of other origin.
 const MARK: [u8; 4] = *b"TGS2";
@@ -130,12 +133,12 @@ impl Identity {
     /// Name of the endpoint's segment in the directory of segments.
     pub fn file_name(&self) -> String {
         let Identity { boot, namespace, pid, uid, serial, nonce } = self;
-        format!("tidegate-{uid}-{boot:016x}-{namespace}-{pid}-{serial}-{nonce:016x}")
+        format!("{FILE_NAME_START}{uid}-{boot:016x}-{namespace}-{pid}-{serial}-{nonce:016x}")
     }
 
     /// Back from the name of a segment; `None` for files of other kinds.
     pub fn from_file_name(name: &str) -> Option<Identity> {
-        let mut fields = name.strip_prefix("tidegate-")?.split('-');
+        let mut fields = name.strip_prefix(FILE_NAME_START)?.split('-');
         let identity = Identity {
             uid: fields.next()?.parse().ok()?,
             boot: u64::from_str_radix(fields.next()?, 16).ok()?,

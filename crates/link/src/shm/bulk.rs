@@ -3,22 +3,23 @@
 //!
 //! Whether the system permits it depends on the user, on the ptrace policy and on the container, so it is tried once
 //! per connection. Where Yama restricts ptrace to ancestors (`ptrace_scope` 1), every endpoint that may use direct
-//! transfers first permits them with `PR_SET_PTRACER_ANY`; that opens its memory to other processes of the same user, as it
-//! would be without Yama.
+//! transfers first permits them with `PR_SET_PTRACER_ANY`; that opens its memory to other processes of the same user,
+//! as it would be without Yama.
 //!
-//! **Never another process's memory.** A process id may be reused, and a process may execute another program: the same id
-//! then stands for another address space. So each endpoint keeps its nonce in memory, its *cookie*, at an address that its
-//! segment shows. A read takes the cookie along: the first piece of every system call is the peer's cookie, and the kernel
-//! looks the address space up once per call, so what the call brought is that peer's memory if the cookie is right, and
-//! counts for nothing if it is not. For a write that would be too late. It goes through a descriptor of `/proc/<pid>/mem`,
-//! which belongs to an address space, not to a process id; it is opened at the first write and kept once the cookie has
-//! been read through it. When the peer ends or executes another program, a write through it moves nothing.
+//! **Never another process's memory.** A process id may be reused, and a process may execute another program: the same
+//! id then stands for another address space. So each endpoint keeps its nonce in memory, its *cookie*, at an address
+//! that its segment shows. A read takes the cookie along: the first piece of every system call is the peer's cookie,
+//! and the kernel looks the address space up once per call, so what the call brought is that peer's memory if the
+//! cookie is right, and counts for nothing if it is not. For a write that would be too late. It goes through a
+//! descriptor of `/proc/<pid>/mem`, which belongs to an address space, not to a process id; it is opened at the first
+//! write and kept once the cookie has been read through it. When the peer ends or executes another program, a write
+//! through it moves nothing.
 //!
-//! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So an
-//! error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from then on
-//! all of this peer's.
+//! **A process whose first thread has ended** lives, but the system finds no memory under its id any more (`ESRCH`). So
+//! an error says that memory cannot be reached, not that the peer is gone: the transfer is done another way, and from
+//! then on all of this peer's.
 
-use super::segment::has_descriptors_to_spare;
+use super::lock_file::has_descriptors_to_spare;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -31,8 +32,8 @@ use tidegate_message::Span;
 const PIECES: usize = 1024;
 const COOKIE_BYTES: usize = size_of::<u64>();
 
-/// Our nonce, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and not
-/// ours.
+/// Our nonce, where peers try to read it. A child that is forked from us finds zeros there: its memory is a copy, and
+/// not ours.
 #[derive(Debug)]
 pub(crate) struct Cookie(NonNull<AtomicU64>);
 
@@ -46,9 +47,8 @@ impl Cookie {
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // A system from before 4.14 does not know it, and a child's copy then passes for us: as likely as that the child
-        // gets our process id.
-        // SAFETY: the page is ours.
+        // A system from before 4.14 does not know it, and a child's copy then passes for us: as likely as that the
+        // child gets our process id. SAFETY: the page is ours.
         unsafe { libc::madvise(page, COOKIE_PAGE, libc::MADV_WIPEONFORK) };
         let page = NonNull::new(page.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the page is mapped, aligned, and shared with nobody yet.
@@ -170,12 +170,12 @@ pub(crate) struct Copier {
 unsafe impl Send for Copier {}
 
 impl Copier {
-    /// Copies all bytes of `remote`, in order, out of a peer's memory to `local`, which must have as many. After an error
-    /// some bytes of `local` may have changed.
+    /// Copies all bytes of `remote`, in order, out of a peer's memory to `local`, which must have as many. After an
+    /// error some bytes of `local` may have changed.
     ///
     /// # Safety
-    /// `local` must be memory that may be written to, with nobody else using it meanwhile. Nothing is asked of `remote`:
-    /// what is not mapped there is an error.
+    /// `local` must be memory that may be written to, with nobody else using it meanwhile. Nothing is asked of
+    /// `remote`: what is not mapped there is an error.
     pub unsafe fn read(
         &mut self,
         memory: &PeerMemory,
@@ -193,8 +193,8 @@ impl Copier {
             (local[0], remote[0]) = (cookie_to, cookie_from);
             let (ours, theirs) = (local.len().min(PIECES), remote.len().min(PIECES));
             let pid = memory.pid as libc::pid_t;
-            // SAFETY: the lists have at least as many entries as given, `found` lives through the call, and the caller vouches
-            // for the rest of the memory of ours that they name.
+            // SAFETY: the lists have at least as many entries as given, `found` lives through the call, and the caller
+            // vouches for the rest of the memory of ours that they name.
             let count =
                 unsafe { libc::process_vm_readv(pid, local.as_ptr(), ours as _, remote.as_ptr(), theirs as _, 0) };
             if count < 0 {
@@ -227,8 +227,8 @@ impl Copier {
     /// some of them may be there.
     ///
     /// # Safety
-    /// `local` must be memory that may be read, with nobody writing to it meanwhile. Nothing is asked of `remote`: what is
-    /// not mapped there is an error, and other damage is the other process's affair.
+    /// `local` must be memory that may be read, with nobody writing to it meanwhile. Nothing is asked of `remote`: what
+    /// is not mapped there is an error, and other damage is the other process's affair.
     pub unsafe fn write(
         &mut self,
         memory: &mut PeerMemory,
@@ -299,8 +299,8 @@ fn fill(list: &mut Vec<libc::iovec>, spans: impl Iterator<Item = Span>) {
     );
 }
 
-/// What is left of a list after its first entry, the cookie's, and `count` bytes of what follows: the place that was before
-/// it still comes first, for the next cookie.
+/// What is left of a list after its first entry, the cookie's, and `count` bytes of what follows: the place that was
+/// before it still comes first, for the next cookie.
 fn advance(list: &mut [libc::iovec], count: usize) -> &mut [libc::iovec] {
     let left = consume(&mut list[1..], count).len();
     let from = list.len() - left - 1;

@@ -1,17 +1,18 @@
 //! A connection: our way into one peer's mailbox. It is made at the first write and lasts until the peer departs.
 
-use super::BulkChoice;
 use super::address::Address;
 use super::bulk::PeerMemory;
+use super::config::BulkChoice;
 use super::error::LinkError;
 use super::life::{Fate, Here};
 use super::mailbox::{Admission, Writer};
 use super::peer::{State, Table};
-use super::segment::PeerSegment;
+use super::peer_segment::PeerSegment;
 use super::wake::WakeName;
 use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
 use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{Access, Span};
 
@@ -41,8 +42,8 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection
-    /// returns why bulk data goes through the mailbox, if it does.
-    pub fn open(terms: &Terms, peer: &Address) -> Result<(Connection, Option<String>), LinkError> {
+    /// returns why bulk data goes through the mailbox, if it does. Waits for the lock of the peer's table for so long.
+    pub fn open(terms: &Terms, peer: &Address, patience: Duration) -> Result<(Connection, Option<String>), LinkError> {
         let mut segment = PeerSegment::open(terms.directory, terms.here, peer)?;
         let (memory, obstacle) = match reach_memory(terms, peer, &segment) {
             Ok(memory) => (Some(memory), None),
@@ -51,7 +52,7 @@ impl Connection {
             }
             Err(reason) => (None, Some(reason)),
         };
-        let place = segment.enter(terms.directory, terms.here, peer, &terms.ours)?;
+        let place = segment.enter(terms.directory, terms.here, peer, &terms.ours, patience)?;
         let admission = if terms.flow.scheme.has_credits() { Admission::Credits } else { Admission::Room };
         // SAFETY: the writer is a field of the value that owns the segment, and is never handed out. The place is ours
         // alone, and we are the only connection to this peer.
@@ -125,9 +126,10 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
-    /// Copies from a stage of the peer; see [`StageArea::drain`](super::stage::StageArea::drain).
-    pub fn drain_stage(&self, stage: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
-        self.segment.drain_stage(stage, into, offset, length)
+    /// Copies from a bounce buffer of the peer; see [`BounceBuffers::drain`](super::bounce
+    /// buffer::BounceBuffers::drain).
+    pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        self.segment.drain_stage(bounce_buffer, into, offset, length)
     }
 
     /// Looks up a region that the peer has published.

@@ -2,6 +2,7 @@
 
 use super::Address;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, io};
 use tidegate_flow::ConfigError;
 
@@ -21,8 +22,8 @@ pub enum LinkError {
         /// Whether some of them have ended, so that places should become free soon.
         is_changing: bool,
     },
-    /// Somebody holds the lock of a file that it should hold for microseconds, so it may be stopped. Trying again helps when it goes
-    /// on or ends.
+    /// Somebody holds the lock of a file that it should hold for microseconds, so it may be stopped. Trying again helps
+    /// when it goes on or ends.
     Busy {
         /// The file.
         file: PathBuf,
@@ -70,22 +71,63 @@ pub enum LinkError {
         action: String,
         /// What the system said.
         error: io::Error,
+        /// How long it has been tried, where that is long enough, although trying again may help.
+        lasted: Option<Duration>,
     },
 }
 
 impl LinkError {
     /// A system error in doing `action`.
     pub(crate) fn system(action: impl Into<String>, error: io::Error) -> Self {
-        LinkError::System { action: action.into(), error }
+        LinkError::System { action: action.into(), error, lasted: None }
     }
 
-    /// Whether trying again may help, though nobody changes a setting: what is lacking is this process's or the system's, or is
-    /// about to be given back, and says nothing of the peer.
+    /// Whether trying again may help, though nobody changes a setting: what is lacking is this process's or the
+    /// system's, or is about to be given back, and says nothing of the peer.
     pub fn may_be_tried_again(&self) -> bool {
         match self {
             LinkError::Busy { .. } | LinkError::TableFull { is_changing: true, .. } => true,
-            LinkError::System { error, .. } => is_shortage(error),
+            LinkError::System { error, lasted, .. } => is_shortage(error) && lasted.is_none(),
             _ => false,
+        }
+    }
+
+    /// The error after so long a time: as one that may not be tried again where that is enough, for a full table or a
+    /// lack of this process's own. A lock that somebody holds, and what the whole host lacks, are no reason to give up.
+    pub(super) fn ended(self, lasted: Duration) -> Self {
+        match self {
+            LinkError::TableFull { owner, peers, .. } => LinkError::TableFull { owner, peers, is_changing: false },
+            LinkError::System { action, error, .. }
+                if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENOMEM)) =>
+            {
+                LinkError::System { action, error, lasted: Some(lasted) }
+            }
+            other => other,
+        }
+    }
+
+    /// What helps against a lack, to stand behind the error's text; empty if nothing is known.
+    pub(super) fn remedy(&self) -> String {
+        let LinkError::System { error, .. } = self else { return String::new() };
+        match error.raw_os_error() {
+            Some(libc::EMFILE) => format!(
+                "; this process has as many descriptors as it may have{}: raise its limit (ulimit -n)",
+                limit(libc::RLIMIT_NOFILE)
+            ),
+            Some(libc::ENOMEM) => format!(
+                "; this process may have no more memory mapped: raise the limit of its address space (ulimit -v{}), or the \
+                 number of mappings (sysctl vm.max_map_count), or leave more memory free",
+                limit(libc::RLIMIT_AS)
+            ),
+            Some(libc::ENFILE) => {
+                "; this host has as many files open as it may have: raise that (sysctl fs.file-max)".into()
+            }
+            Some(libc::EAGAIN) => {
+                "; this process may lock no more memory: raise its limit (ulimit -l), or do not lock all (mlockall)"
+                    .into()
+            }
+            Some(libc::ENOLCK) => "; the system gives no more locks: leave more memory free".into(),
+            _ => String::new(),
         }
     }
 
@@ -111,7 +153,8 @@ pub struct Shortage {
     pub bounce_buffers: u64,
     /// What the directory's file system holds; 0: it does not say.
     pub total: u64,
-    /// What was free after the attempt, which leaves nothing behind. Others may have taken or given back some meanwhile.
+    /// What was free after the attempt, which leaves nothing behind. Others may have taken or given back some
+    /// meanwhile.
     pub free: u64,
     /// Other segments in the directory.
     pub others: usize,
@@ -150,13 +193,13 @@ impl Shortage {
         };
         let remedy = if self.bounce_buffers >= self.mailbox {
             format!(
-                "Bounce buffers take most of it, {}: lower FI_TIDEGATE_STAGES first (with 0 an endpoint needs {}), then \
+                "Bounce buffers take most of it, {}: lower FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs {}), then \
                  FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS",
                 Bytes(self.bounce_buffers),
                 Bytes(self.needed.saturating_sub(self.bounce_buffers))
             )
         } else {
-            let then = if self.bounce_buffers > 0 { ", then FI_TIDEGATE_STAGES" } else { "" };
+            let then = if self.bounce_buffers > 0 { ", then FI_TIDEGATE_BOUNCE_BUFFERS" } else { "" };
             let mailbox = Bytes(self.mailbox);
             format!("The mailbox takes most of it, {mailbox}: lower FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS first{then}")
         };
@@ -170,6 +213,16 @@ impl Shortage {
 /// Whether the system has said that it has, or allows us, no more of something: descriptors, memory, locks.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN | libc::ENOLCK))
+}
+
+/// A limit of this process as people read it: ` (1024)`. Empty if there is none.
+fn limit(of: libc::__rlimit_resource_t) -> String {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct lives through the call.
+    match unsafe { libc::getrlimit(of, &mut limit) } {
+        0 if limit.rlim_cur != libc::RLIM_INFINITY => format!(" ({})", limit.rlim_cur),
+        _ => String::new(),
+    }
 }
 
 /// What is said of a file whose lock is held for too long.
@@ -236,7 +289,10 @@ impl fmt::Display for LinkError {
                 "FI_TIDEGATE_BULK is direct, but the memory of {peer} cannot be reached: {reason}; set \
                  FI_TIDEGATE_BULK=auto"
             ),
-            LinkError::System { action, error } => write!(f, "{action}: {error}"),
+            LinkError::System { action, error, lasted: None } => write!(f, "{action}: {error}"),
+            LinkError::System { action, error, lasted: Some(lasted) } => {
+                write!(f, "{action}: {error}, for {} seconds{}", lasted.as_secs(), self.remedy())
+            }
         }
     }
 }
@@ -276,7 +332,7 @@ mod tests {
             LinkError::NoSpace(shortage()).for_job(Some(8)),
             "/dev/shm is too small: this endpoint needs 1.14 MiB, one for each of the job's 8 ranks 9.12 MiB; /dev/shm holds 2.00 MiB in \
              all: 1.14 MiB for one other endpoint, 280 KiB for other files, such as an MPI's own, 600 KiB free. Bounce buffers take most of it, 1.00 MiB: lower \
-             FI_TIDEGATE_STAGES first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
+             FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs 144 KiB), then FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS; or \
              enlarge /dev/shm (docker: --shm-size)"
         );
     }

@@ -1,20 +1,22 @@
 //! Who lives: telling, at any time and from outside, whether the endpoint of an [`Identity`] still is there.
 //!
 //! Only these prove that it is not:
-//! 1. In our own process namespace: there is no such process id, or it is a zombie's. It comes first, because a child may have
-//!    been made in a way that keeps its parent's locks (see `lock_file`).
+//! 1. In our own process namespace: there is no such process id, or it is a zombie's. It comes first, because a child
+//!    may have been made in a way that keeps its parent's locks (see `lock_file`).
 //! 2. In any namespace: the endpoint holds locks on files for as long as it lives, which the kernel releases when the
-//!    process ends or executes another program: one on its own segment (*life*), and one on the segment of every peer that
-//!    it writes to, for its place in the table there (`Byte::of`). A free lock proves that the endpoint is gone. The second
-//!    one can be asked for on our own descriptor whatever has become of the other's file.
+//!    process ends or executes another program: one on its own segment (*life*), and one on the segment of every peer
+//!    that it writes to, for its place in the table there (`Byte::of`). A free lock proves that the endpoint is gone.
+//!    The second one can be asked for on our own descriptor whatever has become of the other's file.
 //!
-//! Everything else is a guess, and a held lock outranks it: another boot id may be a container's, start times differ by an
-//! offset between time namespaces, and a file can vanish while its owner lives (systemd's `RemoveIPC=yes`, the epilogue of
-//! a job that clears `/dev/shm`).
+//! Everything else is a guess, and a held lock outranks it: another boot id may be a container's, start times differ by
+//! an offset between time namespaces, and a file can vanish while its owner lives (systemd's `RemoveIPC=yes`, the
+//! epilogue of a job that clears `/dev/shm`).
 
 use super::address::{Address, Identity, Settings};
+use super::error::is_shortage;
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
+use super::peer::{State, Table};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -70,12 +72,33 @@ impl Here {
 
     /// What the endpoint's file in `directory` says.
     pub fn fate_by_file(&self, directory: &Path, owner: &Identity) -> Fate {
-        match open(&directory.join(owner.file_name()), Rights::Lock) {
+        let path = directory.join(owner.file_name());
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match open(&path, Rights::Lock) {
             Ok(file) => fate_by_lock(&file, Byte::LIFE),
-            // Its process may run on: without the endpoint, as another program, or with a file that somebody has removed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Fate::Absent,
+            // Its process may run on: without the endpoint, as another program, or with a file that somebody has
+            // removed.
+            Err(error) if is_missing(&error) => Fate::Absent,
+            // The system looks for a free descriptor before it looks for the file, which can be seen without one.
+            Err(error) if is_shortage(&error) && fs::symlink_metadata(&path).is_err_and(|error| is_missing(&error)) => {
+                Fate::Absent
+            }
             Err(_) => Fate::Alive,
         }
+    }
+
+    /// Whether any peer in a table has ended, so that its place will go to another: it has said so, or it is dead. The
+    /// table lies in the segment that `file` is an open description of.
+    pub fn sees_some_ended(&self, table: &Table, file: &File) -> bool {
+        let has_ended = |peer| match table.address(peer) {
+            _ if matches!(table.state(peer), State::Left | State::Failed) => true,
+            None => false,
+            Some(Address { identity, .. }) => {
+                let holds_lock = table.is_locked(peer);
+                (holds_lock && fate_by_lock(file, Byte::of(identity.nonce)) == Fate::Dead) || self.sees_ended(&identity)
+            }
+        };
+        table.taken().any(has_ended)
     }
 }
 
@@ -123,9 +146,9 @@ fn has_ended(pid: u32) -> bool {
     missing || fs::read(format!("/proc/{pid}/stat")).is_ok_and(|text| is_zombie(&text))
 }
 
-/// Whether `/proc/<pid>/stat` shows a zombie none of whose threads runs any more. (A process whose first thread has ended
-/// looks like one, but has others.) The name, field 2, may contain anything, so count from the last parenthesis: state 3,
-/// threads 20.
+/// Whether `/proc/<pid>/stat` shows a zombie none of whose threads runs any more. (A process whose first thread has
+/// ended looks like one, but has others.) The name, field 2, may contain anything, so count from the last parenthesis:
+/// state 3, threads 20.
 fn is_zombie(text: &[u8]) -> bool {
     let Some(name_end) = text.iter().rposition(|byte| *byte == b')') else { return false };
     let fields: Vec<&[u8]> =

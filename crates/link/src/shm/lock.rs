@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// How long a call that can be made again waits for a lock that is held for microseconds, unless its holder is stopped or has lost
-/// its processor.
+/// How long a call that can be made again waits for a lock that is held for microseconds, unless its holder is stopped
+/// or has lost its processor.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
 /// How long a call waits that cannot be made again: closing, claiming a service.
 pub(crate) const PATIENCE_AT_LAST: Duration = Duration::from_millis(200);
@@ -27,8 +27,8 @@ impl Byte {
     /// Held while somebody looks for, or takes, a place in the table of peers.
     pub const INSERTION: Byte = Byte(1);
 
-    /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the place's:
-    /// a child of a process that has died may hold that one's locks, and the place goes to another.
+    /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the
+    /// place's: a child of a process that has died may hold that one's locks, and the place goes to another.
     pub fn of(nonce: u64) -> Byte {
         Byte((nonce >> 2) as libc::off_t | 1 << 62)
     }
@@ -71,6 +71,13 @@ pub(crate) fn is_taken(file: &File, byte: Byte) -> io::Result<bool> {
     let mut lock = request(libc::F_WRLCK, byte);
     control(file, libc::F_OFD_GETLK, &mut lock)?;
     Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+/// Releases all locks that this open file holds, also where a forked child has a copy of it.
+pub(crate) fn release_all(file: &File) {
+    // From the first byte to the last that there can be. It cannot fail.
+    let mut all = libc::flock { l_len: 0, ..request(libc::F_UNLCK, Byte::LIFE) };
+    let _ = control(file, libc::F_OFD_SETLK, &mut all);
 }
 
 /// A lock held until dropped.

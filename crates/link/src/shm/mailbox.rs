@@ -208,9 +208,10 @@ impl Writer {
         if self.write_many(1, |place| *place = *packet) == 1 { Ok(()) } else { Err(Full) }
     }
 
-    /// Publishes packets that `next` fills in turn; returns how many. Fewer than `count` only when the mailbox is full, under
-    /// [`Admission::Room`] only. One reservation serves all: a reservation waits until the slots written before it are ours, so
-    /// that one for each packet would fetch slot after slot from the reader's cache, where this fetches many at once.
+    /// Publishes packets that `next` fills in turn; returns how many. Fewer than `count` only when the mailbox is full,
+    /// under [`Admission::Room`] only. One reservation serves all: a reservation waits until the slots written before
+    /// it are ours, so that one for each packet would fetch slot after slot from the reader's cache, where this fetches
+    /// many at once.
     #[inline]
     pub fn write_many(&mut self, count: u32, mut next: impl FnMut(&mut Packet)) -> u32 {
         // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen

@@ -32,9 +32,9 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `length` bytes from `offset` on, a multiple of the page's size. The file must have them: the system delivers
-    /// SIGBUS for what is not there. (Another process of the same user could still cut the file short afterwards; that is
-    /// not defended against.)
+    /// Maps `length` bytes from `offset` on, a multiple of the page's size. The file must have them: the system
+    /// delivers SIGBUS for what is not there. (Another process of the same user could still cut the file short
+    /// afterwards; that is not defended against.)
     pub fn new(file: &File, offset: usize, length: usize, access: Access) -> io::Result<Mapping> {
         let access = match access {
             Access::Read => libc::PROT_READ,

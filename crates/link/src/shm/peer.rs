@@ -100,11 +100,6 @@ impl Table {
         (0..self.capacity() as u32).map(PeerId).filter(|peer| self.state(*peer) != State::Free)
     }
 
-    /// Whether anybody has said that it will write no more, and has its place still.
-    pub fn has_ended(&self) -> bool {
-        self.taken().any(|peer| matches!(self.state(peer), State::Left | State::Failed))
-    }
-
     /// Whether no place is free.
     pub fn is_full(&self) -> bool {
         self.taken().count() == self.capacity()

@@ -1,16 +1,17 @@
-//! Services: names by which an endpoint is found without its address having been told, as a port number is by those who know a
-//! host. A server [claims](Service::claim) one, a client [finds](Service::find) who has it.
+//! Services: names by which an endpoint is found without its address having been told, as a port number is by those who
+//! know a host. A server [claims](Service::claim) one, a client [finds](Service::find) who has it.
 //!
-//! A claim is a small file beside the segments, named after user and service, that holds the owner's address and that the
-//! owner keeps locked, as it does with its segment (see `life`): what a killed server leaves is worth nothing from that
-//! moment on, and the next who claims or looks for the service, or opens an endpoint, clears it away. Everybody reads,
-//! writes and removes such a file under another lock of it, so two newcomers never both get the place of a dead owner.
+//! A claim is a small file beside the segments, named after user and service, that holds the owner's address and that
+//! the owner keeps locked, as it does with its segment (see `life`): what a killed server leaves is worth nothing from
+//! that moment on, and the next who claims or looks for the service, or opens an endpoint, clears it away. Everybody
+//! reads, writes and removes such a file under another lock of it, so two newcomers never both get the place of a dead
+//! owner.
 //!
-//! The names are known and the folder is everybody's, so another user can make a file of a name first, as he can listen at a port
-//! first. It is no claim and leads nowhere, but only he or root can remove it: who claims the service is told, and nobody else
-//! is concerned.
+//! The names are known and the folder is everybody's, so another user can make a file of a name first, as he can listen
+//! at a port first. It is no claim and leads nowhere, but only he or root can remove it: who claims the service is
+//! told, and nobody else is concerned.
 
-use super::address::Address;
+use super::address::{Address, FILE_NAME_START};
 use super::error::Busy;
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte, Held};
@@ -20,7 +21,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fmt, io, process};
+use std::{fmt, io};
 
 /// The name of a service of one user on this host: a number or a word. Empty, it means none in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +71,6 @@ pub enum ClaimError {
 pub struct Claim {
     path: PathBuf,
     entry: Entry,
-    process: u32,
 }
 
 impl Service {
@@ -121,7 +121,7 @@ impl Service {
 
     /// What the names of the claims of a user begin with. No segment's name does: there a number follows the user.
     fn prefix(uid: u32) -> String {
-        format!("tidegate-{uid}-service-")
+        format!("{FILE_NAME_START}{uid}-service-")
     }
 
     /// Whatever is no letter or digit is written as its code, so that no name leads elsewhere.
@@ -159,7 +159,7 @@ impl Service {
             }
             entry.0.write_all_at(&owner.to_bytes(), 0).map_err(problem)?;
             drop(held);
-            return Ok(Claim { path, entry, process: process::id() });
+            return Ok(Claim { path, entry });
         }
     }
 
@@ -175,7 +175,8 @@ impl Service {
         })
     }
 
-    /// The living endpoint that has this service, if any has. None is found either while somebody holds the lock of its claim.
+    /// The living endpoint that has this service, if any has. None is found either while somebody holds the lock of its
+    /// claim.
     pub fn find(&self, directory: &Path) -> Option<Address> {
         find(&directory.join(self.file_name()), &Here::find(), lock::PATIENCE)
     }
@@ -211,10 +212,11 @@ pub(crate) fn reclaim(directory: &Path, here: &Here) {
 impl Drop for Claim {
     fn drop(&mut self) {
         // A forked child has a copy of this value, but the claim is its parent's.
-        if process::id() != self.process {
+        if self.entry.0.is_forked() {
             return;
         }
-        // Where somebody does not give the lock up, this is done without: nobody takes the name of a claim from a living owner.
+        // Where somebody does not give the lock up, this is done without: nobody takes the name of a claim from a
+        // living owner.
         let _held = self.entry.lock(lock::PATIENCE_AT_LAST);
         // If it is not there any more, another file may have its name.
         if self.entry.is_in_place() {
@@ -242,8 +244,8 @@ impl Entry {
         }
     }
 
-    /// Keeps others from reading, writing and removing it. They hold it for a few system calls. `None`: somebody holds it for
-    /// longer than that.
+    /// Keeps others from reading, writing and removing it. They hold it for a few system calls. `None`: somebody holds
+    /// it for longer than that.
     fn lock(&self, patience: Duration) -> io::Result<Option<Held<'_>>> {
         Held::take(&self.0, Byte::INSERTION, patience)
     }

@@ -2,8 +2,11 @@
 //! writes.
 
 use super::*;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use tidegate_flow::{PacketKind, SchemeName};
+use std::sync::atomic::Ordering;
+use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_message::{Counter, Link, WriteError};
 
 const FOLDER: &str = "ROLE_FOLDER";
 const ADDRESS: &str = "ROLE_ADDRESS";
@@ -74,7 +77,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
     }
     let to = c.peer(&a.address()).unwrap();
     c.write(to, &packet(10)).unwrap();
-    while a.vigil.hole.is_none() {
+    while a.monitor.hole.is_none() {
         assert!(a.retrieve().is_none(), "the writer lives: it may yet publish");
         a.idle();
     }
@@ -117,4 +120,102 @@ fn packets_from_nobody_are_dropped_and_counted() {
     assert_eq!(a.counters().get(Counter::Violations), 3);
     drop((a, b));
     std::fs::remove_dir(folder).unwrap();
+}
+
+static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+fn collect_troubles(level: crate::log::Level, text: &str) {
+    if level == crate::log::Level::Trouble {
+        TOLD.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// Runs an ignored test of this program in a process of its own, with an endpoint of ours to connect to.
+fn run_with_a_peer(role: &str) {
+    let folder = folder();
+    let a = link(&folder);
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", &format!("shm::tests::{role}"), "--nocapture"])
+        .env(FOLDER, &folder)
+        .env(ADDRESS, a.address().to_bytes().map(|byte| byte.to_string()).join(" "))
+        .stdout(Stdio::null())
+        .status();
+    drop(a);
+    let _ = std::fs::remove_dir_all(folder);
+    assert!(child.unwrap().success(), "see the message of the process above");
+}
+
+/// Sets a limit of this process.
+fn set_limit(of: libc::__rlimit_resource_t, most: libc::rlim_t) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: the struct lives through the call.
+    assert_eq!(unsafe { libc::setrlimit(of, &limit) }, 0);
+}
+
+/// Tries to connect to the endpoint that started this process, without what is needed for it, as if for a minute.
+fn lack_for_a_minute(take_all: impl FnOnce(), remedy: &str) {
+    crate::log::set_sink(collect_troubles);
+    let mut link = link(std::env::var_os(FOLDER).unwrap().as_ref());
+    let text = std::env::var(ADDRESS).unwrap();
+    let bytes: Vec<u8> = text.split(' ').map(|byte| byte.parse().unwrap()).collect();
+    let to = link.peer(&Address::from_bytes(&bytes).unwrap()).unwrap();
+    let told = || std::mem::take(&mut *TOLD.lock().unwrap());
+    take_all();
+    let try_after = |link: &mut ShmLink, seconds: u64| {
+        link.peers[to.0 as usize].hindrance.pretend_to_have_lasted(std::time::Duration::from_secs(seconds));
+        link.peers[to.0 as usize].connect_at = tidegate_flow::Instant::from_nanos(1);
+        link.write(to, &packet(1))
+    };
+    for seconds in [0, 4] {
+        assert_eq!(try_after(&mut link, seconds), Err(WriteError::Full));
+        assert!(told().is_empty(), "{seconds}");
+    }
+    for expected in [1, 0] {
+        assert_eq!(try_after(&mut link, 6), Err(WriteError::Full));
+        let told = told();
+        assert!(told.len() == expected && told.iter().all(|text| text.contains(remedy)), "{told:?}");
+    }
+    let Err(WriteError::Unreachable(why)) = try_after(&mut link, 61) else { panic!("waits for ever") };
+    assert!(why.contains(remedy) && why.contains("for 61 seconds"), "{why}");
+    assert_eq!(told().len(), 1, "why it ends");
+    let left = loop {
+        if let Some(left) = link.poll_departure() {
+            break left;
+        }
+        link.idle();
+    };
+    assert!(left.peer == to && left.name.contains(remedy), "{left:?}");
+}
+
+#[test]
+#[ignore = "a process of the next test: has no descriptor left"]
+fn role_lacks_descriptors_for_a_minute() {
+    let mut used = Vec::new();
+    let take_all = || {
+        set_limit(libc::RLIMIT_NOFILE, 64);
+        used.extend(std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()));
+    };
+    lack_for_a_minute(take_all, "descriptors as it may have (64): raise its limit (ulimit -n)");
+}
+
+#[test]
+fn who_lacks_descriptors_is_told_and_gives_up_after_a_minute() {
+    run_with_a_peer("role_lacks_descriptors_for_a_minute");
+}
+
+#[test]
+#[ignore = "a process of the next test: may map no more memory"]
+fn role_lacks_address_space_for_a_minute() {
+    let take_all = || {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: libc::rlim_t = pages.split(' ').next().unwrap().parse().unwrap();
+        // Some more for this process itself; a segment with bounce buffers takes more than that.
+        set_limit(libc::RLIMIT_AS, pages * 4096 + (512 << 10));
+    };
+    lack_for_a_minute(take_all, "raise the limit of its address space (ulimit -v");
+}
+
+#[test]
+fn who_lacks_address_space_is_told_and_gives_up_after_a_minute() {
+    run_with_a_peer("role_lacks_address_space_for_a_minute");
 }

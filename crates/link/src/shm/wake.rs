@@ -2,13 +2,13 @@
 //!
 //! The waiting endpoint raises a flag in its segment's header and looks once more whether a packet has come; a writer
 //! publishes its packet and then looks at the flag. With a full barrier on both sides between the two steps, one of
-//! them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket. Writers to an endpoint
-//! that never waits know so from its header and do nothing.
+//! them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket. Writers to an
+//! endpoint that never waits know so from its header and do nothing.
 //!
-//! The socket's name is random, and only the segment tells it: nobody can take it first. Once it is bound, any process of
-//! the host can find it (`/proc/net/unix`) and send to it, of whatever user: that wakes the endpoint in vain, costs it one
-//! bounded look each time, and does nothing else, since no datagram is believed. An endpoint that gets no socket at all is
-//! woken by its timer alone.
+//! The socket's name is random, and only the segment tells it: nobody can take it first. Once it is bound, any process
+//! of the host can find it (`/proc/net/unix`) and send to it, of whatever user: that wakes the endpoint in vain, costs
+//! it one bounded look each time, and does nothing else, since no datagram is believed. An endpoint that gets no socket
+//! at all is woken by its timer alone.
 //!
 //! The descriptor also becomes readable after [`CHECK`], so that a blocked process notices dead peers, and
 //! does not sleep for ever if the datagram cannot reach it (containers that share memory but not the network

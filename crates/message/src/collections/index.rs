@@ -13,6 +13,8 @@ use std::fmt;
 const FEWEST: usize = 16;
 /// Elements per chain, on average, that make the table grow to twice as many chains.
 const LOAD: usize = 2;
+/// A table with so many times more chains than elements is too long.
+const TOO_LONG: usize = 16;
 
 /// What an element is found by.
 pub(crate) type TagKey = u32;
@@ -71,7 +73,7 @@ pub(crate) trait By<T> {
     fn links_mut<'a>(&self, element: &'a mut T) -> &'a mut Links;
 }
 
-/// The chains of a list by key. It grows with the list, to at most as many chains as there ever were elements.
+/// The chains of a list by key. The table grows and shrinks with the list.
 #[derive(Default)]
 pub(crate) struct Index {
     chains: Vec<Chain>,
@@ -158,9 +160,13 @@ impl Index {
         self.chains[chain].append(list, at, |element| by.links_mut(element));
     }
 
-    /// Forgets an element that has left the list.
+    /// Forgets an element that has left the list. A table that is much too long for those that are left gives its memory back.
     pub(crate) fn remove<T>(&mut self, list: &mut Ordered<T>, gone: &T, by: &impl By<T>) {
         self.take_out(list, by.key(gone), *by.links(gone), by);
+        if self.chains.len() > FEWEST && self.elements < self.chains.len() / TOO_LONG {
+            self.make_chains(self.elements);
+            self.append_all(list, by);
+        }
     }
 
     /// Forgets an element that stays in the list.

@@ -1,15 +1,15 @@
 //! Lists that are searched in order and lose elements anywhere: [`Ordered`], and a [`Chain`] through those of its elements that
 //! have something in common.
 
+use crate::heap::block;
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// Nodes per block of an [`Ordered`].
-const BLOCK_BITS: u32 = 6;
-const BLOCK: usize = 1 << BLOCK_BITS;
+/// Free nodes that a list keeps at most, so that what comes and goes takes no memory anew.
+const SPARE_MOST: usize = 64;
 
-/// Where an element of an [`Ordered`] is, as long as it is there. The first place of the first block is never used, so that `None`
-/// takes no room.
+/// Where an element of an [`Ordered`] is, as long as it is there. The first place is never used, so that
+/// `None` takes no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(NonZeroU32);
 
@@ -31,16 +31,30 @@ impl Position {
 #[derive(Debug)]
 struct Node<T> {
     previous: Option<Position>,
-    /// Of a free node: the next free one.
     next: Option<Position>,
+    /// `None`: a spare node.
     value: Option<T>,
 }
 
-/// A list in order of arrival, with constant-time removal of what a search found and no allocation once it has grown. It grows by
-/// blocks of nodes that never move, so that its memory is that of the most elements it ever had and no more.
+/// A place of a list.
+enum Place<T> {
+    /// It has a node: of an element, or spare; `next` leads from a spare one to the next.
+    Node(Box<Node<T>>),
+    /// It has none. The next place that has none.
+    Empty(Option<Position>),
+}
+
+/// A list in order of arrival, with constant-time removal of what a search found.
+///
+/// Nodes never move. They go back to the system as elements are removed, but for a few that are kept, so a list takes the memory of
+/// the elements that it has; the table of places alone stays as long as the most elements that it had at once, until it is empty.
 pub(crate) struct Ordered<T> {
-    blocks: Vec<Box<[Node<T>; BLOCK]>>,
-    free: Option<Position>,
+    places: Vec<Place<T>>,
+    /// The first spare node, and how many there are.
+    spare: Option<Position>,
+    spares: usize,
+    /// The first place without a node.
+    empty: Option<Position>,
     first: Option<Position>,
     last: Option<Position>,
 }
@@ -54,25 +68,30 @@ impl<T: fmt::Debug> fmt::Debug for Ordered<T> {
 }
 
 impl<T> Ordered<T> {
-    /// Memory that one element takes, its part of the table of blocks at its worst included.
-    pub(crate) const BYTES_PER_ELEMENT: usize = size_of::<Node<T>>() + 1;
-    /// Memory that a list may take beyond its elements' own: a block begun, and the table of blocks.
-    pub(crate) const BYTES_BEGUN: usize = size_of::<[Node<T>; BLOCK]>() + 64;
+    /// Memory that one element takes: its node, and its place in a table that is at most an eighth too long.
+    pub(crate) const BYTES_PER_ELEMENT: usize = block(size_of::<Node<T>>()) + size_of::<Place<T>>() * 9 / 8;
+    /// Memory that a list may take beyond its elements' own: spare nodes, and the beginning of the table.
+    pub(crate) const BYTES_BEGUN: usize =
+        SPARE_MOST * block(size_of::<Node<T>>()) + block(2 * SPARE_MOST * size_of::<Place<T>>());
 
     pub(crate) fn new() -> Self {
-        Ordered { blocks: Vec::new(), free: None, first: None, last: None }
+        Ordered { places: Vec::new(), spare: None, spares: 0, empty: None, first: None, last: None }
     }
 
     #[inline]
     fn node(&self, at: Position) -> Option<&Node<T>> {
-        let index = at.index();
-        self.blocks.get((index >> BLOCK_BITS) as usize).map(|block| &block[index as usize % BLOCK])
+        match self.places.get(at.index() as usize) {
+            Some(Place::Node(node)) => Some(node),
+            _ => None,
+        }
     }
 
     #[inline]
     fn node_mut(&mut self, at: Position) -> Option<&mut Node<T>> {
-        let index = at.index();
-        self.blocks.get_mut((index >> BLOCK_BITS) as usize).map(|block| &mut block[index as usize % BLOCK])
+        match self.places.get_mut(at.index() as usize) {
+            Some(Place::Node(node)) => Some(node),
+            _ => None,
+        }
     }
 
     /// A list's own link to a node that is there.
@@ -81,25 +100,51 @@ impl<T> Ordered<T> {
         self.node_mut(at).expect("links name nodes")
     }
 
-    /// Adds a block of free nodes. Returns the first.
+    /// A place with a new node, which is spare.
     #[cold]
-    fn add_block(&mut self) -> Position {
-        let start = (self.blocks.len() * BLOCK) as u32;
-        let node = |at: usize| {
-            let next = if at + 1 < BLOCK { Position::of(start + at as u32 + 1) } else { None };
-            Node { previous: None, next, value: None }
-        };
-        self.blocks.push(Box::new(std::array::from_fn(node)));
-        Position::of(start.max(1)).expect("not the place that is never used")
+    fn add_node(&mut self) -> Position {
+        let node = Place::Node(Box::new(Node { previous: None, next: None, value: None }));
+        self.spares += 1;
+        if let Some(at) = self.empty {
+            let place = std::mem::replace(&mut self.places[at.index() as usize], node);
+            self.empty = if let Place::Empty(next) = place { next } else { None };
+            return at;
+        }
+        if self.places.len() == self.places.capacity() {
+            self.places.reserve_exact((self.places.len() / 8).max(SPARE_MOST));
+        }
+        if self.places.is_empty() {
+            self.places.push(Place::Empty(None));
+        }
+        self.places.push(node);
+        Position::of(self.places.len() as u32 - 1).expect("not the place that is never used")
+    }
+
+    /// A node has lost its element: it is kept, or goes back to the system.
+    #[inline]
+    fn drop_node(&mut self, at: Position) {
+        if self.spares < SPARE_MOST {
+            let spare = self.spare.replace(at);
+            self.linked(at).next = spare;
+            self.spares += 1;
+        } else {
+            let empty = self.empty.replace(at);
+            self.places[at.index() as usize] = Place::Empty(empty);
+        }
+        if self.first.is_none() && self.places.len() > 2 * SPARE_MOST {
+            // All positions are free, and nobody remembers any.
+            *self = Ordered::new();
+        }
     }
 
     pub(crate) fn push_back(&mut self, value: T) -> Position {
-        let at = self.free.unwrap_or_else(|| self.add_block());
+        let at = self.spare.unwrap_or_else(|| self.add_node());
         let previous = self.last.replace(at);
         let node = self.linked(at);
-        let free = node.next;
+        let spare = node.next;
         *node = Node { previous, next: None, value: Some(value) };
-        self.free = free;
+        self.spare = spare;
+        self.spares -= 1;
         match previous {
             Some(previous) => self.linked(previous).next = Some(at),
             None => self.first = Some(at),
@@ -144,12 +189,9 @@ impl<T> Ordered<T> {
     }
 
     pub(crate) fn remove(&mut self, at: Position) -> Option<T> {
-        let free = self.free;
         let node = self.node_mut(at)?;
         let value = node.value.take()?;
         let (previous, next) = (node.previous, node.next);
-        node.next = free;
-        self.free = Some(at);
         match previous {
             Some(previous) => self.linked(previous).next = next,
             None => self.first = next,
@@ -158,6 +200,7 @@ impl<T> Ordered<T> {
             Some(next) => self.linked(next).previous = previous,
             None => self.last = previous,
         }
+        self.drop_node(at);
         Some(value)
     }
 
@@ -165,17 +208,8 @@ impl<T> Ordered<T> {
     #[inline]
     pub(crate) fn walk(&self, most: usize, mut wanted: impl FnMut(&T) -> bool) -> Walk {
         let mut at = self.first;
-        let Some(first) = self.blocks.first() else { return Walk::NotThere };
-        // The block that the walk is in: most steps stay in it, and then need not wait for a look into the table of blocks.
-        let (mut number, mut block) = (0, first);
         for _ in 0..most {
-            let Some(here) = at else { return Walk::NotThere };
-            let index = here.index();
-            if index >> BLOCK_BITS != number {
-                number = index >> BLOCK_BITS;
-                block = &self.blocks[number as usize];
-            }
-            let node = &block[index as usize % BLOCK];
+            let Some((here, node)) = at.and_then(|here| Some((here, self.node(here)?))) else { return Walk::NotThere };
             if node.value.as_ref().is_some_and(&mut wanted) {
                 return Walk::Found(here);
             }
@@ -199,11 +233,11 @@ impl<T> Ordered<T> {
 
     /// Changes every element in place.
     pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
-        self.blocks
-            .iter_mut()
-            .flat_map(|block| block.iter_mut())
-            .filter_map(|node| node.value.as_mut())
-            .for_each(&mut change);
+        let values = self.places.iter_mut().filter_map(|place| match place {
+            Place::Node(node) => node.value.as_mut(),
+            Place::Empty(_) => None,
+        });
+        values.for_each(&mut change);
     }
 }
 
@@ -340,12 +374,27 @@ mod tests {
         assert_eq!(list.walk(usize::MAX, |_| true), Walk::NotThere);
         list.push_back(9);
         assert_eq!(list.remove_where(|_| true), [9]);
-        let fill = |list: &mut Ordered<usize>, count| (0..count).map(|n| list.push_back(n)).count();
-        fill(&mut list, 3 * BLOCK);
-        assert_eq!(list.remove_where(|n| n % 2 == 0).len(), 3 * BLOCK / 2);
-        let blocks = list.blocks.len();
-        fill(&mut list, BLOCK);
-        assert_eq!(list.blocks.len(), blocks, "room that became free is used again");
-        assert_eq!(list.remove_where(|_| true).len(), 5 * BLOCK / 2);
+    }
+
+    #[test]
+    fn a_list_takes_the_memory_of_the_elements_that_it_has() {
+        let mut list = Ordered::new();
+        let nodes = |list: &Ordered<usize>| list.places.iter().filter(|place| matches!(place, Place::Node(_))).count();
+        for round in 0..3 {
+            let at: Vec<_> = (0..20_000).map(|n| list.push_back(n)).collect();
+            assert!(nodes(&list) <= 20_000 + SPARE_MOST);
+            assert!(list.places.capacity() <= 20_000 * 9 / 8 + 2 * SPARE_MOST, "round {round}");
+            // All but every hundredth go, from the back, the front and the middle.
+            let (back, rest) = at.split_at(9_000);
+            let gone = back.iter().rev().chain(rest).filter(|at| at.index() % 100 != 0);
+            gone.for_each(|at| assert!(list.remove(*at).is_some()));
+            assert!(nodes(&list) <= 200 + SPARE_MOST, "round {round}: {} nodes", nodes(&list));
+            // Places are used again, in whatever order, and the order of the list stays.
+            (0..500).for_each(|n| _ = list.push_back(30_000 + n));
+            assert_eq!(nodes(&list), 700);
+            let left = list.remove_where(|_| true);
+            assert!(left.is_sorted() && left.len() == 700, "round {round}");
+            assert!(list.places.is_empty(), "an empty list has no table");
+        }
     }
 }

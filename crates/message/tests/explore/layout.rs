@@ -158,7 +158,9 @@ impl Layout {
             Window::Payload => 2 * 4 * (envelope + Self::EAGER_BYTES + 40),
             Window::Bytes(bytes) => bytes,
         };
-        let receive_memory = least + (each - envelope) * plenty.flow.peers as usize;
+        let beyond = (each - envelope) * plenty.flow.peers as usize;
+        // A sixteenth of what there is for messages is set aside for tables, out of the half that windows grow by.
+        let receive_memory = least + beyond + (beyond + envelope * plenty.flow.peers as usize).div_ceil(7);
         EndpointConfig { receive_memory, ..plenty }
     }
 

@@ -1,7 +1,7 @@
-//! Activity control (P §6.5.2): what happens when a packet is retrieved, and when the current threshold is reached by that
-//! ("the regular way"). Rules C1 and C2.
+//! Activity control (P §6.5.2): what happens when a packet is retrieved, and when the current threshold is reached by
+//! that ("the regular way"). Rules C1 and C2.
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::threshold::threshold;
 
 impl Dynamic {
@@ -21,9 +21,9 @@ impl Dynamic {
 
     /// The threshold is reached the regular way: grants credits in a credit packet.
     ///
-    /// C2: the head is subtracted and not all of `retrieved` forgotten, and the next head may be reached as well. (Only what
-    /// the piggyback way left over can reach two at once.) A second crossing may find that all that is left is reserved for
-    /// others; then the sender has its static slots at least, and its next packet crosses.
+    /// C2: the head is subtracted and not all of `retrieved` forgotten, and the next head may be reached as well. (Only
+    /// what the piggyback way left over can reach two at once.) A second crossing may find that all that is left is
+    /// reserved for others; then the sender has its static slots at least, and its next packet crosses.
     #[inline(never)]
     fn cross(&mut self, from: usize) {
         while self.receivers[from].retrieved >= self.receivers[from].head {
@@ -44,8 +44,8 @@ impl Dynamic {
         }
     }
 
-    /// Every `credit_slots + 1` crossings the sender has used all it was given: a monitoring point. Then, in any case, the new
-    /// threshold follows from the intended quota (P eq. 1).
+    /// Every `credit_slots + 1` crossings the sender has used all it was given: a monitoring point. Then, in any case,
+    /// the new threshold follows from the intended quota (P eq. 1).
     pub(super) fn reach_threshold(&mut self, from: usize) -> u32 {
         if self.receivers[from].crossings == self.credit_slots {
             self.handle_monitoring_point(from);

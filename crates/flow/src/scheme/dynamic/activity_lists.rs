@@ -1,7 +1,7 @@
 //! The four activity lists (P §6.2): every sender is in exactly one, the most recently moved first.
 //!
-//! Linked through one entry per sender, so that nothing is allocated or searched. The lists for high, medium and low shift
-//! by renaming: which list plays which part is looked up in `parts`.
+//! Linked through one entry per sender, so that nothing is allocated or searched. The lists for high, medium and low
+//! shift by renaming: which list plays which part is looked up in `parts`.
 
 use crate::PeerId;
 use crate::inspect::Activity;

@@ -1,7 +1,7 @@
-//! Compulsory credit return (P §6.1, §6.5.4): the request, the response, and the sender that is *blocked* in between. Rules C4
-//! and C5.
+//! Compulsory credit return (P §6.1, §6.5.4): the request, the response, and the sender that is *blocked* in between.
+//! Rules C4 and C5.
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::Violation;
 
 impl Dynamic {
@@ -18,10 +18,10 @@ impl Dynamic {
 
     /// Receiver: a packet of a blocked sender was retrieved.
     ///
-    /// C4: nothing crosses, so its credits run down; but when it holds nothing at all, and no credit is on the way to it, it
-    /// could not pay for its answer: it gets one. (The paper looks at thresholds only, and grants
-    /// one whenever there are fewer than the static slots; but a sender that has run dry need not have reached a threshold, and
-    /// one credit at zero is all that the answer needs.)
+    /// C4: nothing crosses, so its credits run down; but when it holds nothing at all, and no credit is on the way to
+    /// it, it could not pay for its answer: it gets one. (The paper looks at thresholds only, and grants one whenever
+    /// there are fewer than the static slots; but a sender that has run dry need not have reached a threshold, and one
+    /// credit at zero is all that the answer needs.)
     #[cold]
     pub(super) fn retrieve_blocked(&mut self, from: usize) {
         if self.receivers[from].current_credits == 0 {
@@ -30,23 +30,21 @@ impl Dynamic {
         }
     }
 
-    /// Sender: our receiver `from` wants credits back; also, as any packet that costs a credit, its slot is free again.
+    /// Sender: our receiver `from` wants credits back, and gets its answer when there is a credit for it.
     pub(super) fn handle_request(&mut self, from: usize) -> Result<(), Violation> {
         // One request at a time: nobody asks again before it was answered.
         if std::mem::replace(&mut self.senders[from].response_waiting, true) {
             return Err(Violation::Unexpected);
         }
-        self.retrieve(from);
-        self.wake_control(from);
         Ok(())
     }
 
     /// Receiver: the answer, with `returned` credits. Its sender is as at the start.
     ///
-    /// C5: grants up to `static_slots`, all thresholds one, nothing retrieved. No credit packet is unread by then: those granted
-    /// before the request arrived before it, and one granted under C4 paid for this answer. A sender that had taken credits out
-    /// of its counter when it answered still has more than its static slots; they go into the newest threshold, which keeps the
-    /// sum that C1 demands.
+    /// C5: grants up to `static_slots`, all thresholds one, nothing retrieved. No credit packet is unread by then:
+    /// those granted before the request arrived before it, and one granted under C4 paid for this answer. A sender that
+    /// had taken credits out of its counter when it answered still has more than its static slots; they go into the
+    /// newest threshold, which keeps the sum that C1 demands.
     pub(super) fn handle_response(&mut self, from: usize, returned: u32) -> Result<(), Violation> {
         let sender = &mut self.receivers[from];
         if !sender.blocked || self.senders[from].request_waiting {

@@ -2,133 +2,68 @@
 //!
 //! # The idea
 //!
-//! Every sender keeps `static_slots` slots for good. The rest of the data region is a pool that the receiver lends: whenever a
-//! sender has used up a threshold's worth of credits it gets new ones, as many as its *intended quota* earns (P eq. 1). A sender
-//! that used all it was given (`credit_slots + 1` thresholds, a *monitoring point*) rises in the activity lists; once it is among
-//! the most active it *steals* from the intended quota of the sender that has been quiet for longest. The quiet sender's real
-//! credits follow: it is asked to return what it does not use.
+//! Every sender keeps `static_slots` slots for good. The rest of the data region is a pool that the receiver lends:
+//! whenever a sender has used up a threshold's worth of credits it gets new ones, as many as its *intended quota* earns
+//! (P eq. 1). A sender that used all it was given (`credit_slots + 1` thresholds, a *monitoring point*) rises in the
+//! activity lists; once it is among the most active it *steals* from the intended quota of the sender that has been
+//! quiet for longest. The quiet sender's real credits follow: it is asked to return what it does not use.
 //!
 //! # Where the paper alone is not enough
 //!
-//! The paper queues the threshold it computed even when fewer credits were granted. Then a sender can use up everything it has
-//! without reaching the threshold, and waits for ever. The rules that close this and the other gaps, and where each one acts:
+//! The paper queues the threshold it computed even when fewer credits were granted. Then a sender can use up everything
+//! it has without reaching the threshold, and waits for ever. The rules that close this and the other gaps, and where
+//! each one acts:
 //!
 //! | rule | says | file |
 //! |---|---|---|
 //! | C1 | queue the credits granted, not the threshold computed | [`activity_control`], [`piggyback`] |
-//! | C2 | on crossing subtract the head, don't zero; cross again while the next head is reached | [`activity_control`], [`piggyback`] |
+//! | C2 | on crossing subtract the head, not all; cross again at the next head | [`activity_control`], [`piggyback`] |
 //! | C3 | nobody's static slots are lent out | [`slots`] |
-//! | C4 | a blocked sender crosses nothing; one credit when it has none left, so that it can answer | [`credit_return`] |
+//! | C4 | a blocked sender crosses nothing, and gets one credit when it has none left | [`credit_return`] |
 //! | C5 | a response puts its sender back into the initial state | [`credit_return`] |
 //! | C6 | credits that ride lower `retrieved` and raise `current_credits` alike | [`piggyback`] |
 //!
 //! # Invariants
 //!
-//! * *Conservation*: Σ `current_credits` + `available_slots` = data region, and `current_credits` = credits the sender holds +
-//!   its packets on the way + credits on the way to it.
+//! * *Conservation*: Σ `current_credits` + `available_slots` = data region, and `current_credits` = credits the sender
+//!   holds + its packets on the way + credits on the way to it.
 //! * *Reserve* (C3): `available_slots` ≥ Σ max(`static_slots` − `current_credits`, 0).
 //! * *Queue* (C1): sum of the thresholds − `retrieved` = `current_credits` + 1, for every sender that is not blocked.
-//!   - Liveness: when a sender has spent everything, `retrieved` has grown to the sum − 1, and as every one of the two or more
-//!     thresholds is at least 1 the head is reached, so credits are granted; the reserve has at least one.
-//!     A sender is thus never without credits when a packet of its arrives, whatever it sends: nothing underflows.
-//!   - Credit slots: while `credit_slots` credit packets are unread, the newest `credit_slots` thresholds are what they carry (and
-//!     what rode behind them), so `retrieved` cannot grow beyond the head − 1.
+//!   - Liveness: when a sender has spent everything, `retrieved` has grown to the sum − 1, and as every one of the two
+//!     or more thresholds is at least 1 the head is reached, so credits are granted; the reserve has at least one. A
+//!     sender is thus never without credits when a packet of its arrives, whatever it sends: nothing underflows.
+//!   - Credit slots: while `credit_slots` credit packets are unread, the newest `credit_slots` thresholds are what they
+//!     carry (and what rode behind them), so `retrieved` cannot grow beyond the head − 1.
 //! * *Lists*: every sender is in exactly one; the intended quotas sum to the data region.
 //!
 //! # Files
 //!
-//! [`sender`] is the sender's half. The receiver's half: [`slots`] (slot management), [`thresholds`], [`activity_control`],
-//! [`activity_lists`], [`steal`], [`credit_return`] (requests and responses), [`piggyback`], [`reset`].
+//! [`state`] has both halves, [`sender`] and [`receiver`] what is kept for each peer. Mechanisms of the receiver:
+//! [`slots`] (slot management), [`thresholds`], [`activity_control`], [`activity_lists`], [`steal`], [`credit_return`]
+//! (requests and responses), [`piggyback`], [`reset`].
 
 mod activity_control;
 mod activity_lists;
 mod credit_return;
 mod piggyback;
+mod receiver;
 mod reset;
 mod sender;
 mod slots;
+mod state;
 mod steal;
 mod thresholds;
 
-use super::Scheme;
+use super::interface::Scheme;
 use crate::config::MAILBOX_SLOTS_MAX;
-use crate::control_queue::ControlQueue;
 use crate::inspect::{Inspection, PeerInspection};
 use crate::violation::returned_credits;
 use crate::{Answer, Config, Control, Credits, Instant, Packet, PacketKind, PeerId, Regions, Violation};
-use activity_lists::ActivityLists;
-use sender::SenderSide;
-use slots::SlotPool;
-use thresholds::ThresholdQueues;
-
-/// What the receiver knows of one sender (P §6.2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct ReceiverSide {
-    /// Packets retrieved and not yet accounted for by a crossing or by credits that rode. Stands still while blocked.
-    retrieved: u32,
-    /// The current threshold: `retrieved` that triggers the next return of credits.
-    head: u32,
-    /// Credits the sender holds + its packets on the way + credits on the way to it.
-    current_credits: u32,
-    /// Credits that rode on data packets since the last crossing.
-    piggybacked: u32,
-    /// Credits it should have in the near future.
-    intended_quota: u32,
-    /// Crossings since the last monitoring point, `0..=credit_slots`; also the head's place in the ring of thresholds.
-    crossings: u32,
-    /// A return request is on its way, or its response.
-    blocked: bool,
-}
-
-/// Dynamic credits towards and from all peers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Dynamic {
-    senders: Box<[SenderSide]>,
-    receivers: Box<[ReceiverSide]>,
-    slots: SlotPool,
-    thresholds: ThresholdQueues,
-    lists: ActivityLists,
-    control: ControlQueue,
-    credit_slots: u32,
-    /// An equal share of the data region, rounded down.
-    quota: u32,
-    /// Slots left over by that: so many of the first peers have one more.
-    uneven: u32,
-    /// Most intended quota of a sender.
-    quota_most: u32,
-    piggyback: bool,
-}
+pub(crate) use state::Dynamic;
 
 impl Scheme for Dynamic {
-    /// The initial state (P §6.3). The first peers get one slot more of intended quota where the data region does not divide
-    /// evenly.
     fn new(config: &Config, regions: Regions) -> Self {
-        let &Config { peers, credit_slots, quota_most, piggyback, .. } = config;
-        let static_slots = credit_slots;
-        let quota = regions.quota;
-        let uneven = regions.data - quota * peers;
-        let receivers = (0..peers).map(|peer| ReceiverSide {
-            retrieved: 0,
-            head: 1,
-            current_credits: static_slots,
-            piggybacked: 0,
-            intended_quota: quota + u32::from(peer < uneven),
-            crossings: 0,
-            blocked: false,
-        });
-        Dynamic {
-            senders: vec![SenderSide::new(static_slots); peers as usize].into(),
-            receivers: receivers.collect(),
-            slots: SlotPool::new(regions.data - static_slots * peers, static_slots),
-            thresholds: ThresholdQueues::new(peers, credit_slots),
-            lists: ActivityLists::new(peers),
-            control: ControlQueue::new(peers as usize),
-            credit_slots,
-            quota,
-            uneven,
-            quota_most: quota_most.unwrap_or(u32::MAX).max(quota + u32::from(uneven > 0)),
-            piggyback,
-        }
+        Dynamic::initial(config, regions)
     }
 
     #[inline]
@@ -213,14 +148,20 @@ impl Dynamic {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
-        // Only the peer knows how many peers it has, and so how large its data region is: the largest legal one must do.
+        // Only the peer knows how many peers it has, and so how large its data region is: the largest legal one must
+        // do.
         if gained > MAILBOX_SLOTS_MAX.saturating_sub(self.senders[from].credits()) {
             return Err(Violation::TooManyCredits);
         }
         match packet.header.kind() {
             PacketKind::Data => self.retrieve(from),
             PacketKind::Credit => {}
-            PacketKind::ReturnRequest => self.handle_request(from)?,
+            PacketKind::ReturnRequest => {
+                self.handle_request(from)?;
+                // As any packet that costs a credit, its slot is free again.
+                self.retrieve(from);
+                self.wake_control(from);
+            }
             PacketKind::ReturnResponse => self.handle_response(from, packet.credits())?,
         }
         if gained > 0 {

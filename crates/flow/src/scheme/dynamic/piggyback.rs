@@ -1,24 +1,27 @@
 //! Piggybacking (P §6.6): credits ride on data packets that have room. Rule C6, and C1 and C2 again.
 //!
-//! What rides is what was retrieved. C6: it lowers `retrieved` and raises `current_credits` alike, so the sum that C1 demands
-//! (thresholds − `retrieved` = `current_credits` + 1) stays. Riding puts off the threshold and with it the monitoring of activity;
-//! therefore, as a packet leaves, the threshold also counts as reached when `retrieved + piggybacked` reach it ("the piggyback
-//! way", P §6.6.1). Then of the credits that the new threshold earns, `piggybacked` have ridden before:
+//! What rides is what was retrieved. C6: it lowers `retrieved` and raises `current_credits` alike, so the sum that C1
+//! demands (thresholds − `retrieved` = `current_credits` + 1) stays. Riding puts off the threshold and with it the
+//! monitoring of activity; therefore, as a packet leaves, the threshold also counts as reached when `retrieved +
+//! piggybacked` reach it ("the piggyback way", P §6.6.1). Then of the credits that the new threshold earns,
+//! `piggybacked` have ridden before:
 //!
 //! * *deficit*: it earns more; the difference rides now;
 //! * *excess*: it earns less; nothing rides, and the next head rises by the excess.
 //!
 //! Where this and the paper part:
 //!
-//! * The paper zeroes `retrieved` at such a crossing. Here the overshoot, `retrieved + piggybacked − head`, stays (C2): in C6's
-//!   terms the crossing takes the head out of the sum, and what rode had been taken out of `retrieved` before. With a zero the
-//!   sum would be too large by the overshoot, and a sender could run dry below its threshold. Overshoot 0 is the paper's case.
+//! * The paper zeroes `retrieved` at such a crossing. Here the overshoot, `retrieved + piggybacked − head`, stays (C2):
+//!   in C6's terms the crossing takes the head out of the sum, and what rode had been taken out of `retrieved` before.
+//!   With a zero the sum would be too large by the overshoot, and a sender could run dry below its threshold. Overshoot
+//!   0 is the paper's case.
 //! * The paper queues the computed threshold. Here what the slots allow is queued (C1): `piggybacked` + what rides now.
 //! * The next head may be reached at once (C2); what that grants rides on the same packet.
 //! * No credits ride to a blocked sender: it is to give credits back (C4).
-//! * Only credits that C3 allows ride; the paper lets all of `retrieved` ride, even when the slots were lent to others meanwhile.
+//! * Only credits that C3 allows ride; the paper lets all of `retrieved` ride, even when the slots were lent to others
+//!   meanwhile.
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::{Packet, PeerId};
 
 /// Most credits that ride on one packet: two bytes.

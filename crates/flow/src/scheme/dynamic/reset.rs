@@ -1,13 +1,13 @@
 //! A peer left, or died, and another process may take its place: both roles return to the initial state.
 
-use super::Dynamic;
 use super::sender::SenderSide;
+use super::state::Dynamic;
 use crate::PeerId;
 use crate::inspect::Activity;
 
 impl Dynamic {
-    /// See [`FlowControl::reset`](crate::FlowControl::reset). The credits of the dead peer return to the pool, and its static
-    /// slots are lent to its place again. That place is the next victim until somebody is active there.
+    /// See [`FlowControl::reset`](crate::FlowControl::reset). The credits of the dead peer return to the pool, and its
+    /// static slots are lent to its place again. That place is the next victim until somebody is active there.
     pub(super) fn forget(&mut self, peer: PeerId) {
         let index = peer.0 as usize;
         let static_slots = self.slots.static_slots();
@@ -24,8 +24,9 @@ impl Dynamic {
         self.lists.move_to_back(index, Activity::Low);
     }
 
-    /// Brings the intended quota of `index` back to its share at the start, give and take with those on the other side of
-    /// theirs: the quotas sum to the data region, so there are always enough of them, and nobody is pushed past its share.
+    /// Brings the intended quota of `index` back to its share at the start, give and take with those on the other side
+    /// of theirs: the quotas sum to the data region, so there are always enough of them, and nobody is pushed past its
+    /// share.
     fn even_out(&mut self, index: usize) {
         let uneven = self.uneven;
         let share = |peer: usize| self.quota + u32::from((peer as u32) < uneven);

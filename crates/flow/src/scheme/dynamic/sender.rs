@@ -1,16 +1,16 @@
 //! The sender's half (P §6.2, §6.5.4): credits, and control packets that cost one and wait for it.
 //!
-//! A return request or response costs a credit like data. Without one it waits behind a flag, ahead of data, the request before
-//! the response. The response's amount is computed as it leaves, so credits that arrive while it waits are returned too.
+//! A return request or response costs a credit like data. Without one it waits behind a flag, ahead of data, the
+//! request before the response. The response's amount is computed as it leaves, so credits that arrive while it waits
+//! are returned too.
 
-use super::Dynamic;
 use crate::credit::CreditCounter;
-use crate::{Credits, Packet, PacketKind, PeerId};
+use crate::{Packet, PacketKind};
 
 /// What the sender knows of one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SenderSide {
-    credits: CreditCounter,
+    pub(super) credits: CreditCounter,
     /// Our return request has not left yet.
     pub(super) request_waiting: bool,
     /// Our return response has not left yet.
@@ -31,7 +31,7 @@ impl SenderSide {
 
     /// Whether data has to stand back for a control packet.
     #[inline]
-    fn is_control_waiting(&self) -> bool {
+    pub(super) fn is_control_waiting(&self) -> bool {
         self.request_waiting | self.response_waiting
     }
 
@@ -50,29 +50,5 @@ impl SenderSide {
         // With an excess, `static_slots − 1` stay: the fare was one of the static slots.
         let returned = self.credits.take(excess).into_count();
         Some(Packet::with_credits(PacketKind::ReturnResponse, returned))
-    }
-}
-
-impl Dynamic {
-    #[inline]
-    pub(super) fn take(&mut self, to: PeerId, wanted: u32) -> Credits {
-        let sender = &mut self.senders[to.0 as usize];
-        sender.credits.take(if sender.is_control_waiting() { 0 } else { wanted })
-    }
-
-    /// Adds credits, and wakes a control packet that waited for one.
-    #[inline]
-    pub(super) fn merge_credits(&mut self, peer: usize, credits: Credits) {
-        self.senders[peer].credits.merge(credits);
-        self.wake_control(peer);
-    }
-
-    /// Queues a waiting control packet for the next poll, if a credit for it is there.
-    #[inline]
-    pub(super) fn wake_control(&mut self, peer: usize) {
-        let sender = &self.senders[peer];
-        if sender.is_control_waiting() && sender.credits() > 0 {
-            self.control.enqueue(peer);
-        }
     }
 }

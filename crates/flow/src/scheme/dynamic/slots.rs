@@ -1,11 +1,12 @@
 //! Slot management (P §6.5.1): the pool of data slots that are lent to nobody, and rule C3.
 //!
-//! C3: nobody's static slots are lent out. A sender whose `current_credits` fell below `static_slots` must be able to get them
-//! back at any moment, so a grant to one sender leaves the *shortfall* of all the others, Σ max(`static_slots` −
-//! `current_credits`, 0), in the pool. The total is kept up to date with every change, so the limit is known at once. Without
-//! the rule a busy sender could be lent the last slots, and a sender that has run dry would find nothing to be granted.
+//! C3: nobody's static slots are lent out. A sender whose `current_credits` fell below `static_slots` must be able to
+//! get them back at any moment, so a grant to one sender leaves the *shortfall* of all the others, Σ max(`static_slots`
+//! − `current_credits`, 0), in the pool. The total is kept up to date with every change, so the limit is known at once.
+//! Without the rule a busy sender could be lent the last slots, and a sender that has run dry would find nothing to be
+//! granted.
 
-use super::ReceiverSide;
+use super::receiver::ReceiverSide;
 
 /// See the module. Invariant: `available` ≥ `shortfall`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,14 +1,14 @@
 //! Monitoring points and stealing (P §6.4, §6.5.2, figs 12 and 13).
 
-use super::Dynamic;
+use super::state::Dynamic;
 use crate::inspect::Activity;
 
 impl Dynamic {
-    /// `monitored` has used all the credits it was given: it rises by one list, and from the top it steals. A sender from the
-    /// null list counts as one of the top: having only its static slots it needs credits fast.
+    /// `monitored` has used all the credits it was given: it rises by one list, and from the top it steals. A sender
+    /// from the null list counts as one of the top: having only its static slots it needs credits fast.
     ///
-    /// Stealing is always between a high and a low sender. When all are equally active they stay within two neighbouring lists,
-    /// and nobody steals back and forth.
+    /// Stealing is always between a high and a low sender. When all are equally active they stay within two
+    /// neighbouring lists, and nobody steals back and forth.
     pub(super) fn handle_monitoring_point(&mut self, monitored: usize) {
         match self.lists.activity(monitored) {
             Activity::Low => self.lists.move_to_front(monitored, Activity::Medium),
@@ -23,8 +23,8 @@ impl Dynamic {
         }
     }
 
-    /// Moves intended quota from the sender that has been low for longest (P eq. 6), never below its static slots, and never more
-    /// than the cap allows (P §7.4.1).
+    /// Moves intended quota from the sender that has been low for longest (P eq. 6), never below its static slots, and
+    /// never more than the cap allows (P §7.4.1).
     fn steal(&mut self, monitored: usize) {
         let Some(victim) = self.lists.last(Activity::Low).filter(|&victim| victim != monitored) else {
             return;

@@ -1,10 +1,10 @@
 //! The queue of `credit_slots + 1` thresholds of every sender (P §6.2).
 //!
-//! A ring per sender, all in one vector. The head lives beside the counter that it is compared with ([`ReceiverSide`]); its place
-//! in the ring is vacant and takes the newest threshold when the head is popped. That place moves on by one with each crossing,
-//! so it is the number of crossings since the last monitoring point.
+//! A ring per sender, all in one vector. The head lives beside the counter that it is compared with ([`ReceiverSide`]);
+//! its place in the ring is vacant and takes the newest threshold when the head is popped. That place moves on by one
+//! with each crossing, so it is the number of crossings since the last monitoring point.
 
-use super::ReceiverSide;
+use super::receiver::ReceiverSide;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ThresholdQueues {

@@ -1,9 +1,10 @@
-//! `fi_eq_open`: event queues exist because applications open one for every endpoint. Nothing here happens asynchronously, so
-//! the only events are those that the application writes itself.
+//! `fi_eq_open`: event queues exist because applications open one for every endpoint. Nothing here happens
+//! asynchronously, so the only events are those that the application writes itself.
 
 use crate::bindings::*;
+use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::fabric::Fabric;
-use crate::guard::{Errno, INVALID, Result, TRY_AGAIN, guarded};
+use crate::guard::guarded;
 use crate::loader;
 use crate::object::{self, Fid, Object, hand_out, head, no_bind, operations, share, table};
 use crate::wait::Wait;
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Events that may be waiting.
+/// How many events may wait to be read.
 const EVENTS_MOST: usize = 1024;
 
 /// An event queue.
@@ -44,7 +45,7 @@ impl EventQueue {
         self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether there is nothing to read, so that the descriptor may be slept on.
+    /// Whether there is nothing to read, so that an application may sleep on the descriptor.
     pub fn may_sleep(&self) -> Result<bool> {
         let wait = self.wait.as_ref().ok_or(INVALID)?;
         wait.quieten();
@@ -124,7 +125,7 @@ unsafe extern "C" fn read(
     guarded(|| unsafe { object::object::<EventQueue>(queue) }.take(event, buffer, length, flags)) as isize
 }
 
-/// No operation that could fail later goes through event queues.
+/// There are no errors here, because no operation that could fail later reports to an event queue.
 unsafe extern "C" fn read_error(_: *mut fid_eq, _: *mut fi_eq_err_entry, _: u64) -> isize {
     TRY_AGAIN.code()
 }

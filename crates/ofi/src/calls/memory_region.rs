@@ -1,23 +1,18 @@
-//! `fi_mr_reg` and its relatives: memory that peers may read and write by key.
-//!
-//! Keys are the application's and remote addresses are offsets from the start of a region. Applications from before that
-//! became usual insist on `FI_MR_BASIC`: keys are ours and remote addresses are virtual addresses. Since whoever starts a
-//! transfer knows only key and address, such a key carries the region's start (a user's address has at most 48 bits) beside
-//! a number that tells regions of equal start apart: then the offset follows from the two, and nothing else changes.
+//! `fi_mr_reg` and its relatives. [`region`](crate::region) explains keys.
 
 use crate::bindings::*;
 use crate::domain::Domain;
-use crate::guard::{Errno, INVALID, Result, guarded};
-use crate::info;
+use crate::errno::{Errno, INVALID};
+use crate::guard::guarded;
+use crate::limits::PIECES_MOST;
 use crate::lock::Entered;
 use crate::object::{self, Fid, Object, hand_out, head, operations, share};
-use crate::submit::Engine;
+use crate::region::{Region, key_for};
 use core::ffi::{c_int, c_void};
-use std::collections::HashMap;
 use std::sync::Arc;
 use tidegate_link::IoBuffer;
 use tidegate_link::memory::Piece;
-use tidegate_message::{Access, Buffer};
+use tidegate_message::Access;
 
 /// `FI_KEY_NOTAVAIL`.
 const NO_KEY: u64 = u64::MAX;
@@ -35,29 +30,6 @@ unsafe impl Object for MemoryRegion {
     type Fid = fid_mr;
 }
 
-/// All regions of a domain, by key.
-pub type Regions = HashMap<u64, Region>;
-
-/// What an endpoint needs to know of a region.
-pub struct Region {
-    buffer: IoBuffer,
-    access: Vec<Access>,
-}
-
-impl Region {
-    /// Lets peers of this endpoint reach the region: by message, and directly where the link can. Writes that are to be counted
-    /// have to come by message: the target does not see the others.
-    pub fn register(&self, key: u64, engine: &mut Engine, counts_writes: bool) {
-        let mut spans = self.buffer.spans();
-        if let (Some(span), None) = (spans.next(), spans.next()) {
-            let grants = |access| self.access.contains(&access);
-            let (read, write) = (grants(Access::Read), grants(Access::Write) && !counts_writes);
-            engine.link_mut().publish_region(key, span, read, write);
-        }
-        engine.register(key, self.buffer.slice(0, self.buffer.len()), &self.access);
-    }
-}
-
 static HEAD: fi_ops = operations(close, bind, control);
 /// The calls of a domain that register memory.
 pub static OPS: fi_ops_mr = fi_ops_mr {
@@ -66,22 +38,6 @@ pub static OPS: fi_ops_mr = fi_ops_mr {
     regv: Some(register_many),
     regattr: Some(register_described),
 };
-
-/// Bits of a key of ours that tell regions of equal start apart.
-const NUMBER_BITS: u32 = 16;
-
-/// The key that we choose for a region at `start`.
-fn key_for(start: u64, is_used: impl Fn(u64) -> bool) -> Result<u64> {
-    if start >> (u64::BITS - NUMBER_BITS) != 0 {
-        return Err(Errno(FI_EKEYREJECTED));
-    }
-    (0..1 << NUMBER_BITS).map(|number| start << NUMBER_BITS | number).find(|&key| !is_used(key)).ok_or(Errno(FI_ENOKEY))
-}
-
-/// The start of the region that has a key of ours.
-pub fn start_of(key: u64) -> u64 {
-    key >> NUMBER_BITS
-}
 
 /// What the application asks for.
 struct Request {
@@ -104,8 +60,8 @@ unsafe fn register(
         if request.offset != 0 {
             return Err(INVALID);
         }
-        // SAFETY: promised by the caller. The application keeps the memory until it closes the region; that it may be used
-        // by others meanwhile is the nature of remote memory access.
+        // SAFETY: promised by the caller. The application keeps the memory until it closes the region; that it may be
+        // used by others meanwhile is the nature of remote memory access.
         let (domain, buffer) = unsafe { (share::<Domain>(domain.cast()), IoBuffer::from_pieces(pieces)) };
         let granted = [(FI_REMOTE_READ, Access::Read), (FI_REMOTE_WRITE, Access::Write)];
         let access = granted.iter().filter(|(flag, _)| request.access & flag != 0).map(|(_, access)| *access).collect();
@@ -119,7 +75,7 @@ unsafe fn register(
                 return Err(Errno(FI_ENOKEY));
             }
             regions.insert(key, Region { buffer, access });
-            announce(&domain, key, entered);
+            register_with_endpoints(&domain, key, entered);
             Ok(0)
         });
         if outcome != 0 {
@@ -133,8 +89,8 @@ unsafe fn register(
     })
 }
 
-/// Registers a new region with all endpoints.
-fn announce(domain: &Domain, key: u64, entered: &mut Entered) {
+/// Lets all endpoints of the domain know a new region.
+fn register_with_endpoints(domain: &Domain, key: u64, entered: &mut Entered) {
     for index in 0..domain.state.get(entered).endpoints.len() {
         let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
         let Some(region) = domain.state.get(entered).regions.remove(&key) else { return };
@@ -176,7 +132,7 @@ unsafe extern "C" fn register_many(
     region: *mut *mut fid_mr,
     context: *mut c_void,
 ) -> c_int {
-    if flags != 0 || count == 0 || count > info::PIECES_MOST {
+    if flags != 0 || count == 0 || count > PIECES_MOST {
         return -FI_EINVAL;
     }
     // SAFETY: the application passes `count` pieces.
@@ -226,8 +182,8 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     guarded(|| unsafe { object::close::<MemoryRegion>(fid.cast(), |_| false) })
 }
 
-/// Regions belong to the whole domain, so binding one to an endpoint of it changes nothing. Counting remote accesses is not
-/// offered (`FI_RMA_EVENT`).
+/// Regions belong to the whole domain, so nothing changes when one is bound to an endpoint of the domain. Counting the
+/// accesses to one region (`FI_RMA_EVENT`) is not offered.
 unsafe extern "C" fn bind(_fid: *mut fid, other: *mut fid, _flags: u64) -> c_int {
     // SAFETY: the application passes an open object.
     if unsafe { (*other).fclass } == FI_CLASS_EP as usize { 0 } else { -FI_ENOSYS }
@@ -236,24 +192,4 @@ unsafe extern "C" fn bind(_fid: *mut fid, other: *mut fid, _flags: u64) -> c_int
 /// Regions are enabled from the start.
 unsafe extern "C" fn control(_fid: *mut fid, command: c_int, _arg: *mut c_void) -> c_int {
     if command as u64 == FI_ENABLE { 0 } else { -FI_ENOSYS }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn our_keys_carry_the_start_of_their_region() {
-        let start = 0x7fff_1234_5000;
-        let first = key_for(start, |_| false).unwrap();
-        let second = key_for(start, |key| key == first).unwrap();
-        assert_ne!(first, second);
-        assert_eq!((start_of(first), start_of(second)), (start, start));
-    }
-
-    #[test]
-    fn addresses_that_do_not_fit_a_key_are_refused() {
-        assert_eq!(key_for(1 << 48, |_| false), Err(Errno(FI_EKEYREJECTED)));
-        assert_eq!(key_for(0, |_| true), Err(Errno(FI_ENOKEY)));
-    }
 }

@@ -3,8 +3,8 @@
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::object::object;
-use crate::submit::{memory, scattered};
-use crate::transfer::{Flags, ReceiveCall, SendCall};
+use crate::operation::{Flags, memory, scattered};
+use crate::transfer::{ReceiveCall, SendCall};
 use core::ffi::c_void;
 use tidegate_message::Space;
 

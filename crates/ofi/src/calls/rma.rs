@@ -1,17 +1,12 @@
 //! `fi_read`, `fi_write` and their relatives.
 
 use crate::bindings::*;
-use crate::endpoint::{Endpoint, EventKind};
-use crate::guard::{Errno, INVALID, Result};
-use crate::info::{INJECT_BYTES_MOST, REMOTE_PIECES_MOST};
-use crate::lock::Entered;
-use crate::memory_region;
+use crate::endpoint::Endpoint;
+use crate::errno::INVALID;
 use crate::object::object;
-use crate::submit::{Call, memory, scattered};
-use crate::transfer::Flags;
+use crate::operation::{Flags, memory, scattered};
+use crate::remote::Access;
 use core::ffi::c_void;
-use tidegate_link::IoBuffer;
-use tidegate_message::{Buffer, ReadRequest, RemoteTarget, WriteRequest};
 
 /// The table of calls.
 pub static OPS: fi_ops_rma = fi_ops_rma {
@@ -27,101 +22,8 @@ pub static OPS: fi_ops_rma = fi_ops_rma {
     injectdata: Some(inject_data),
 };
 
-/// Flags of `fi_writemsg`; `fi_readmsg` takes those that make sense for it.
-const FLAGS: u64 = FI_REMOTE_CQ_DATA
-    | FI_COMPLETION
-    | FI_MORE
-    | FI_INJECT
-    | FI_INJECT_COMPLETE
-    | FI_TRANSMIT_COMPLETE
-    | FI_DELIVERY_COMPLETE
-    | FI_FENCE;
-
-/// A transfer as the application asks for it.
-pub struct Access {
-    /// Whose memory.
-    pub peer: fi_addr_t,
-    /// Flags.
-    pub flags: Flags,
-    /// Completion data.
-    pub data: Option<u64>,
-    /// The application's context.
-    pub context: *mut c_void,
-}
-
 fn to_access(peer: fi_addr_t, flags: Flags, data: Option<u64>, context: *mut c_void) -> Access {
     Access { peer, flags, data, context }
-}
-
-impl Endpoint {
-    /// Where in the target's memory an address and a key lead.
-    #[inline]
-    pub fn place(&self, peer: fi_addr_t, address: u64, key: u64, entered: &mut Entered) -> Result<RemoteTarget> {
-        let to = self.target(peer, entered)?;
-        let virtual_addresses = self.domain.virtual_addresses;
-        let offset = if virtual_addresses { address.wrapping_sub(memory_region::start_of(key)) } else { address };
-        Ok(RemoteTarget { to, key, offset })
-    }
-
-    /// Flags of a call, and whether it never completes. `allowed` are the flags of calls that take some.
-    pub fn access_flags(&self, flags: Flags, allowed: u64, entered: &mut Entered) -> Result<(u64, bool)> {
-        match flags {
-            Flags::Default => Ok((self.state.get(entered).send_flags, false)),
-            Flags::Given(flags) if flags & !allowed != 0 => Err(Errno(FI_EBADFLAGS)),
-            Flags::Given(flags) => Ok((flags, false)),
-            Flags::Inject => Ok((FI_INJECT, true)),
-        }
-    }
-
-    fn places(
-        &self,
-        peer: fi_addr_t,
-        pieces: &[fi_rma_iov],
-        entered: &mut Entered,
-    ) -> Result<Vec<(RemoteTarget, u64)>> {
-        if pieces.is_empty() || pieces.len() > REMOTE_PIECES_MOST {
-            return Err(INVALID);
-        }
-        let place = |piece: &fi_rma_iov| Ok((self.place(peer, piece.addr, piece.key, entered)?, piece.len as u64));
-        pieces.iter().map(place).collect()
-    }
-
-    fn write(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
-        self.domain.enter(|entered| {
-            let (flags, silent) = self.access_flags(access.flags, FLAGS, entered)?;
-            let inject = flags & FI_INJECT != 0;
-            if inject && buffer.len() > INJECT_BYTES_MOST {
-                return Err(Errno(FI_EMSGSIZE));
-            }
-            let to = self.places(access.peer, pieces, entered)?;
-            require_equal(&to, &buffer)?;
-            let (context, start) = (access.context, core::ptr::null_mut());
-            let call = Call { kind: FI_RMA | FI_WRITE, flags, context, event: EventKind::Write, start, silent };
-            self.submit(call, entered, |engine, named| {
-                let (context, report) = (named.context, named.report);
-                engine.write(WriteRequest { to, buffer, data: access.data, context, inject, report })
-            })
-        })
-    }
-
-    fn read(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
-        self.domain.enter(|entered| {
-            let (flags, silent) = self.access_flags(access.flags, FLAGS & !(FI_REMOTE_CQ_DATA | FI_INJECT), entered)?;
-            let from = self.places(access.peer, pieces, entered)?;
-            require_equal(&from, &buffer)?;
-            let (context, start) = (access.context, core::ptr::null_mut());
-            let call = Call { kind: FI_RMA | FI_READ, flags, context, event: EventKind::Read, start, silent };
-            self.submit(call, entered, |engine, named| {
-                engine.read(ReadRequest { from, buffer, context: named.context, report: named.report })
-            })
-        })
-    }
-}
-
-/// The two sides of a transfer are equally long.
-fn require_equal(places: &[(RemoteTarget, u64)], buffer: &IoBuffer) -> Result<()> {
-    let remote = places.iter().try_fold(0u64, |sum, (_, bytes)| sum.checked_add(*bytes));
-    if remote == Some(buffer.len() as u64) { Ok(()) } else { Err(INVALID) }
 }
 
 /// # Safety

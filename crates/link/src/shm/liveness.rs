@@ -1,4 +1,4 @@
-//! The watch over peers: who has closed, who has died, and what a dead one left behind: a hole in our mailbox, a
+//! The liveness monitor: who has closed, who has died, and what a dead one left behind: a hole in our mailbox, a
 //! segment.
 //!
 //! Every [`INTERVAL`] at most, from `idle` or `poll_departure`: look at the hole in front of our reader, if there is
@@ -6,20 +6,21 @@
 //! [`SHARE`]th of the peers, at least [`ASKED_AT_LEAST`], so that a death is noticed within a second and costs little
 //! among many.
 //!
-//! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped. A peer whose
-//! end is proven, or who said that it would write no more, wrote nothing after that, and its place can go to another. One
-//! that lives and cannot be answered keeps its place until then: it is told that it is not heard any more, and ends its side.
+//! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped. A
+//! peer whose end is proven, or who said that it would write no more, wrote nothing after that, and its place can go to
+//! another. One that lives and cannot be answered keeps its place until then: it is told that it is not heard any more,
+//! and ends its side.
 
+use super::address::Address;
 use super::connection::Connection;
 use super::error::LinkError;
 use super::life::{Fate, Here};
 use super::mailbox::{Hole, Verdict};
 use super::peer::{State, Table};
-use super::segment::OwnSegment;
-use super::{Address, Peer, ShmLink, Standing, segment};
+use super::segment::{self, OwnSegment};
+use super::state::{End, Peer, ShmLink, Standing};
 use crate::clock;
 use crate::log::{self, Level};
-use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
@@ -31,34 +32,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const SHARE: usize = 8;
 /// Peers that the system is asked about in one look, if there are so many.
 const ASKED_AT_LEAST: usize = 4;
-
-/// What the watch remembers.
-#[derive(Debug, Default)]
-pub(super) struct Vigil {
-    /// When to look again.
-    next: Instant,
-    /// Where in the table to go on asking.
-    turn: usize,
-    pub(super) hole: Option<Hole>,
-    departures: VecDeque<Leaving>,
-    /// Peers that are closing and have not been reported, each with the ticket to which the reader has to come before.
-    closings: VecDeque<(PeerId, u64)>,
-    /// A write pointer out of bounds has been reported.
-    has_seen_wild_pointer: bool,
-}
-
-/// How it ends between a peer and us.
-#[derive(Clone, Debug)]
-pub(super) enum End {
-    /// The peer has closed its endpoint.
-    Closed,
-    /// The peer is dead.
-    Died,
-    /// The peer has given up, with this to be said of it, and will write no more.
-    GaveUp(String),
-    /// Nothing can be sent to it, for this reason; it may live and write.
-    OutOfReach(String),
-}
 
 /// Everything that tells whether a peer lives.
 #[derive(Clone, Copy)]
@@ -94,35 +67,17 @@ impl Evidence<'_> {
     }
 }
 
-/// A departure that is not reported yet.
-#[derive(Debug)]
-struct Leaving {
-    departure: Departure,
-    /// Report it when the reader has come to this ticket.
-    end: u64,
-}
-
-impl Vigil {
-    /// Whether any departure has been noticed and not reported.
-    #[inline(always)]
-    pub fn has_departures(&self) -> bool {
-        !self.departures.is_empty()
-    }
-
-    /// The same of peers that are closing.
-    #[inline(always)]
-    pub fn has_closings(&self) -> bool {
-        !self.closings.is_empty()
-    }
-}
-
 impl ShmLink {
     /// Looks after the peers, if it is time to.
     #[cold]
     pub(super) fn watch(&mut self) {
         let now = clock::now();
-        if now >= self.vigil.next {
-            self.vigil.next = now + INTERVAL;
+        if now >= self.monitor.next {
+            self.monitor.next = now + INTERVAL;
+            // What happens between a forked child's parent and its peers is not the child's affair.
+            if self.is_forked() {
+                return;
+            }
             self.give_places_away();
             self.look_for_strangers();
             self.look_at_closings();
@@ -135,17 +90,17 @@ impl ShmLink {
 
     /// The next call of `watch` looks, however long ago the last one was.
     pub(super) fn look_soon(&mut self) {
-        self.vigil.next = Instant::default();
+        self.monitor.next = Instant::default();
     }
 
     /// The next departure whose packets have all been retrieved.
     #[cold]
     pub(super) fn next_departure(&mut self) -> Option<Departure> {
         let position = self.reader.position();
-        let at = self.vigil.departures.iter().position(|leaving| position >= leaving.end)?;
-        let departure = self.vigil.departures.remove(at)?.departure;
+        let at = self.monitor.departures.iter().position(|leaving| position >= leaving.end)?;
+        let departure = self.monitor.departures.remove(at)?.departure;
         let peer = &mut self.peers[departure.peer.0 as usize];
-        if peer.standing == Standing::Shunned {
+        if peer.standing == Standing::Unwanted {
             // The endpoint has released it already.
             self.forget(departure.peer);
             return None;
@@ -158,8 +113,8 @@ impl ShmLink {
     #[cold]
     pub(super) fn next_closing(&mut self) -> Option<PeerId> {
         let position = self.reader.position();
-        let at = self.vigil.closings.iter().position(|&(_, end)| position >= end)?;
-        let (peer, _) = self.vigil.closings.remove(at)?;
+        let at = self.monitor.closings.iter().position(|&(_, end)| position >= end)?;
+        let (peer, _) = self.monitor.closings.remove(at)?;
         self.is_present(peer).then_some(peer)
     }
 
@@ -182,7 +137,7 @@ impl ShmLink {
             let peer = &mut self.peers[at];
             let is_closing = peer.connection.as_ref().is_some_and(Connection::is_closing);
             if is_closing && !std::mem::replace(&mut peer.is_closing, true) {
-                self.vigil.closings.push_back((PeerId(at as u32), self.reader.end()));
+                self.monitor.closings.push_back((PeerId(at as u32), self.reader.end()));
             }
         }
     }
@@ -199,22 +154,8 @@ impl ShmLink {
         }
     }
 
-    /// What the peer has said of its end.
-    pub(super) fn last_words(&self, peer: PeerId) -> Option<End> {
-        let connection = self.peers[peer.0 as usize].connection.as_ref();
-        match self.table.state(peer) {
-            State::Left => Some(End::Closed),
-            State::Failed => Some(End::GaveUp("could not go on communicating with this process".into())),
-            _ if connection.is_some_and(|connection| connection.has_closed()) => Some(End::Closed),
-            _ if connection.is_some_and(|connection| connection.is_severed()) => {
-                Some(End::OutOfReach("does not hear this process any more".into()))
-            }
-            _ => None,
-        }
-    }
-
-    /// When our file has been removed, those who are connected go on. All others never will be, and what waits for them has
-    /// to be told so; they learn it when they try.
+    /// When our file has been removed, those who are connected go on. All others never will be, and what waits for them
+    /// has to be told so; they learn it when they try.
     fn look_at_own_file(&mut self) {
         if self.is_removed || !self.segment.is_removed() {
             return;
@@ -239,9 +180,9 @@ impl ShmLink {
         }
         let count = present.len().div_ceil(SHARE).max(ASKED_AT_LEAST).min(present.len());
         for step in 0..count {
-            self.ask_about(present[(self.vigil.turn + step) % present.len()]);
+            self.ask_about(present[(self.monitor.turn + step) % present.len()]);
         }
-        self.vigil.turn = (self.vigil.turn + count) % present.len();
+        self.monitor.turn = (self.monitor.turn + count) % present.len();
     }
 
     /// Asks the system whether the peer lives; if not, notes its departure and clears away its segment.
@@ -276,48 +217,10 @@ impl ShmLink {
         }
     }
 
-    pub(super) fn is_present(&self, peer: PeerId) -> bool {
-        let known = &self.peers[peer.0 as usize];
-        match known.standing {
-            Standing::Known => true,
-            Standing::Shunned | Standing::Quarantined => {
-                !self.vigil.departures.iter().any(|leaving| leaving.departure.peer == peer)
-            }
-            Standing::Unknown | Standing::Leaving | Standing::Departed | Standing::Released => false,
-        }
-    }
-
-    /// It is over between a peer and us. What it has written is still retrieved.
-    pub(super) fn notice_departure(&mut self, peer: PeerId, end: End) {
-        if !self.is_present(peer) {
-            return;
-        }
-        let until = self.reader.end();
-        let known = &mut self.peers[peer.0 as usize];
-        let who = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
-        let (name, text) = match &end {
-            End::Closed => (who.clone(), format!("{who} has closed its endpoint")),
-            End::Died => (who.clone(), format!("{who} has died")),
-            End::GaveUp(what) => (format!("{who} {what}"), format!("{who} {what}")),
-            End::OutOfReach(why) => (format!("{who} ({why})"), format!("{who}: {why}")),
-        };
-        let orderly = matches!(end, End::Closed);
-        if !orderly {
-            log::line(Level::Warn, || text.clone());
-        }
-        known.is_silent = !matches!(end, End::OutOfReach(_));
-        known.lost.get_or_insert(text.into());
-        if known.standing == Standing::Known {
-            known.standing = Standing::Leaving;
-        }
-        self.end_connection(peer, orderly);
-        self.vigil.departures.push_back(Leaving { departure: Departure { peer, orderly, name }, end: until });
-    }
-
     /// Steps over slots whose writers died before publishing them.
     fn look_at_hole(&mut self) {
-        if self.reader.backlog().is_err() && !self.vigil.has_seen_wild_pointer {
-            self.vigil.has_seen_wild_pointer = true;
+        if self.reader.backlog().is_err() && !self.monitor.has_seen_wild_pointer {
+            self.monitor.has_seen_wild_pointer = true;
             self.stats.counters().add(Counter::Violations, 1);
             log::line(Level::Warn, || "the mailbox's write pointer is out of bounds: a peer has damaged it".into());
         }
@@ -339,14 +242,14 @@ impl ShmLink {
                 }
                 alive
             };
-            let verdict = Hole::examine(&mut self.reader, self.vigil.hole.take(), || table.writing_words(), is_alive);
+            let verdict = Hole::examine(&mut self.reader, self.monitor.hole.take(), || table.writing_words(), is_alive);
             for peer in suspects {
                 self.ask_about(peer);
             }
             match verdict {
                 Verdict::Clear => return,
                 Verdict::Wait(hole) => {
-                    self.vigil.hole = Some(hole);
+                    self.monitor.hole = Some(hole);
                     return;
                 }
                 Verdict::Skipped => {
@@ -354,14 +257,5 @@ impl ShmLink {
                 }
             }
         }
-    }
-}
-
-/// A peer's name for people.
-pub(super) fn describe(address: &Address) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match host.trim() {
-        "" => address.to_string(),
-        host => format!("{address} of host {host}"),
     }
 }

@@ -4,8 +4,8 @@
 //! we wait for can only be sent once we let its sender run. So: many empty polls before a yield in the first case,
 //! few in the second, and from then on a yield with every empty poll, until something is found.
 //!
-//! Which case it is follows from the cores that the processes known to us may run on, all taken together: launchers often
-//! bind each process to a core of its own, so our own affinity says nothing.
+//! Which case it is follows from the cores that the processes known to us may run on, all taken together: launchers
+//! often bind each process to a core of its own, so our own affinity says nothing.
 
 /// Cores that an affinity mask of the system has room for.
 const CORES_MOST: usize = 1024;
@@ -22,8 +22,8 @@ const POLLS_PER_LOOK: u32 = 256;
 /// What to do after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Keep looking at the mailbox for some hundred nanoseconds. Between two polls an MPI library does much more than we do, and
-    /// some yield; who has just communicated is likely to get an answer before all that is done.
+    /// Keep looking at the mailbox for some hundred nanoseconds. Between two polls an MPI library does much more than
+    /// we do, and some yield; who has just communicated is likely to get an answer before all that is done.
     Linger,
     /// Poll again.
     Spin,
@@ -35,7 +35,7 @@ pub(crate) enum Step {
 
 /// Counts empty polls.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct SpinPolicy {
     empty: u32,
     limit: u32,
     /// Set by the user, so the number of peers does not matter.
@@ -45,14 +45,14 @@ pub(crate) struct Patience {
     processes: u32,
 }
 
-impl Patience {
+impl SpinPolicy {
     /// `limit`: the user's choice of empty polls before a yield.
     pub fn new(limit: Option<u32>) -> Self {
         let fixed = limit.is_some();
         let (cores, limit) = ([0; CORES_MOST / 64], limit.unwrap_or(POLLS_ALONE));
-        let mut patience = Patience { empty: 0, limit, fixed, cores, processes: 0 };
-        patience.add_process(0);
-        patience
+        let mut policy = SpinPolicy { empty: 0, limit, fixed, cores, processes: 0 };
+        policy.add_process(0);
+        policy
     }
 
     /// One more process takes part; 0 is this one. A process that cannot be asked may run where we may.
@@ -106,40 +106,40 @@ mod tests {
 
     #[test]
     fn yields_begin_at_the_limit_and_end_with_a_find() {
-        let mut patience = Patience::new(Some(300));
-        let steps: Vec<Step> = (0..303).map(|_| patience.step()).collect();
+        let mut policy = SpinPolicy::new(Some(300));
+        let steps: Vec<Step> = (0..303).map(|_| policy.step()).collect();
         assert_eq!(steps.iter().filter(|step| **step == Step::Look).count(), 1);
         assert_eq!(steps[299..], [Step::Spin, Step::Yield, Step::Yield, Step::Yield]);
-        patience.reset();
-        assert_eq!(patience.step(), Step::Spin, "who gives way soon does not linger");
+        policy.reset();
+        assert_eq!(policy.step(), Step::Spin, "who gives way soon does not linger");
     }
 
     #[test]
     fn the_first_empty_polls_after_a_find_linger() {
-        let mut patience = Patience::new(Some(POLLS_ALONE));
+        let mut policy = SpinPolicy::new(Some(POLLS_ALONE));
         for _ in 0..2 {
-            assert_eq!([(); 5].map(|()| patience.step())[3..], [Step::Linger, Step::Spin]);
-            patience.reset();
+            assert_eq!([(); 5].map(|()| policy.step())[3..], [Step::Linger, Step::Spin]);
+            policy.reset();
         }
     }
 
     #[test]
     fn more_processes_than_cores_make_it_short() {
-        let alone = |limit| Patience { empty: 0, limit, fixed: false, cores: [0; CORES_MOST / 64], processes: 0 };
-        let mut patience = alone(POLLS_ALONE);
+        let alone = |limit| SpinPolicy { empty: 0, limit, fixed: false, cores: [0; CORES_MOST / 64], processes: 0 };
+        let mut policy = alone(POLLS_ALONE);
         let limits: Vec<u32> = [0b01, 0b10, 0b10]
             .iter()
             .map(|core| {
-                patience.share_cores_with(&[*core]);
-                patience.limit
+                policy.share_cores_with(&[*core]);
+                policy.limit
             })
             .collect();
         assert_eq!(limits, [POLLS_ALONE, POLLS_ALONE, POLLS_SHARED], "two have a core each, the third has none");
-        patience.remove_process();
-        assert_eq!(patience.limit, POLLS_ALONE);
-        let mut chosen = Patience { fixed: true, ..alone(7) };
+        policy.remove_process();
+        assert_eq!(policy.limit, POLLS_ALONE);
+        let mut chosen = SpinPolicy { fixed: true, ..alone(7) };
         (0..3).for_each(|_| chosen.share_cores_with(&[1]));
         assert_eq!(chosen.limit, 7, "the user's word counts");
-        assert!(Patience::new(None).cores.iter().any(|word| *word != 0), "our own affinity is known");
+        assert!(SpinPolicy::new(None).cores.iter().any(|word| *word != 0), "our own affinity is known");
     }
 }

@@ -1,0 +1,51 @@
+//! The scheme of an endpoint, made of the [table](super::table): each call goes to it without a detour.
+
+use super::interface::Scheme;
+use super::table::{SchemeName, table};
+use super::{dynamic, none, refuse_third, static_credits};
+use crate::{Config, Regions};
+
+macro_rules! chosen {
+    ($dollar:tt
+        offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
+        for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
+    ) => {
+        /// The scheme chosen.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub(crate) enum Chosen {
+            $($name($scheme),)+
+            $($test_name($test_scheme),)+
+        }
+
+        impl Chosen {
+            pub(crate) fn new(config: &Config, regions: Regions) -> Self {
+                match config.scheme {
+                    $(SchemeName::$name => Chosen::$name(Scheme::new(config, regions)),)+
+                    $(SchemeName::$test_name => Chosen::$test_name(Scheme::new(config, regions)),)+
+                }
+            }
+
+            pub(crate) fn name(&self) -> SchemeName {
+                match self {
+                    $(Chosen::$name(_) => SchemeName::$name,)+
+                    $(Chosen::$test_name(_) => SchemeName::$test_name,)+
+                }
+            }
+        }
+
+        /// Calls a method of the scheme chosen.
+        macro_rules! of_chosen {
+            ($chosen:expr, $method:ident($dollar($argument:expr),*)) => {
+                match $chosen {
+                    $(Chosen::$name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
+                    $(Chosen::$test_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
+                }
+            };
+        }
+    };
+}
+
+table!(chosen);
+
+#[allow(clippy::single_component_path_imports, reason = "without it other files do not see the macro")]
+pub(crate) use of_chosen;

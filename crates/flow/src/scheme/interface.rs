@@ -1,0 +1,85 @@
+//! [`Scheme`]: what one kind of flow control has to say. A scheme is one file (or folder) that implements the trait,
+//! and one row of the [table](super::table).
+
+use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Regions, Violation};
+
+/// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
+/// everybody may always send. [`FlowControl`](crate::FlowControl) says when each method is called.
+pub(crate) trait Scheme {
+    /// The initial state. A scheme never allocates after this.
+    fn new(config: &Config, regions: Regions) -> Self;
+
+    /// May up to `wanted` data packets leave for `to`?
+    #[inline]
+    fn request(&mut self, _to: PeerId, wanted: u32, _now: Instant) -> Answer {
+        Answer::Packets(Credits::new(wanted))
+    }
+
+    /// Credits that were granted and not used.
+    #[inline]
+    fn give_back(&mut self, _to: PeerId, credits: Credits) {
+        credits.into_count();
+    }
+
+    /// The packet that the first of these credits was for found no buffer at `to`; the others were not used. The packet
+    /// is still with the caller, who asks again.
+    fn handle_refused(&mut self, to: PeerId, credits: Credits, _now: Instant) {
+        self.give_back(to, credits);
+    }
+
+    /// A data packet is about to leave: credits may ride on it.
+    #[inline]
+    fn piggyback(&mut self, _to: PeerId, _packet: &mut Packet) {}
+
+    /// A packet was retrieved. Returns the credits gained towards its sender. Data is all there is where nothing is
+    /// lent.
+    #[inline]
+    fn handle_retrieved(&mut self, _from: PeerId, packet: &Packet) -> Result<u32, Violation> {
+        if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
+    }
+
+    /// The next control packet to write.
+    #[inline]
+    fn poll_control(&mut self) -> Option<Control> {
+        None
+    }
+
+    /// Whether the scheme acts on time.
+    #[inline]
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout).
+    #[inline]
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Does what was due until `now`.
+    #[inline]
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    /// A peer towards which sends that wait may go on, because time has passed.
+    #[inline]
+    fn poll_ready(&mut self) -> Option<PeerId> {
+        None
+    }
+
+    /// Back to the initial state towards one peer.
+    fn reset(&mut self, _peer: PeerId) {}
+
+    /// Packets that may leave for `to` now.
+    #[inline]
+    fn credits(&self, _to: PeerId) -> u32 {
+        u32::MAX
+    }
+
+    /// Bytes of heap.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+
+    /// Fills in what the scheme has of a state that is shown.
+    fn inspect(&self, _into: &mut Inspection) {}
+}

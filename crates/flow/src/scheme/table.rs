@@ -1,0 +1,126 @@
+//! The table of all schemes: names, what receivers lend, help. Provider, command line, simulator and checkers read it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// One row per scheme: `variant "name", type in this folder, what it lends, "help"`, handed to a macro that makes
+/// something of them.
+macro_rules! table {
+    ($make:ident) => {
+        $make! { $
+            offered {
+                None "none", none::NoFlowControl, Nothing, "the back-pressure of full mailboxes alone";
+                Static "static", static_credits::Static, FixedSlots, "every sender owns an equal share of the slots for good";
+                Dynamic "dynamic", dynamic::Dynamic, MovingSlots, "slots move to the senders that use them";
+            }
+            for tests {
+                RefuseThird "refuse_third", refuse_third::RefuseThird, Nothing,
+                    "for tests, every third packet is refused and tried again after a while";
+            }
+        }
+    };
+}
+pub(super) use table;
+
+/// What a receiver lends to its senders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lends {
+    /// Nothing: every slot of the mailbox takes data, and whoever writes has to look whether there is room.
+    Nothing,
+    /// To each sender its share of the slots of one mailbox, for good, by credits: a packet that a credit covers finds
+    /// room. Some of the slots are kept for the packets that return credits (P eq. 2).
+    FixedSlots,
+    /// The same, but the shares move to the senders that use them.
+    MovingSlots,
+}
+
+/// Makes the names, and what is said of each.
+macro_rules! names {
+    (@words $first:literal $(, $word:literal)*) => { concat!("one of ", $first $(, ", ", $word)*) };
+    (@helps $first:literal $first_help:literal $(, $word:literal $help:literal)*) => {
+        concat!($first, ": ", $first_help $(, "; ", $word, ": ", $help)*)
+    };
+    ($dollar:tt
+        offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
+        for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
+    ) => {
+        /// A scheme by its short name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum SchemeName {
+            $(#[doc = $help] $name,)+
+            $(#[doc = $test_help] $test_name,)+
+        }
+
+        impl SchemeName {
+            /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number in
+            /// files.
+            pub const ALL: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
+            /// Those that users choose from.
+            pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+];
+            /// "one of …", for whoever asks what may be chosen.
+            pub const CHOICES: &str = names!(@words $($word),+);
+            /// The help of each that is offered.
+            pub const HELP: &str = names!(@helps $($word $help),+);
+
+            /// The short name, as users write it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(SchemeName::$name => $word,)+
+                    $(SchemeName::$test_name => $test_word,)+
+                }
+            }
+
+            /// One line of help.
+            pub const fn help(self) -> &'static str {
+                match self {
+                    $(SchemeName::$name => $help,)+
+                    $(SchemeName::$test_name => $test_help,)+
+                }
+            }
+
+            /// What receivers lend under it.
+            pub const fn lends(self) -> Lends {
+                match self {
+                    $(SchemeName::$name => Lends::$lends,)+
+                    $(SchemeName::$test_name => Lends::$test_lends,)+
+                }
+            }
+        }
+    };
+}
+
+table!(names);
+
+impl SchemeName {
+    /// Whether packets of credits return what receivers lend.
+    pub fn has_credits(self) -> bool {
+        self.lends() != Lends::Nothing
+    }
+}
+
+impl fmt::Display for SchemeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SchemeName {
+    type Err = UnknownScheme;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScheme> {
+        let found = Self::ALL.iter().find(|scheme| scheme.name() == name);
+        found.copied().ok_or_else(|| UnknownScheme(name.to_owned()))
+    }
+}
+
+/// A name that no scheme has. `Display` says which there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownScheme(pub String);
+
+impl fmt::Display for UnknownScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" is not a scheme: choose {}", self.0, SchemeName::CHOICES)
+    }
+}
+
+impl std::error::Error for UnknownScheme {}

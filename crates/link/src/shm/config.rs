@@ -1,0 +1,70 @@
+//! What an endpoint over shared memory needs to know.
+
+use crate::stats::StatsConfig;
+use std::path::PathBuf;
+use tidegate_flow::Config;
+
+/// Bounce buffers of an endpoint, unless the user says otherwise: 1 MiB in all.
+pub const DEFAULT_BOUNCE_BUFFERS: u32 = 32;
+/// Most bounce buffers that an endpoint may have: 1 GiB.
+pub const BOUNCE_BUFFERS_MOST: u32 = 1 << 15;
+
+/// How bulk data may travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkChoice {
+    /// Directly if a probe succeeds and that is measured to be faster, or the transfer is very long; else through
+    /// bounce buffers, or through the mailbox when no bounce buffer is free.
+    Auto,
+    /// All directly; a peer whose memory cannot be reached is an error.
+    Direct,
+    /// All through bounce buffers, or through the mailbox when no bounce buffer is free.
+    Bounced,
+    /// All through the mailbox.
+    Mailbox,
+}
+
+impl BulkChoice {
+    pub(super) fn may_be_direct(self) -> bool {
+        matches!(self, BulkChoice::Auto | BulkChoice::Direct)
+    }
+
+    /// Whether bounce buffers are of use.
+    pub(super) fn may_be_bounced(self) -> bool {
+        matches!(self, BulkChoice::Auto | BulkChoice::Bounced)
+    }
+}
+
+/// What an endpoint over shared memory needs to know.
+#[derive(Clone, Debug)]
+pub struct ShmConfig {
+    /// Flow control: fixes the size of the mailbox. All processes must agree, on all but `peers`.
+    pub flow: Config,
+    /// Bulk data.
+    pub bulk: BulkChoice,
+    /// Polls that find nothing before [`idle`](super::ShmLink::idle) yields the processor; `None`: many if the
+    /// processes fit the cores, few if not.
+    pub spin: Option<u32>,
+    /// Publish the counters in a file; `None`: keep them private.
+    pub stats: Option<StatsConfig>,
+    /// Whether [`wake_fd`](super::ShmLink::wake_fd) may be called. Costs senders a memory barrier per packet.
+    pub wakes: bool,
+    /// Bounce buffers of 32 KiB for bulk data; 0: none.
+    pub bounce_buffers: u32,
+    /// Where segments lie: `/dev/shm`, the same for all processes.
+    pub directory: PathBuf,
+}
+
+impl ShmConfig {
+    /// Defaults for everything but flow control.
+    pub fn new(flow: Config) -> Self {
+        ShmConfig {
+            flow,
+            bulk: BulkChoice::Auto,
+            spin: None,
+            stats: None,
+            wakes: false,
+            bounce_buffers: DEFAULT_BOUNCE_BUFFERS,
+            directory: PathBuf::from("/dev/shm"),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Who a peer is and how it is reached: addresses become peers, and a connection is made at the first packet to one.
+//! What passes by itself (a lock that somebody holds, a lack of descriptors, a full table with some in it that have
+//! ended) is tried again.
+
+use super::address::{Address, Difference, Settings};
+use super::config::ShmConfig;
+use super::connection::{Connection, Terms};
+use super::error::{LinkError, is_shortage};
+use super::hindrance::Hindrance;
+use super::life::{self, Rights};
+use super::state::{End, Peer, ShmLink, Standing};
+use super::{lock, peer_segment};
+use crate::clock;
+use crate::log::{self, Level};
+use crate::stats::BulkState;
+use std::time::Duration;
+use tidegate_flow::{Config, Instant, PeerId};
+use tidegate_message::{Counter, WriteError};
+
+/// Time between two tries to connect, where something hinders that passes: locks that others hold, few descriptors.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(50);
+/// What a forked child is told that uses its parent's endpoint.
+const OF_THE_PARENT: &str =
+    "this process was forked, and the endpoint belongs to its parent: open one of its own in the child";
+
+impl ShmLink {
+    /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
+    /// connect. Errors: the table is full; it is locked, or descriptors lack (both: [`LinkError::may_be_tried_again`]);
+    /// the address is our own, or of another host, or of an endpoint with other settings; nothing goes to and fro
+    /// between us any more.
+    pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
+        let elsewhere = |reason: &str| LinkError::Elsewhere { peer: *address, reason: reason.into() };
+        if let Some(peer) = self.by_address.get(address) {
+            let known = &self.peers[peer.0 as usize];
+            return match &known.lost {
+                Some(why) if known.standing == Standing::Unwanted => Err(elsewhere(why)),
+                _ => Ok(*peer),
+            };
+        }
+        if *address == self.address() {
+            return Err(elsewhere("it is this endpoint itself"));
+        }
+        if self.is_forked() {
+            return Err(elsewhere(OF_THE_PARENT));
+        }
+        check_settings(&self.config.flow, address)?;
+        let path = self.config.directory.join(address.identity.file_name());
+        if !self.here.shares_boot(&address.identity)
+            && let Err(error) = life::open(&path, Rights::Read)
+        {
+            return Err(match is_shortage(&error) {
+                true => self.weigh(None, LinkError::system(format!("opening {}", path.display()), error)),
+                false => elsewhere(&peer_segment::elsewhere(&path)),
+            });
+        }
+        self.give_places_away();
+        let locked = self.segment.lock_table(if self.is_table_busy { Duration::ZERO } else { lock::PATIENCE });
+        self.is_table_busy = matches!(locked, Err(LinkError::Busy { .. }));
+        let found = locked.map(|_held| match self.is_removed && self.table.find(address).is_none() {
+            true => Err(elsewhere(&self.why_nobody_connects())),
+            false => Ok(self.table.find_or_insert(address)),
+        });
+        let place = match found {
+            Ok(place) => place?,
+            Err(error) => return Err(self.weigh(None, error)),
+        };
+        let Some(peer) = place else { return Err(self.no_place()) };
+        self.hindrance = Hindrance::default();
+        self.introduce(peer, *address);
+        Ok(peer)
+    }
+
+    /// Why our own table has no place. Those who have ended make place as soon as they are noticed, and the endpoint
+    /// has released them.
+    fn no_place(&mut self) -> LinkError {
+        self.look_soon();
+        let is_changing = self.segment.sees_some_ended(&self.here);
+        let peers = self.table.capacity() as u32;
+        self.weigh(None, LinkError::TableFull { owner: "this process".into(), peers, is_changing })
+    }
+
+    /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
+    #[cold]
+    pub(super) fn admit(&mut self, source: PeerId) -> bool {
+        let unheard = self.peers.get(source.0 as usize).is_some_and(|peer| match peer.standing {
+            Standing::Unknown => true,
+            // It had not connected when it was released, and has now: the place is that of a new peer.
+            Standing::Released => !peer.is_silent && self.table.may_write(source),
+            _ => false,
+        });
+        let address = if unheard { self.table.address(source) } else { None };
+        match address {
+            Some(address) => {
+                self.introduce(source, address);
+                // A newcomer has taken the last place: some who have ended may still have theirs.
+                if self.table.is_full() {
+                    self.look_soon();
+                }
+            }
+            None => self.stats.counters().add(Counter::Violations, 1),
+        }
+        address.is_some()
+    }
+
+    /// Opens the connection to a peer that has none.
+    #[cold]
+    pub(super) fn connect(&mut self, to: PeerId) -> Result<&mut Connection, WriteError> {
+        let ours = self.address();
+        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
+        let known = |peer: &&Peer| !matches!(peer.standing, Standing::Unknown | Standing::Released);
+        let peer = self.peers.get(to.0 as usize).filter(known).ok_or_else(nobody)?;
+        if let Some(why) = &peer.lost {
+            return Err(WriteError::Unreachable(why.to_string()));
+        }
+        let address = peer.address.ok_or_else(nobody)?;
+        if self.is_forked() {
+            return Err(WriteError::Unreachable(OF_THE_PARENT.into()));
+        }
+        let is_first_try = peer.connect_at == Instant::default();
+        if !is_first_try && clock::now() < peer.connect_at {
+            return Err(WriteError::Full);
+        }
+        // The whole endpoint waits, and perhaps for many peers: who was locked out once is only looked at again.
+        let patience = if is_first_try { lock::PATIENCE } else { Duration::ZERO };
+        let ShmConfig { flow, bulk, directory, .. } = &self.config;
+        let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
+        match Connection::open(&terms, &address, patience) {
+            Ok((connection, obstacle)) => {
+                self.note_bulk(obstacle);
+                Ok(self.peers[to.0 as usize].connection.insert(connection))
+            }
+            Err(error) => {
+                let error = self.weigh(Some(to), error);
+                // The peer may live, so nothing is lost by waiting: its end is noticed meanwhile like anybody's.
+                if error.may_be_tried_again() {
+                    self.peers[to.0 as usize].connect_at = clock::now() + CONNECT_INTERVAL;
+                    return Err(WriteError::Full);
+                }
+                Err(WriteError::Unreachable(self.give_up(to, &error)))
+            }
+        }
+    }
+
+    /// The connection to a peer, made now if need be.
+    pub(super) fn connection(&mut self, peer: PeerId) -> Option<&mut Connection> {
+        // Twice looked up, because a borrow cannot be returned from one branch only.
+        if self.peers.get(peer.0 as usize).is_some_and(|peer| peer.connection.is_some()) {
+            return self.peers[peer.0 as usize].connection.as_mut();
+        }
+        self.connect(peer).ok()
+    }
+
+    /// Whether the peer may be connected to later.
+    pub(super) fn is_hindered(&self, peer: PeerId) -> bool {
+        self.peers.get(peer.0 as usize).is_some_and(|peer| {
+            peer.connection.is_none() && peer.lost.is_none() && peer.connect_at > Instant::default()
+        })
+    }
+
+    /// The error of a try to connect to a peer, or to take one into our own table, after all tries before: whether it
+    /// may be tried again. Says what makes operations wait, and what helps.
+    fn weigh(&mut self, peer: Option<PeerId>, error: LinkError) -> LinkError {
+        let now = clock::now();
+        let hindrance = match peer {
+            Some(peer) => &mut self.peers[peer.0 as usize].hindrance,
+            None => &mut self.hindrance,
+        };
+        let (error, lasting) = hindrance.weigh(error, now);
+        if let Some((level, text)) = self.announcer.announce(&error, lasting, now) {
+            log::line(level, || text);
+        }
+        error
+    }
+
+    /// A peer cannot be connected to. What it has sent is still retrieved, but it could not be answered: its departure
+    /// is reported behind that. Returns why.
+    fn give_up(&mut self, peer: PeerId, error: &LinkError) -> String {
+        if let Some(end) = self.last_words(peer) {
+            // It has closed, which is the better thing to say. So is that it is dead.
+            self.notice_departure(peer, end);
+        } else if matches!(error, LinkError::Gone { .. } | LinkError::Vanished { .. }) {
+            self.ask_about(peer);
+        }
+        if self.is_present(peer) {
+            log::line(Level::Trouble, || error.to_string());
+            self.notice_departure(peer, End::OutOfReach(error.to_string()));
+        }
+        self.peers[peer.0 as usize].lost.as_ref().map_or_else(|| error.to_string(), |why| why.to_string())
+    }
+
+    /// Logs once how bulk data travels, and once more if it is not the same for all peers.
+    pub(super) fn note_bulk(&mut self, obstacle: Option<String>) {
+        let now = match obstacle {
+            None => BulkState::Direct,
+            Some(_) if self.config.bulk.may_be_bounced() && self.bounce_buffers.count() > 0 => BulkState::Bounced,
+            Some(_) => BulkState::Mailbox,
+        };
+        if self.bulk == now || matches!(self.bulk, BulkState::Bounced | BulkState::Mailbox) {
+            return;
+        }
+        self.bulk = now;
+        self.stats.set_bulk(now);
+        match obstacle {
+            None if self.bounce_buffers.count() > 0 => log::line(Level::Info, || {
+                "bulk data goes directly from memory to memory (process_vm_readv) or through bounce buffers, whichever is \
+                 measured to be faster"
+                    .into()
+            }),
+            None => {
+                log::line(Level::Info, || "bulk data goes directly from memory to memory (process_vm_readv)".into())
+            }
+            Some(why) => {
+                log::line(Level::Info, || format!("bulk data does not go directly, but {}: {why}", now.name()))
+            }
+        }
+    }
+}
+
+/// Whether an endpoint with this address counts slots as one with our settings does. Errors name the first parameter
+/// that differs, with both values.
+pub fn check_settings(flow: &Config, address: &Address) -> Result<(), LinkError> {
+    match Settings::of(flow).difference(&address.settings) {
+        None => Ok(()),
+        Some(Difference { parameter, ours, theirs }) => {
+            Err(LinkError::Disagreement { peer: *address, parameter, ours, theirs })
+        }
+    }
+}

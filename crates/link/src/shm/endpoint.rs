@@ -1,0 +1,474 @@
+//! The endpoint's life and its [`Link`]: packets are written and retrieved, bulk data is copied, an idle process waits.
+
+use super::bounce::BOUNCE_BUFFER_BYTES;
+use super::bulk::{self, TransferError};
+use super::config::ShmConfig;
+use super::connection::Connection;
+use super::error::LinkError;
+use super::hindrance::{Announcer, Hindrance};
+use super::layout;
+use super::life::Here;
+use super::mailbox::Reader;
+use super::segment::{self, OwnSegment};
+use super::service;
+use super::spin::{SpinPolicy, Step};
+use super::state::{Monitor, Peer, ShmLink, Standing, describe};
+use super::wake::{Alarm, Waker};
+use crate::clock;
+use crate::log::{self, Level};
+use crate::memory::IoBuffer;
+use crate::stats::{BulkState, StatsPage};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+use tidegate_flow::{Config, Packet, PeerId};
+use tidegate_message::{
+    Access, Buffer, Counter, Counters, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError,
+};
+
+/// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
+/// that leaves the sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
+const DIRECT_FROM: usize = 8 << 20;
+/// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
+const LOOKS_LINGERING: u32 = 256;
+/// Packets in a row that make a burst.
+const BURST: u32 = 8;
+/// Packets in a row after which the fill of the mailbox is looked at again.
+const BURST_AGAIN: u32 = 256;
+/// Packets without a sender that one poll drops at most.
+const DROPS_PER_POLL: u32 = 64;
+/// Calls of `poll_departure` between two looks at the clock.
+const POLLS_PER_LOOK: u32 = 1024;
+
+impl ShmLink {
+    /// Creates the segment and reclaims those that dead processes left behind.
+    pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
+        let here = Here::find();
+        segment::reclaim(&config.directory, &here);
+        service::reclaim(&config.directory, &here);
+        // Who has no peers needs no bounce buffers.
+        let bounce_buffers =
+            if config.bulk.may_be_bounced() && config.flow.peers > 0 { config.bounce_buffers } else { 0 };
+        let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
+        let stats = match &config.stats {
+            None => StatsPage::private(),
+            Some(stats) => StatsPage::create(stats, &config.flow).map_err(|error| {
+                let action = format!("creating a page of counters in {} (FI_TIDEGATE_STATS_DIR)", stats.dir.display());
+                LinkError::system(action, error)
+            })?,
+        };
+        // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
+        // `Drop` after the segment is gone.
+        let (table, regions, mailbox, bounce_buffers) =
+            unsafe { (segment.table(), segment.regions(), segment.mailbox(), segment.bounce_buffers()) };
+        if config.bulk.may_be_direct() {
+            bulk::permit();
+        }
+        let peers: Vec<Peer> = (0..table.capacity()).map(|_| Peer::default()).collect();
+        stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
+        stats.counters().set(Counter::BounceBufferBytes, segment.bounce_buffer_bytes());
+        let local = peers.len() * size_of::<Peer>();
+        stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes() + local as u64);
+        let mut link = ShmLink {
+            reader: Reader::new(mailbox),
+            is_armed: false,
+            burst: 0,
+            polls: 0,
+            spin: SpinPolicy::new(config.spin),
+            peers,
+            monitor: Monitor::default(),
+            hindrance: Hindrance::default(),
+            is_table_busy: false,
+            announcer: Announcer::default(),
+            is_removed: false,
+            by_address: HashMap::new(),
+            released: Vec::new(),
+            table,
+            regions,
+            bounce_buffers,
+            copier: bulk::Copier::default(),
+            time_reading: Duration::ZERO,
+            bulk: BulkState::Undecided,
+            config,
+            here,
+            alarm: Alarm::default(),
+            waker: None,
+            stats,
+            segment,
+        };
+        if !link.config.bulk.may_be_direct() {
+            link.note_bulk(Some("FI_TIDEGATE_BULK says so".into()));
+        }
+        Ok(link)
+    }
+
+    /// Where segments lie.
+    pub fn directory(&self) -> &Path {
+        &self.config.directory
+    }
+
+    /// Lets peers find a registered region, so that RMA goes straight to memory. `false`: no room; peers then go by
+    /// message.
+    pub fn publish_region(&mut self, key: u64, span: Span, read: bool, write: bool) -> bool {
+        !self.is_forked() && self.regions.publish(key, span, read, write)
+    }
+
+    /// Ends that. A key that was not published is no error.
+    pub fn withdraw_region(&mut self, key: u64) {
+        if !self.is_forked() {
+            self.regions.withdraw(key);
+        }
+    }
+
+    /// Progress found something to do.
+    #[inline]
+    pub fn busy(&mut self) {
+        self.spin.reset();
+    }
+
+    /// Progress found nothing to do: waits a little for a packet, spins, or yields the processor; now and then looks
+    /// whether peers live. Returns whether a packet has come meanwhile.
+    #[inline]
+    pub fn idle(&mut self) -> bool {
+        match self.spin.step() {
+            Step::Linger => return (0..LOOKS_LINGERING).any(|_| self.reader.is_ready()),
+            Step::Spin => std::hint::spin_loop(),
+            Step::Look => self.watch(),
+            Step::Yield => self.give_way(),
+        }
+        false
+    }
+
+    #[cold]
+    fn give_way(&mut self) {
+        self.watch();
+        self.stats.counters().add(Counter::Yields, 1);
+        std::thread::yield_now();
+    }
+
+    /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after
+    /// arming in any case. Errors: [`ShmConfig::wakes`] was not set; the process has no descriptor left.
+    pub fn wake_fd(&mut self) -> io::Result<RawFd> {
+        if !self.config.wakes {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this endpoint was made without a wait descriptor"));
+        }
+        let waker = match self.waker.take() {
+            Some(waker) => waker,
+            None => Waker::new()?,
+        };
+        if let Some(name) = waker.name()
+            && !self.is_forked()
+        {
+            self.segment.header().set_wake_name(name);
+        }
+        Ok(self.waker.insert(waker).descriptor())
+    }
+
+    /// Asks for a wake at the next packet. `true`: nothing has arrived so far, the caller may block on the descriptor.
+    /// `false`: something has; call progress. Ends by itself at the next call of `retrieve`.
+    pub fn arm(&mut self) -> bool {
+        let Some(waker) = self.waker.as_ref().filter(|_| !self.is_forked()) else { return false };
+        waker.stop();
+        self.is_armed = true;
+        let armed = &self.segment.signals().armed.0;
+        armed.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        // Who left is known without a packet, so a departure must not wait for one either.
+        if self.reader.is_ready() || self.monitor.has_departures() || self.monitor.has_closings() {
+            self.disarm();
+            return false;
+        }
+        waker.start();
+        true
+    }
+
+    /// Ends that, too.
+    #[cold]
+    pub fn disarm(&mut self) {
+        self.is_armed = false;
+        // The flag and the timer are also those of a forked child's parent, which may be asleep.
+        if self.is_forked() {
+            return;
+        }
+        self.segment.signals().armed.0.store(0, Ordering::Relaxed);
+        if let Some(waker) = &self.waker {
+            waker.stop();
+        }
+        self.watch();
+    }
+
+    /// How bulk data travels, for people and statistics: `direct`, `bounced`, `mailbox`, or `undecided` before the
+    /// first connection.
+    pub fn bulk(&self) -> &'static str {
+        self.bulk.name()
+    }
+
+    #[cold]
+    fn wake_peer(&mut self, peer: PeerId) {
+        let connection = self.peers.get(peer.0 as usize).and_then(|peer| peer.connection.as_ref());
+        if let Some(name) = connection.and_then(Connection::wake_name) {
+            self.alarm.ring(name);
+        }
+    }
+
+    /// Raises the mark of most slots in use: those still to be retrieved, and the one just retrieved.
+    #[cold]
+    fn sample_fill(&mut self) {
+        if let Ok(backlog) = self.reader.backlog() {
+            self.stats.counters().raise(Counter::MailboxPeak, backlog + 1);
+        }
+    }
+
+    /// Copies between a peer's memory, `remote`, and ours: `local` from `offset` on.
+    fn transfer(
+        &mut self,
+        direction: Direction,
+        peer: PeerId,
+        remote: &[Span],
+        local: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let room = local.len().checked_sub(offset);
+        let wanted = remote.iter().try_fold(0_u64, |sum, span| sum.checked_add(span.length));
+        let (Some(room), Some(wanted)) = (room, wanted) else { return TransferStatus::Failed };
+        if wanted > room as u64 {
+            return TransferStatus::Failed;
+        }
+        // Made now if need be.
+        self.connection(peer);
+        let connection = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.connection.as_mut());
+        let Some(connection) = connection else { return TransferStatus::Unreachable };
+        let Some(memory) = connection.memory() else { return TransferStatus::Unreachable };
+        let (pid, spans) = (memory.pid(), local.spans_of(offset, wanted as usize));
+        // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
+        // `Link` has it by `&mut`, for writing.
+        let copied = unsafe {
+            match direction {
+                Direction::Read => self.copier.read(memory, spans, remote),
+                Direction::Write => self.copier.write(memory, spans, remote),
+            }
+        };
+        match copied {
+            Ok(()) => TransferStatus::Done,
+            Err(TransferError::Fault(error)) => {
+                log::line(Level::Warn, || format!("bulk transfer of {wanted} bytes with pid {pid}: {error}"));
+                TransferStatus::Failed
+            }
+            Err(TransferError::Unreachable(error)) => {
+                // Who cannot be written to may be readable all the same.
+                if direction == Direction::Read || memory.is_writable() {
+                    connection.give_up_memory();
+                    log::line(Level::Info, || {
+                        format!(
+                            "the memory of pid {pid} cannot be reached any more, its bulk data goes another way: {error}"
+                        )
+                    });
+                }
+                TransferStatus::Unreachable
+            }
+        }
+    }
+}
+
+/// Which way bulk data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// From the peer's memory to ours.
+    Read,
+    /// From ours to the peer's.
+    Write,
+}
+
+impl Link for ShmLink {
+    type Buffer = IoBuffer;
+
+    #[inline]
+    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+        self.write_many(to, 1, |place| *place = *packet).1
+    }
+
+    #[inline]
+    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
+        if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. }))
+            && let Err(why) = self.connect(to)
+        {
+            return (0, Err(why));
+        }
+        let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
+            return (0, Err(WriteError::Full));
+        };
+        let (written, wake) = connection.write_many(count, next);
+        if wake {
+            self.wake_peer(to);
+        }
+        (written, if written == count { Ok(()) } else { Err(WriteError::Full) })
+    }
+
+    #[inline]
+    fn retrieve(&mut self) -> Option<Packet> {
+        if self.is_armed {
+            self.disarm();
+        }
+        for _ in 0..DROPS_PER_POLL {
+            let Some(packet) = self.reader.retrieve() else {
+                self.burst = 0;
+                return None;
+            };
+            self.burst = self.burst.wrapping_add(1);
+            if self.burst % BURST_AGAIN == BURST {
+                self.sample_fill();
+            }
+            let source = packet.header.source();
+            if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn bookkeeping_bytes(flow: &Config) -> usize {
+        layout::bookkeeping_bytes(flow.peers)
+    }
+
+    fn tell_window(&mut self, bytes: u32) {
+        if !self.is_forked() {
+            self.segment.header().window.store(u64::from(bytes), Ordering::Relaxed);
+        }
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        match self.connection(peer) {
+            Some(connection) => connection.window(),
+            None => self.is_hindered(peer).then_some(0),
+        }
+    }
+
+    fn reaches_memory(&mut self, peer: PeerId) -> bool {
+        self.connection(peer).is_some_and(|connection| connection.memory().is_some())
+    }
+
+    fn read_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        from: &[Span],
+        into: &mut IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let begun = clock::now();
+        let status = self.transfer(Direction::Read, peer, from, into, offset);
+        self.time_reading += clock::now().since(begun);
+        status
+    }
+
+    fn write_peer(
+        &mut self,
+        _: TransferId,
+        peer: PeerId,
+        to: &[Span],
+        from: &IoBuffer,
+        offset: usize,
+    ) -> TransferStatus {
+        self.transfer(Direction::Write, peer, to, from, offset)
+    }
+
+    fn time_reading(&self) -> Duration {
+        self.time_reading
+    }
+
+    fn direct_from(&self) -> usize {
+        if self.bounce_buffers.count() == 0 { 0 } else { DIRECT_FROM }
+    }
+
+    fn stages(&self) -> Stages {
+        Stages { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
+    }
+
+    fn fill_stage(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
+        self.bounce_buffers.fill(bounce_buffer, from, offset, length);
+    }
+
+    fn drain_stage(
+        &mut self,
+        peer: PeerId,
+        bounce_buffer: usize,
+        into: &mut IoBuffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        self.connection(peer).is_some_and(|connection| connection.drain_stage(bounce_buffer, into, offset, length))
+    }
+
+    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+        // Every transfer ends before its call returns.
+        None
+    }
+
+    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+        let connection = self.connection(peer)?;
+        let memory = connection.memory()?;
+        if access == Access::Write && !memory.is_writable() {
+            return None;
+        }
+        connection.find_region(key, offset, length, access)
+    }
+
+    fn tell_closing(&mut self) {
+        // The parent of a forked child that closes goes on.
+        if self.is_forked() {
+            return;
+        }
+        self.segment.header().closing.store(1, Ordering::Release);
+    }
+
+    #[inline]
+    fn poll_closing(&mut self) -> Option<PeerId> {
+        if self.monitor.has_closings() { self.next_closing() } else { None }
+    }
+
+    #[inline]
+    fn poll_departure(&mut self) -> Option<Departure> {
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_PER_LOOK) {
+            self.watch();
+        }
+        if self.monitor.has_departures() { self.next_departure() } else { None }
+    }
+
+    #[cold]
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        let Some(known) = self.peers.get_mut(peer.0 as usize) else { return format!("peer {}", peer.0) };
+        known.standing = Standing::Quarantined;
+        known.lost = Some("it broke the protocol".into());
+        let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
+        log::line(Level::Warn, || format!("{name} broke the protocol: it is quarantined, and counts as lost"));
+        // It has to learn that from us: our lock, which goes with the connection, would be taken for our death.
+        self.end_connection(peer, false);
+        name
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        if self.is_forked() {
+            return;
+        }
+        let Some(known) = self.peers.get_mut(peer.0 as usize) else { return };
+        if known.standing == Standing::Departed && (known.is_silent || !self.table.may_write(peer)) {
+            return self.forget(peer);
+        }
+        // It may write, or is not reported yet: its place must not go to another while its packets may still come.
+        known.standing = Standing::Unwanted;
+        if known.lost.is_none() {
+            known.lost = Some("it broke the protocol".into());
+        }
+        self.end_connection(peer, false);
+        self.table.sever(peer);
+    }
+
+    #[inline]
+    fn counters(&self) -> &Counters {
+        self.stats.counters()
+    }
+}

@@ -1,0 +1,168 @@
+//! What lies where in a segment, and a view of it that was checked.
+
+use super::bounce::{BOUNCE_BUFFER_BYTES, BounceBuffers};
+use super::config::BOUNCE_BUFFERS_MOST;
+use super::mailbox::{Alone, Mailbox, Pointers, Slot};
+use super::memory_map::{Mapping, Shared};
+use super::peer::{Entry, Table};
+use super::region::{Place, REGIONS, Regions};
+use super::wake::WakeName;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// First word of a segment; the last byte is the version of everything that peers read in it.
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x05");
+/// More peers than flow control accepts.
+pub(super) const PEERS_LIMIT: u64 = 1 << 20;
+pub(super) const PAGE: usize = 4096;
+
+/// The beginning of the shown part. Written before anybody can know the segment's name, except for the last five
+/// fields.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Header {
+    pub(super) magic: AtomicU64,
+    pub(super) peers: AtomicU64,
+    pub(super) slots: AtomicU64,
+    pub(super) bounce_buffers: AtomicU64,
+    /// Whether the owner may want to be woken.
+    pub wakes: AtomicU64,
+    /// Where the owner's memory holds its nonce: who can read it there can read that memory, and no other.
+    pub cookie_address: AtomicU64,
+    /// What the owner sets aside for unmatched messages of each sender, in bytes; 0: it does not say.
+    pub window: AtomicU64,
+    /// Name of the socket by which the owner is woken, in two words; 0: there is none.
+    pub(super) wake_name: [AtomicU64; 2],
+    /// Not 0 once the owner is closing: it will match nothing more.
+    pub closing: AtomicU64,
+    /// Not 0 once the owner has closed: it will retrieve and write no more.
+    pub closed: AtomicU64,
+}
+
+/// The beginning of the shared part.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Signals {
+    /// Not 0 while the owner waits to be woken.
+    pub armed: Alone<AtomicU64>,
+    pointers: Pointers,
+}
+
+// SAFETY: atomics only.
+unsafe impl Shared for Header {}
+// SAFETY: atomics only.
+unsafe impl Shared for Signals {}
+// SAFETY: atomics only, outside the loom model, where nothing is mapped.
+unsafe impl Shared for Slot {}
+
+impl Header {
+    /// How to wake the owner, if it can be woken.
+    pub fn wake_name(&self) -> Option<WakeName> {
+        WakeName::from_words([0, 1].map(|at| self.wake_name[at].load(Ordering::Acquire)))
+    }
+
+    /// The owner says how to wake it.
+    pub fn set_wake_name(&self, name: WakeName) {
+        for (word, value) in self.wake_name.iter().zip(name.words()) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}
+
+/// Where things lie in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) peers: usize,
+    pub(super) slots: usize,
+    pub(super) bounce_buffers: usize,
+    /// Where the shared part begins; the next two count from there.
+    pub(super) shared_at: usize,
+    pub(super) slots_at: usize,
+    pub(super) shared_bytes: usize,
+}
+
+pub(super) const REGIONS_AT: usize = PAGE;
+pub(super) const BOUNCE_BUFFERS_AT: usize = REGIONS_AT + REGIONS * size_of::<Place>();
+/// In the shared part.
+pub(super) const PEERS_AT: usize = size_of::<Signals>();
+
+impl Layout {
+    /// `None` for sizes that cannot be.
+    pub(super) fn of(peers: u64, slots: u64, bounce_buffers: u64) -> Option<Layout> {
+        if slots == 0 || peers > PEERS_LIMIT || bounce_buffers > BOUNCE_BUFFERS_MOST.into() {
+            return None;
+        }
+        let [peers, slots, bounce_buffers] = [peers, slots, bounce_buffers].map(usize::try_from);
+        let (peers, slots, bounce_buffers) = (peers.ok()?, slots.ok()?, bounce_buffers.ok()?);
+        let shared_at = bounce_buffers.checked_mul(BOUNCE_BUFFER_BYTES)?.checked_add(BOUNCE_BUFFERS_AT)?;
+        let slots_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(PAGE);
+        let shared_bytes =
+            slots.checked_mul(size_of::<Slot>())?.checked_add(slots_at)?.checked_next_multiple_of(PAGE)?;
+        shared_at.checked_add(shared_bytes)?;
+        Some(Layout { peers, slots, bounce_buffers, shared_at, slots_at, shared_bytes })
+    }
+
+    /// Bytes of the file.
+    pub(super) fn total(&self) -> usize {
+        self.shared_at + self.shared_bytes
+    }
+}
+
+/// Receive memory of a segment besides its mailbox, in bytes.
+pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
+    BOUNCE_BUFFERS_AT + PEERS_AT + peers as usize * size_of::<Entry>() + 2 * PAGE
+}
+
+/// A mapped segment, ours or a peer's.
+#[derive(Debug)]
+pub(super) struct View {
+    /// Of a peer's segment it can only be read: whatever is made of it here, only the owner stores to.
+    pub(super) shown: Mapping,
+    pub(super) shared: Mapping,
+    pub(super) layout: Layout,
+}
+
+impl View {
+    pub(super) fn header(&self) -> &Header {
+        // SAFETY: the header lies at the start of a live mapping, and is all atomics.
+        unsafe { self.shown.value::<Header>(0).as_ref() }
+    }
+
+    pub(super) fn signals(&self) -> &Signals {
+        // SAFETY: as for the header.
+        unsafe { self.shared.value::<Signals>(0).as_ref() }
+    }
+
+    /// # Safety
+    /// The value and its copies must not be used after the view is dropped.
+    pub(super) unsafe fn table(&self) -> Table {
+        // SAFETY: valid as long as the mapping.
+        unsafe { Table::new(self.shared.slice::<Entry>(PEERS_AT, self.layout.peers)) }
+    }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub(super) unsafe fn regions(&self) -> Regions {
+        // SAFETY: valid as long as the mapping.
+        unsafe { Regions::new(self.shown.slice::<Place>(REGIONS_AT, REGIONS)) }
+    }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub(super) unsafe fn mailbox(&self) -> Mailbox {
+        let slots = self.shared.slice::<Slot>(self.layout.slots_at, self.layout.slots);
+        // SAFETY: valid as long as the mapping.
+        unsafe { Mailbox::new(slots, NonNull::from(&self.signals().pointers)) }
+    }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub(super) unsafe fn bounce_buffers(&self) -> BounceBuffers {
+        // SAFETY: valid as long as the mapping.
+        unsafe {
+            BounceBuffers::new(
+                self.shown.slice::<AtomicU64>(BOUNCE_BUFFERS_AT, self.layout.bounce_buffers * BOUNCE_BUFFER_BYTES / 8),
+            )
+        }
+    }
+}

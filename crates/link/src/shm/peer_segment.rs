@@ -1,0 +1,168 @@
+//! The segment of a peer, as one who writes to it sees it.
+
+use super::address::Address;
+use super::error::{LinkError, is_shortage};
+use super::layout::{BOUNCE_BUFFERS_AT, Header, Layout, MAGIC, PAGE, Signals, View};
+use super::life::{self, Fate, Here, Rights};
+use super::lock::{self, Byte};
+use super::lock_file::{LockFile, has_descriptors_to_spare};
+use super::mailbox::Mailbox;
+use super::memory_map::{Access, Mapping};
+use super::peer::{State, Table};
+use crate::memory::IoBuffer;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tidegate_flow::PeerId;
+use tidegate_message::{Access as RegionAccess, Span};
+
+/// A peer's segment.
+#[derive(Debug)]
+pub(crate) struct PeerSegment {
+    view: View,
+    /// Open as long as we may write: it holds our lock, and answers for the peer's, whatever becomes of the file's
+    /// name. `None`: we have few descriptors, and our process id and our own file answer for us.
+    file: Option<LockFile>,
+}
+
+impl PeerSegment {
+    /// Opens the segment of `peer` and checks its layout.
+    pub fn open(directory: &Path, here: &Here, peer: &Address) -> Result<Self, LinkError> {
+        let path = directory.join(peer.identity.file_name());
+        let opened = |rights| {
+            life::open(&path, rights).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => missing(here, peer, &path),
+                _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
+            })
+        };
+        // Three times: to hold locks, which nothing is mapped from (see `lock_file`), and for mappings of two kinds.
+        let (file, shared_file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Lock)?, opened(Rights::Read)?);
+        let broken = |what: String| LinkError::Elsewhere { peer: *peer, reason: format!("its segment {what}") };
+        let unmapped = |error: io::Error| match is_shortage(&error) {
+            true => LinkError::system(format!("mapping the segment {} of {peer}", path.display()), error),
+            false => broken(format!("cannot be mapped: {error}")),
+        };
+        let size = file.metadata().map_err(|error| broken(format!("cannot be read: {error}")))?.len() as usize;
+        if size < BOUNCE_BUFFERS_AT {
+            return Err(broken(format!("has {size} bytes only; remove {}", path.display())));
+        }
+        // First the header alone, then, knowing the layout, everything.
+        let glance = Mapping::new(&shown_file, 0, PAGE, Access::Read).map_err(unmapped)?;
+        // SAFETY: the header lies at the start of a mapping that lives to the end of this function, and is all atomics.
+        let header = unsafe { glance.value::<Header>(0).as_ref() };
+        let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        if header.magic.load(Ordering::Acquire) != MAGIC {
+            return Err(broken("has another layout: all processes need the same version of Tidegate".into()));
+        }
+        let layout = Layout::of(word(&header.peers), word(&header.slots), word(&header.bounce_buffers))
+            .filter(|layout| layout.total() == size);
+        let layout = layout.ok_or_else(|| broken("contradicts its size".into()))?;
+        let shown = Mapping::new(&shown_file, 0, layout.shared_at, Access::Read).map_err(unmapped)?;
+        let shared =
+            Mapping::new(&shared_file, layout.shared_at, layout.shared_bytes, Access::Write).map_err(unmapped)?;
+        Ok(PeerSegment { view: View { shown, shared, layout }, file: Some(file) })
+    }
+
+    /// Takes a place for `ours` in the peer's table, and the lock that says that we live. Waits for the lock of the
+    /// table for so long.
+    pub fn enter(
+        &mut self,
+        directory: &Path,
+        here: &Here,
+        peer: &Address,
+        ours: &Address,
+        patience: Duration,
+    ) -> Result<PeerId, LinkError> {
+        let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
+        let held = lock::Held::take(&file, Byte::INSERTION, patience)
+            .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
+            .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
+        if self.has_closed() {
+            return Err(LinkError::Gone { peer: *peer });
+        }
+        // SAFETY: used in this function only.
+        let table = unsafe { self.table() };
+        let Some(place) = table.find_or_insert(ours) else {
+            // To ask about many takes a while, in which others may have the table.
+            drop(held);
+            let is_changing = here.sees_some_ended(&table, &file);
+            return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
+        };
+        if table.state(place) != State::Expected {
+            return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
+        }
+        // Who does not share our process ids has nothing but the lock to know us by.
+        let worth_a_descriptor = !here.shares_namespace(&peer.identity) || has_descriptors_to_spare(&file);
+        let locked = worth_a_descriptor && lock::try_take(&file, Byte::of(ours.identity.nonce)).unwrap_or(false);
+        table.mark_connected(place, locked);
+        drop(held);
+        self.file = locked.then_some(file);
+        Ok(place)
+    }
+
+    /// What the peer's own lock says, if we can ask for it.
+    pub fn fate_of_owner(&self) -> Option<Fate> {
+        self.file.as_ref().map(|file| life::fate_by_lock(file, Byte::LIFE))
+    }
+
+    pub fn header(&self) -> &Header {
+        self.view.header()
+    }
+
+    pub fn signals(&self) -> &Signals {
+        self.view.signals()
+    }
+
+    /// Whether the peer is closing its endpoint.
+    pub fn is_closing(&self) -> bool {
+        self.header().closing.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether the peer has closed its endpoint.
+    pub fn has_closed(&self) -> bool {
+        self.header().closed.load(Ordering::Acquire) != 0
+    }
+
+    /// # Safety
+    /// The value and its copies must not be used after the segment is dropped.
+    pub unsafe fn table(&self) -> Table {
+        // SAFETY: handed on to the caller.
+        unsafe { self.view.table() }
+    }
+
+    /// # Safety
+    /// As for [`table`](Self::table).
+    pub unsafe fn mailbox(&self) -> Mailbox {
+        // SAFETY: handed on to the caller.
+        unsafe { self.view.mailbox() }
+    }
+
+    /// Copies the first `length` bytes of the peer's bounce buffer. `false` if there is no such bounce buffer.
+    pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        // SAFETY: used here and now.
+        unsafe { self.view.bounce_buffers() }.drain(bounce_buffer, into, offset, length)
+    }
+
+    /// Looks a published region up.
+    pub fn find_region(&self, key: u64, offset: u64, length: u64, access: RegionAccess) -> Option<Span> {
+        // SAFETY: used here and now.
+        unsafe { self.view.regions() }.find(key, offset, length, access)
+    }
+}
+
+/// Why there is no file of this peer.
+fn missing(here: &Here, peer: &Address, path: &Path) -> LinkError {
+    let may_run = here.shares_namespace(&peer.identity) && !here.sees_ended(&peer.identity);
+    match here.shares_boot(&peer.identity) {
+        false => LinkError::Elsewhere { peer: *peer, reason: elsewhere(path) },
+        true if may_run => LinkError::Vanished { peer: *peer, file: path.to_path_buf() },
+        true => LinkError::Gone { peer: *peer },
+    }
+}
+
+/// What a missing file and another boot id mean together.
+pub(crate) fn elsewhere(path: &Path) -> String {
+    let directory = path.parent().unwrap_or(path).display();
+    format!("it runs on another host, or in a container that does not share {directory}")
+}

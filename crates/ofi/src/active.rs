@@ -1,0 +1,230 @@
+//! What an endpoint has while it can communicate: the message layer, what it knows of addresses, and its outstanding
+//! operations.
+
+use crate::addresses::NO_ADDRESS;
+use crate::bindings::*;
+use crate::completion::Entry;
+use crate::log;
+use crate::name::ServiceWait;
+use crate::operation::EventKind;
+use crate::tickets::{SILENT, Ticket, Tickets};
+use core::ffi::c_void;
+use std::collections::HashMap;
+use tidegate_link::{Address, Claim, ShmLink};
+use tidegate_message::{Completion, Context, Operation, PeerId, Pressure, Target};
+
+/// The message layer over shared memory.
+pub type Engine = tidegate_message::Endpoint<ShmLink>;
+
+/// An endpoint that can communicate.
+pub struct Active {
+    /// The message layer.
+    pub engine: Engine,
+    /// Its own address.
+    pub own: Address,
+    /// By `fi_addr_t`, to whom it leads: a peer's number, `MYSELF`, or `UNKNOWN`.
+    targets: Vec<u32>,
+    /// By a peer's number, the `fi_addr_t` that the application knows it by, or `NO_ADDRESS` if that has to be looked
+    /// up.
+    sources: Vec<fi_addr_t>,
+    /// The same for this endpoint itself.
+    own_source: fi_addr_t,
+    /// The state of the table of peers to which `targets` and `sources` belong.
+    pub epoch: u32,
+    /// By index in the address vector, services that no endpoint has yet, and how long operations have waited for them.
+    pub waits: HashMap<fi_addr_t, ServiceWait>,
+    /// The service that others find this endpoint by.
+    pub claim: Option<Claim>,
+    /// Operations that have not completed.
+    pub tickets: Tickets,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+const MYSELF: u32 = u32::MAX - 1;
+
+/// An operation that ended, on its way to queues and counters.
+pub struct Event {
+    /// Which counter counts it.
+    pub kind: EventKind,
+    /// Whether success goes to the queue.
+    pub wanted: bool,
+    /// Whether it is unsolicited: it does not end an operation that the application has started one by one.
+    pub unsolicited: bool,
+    /// What the queue says of it.
+    pub entry: Entry,
+}
+
+impl Active {
+    /// An endpoint with nothing outstanding.
+    pub fn new(engine: Engine) -> Active {
+        let (own, epoch) = (engine.link().address(), engine.epoch());
+        let (targets, sources) = (Vec::new(), Vec::new());
+        let (own_source, waits, tickets) = (NO_ADDRESS, HashMap::new(), Tickets::default());
+        Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
+    }
+
+    /// Addresses have changed. From now on each is looked up again when it is needed.
+    pub fn forget_addresses(&mut self) {
+        self.targets.clear();
+        self.sources.clear();
+        self.own_source = NO_ADDRESS;
+    }
+
+    /// These indices have been removed. A service that is inserted under one of them later waits from the beginning;
+    /// the waits for all other services go on.
+    pub fn forget_waits(&mut self, removed: &[fi_addr_t]) {
+        if !self.waits.is_empty() {
+            for index in removed {
+                self.waits.remove(index);
+            }
+        }
+    }
+
+    /// Where an `fi_addr_t` leads, if that is known.
+    #[inline]
+    pub fn target(&self, address: fi_addr_t) -> Option<Target> {
+        match self.targets.get(address as usize) {
+            Some(&number) if number < MYSELF => Some(Target::Peer(PeerId(number))),
+            _ => None,
+        }
+    }
+
+    /// Notes where an `fi_addr_t` leads, until addresses change.
+    pub fn set_target(&mut self, address: fi_addr_t, target: Target) {
+        let index = address as usize;
+        if self.targets.len() <= index {
+            self.targets.resize(index + 1, UNKNOWN);
+        }
+        self.targets[index] = match target {
+            Target::Peer(peer) => peer.0,
+            Target::Myself => MYSELF,
+        };
+    }
+
+    /// The `fi_addr_t` that the application knows a sender by; [`NO_ADDRESS`] if that has to be looked up.
+    #[inline]
+    pub fn source(&self, source: Target) -> fi_addr_t {
+        match source {
+            Target::Myself => self.own_source,
+            Target::Peer(peer) => self.sources.get(peer.0 as usize).copied().unwrap_or(NO_ADDRESS),
+        }
+    }
+
+    /// Notes the `fi_addr_t` that the application knows a sender by, until addresses change.
+    pub fn set_source(&mut self, source: Target, address: fi_addr_t) {
+        match source {
+            Target::Myself => self.own_source = address,
+            Target::Peer(PeerId(number)) => {
+                let index = number as usize;
+                if self.sources.len() <= index {
+                    self.sources.resize(index + 1, NO_ADDRESS);
+                }
+                self.sources[index] = address;
+            }
+        }
+    }
+
+    /// The address of a sender.
+    pub fn address_of(&self, source: Target) -> Option<Address> {
+        match source {
+            Target::Myself => Some(self.own),
+            Target::Peer(peer) => self.engine.link().address_of(peer),
+        }
+    }
+
+    /// Whether every operation that goes out has completed: the condition of `FI_FENCE`.
+    pub fn is_drained(&self) -> bool {
+        self.tickets.none_outgoing() && !self.engine.has_outstanding()
+    }
+
+    /// Tells people that receive memory is used up, and who used it.
+    #[cold]
+    pub fn warn_of(&self, pressure: &Pressure) {
+        let name = |peer: PeerId| {
+            let address = self.engine.link().address_of(peer);
+            address.map_or_else(|| format!("peer {}", peer.0), |address| address.to_string())
+        };
+        let (sender, tag) = pressure.sender;
+        let tag = tag.map_or_else(|| "untagged".to_owned(), |tag| format!("tag {tag:#x}"));
+        let stored: Vec<String> =
+            pressure.stored.iter().map(|&(peer, bytes)| format!("{bytes} bytes from {}", name(peer))).collect();
+        let Pressure { window, bytes, .. } = pressure;
+        log::warn(FI_LOG_EP_DATA, || {
+            format!(
+                "{} has no room for more unmatched messages of {} ({tag}), whose share is {window} bytes; unmatched in \
+                 all: {bytes} bytes ({}). They wait with their senders until they are received, which costs time but \
+                 no memory; a larger FI_TIDEGATE_RX_MEMORY gives more room",
+                self.own,
+                name(sender),
+                stored.join(", ")
+            )
+        });
+    }
+
+    /// Cancels the receive of this context. Returns whether there was one.
+    pub fn cancel(&mut self, context: *mut c_void) -> bool {
+        // If several receives have this context, the oldest that has not matched is cancelled.
+        let tickets = &self.tickets;
+        self.engine.cancel_named(context.addr(), |ticket| tickets.application_context(ticket).addr())
+    }
+
+    /// The name of the message that is set aside for this context. The operation that claims or discards the message
+    /// takes over its name.
+    pub fn claimed(&self, context: *mut c_void) -> Option<Context> {
+        self.tickets.find_claimed(context)
+    }
+
+    /// Turns a completion into what queues and counters want, and ends its ticket. Returns nothing for those
+    /// completions that [`special_event`](Self::special_event) is for.
+    #[inline(always)]
+    pub fn event(&mut self, completion: &Completion) -> Option<Event> {
+        if completion.operation == Operation::RemoteWrite {
+            return None;
+        }
+        let ticket = self.tickets.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
+        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
+            return None;
+        }
+        if completion.context != SILENT {
+            self.tickets.remove(completion.context);
+        }
+        let entry = ticket.entry(completion);
+        Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry })
+    }
+
+    /// The same for the other completions: writes of peers, multi-receives, which complete many times, and peeks that
+    /// claim, whose ticket stays until the message is claimed.
+    #[cold]
+    pub fn special_event(&mut self, completion: &Completion) -> Event {
+        let ticket = self.tickets.get(completion.context);
+        let Some(ticket) = ticket.filter(|_| completion.operation != Operation::RemoteWrite) else {
+            let mut entry = Entry::new(core::ptr::null_mut(), FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+            entry.completion.len = completion.length;
+            entry.completion.data = completion.data.unwrap_or(0);
+            // A write of a peer without completion data is only counted.
+            let wanted = completion.data.is_some();
+            return Event { kind: EventKind::RemoteWrite, wanted, unsolicited: true, entry };
+        };
+        let mut entry = ticket.entry(completion);
+        let mut ended = true;
+        if ticket.kind & FI_MULTI_RECV != 0 {
+            entry.completion.buf = ticket.start.wrapping_add(completion.offset).cast();
+            if !completion.released {
+                entry.completion.flags &= !FI_MULTI_RECV;
+                ended = false;
+            }
+        }
+        if ticket.kind & FI_CLAIM != 0 {
+            entry.completion.flags &= !FI_CLAIM;
+            if completion.result.is_ok() {
+                self.tickets.set_claimed(completion.context, true);
+                ended = false;
+            }
+        }
+        if ended {
+            self.tickets.remove(completion.context);
+        }
+        let unsolicited = ticket.kind & FI_MULTI_RECV != 0;
+        Event { kind: ticket.event, wanted: ticket.wanted, unsolicited, entry }
+    }
+}

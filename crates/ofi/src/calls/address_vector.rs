@@ -1,0 +1,328 @@
+//! `fi_av_open` and the calls of address vectors. Tables and maps are the same here: in both an `fi_addr_t` is an
+//! index.
+
+use crate::addresses::{Addresses, NO_ADDRESS};
+use crate::bindings::*;
+use crate::domain::Domain;
+use crate::errno::{Errno, INVALID};
+use crate::guard::guarded;
+use crate::lock::Entered;
+use crate::log;
+use crate::name::Name;
+use crate::object::{self, Fid, Object, copy_out, hand_out, head, no_bind, no_control, operations, share, table};
+use crate::place::{self, Place};
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::time::Duration;
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// Flags of the calls that insert.
+const INSERT_FLAGS: u64 = FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID;
+/// How long a process that has to fail waits, so that the user reads why.
+const LINGERING: Duration = Duration::from_secs(1);
+
+/// An address vector.
+#[repr(C)]
+pub struct AddressVector {
+    fid: Fid<fid_av>,
+    /// Its domain.
+    pub domain: Arc<Domain>,
+    /// What it holds, shared with bound endpoints.
+    pub addresses: Arc<Addresses>,
+}
+
+// SAFETY: `repr(C)`, and the C struct comes first.
+unsafe impl Object for AddressVector {
+    type Fid = fid_av;
+}
+
+/// What became of a name that an application wanted to insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It has been inserted.
+    Done,
+    /// It has not been inserted.
+    Refused(Refusal),
+}
+
+/// What is wrong with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// It is no address of Tidegate, or leads nowhere.
+    NoAddress,
+    /// It is the address of a process with other settings.
+    OtherSettings(Errno),
+}
+
+impl Outcome {
+    /// Whether the other process disagrees with us, and the user has to hear of it from both.
+    fn disagrees(self) -> bool {
+        matches!(self, Outcome::Refused(Refusal::OtherSettings(_)))
+    }
+}
+
+impl Refusal {
+    /// As libfabric's error number.
+    fn errno(self) -> c_int {
+        match self {
+            Refusal::NoAddress => FI_EINVAL,
+            Refusal::OtherSettings(errno) => errno.0,
+        }
+    }
+}
+
+/// Gives the launcher time to pass on what this process has just printed, and the other process time to print the same.
+/// A rank fails when an address is refused, and some launchers end a job at the first failure without passing on what
+/// its ranks have printed by then (Intel MPI's launcher printed nothing for 2 jobs of 30). This is called outside the
+/// domain, so that other threads go on meanwhile.
+fn linger_once() {
+    static LINGERED: AtomicBool = AtomicBool::new(false);
+    if !LINGERED.swap(true, Relaxed) {
+        std::thread::sleep(LINGERING);
+    }
+}
+
+static HEAD: fi_ops = operations(close, no_bind, no_control);
+static OPS: fi_ops_av = fi_ops_av {
+    size: size_of::<fi_ops_av>(),
+    insert: Some(insert),
+    insertsvc: Some(insert_service),
+    insertsym: Some(no_symmetric),
+    remove: Some(remove),
+    lookup: Some(lookup),
+    straddr: Some(as_text),
+    av_set: Some(no_set),
+};
+
+impl AddressVector {
+    /// Inserts one name, at the places that the application may have given.
+    ///
+    /// # Safety
+    /// `place` and `error` must be null or valid.
+    unsafe fn insert_one(
+        &self,
+        name: Option<Name>,
+        place: *mut fi_addr_t,
+        error: *mut c_int,
+        flags: u64,
+        entered: &mut Entered,
+    ) -> Outcome {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let user_id = place.as_ref().copied().filter(|_| flags & FI_AV_USER_ID != 0);
+            let new = self.check(name).map(|name| self.addresses.insert(name, user_id, entered));
+            if let Some(place) = place.as_mut() {
+                *place = new.unwrap_or(NO_ADDRESS);
+            }
+            if let Some(error) = error.as_mut() {
+                *error = new.map_or_else(Refusal::errno, |_| 0);
+            }
+            new.map_or_else(Outcome::Refused, |_| Outcome::Done)
+        }
+    }
+
+    /// Checks a name that an application wants to insert. The address of a process with other settings is refused here,
+    /// before anything is sent: some MPIs take no notice of operations that fail (Intel MPI returned wrong sums), but
+    /// all of them notice an address that is refused.
+    fn check(&self, name: Option<Name>) -> core::result::Result<Name, Refusal> {
+        let name = name.filter(Name::is_somewhere).ok_or(Refusal::NoAddress)?;
+        if let Name::Endpoint(address) = &name {
+            self.addresses.check_settings(&self.domain.settings, address).map_err(Refusal::OtherSettings)?;
+        }
+        Ok(name)
+    }
+
+    /// Lets bound endpoints look up again what they need, and drop what they know of indices that have been removed.
+    fn forget_in_endpoints(&self, removed: &[fi_addr_t], entered: &mut Entered) {
+        for index in 0..self.domain.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&self.domain.state.get(entered).endpoints[index]);
+            let is_bound = endpoint.vector.get().is_some_and(|addresses| Arc::ptr_eq(addresses, &self.addresses));
+            if is_bound && let Some(active) = &mut endpoint.state.get(entered).active {
+                active.forget_addresses();
+                active.forget_waits(removed);
+            }
+        }
+    }
+}
+
+/// `fi_av_open`.
+pub unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    attr: *mut fi_av_attr,
+    vector: *mut *mut fid_av,
+    context: *mut c_void,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: called with an open domain, attributes and a place for the answer.
+        unsafe {
+            let attr = attr.as_mut().ok_or(INVALID)?;
+            // Vectors shared between processes, insertion in the background and receive contexts are not offered.
+            if !attr.name.is_null() || attr.flags & !FI_AV_USER_ID != 0 || attr.rx_ctx_bits != 0 {
+                return Err(Errno(FI_ENOSYS));
+            }
+            match attr.type_ {
+                FI_AV_UNSPEC => attr.type_ = FI_AV_TABLE,
+                FI_AV_MAP | FI_AV_TABLE => {}
+                _ => return Err(INVALID),
+            }
+            let opened = AddressVector {
+                fid: Fid::new(fid_av { fid: head(FI_CLASS_AV, context, &HEAD), ops: table(&OPS) }),
+                domain: share(domain),
+                addresses: Arc::new(Addresses::new(attr.count)),
+            };
+            hand_out(Arc::new(opened), vector);
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes a vector that `open` made. Bound endpoints share its addresses.
+    guarded(|| unsafe { object::close::<AddressVector>(fid.cast(), |vector| Arc::strong_count(&vector.addresses) > 1) })
+}
+
+unsafe extern "C" fn insert(
+    vector: *mut fid_av,
+    bytes: *const c_void,
+    count: usize,
+    indices: *mut fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the handle is an open vector's.
+    let vector = unsafe { object::object::<AddressVector>(vector) };
+    let mut disagrees = false;
+    let inserted = vector.domain.enter(|entered| {
+        if bytes.is_null() || flags & !INSERT_FLAGS != 0 {
+            return Err(INVALID);
+        }
+        let errors = if flags & FI_SYNC_ERR != 0 { context.cast::<c_int>() } else { core::ptr::null_mut() };
+        let mut inserted = 0;
+        for number in 0..count {
+            // SAFETY: the application passes `count` addresses of our length one after the other, and, where it passes
+            // them at all, as many places for indices and errors.
+            unsafe {
+                let bytes = core::slice::from_raw_parts(bytes.cast::<u8>().add(number * Name::BYTES), Name::BYTES);
+                let place = if indices.is_null() { indices } else { indices.add(number) };
+                let error = if errors.is_null() { errors } else { errors.add(number) };
+                let new = vector.insert_one(Name::from_bytes(bytes), place, error, flags, entered);
+                inserted += isize::from(new == Outcome::Done);
+                disagrees |= new.disagrees();
+            }
+        }
+        // The application may know senders now that it did not know before.
+        vector.forget_in_endpoints(&[], entered);
+        Ok(inserted)
+    });
+    if disagrees {
+        linger_once();
+    }
+    inserted as c_int
+}
+
+/// `fi_av_insertsvc`: inserts a service of this host, whether or not an endpoint has it already.
+unsafe extern "C" fn insert_service(
+    vector: *mut fid_av,
+    node: *const c_char,
+    service: *const c_char,
+    index: *mut fi_addr_t,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the handle is an open vector's.
+    let vector = unsafe { object::object::<AddressVector>(vector) };
+    guarded(|| {
+        if flags & !INSERT_FLAGS != 0 {
+            return Err(INVALID);
+        }
+        // This happens outside the domain, because asking a resolver about a host may take long.
+        let (node, service) = (place::text(node), place::text(service));
+        let name = Place { node, service, numeric: false }.name().map_err(|mismatch| {
+            log::info(FI_LOG_AV, || format!("no address for fi_av_insertsvc: {mismatch}"));
+            Errno(FI_ENODATA)
+        })?;
+        let error = if flags & FI_SYNC_ERR != 0 { context.cast::<c_int>() } else { core::ptr::null_mut() };
+        let inserted = vector.domain.enter(|entered| {
+            // SAFETY: the application gives null, or a place for an index and one for an error.
+            let new = unsafe { vector.insert_one(Some(name), index, error, flags, entered) };
+            vector.forget_in_endpoints(&[], entered);
+            if new == Outcome::Done { Ok(1) } else { Err(INVALID) }
+        });
+        Ok(inserted)
+    })
+}
+
+unsafe extern "C" fn remove(vector: *mut fid_av, indices: *mut fi_addr_t, count: usize, _flags: u64) -> c_int {
+    // SAFETY: the handle is an open vector's.
+    let vector = unsafe { object::object::<AddressVector>(vector) };
+    let outcome = vector.domain.enter(|entered| {
+        if count == 0 {
+            return Ok(0);
+        }
+        let mut outcome = Ok(0);
+        // SAFETY: the application passes `count` indices.
+        let indices = unsafe { core::slice::from_raw_parts(indices, count) };
+        for &index in indices {
+            // A bad index makes the call fail, but all other indices are removed.
+            outcome = vector.addresses.remove(index, entered).and(outcome);
+        }
+        // This is needed also if the call fails: endpoints must not go on using what has been removed.
+        vector.forget_in_endpoints(indices, entered);
+        outcome
+    });
+    outcome as c_int
+}
+
+unsafe extern "C" fn lookup(vector: *mut fid_av, index: fi_addr_t, place: *mut c_void, length: *mut usize) -> c_int {
+    // SAFETY: the handle is an open vector's.
+    let vector = unsafe { object::object::<AddressVector>(vector) };
+    let outcome = vector.domain.enter(|entered| {
+        let name = vector.addresses.name(index, entered).ok_or(INVALID)?;
+        // SAFETY: the application provides the place.
+        unsafe { copy_out(&name.to_bytes(), place, length) };
+        Ok(0)
+    });
+    outcome as c_int
+}
+
+unsafe extern "C" fn as_text(
+    _vector: *mut fid_av,
+    bytes: *const c_void,
+    place: *mut c_char,
+    length: *mut usize,
+) -> *const c_char {
+    let written = guarded(|| {
+        // SAFETY: the application passes an address of our length.
+        let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), Name::BYTES) };
+        let text = Name::from_bytes(bytes).map_or("not an address of Tidegate".to_owned(), |name| name.to_string());
+        let text = CString::new(text).unwrap_or_default();
+        // SAFETY: the application provides the place. A text that is cut still ends with a zero.
+        unsafe {
+            let room = *length;
+            copy_out(text.as_bytes_with_nul(), place.cast(), length);
+            if let Some(last) = room.checked_sub(1).filter(|_| room < *length) {
+                *place.add(last) = 0;
+            }
+        }
+        Ok(0)
+    });
+    if written == 0 { place } else { core::ptr::null() }
+}
+
+unsafe extern "C" fn no_symmetric(
+    _: *mut fid_av,
+    _: *const c_char,
+    _: usize,
+    _: *const c_char,
+    _: usize,
+    _: *mut fi_addr_t,
+    _: u64,
+    _: *mut c_void,
+) -> c_int {
+    -FI_ENOSYS
+}
+
+unsafe extern "C" fn no_set(_: *mut fid_av, _: *mut fi_av_set_attr, _: *mut *mut fid_av_set, _: *mut c_void) -> c_int {
+    -FI_ENOSYS
+}

@@ -1,0 +1,166 @@
+//! `fi_cq_open`, `fi_cq_read` and the other calls of completion queues.
+
+use crate::bindings::*;
+use crate::completion::entry_bytes;
+use crate::completion_queue::CompletionQueue;
+use crate::completions::Completions;
+use crate::errno::{Errno, INVALID, TRY_AGAIN};
+use crate::guard::guarded;
+use crate::object::{self, hand_out, head, no_bind, operations, share, table};
+use crate::reading::Room;
+use crate::wait::Wait;
+use crate::{limits, loader};
+use core::ffi::{c_char, c_int, c_void};
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// The room for completions if an application names none: as many as it may have operations outstanding.
+const CAPACITY_DEFAULT: usize = limits::QUEUE_SIZE;
+
+static HEAD: fi_ops = operations(close, no_bind, control);
+static OPS: fi_ops_cq = fi_ops_cq {
+    size: size_of::<fi_ops_cq>(),
+    read: Some(read),
+    readfrom: Some(read_from),
+    readerr: Some(read_error),
+    sread: Some(blocking_read),
+    sreadfrom: Some(blocking_read_from),
+    signal: Some(signal),
+    strerror: Some(error_text),
+};
+
+/// `fi_cq_open`.
+pub unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    attr: *mut fi_cq_attr,
+    queue: *mut *mut fid_cq,
+    context: *mut c_void,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: called with an open domain, attributes or null, and a place for the answer.
+        unsafe {
+            let (mut capacity, mut format, mut wait) = (0, FI_CQ_FORMAT_UNSPEC, FI_WAIT_NONE);
+            if let Some(attr) = attr.as_mut() {
+                if attr.wait_cond != FI_CQ_COND_NONE && attr.wait_cond != FI_CQ_COND_THRESHOLD {
+                    return Err(INVALID);
+                }
+                (capacity, format, wait) = (attr.size, attr.format, attr.wait_obj);
+            }
+            let entry_bytes = entry_bytes(format)?;
+            let wait = match wait {
+                FI_WAIT_NONE => None,
+                FI_WAIT_UNSPEC | FI_WAIT_FD => Some(Wait::new()?),
+                _ => return Err(Errno(FI_ENOSYS)),
+            };
+            let completions = Completions::new(if capacity == 0 { CAPACITY_DEFAULT } else { capacity });
+            let fid = fid_cq { fid: head(FI_CLASS_CQ, context, &HEAD), ops: table(&OPS) };
+            let opened = CompletionQueue::new(fid, share(domain), entry_bytes, wait, completions);
+            hand_out(Arc::new(opened), queue);
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes a queue that `open` made. Bound endpoints share it.
+    guarded(|| unsafe { object::close::<CompletionQueue>(fid.cast(), |queue| Arc::strong_count(queue) > 1) })
+}
+
+unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) -> c_int {
+    guarded(|| {
+        // SAFETY: the handle is an open queue's; `arg` has room for what the command asks.
+        unsafe {
+            let wait = object::object::<CompletionQueue>(fid.cast()).wait();
+            match (command as u32, wait) {
+                (FI_GETWAIT, Some(wait)) => arg.cast::<c_int>().write(wait.descriptor()),
+                (FI_GETWAITOBJ, Some(_)) => arg.cast::<fi_wait_obj>().write(FI_WAIT_FD),
+                (FI_GETWAITOBJ, None) => arg.cast::<fi_wait_obj>().write(FI_WAIT_NONE),
+                _ => return Err(Errno(FI_ENOSYS)),
+            }
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn read(queue: *mut fid_cq, buffer: *mut c_void, count: usize) -> isize {
+    // SAFETY: the handle is an open queue's, and the application provides the room.
+    unsafe { object::object::<CompletionQueue>(queue).poll(Room { buffer, count, sources: core::ptr::null_mut() }) }
+}
+
+unsafe extern "C" fn read_from(
+    queue: *mut fid_cq,
+    buffer: *mut c_void,
+    count: usize,
+    sources: *mut fi_addr_t,
+) -> isize {
+    // SAFETY: the handle is an open queue's, and the application provides the room.
+    unsafe { object::object::<CompletionQueue>(queue).poll(Room { buffer, count, sources }) }
+}
+
+unsafe extern "C" fn blocking_read(
+    queue: *mut fid_cq,
+    buffer: *mut c_void,
+    count: usize,
+    _condition: *const c_void,
+    timeout: c_int,
+) -> isize {
+    let room = Room { buffer, count, sources: core::ptr::null_mut() };
+    // SAFETY: the handle is an open queue's, and the application provides the room.
+    unsafe { object::object::<CompletionQueue>(queue).blocking_poll(room, timeout) }
+}
+
+unsafe extern "C" fn blocking_read_from(
+    queue: *mut fid_cq,
+    buffer: *mut c_void,
+    count: usize,
+    sources: *mut fi_addr_t,
+    _condition: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: the handle is an open queue's, and the application provides the room.
+    unsafe { object::object::<CompletionQueue>(queue).blocking_poll(Room { buffer, count, sources }, timeout) }
+}
+
+unsafe extern "C" fn signal(queue: *mut fid_cq) -> c_int {
+    // SAFETY: the handle is an open queue's.
+    let queue = unsafe { object::object::<CompletionQueue>(queue) };
+    if queue.signal() { 0 } else { -FI_ENOSYS }
+}
+
+unsafe extern "C" fn read_error(queue: *mut fid_cq, place: *mut fi_cq_err_entry, _flags: u64) -> isize {
+    // SAFETY: the handle is an open queue's.
+    let queue = unsafe { object::object::<CompletionQueue>(queue) };
+    let api = queue.domain.fabric.api_version();
+    queue.domain.enter(|entered| {
+        let state = queue.state.get(entered);
+        if state.completions.readable() != Err(Errno(FI_EAVAIL)) {
+            return Err(TRY_AGAIN);
+        }
+        let failed = state.completions.take_error().ok_or(TRY_AGAIN)?;
+        state.last_text = CString::new(failed.reason.text.as_str()).unwrap_or_default();
+        // SAFETY: the application provides the struct of the version that it was built for.
+        unsafe { failed.write(&state.last_text, api, place) };
+        Ok(1)
+    })
+}
+
+/// The text of an error: that of the error data, which may name the peer, or else libfabric's words for the number.
+unsafe extern "C" fn error_text(
+    _queue: *mut fid_cq,
+    errno: c_int,
+    data: *const c_void,
+    buffer: *mut c_char,
+    length: usize,
+) -> *const c_char {
+    let general = || loader::get().map_or(c"error".as_ptr(), |loader| loader.error_text(errno));
+    let text = if data.is_null() { general() } else { data.cast::<c_char>() };
+    if !buffer.is_null() && length > 0 {
+        // SAFETY: error data is the C string that `read_error` gave, libfabric's texts are C strings, and the
+        // application provides `length` bytes.
+        unsafe {
+            libc::strncpy(buffer, text, length);
+            *buffer.add(length - 1) = 0;
+        }
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! `fi_cntr_open` and the calls of counters. Reading a counter makes progress.
+
+use crate::bindings::*;
+use crate::counter::Counter;
+use crate::errno::Errno;
+use crate::guard::guarded;
+use crate::object::{self, hand_out, head, no_bind, no_control, operations, share, table};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+
+static HEAD: fi_ops = operations(close, no_bind, no_control);
+static OPS: fi_ops_cntr = fi_ops_cntr {
+    size: size_of::<fi_ops_cntr>(),
+    read: Some(read),
+    readerr: Some(read_errors),
+    add: Some(add),
+    set: Some(set),
+    wait: Some(wait),
+    adderr: Some(add_errors),
+    seterr: Some(set_errors),
+};
+
+/// `fi_cntr_open`.
+pub unsafe extern "C" fn open(
+    domain: *mut fid_domain,
+    attr: *mut fi_cntr_attr,
+    counter: *mut *mut fid_cntr,
+    context: *mut c_void,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: called with an open domain, attributes or null, and a place for the answer.
+        unsafe {
+            if let Some(attr) = attr.as_ref() {
+                let waits = matches!(attr.wait_obj, FI_WAIT_NONE | FI_WAIT_UNSPEC | FI_WAIT_YIELD);
+                // Bytes are not counted, and counters have no descriptor.
+                if !waits || attr.events != FI_CNTR_EVENTS_COMP {
+                    return Err(Errno(FI_ENOSYS));
+                }
+            }
+            let fid = fid_cntr { fid: head(FI_CLASS_CNTR, context, &HEAD), ops: table(&OPS) };
+            hand_out(Arc::new(Counter::new(fid, share(domain))), counter);
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn close(fid: *mut fid) -> c_int {
+    // SAFETY: the application closes a counter that `open` made. Bound endpoints share it.
+    guarded(|| unsafe { object::close::<Counter>(fid.cast(), |counter| Arc::strong_count(counter) > 1) })
+}
+
+unsafe extern "C" fn read(counter: *mut fid_cntr) -> u64 {
+    // SAFETY: the handle is an open counter's.
+    let counter = unsafe { object::object::<Counter>(counter) };
+    counter.poll();
+    counter.successes.load(Relaxed)
+}
+
+unsafe extern "C" fn read_errors(counter: *mut fid_cntr) -> u64 {
+    // SAFETY: the handle is an open counter's.
+    let counter = unsafe { object::object::<Counter>(counter) };
+    counter.poll();
+    counter.errors.load(Relaxed)
+}
+
+unsafe extern "C" fn add(counter: *mut fid_cntr, value: u64) -> c_int {
+    // SAFETY: the handle is an open counter's.
+    unsafe { object::object::<Counter>(counter) }.successes.fetch_add(value, Relaxed);
+    0
+}
+
+unsafe extern "C" fn set(counter: *mut fid_cntr, value: u64) -> c_int {
+    // SAFETY: the handle is an open counter's.
+    unsafe { object::object::<Counter>(counter) }.successes.store(value, Relaxed);
+    0
+}
+
+unsafe extern "C" fn add_errors(counter: *mut fid_cntr, value: u64) -> c_int {
+    // SAFETY: the handle is an open counter's.
+    unsafe { object::object::<Counter>(counter) }.errors.fetch_add(value, Relaxed);
+    0
+}
+
+unsafe extern "C" fn set_errors(counter: *mut fid_cntr, value: u64) -> c_int {
+    // SAFETY: the handle is an open counter's.
+    unsafe { object::object::<Counter>(counter) }.errors.store(value, Relaxed);
+    0
+}
+
+unsafe extern "C" fn wait(counter: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {
+    // SAFETY: the handle is an open counter's.
+    guarded(|| unsafe { object::object::<Counter>(counter) }.wait(threshold, timeout))
+}

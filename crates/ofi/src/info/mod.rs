@@ -1,0 +1,115 @@
+//! `fi_getinfo`: what Tidegate offers, and whether that is what the application asks for.
+//!
+//! There is one offer: reliable datagram endpoints within one host. Hints either fit into it or do not. Where they name
+//! a choice that costs nothing to grant (threading, table or map of addresses, progress of control operations, a class
+//! of traffic, datagrams that might get lost), the answer repeats the choice. Hints that do not fit are refused here
+//! and not later.
+//!
+//! Node and service name either the application's own end or the other end. All names and addresses of this host mean
+//! the same; an endpoint is found by its service alone (see `name`). Other hosts are refused. `src_addr` names the
+//! service by which an endpoint is to be found, or the empty service: an endpoint's own address is only known once it
+//! is open (fi_getname).
+
+mod attributes;
+mod hints;
+mod matching;
+
+use crate::bindings::*;
+use crate::errno::{Errno, INVALID, Result};
+use crate::guard::guarded;
+use crate::loader::{self, Loader};
+use crate::name::Name;
+use crate::place::{Mismatch, Place, text};
+use crate::{log, parameter};
+use attributes::{Answer, Ends};
+use core::ffi::{c_char, c_int};
+use hints::Hints;
+
+/// The flag by which libfabric's own layers look for a provider to stand on. It is no part of the interface, but the
+/// same in all versions. One of these layers (rxd) would make reliable endpoints of our datagrams, and would appear
+/// beside our own reliable endpoints as another "tidegate".
+const FOR_ANOTHER_LAYER: u64 = 1 << 59;
+
+/// `fi_getinfo`, called by libfabric with pointers of its caller.
+pub unsafe extern "C" fn getinfo(
+    api: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const fi_info,
+    list: *mut *mut fi_info,
+) -> c_int {
+    guarded(|| {
+        let loader = loader::get().ok_or(Errno(FI_ENODATA))?;
+        // SAFETY: libfabric passes hints that are null or valid for this call, and a place for the answer.
+        let (hints, list) = unsafe { (hints.as_ref().map(Hints), list.as_mut().ok_or(INVALID)?) };
+        let mut place = Place { node: text(node), service: text(service), numeric: flags & FI_NUMERICHOST != 0 };
+        // An application that only asks what the provider has may name any place and give any hints.
+        let hints = hints.filter(|_| flags & FI_PROV_ATTR_ONLY == 0);
+        if flags & FI_PROV_ATTR_ONLY != 0 {
+            place = Place::default();
+        } else if flags & FI_SOURCE != 0 && place.is_nowhere() {
+            return Err(INVALID);
+        }
+        let refuse = |mismatch: Mismatch| {
+            log::info(FI_LOG_CORE, || format!("not for this application: {mismatch}"));
+            Errno(FI_ENODATA)
+        };
+        let answer = Answer::to(api, hints.as_ref()).map_err(refuse)?;
+        if answer.endpoint_type == FI_EP_DGRAM && flags & FOR_ANOTHER_LAYER != 0 {
+            return Err(refuse(
+                "a layer of libfabric that makes datagrams reliable asks for them; ours are".to_owned(),
+            ));
+        }
+        check_parameters(loader, hints.as_ref())?;
+        let ends = Ends::of(&place, flags & FI_SOURCE != 0, hints.as_ref()).map_err(refuse)?;
+        *list = answer.write(loader, &ends)?;
+        Ok(0)
+    })
+}
+
+impl Ends {
+    /// The two ends, from the place that was named and from hints. With `is_source` (`FI_SOURCE`) the place is the
+    /// application's own end, otherwise the other end.
+    fn of(place: &Place, is_source: bool, hints: Option<&Hints>) -> core::result::Result<Ends, Mismatch> {
+        // Hints only count for what the place does not say.
+        let source = match hints {
+            _ if is_source => Some(place.name()?),
+            Some(hints) => hints.source()?,
+            None => None,
+        };
+        if matches!(source, Some(Name::Endpoint(_))) {
+            return Err("its source address is that of an endpoint, and each endpoint has one of its own".to_owned());
+        }
+        let destination = match hints {
+            _ if !is_source && !place.is_nowhere() => Some(place.name()?),
+            Some(hints) => hints.destination()?,
+            None => None,
+        };
+        let source = match source {
+            Some(source) => source,
+            None => Place::default().name()?,
+        };
+        Ok(Ends { source, destination })
+    }
+}
+
+/// Reads the user's parameters. A wrong one stops an application that asks for Tidegate by name, with a line that says
+/// what is wrong. Other applications may be looking for another provider. They only get a line in the log, and
+/// `fi_domain` refuses them if they choose Tidegate.
+fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
+    let named = |list: &str| !list.starts_with('^') && list.split([',', ';']).any(|name| name == "tidegate");
+    let by_user = std::env::var("FI_PROVIDER").is_ok_and(|list| named(&list));
+    let by_application = hints.and_then(Hints::provider).is_some_and(|name| named(&name.to_string_lossy()));
+    let is_wanted = by_user || by_application;
+    if is_wanted {
+        parameter::warn_of_misspellings();
+    }
+    let Err(text) = parameter::read(loader) else { return Ok(()) };
+    if is_wanted {
+        log::trouble(FI_LOG_CORE, &text);
+        return Err(INVALID);
+    }
+    log::warn(FI_LOG_CORE, || text);
+    Ok(())
+}

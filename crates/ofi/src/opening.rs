@@ -1,0 +1,188 @@
+//! Binding and enabling an endpoint, and leaving everything that knows of it.
+
+use crate::active::{Active, Engine};
+use crate::addresses::Addresses;
+use crate::bindings::*;
+use crate::completion_queue::CompletionQueue;
+use crate::counter::Counter;
+use crate::endpoint::{Endpoint, QueueBinding};
+use crate::errno::{Errno, INVALID, Result};
+use crate::limits::OPERATIONS_MOST;
+use crate::lock::Entered;
+use crate::log;
+use crate::operation::EventKind;
+use std::sync::{Arc, OnceLock};
+use tidegate_link::{ShmConfig, ShmLink, StatsConfig};
+use tidegate_message::{EndpointConfig, EndpointError};
+
+/// Packets retrieved per progress call at most.
+const PACKETS_PER_PROGRESS: usize = 64;
+/// Bytes of bulk data moved per progress call, about.
+const BULK_BYTES_PER_PROGRESS: usize = 1 << 20;
+/// The flags by which counters are bound, in the order of [`EventKind`].
+const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE];
+
+impl Endpoint {
+    /// Creates the mailbox, and the message layer over it, unless they are there.
+    pub fn activate(self: &Arc<Self>, entered: &mut Entered) -> Result<()> {
+        if self.state.get(entered).active.is_some() {
+            return Ok(());
+        }
+        let settings = &self.domain.settings;
+        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.announced));
+        let mut config = ShmConfig::new(flow.clone());
+        config.bulk = settings.bulk;
+        config.bounce_buffers = settings.bounce_buffers;
+        config.spin = settings.spin;
+        // An application that calls `fi_getname` before it binds queues may still bind one whose readers sleep.
+        config.wakes = self.wait_queues().next().is_some() || self.receive_queue.get().is_none();
+        config.stats = settings.stats_dir.clone().map(|dir| StatsConfig {
+            dir,
+            rank: settings.job.rank,
+            job_size: settings.job.size,
+        });
+        let link = ShmLink::new(config).map_err(|error| {
+            log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
+            Errno::of_link(&error)
+        })?;
+        let mut config = EndpointConfig {
+            flow,
+            eager_bytes: settings.eager_bytes,
+            operations: OPERATIONS_MOST,
+            receive_memory: 0,
+            packets_per_progress: PACKETS_PER_PROGRESS,
+            bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
+        };
+        let refuse = |error: EndpointError| {
+            log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+            INVALID
+        };
+        let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;
+        config.receive_memory = settings.receive_memory(least);
+        let engine = Engine::new(config, link).map_err(refuse)?;
+        let mut active = Active::new(engine);
+        if let Some(service) = &self.service {
+            let claim = service.claim(active.engine.link().directory(), active.own).map_err(|error| {
+                log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+                Errno::of_claim(&error)
+            })?;
+            active.claim = Some(claim);
+        }
+        self.domain.state.get(entered).endpoints.push(Arc::clone(self));
+        log::info(FI_LOG_EP_CTRL, || format!("endpoint {} is open", active.own));
+        self.state.get(entered).active = Some(active);
+        self.register_regions(entered);
+        Ok(())
+    }
+
+    /// Lets packets wake the readers of our queues. If that fails for one queue, it is undone for the others.
+    fn add_wakes(&self, entered: &mut Entered) -> Result<()> {
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
+            log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
+            Errno::of_system(&error)
+        })?;
+        let added = self.wait_queues().try_for_each(|queue| queue.add_wake(descriptor));
+        if added.is_err() {
+            self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
+        }
+        added
+    }
+
+    /// Lets peers reach the domain's regions through this endpoint, if it can communicate.
+    fn register_regions(&self, entered: &mut Entered) {
+        let regions = core::mem::take(&mut self.domain.state.get(entered).regions);
+        if let Some(active) = &mut self.state.get(entered).active {
+            active.engine.count_writes(self.counts_writes());
+            for (key, region) in &regions {
+                region.register(*key, &mut active.engine, self.counts_writes());
+            }
+        }
+        self.domain.state.get(entered).regions = regions;
+    }
+
+    /// `fi_enable`.
+    pub fn enable(self: &Arc<Self>, entered: &mut Entered) -> Result {
+        if self.vector.get().is_none() {
+            return Err(Errno(FI_ENOAV));
+        }
+        if self.send_queue.get().is_none() && self.receive_queue.get().is_none() {
+            return Err(Errno(FI_ENOCQ));
+        }
+        self.activate(entered)?;
+        if !self.state.get(entered).enabled {
+            if self.wait_queues().next().is_some() {
+                self.add_wakes(entered)?;
+            }
+            // Only now, so that an endpoint whose enabling failed does not pass for enabled at the next call.
+            self.state.get(entered).enabled = true;
+            // Threads may sleep on our queues already.
+            self.look_after_sleepers(entered);
+        }
+        Ok(0)
+    }
+
+    /// Takes the endpoint out of the lists of its queues, its counters and its domain.
+    pub fn leave_lists(self: &Arc<Self>, entered: &mut Entered) {
+        let others = |endpoints: &mut Vec<Arc<Endpoint>>| endpoints.retain(|other| !Arc::ptr_eq(other, self));
+        for bound in [self.send_queue.get(), self.receive_queue.get()].into_iter().flatten() {
+            others(&mut bound.queue.state.get(entered).endpoints);
+        }
+        for counter in self.counters.iter().filter_map(OnceLock::get) {
+            others(counter.endpoints.get(entered));
+        }
+        others(&mut self.domain.state.get(entered).endpoints);
+    }
+
+    /// `fi_ep_bind` of a completion queue.
+    pub fn bind_queue(self: &Arc<Self>, queue: Arc<CompletionQueue>, flags: u64, entered: &mut Entered) -> Result {
+        if flags & !(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 || flags & (FI_TRANSMIT | FI_RECV) == 0 {
+            return Err(Errno(FI_EBADFLAGS));
+        }
+        if !Arc::ptr_eq(&queue.domain, &self.domain) {
+            return Err(INVALID);
+        }
+        let selective = flags & FI_SELECTIVE_COMPLETION != 0;
+        for (flag, place) in [(FI_TRANSMIT, &self.send_queue), (FI_RECV, &self.receive_queue)] {
+            if flags & flag != 0 {
+                place.set(QueueBinding { queue: Arc::clone(&queue), selective }).map_err(|_| INVALID)?;
+            }
+        }
+        self.join(&mut queue.state.get(entered).endpoints);
+        Ok(0)
+    }
+
+    /// `fi_ep_bind` of a counter.
+    pub fn bind_counter(self: &Arc<Self>, counter: Arc<Counter>, flags: u64, entered: &mut Entered) -> Result {
+        if !Arc::ptr_eq(&counter.domain, &self.domain) {
+            return Err(INVALID);
+        }
+        if flags & !EVENT_FLAGS.iter().fold(0, |all, flag| all | flag) != 0 {
+            // We do not notice when peers read our memory (`FI_REMOTE_READ`, `FI_RMA_EVENT`).
+            return Err(Errno(FI_ENOSYS));
+        }
+        for (flag, place) in EVENT_FLAGS.iter().zip(&self.counters) {
+            if flags & flag != 0 {
+                place.set(Arc::clone(&counter)).map_err(|_| INVALID)?;
+            }
+        }
+        self.join(counter.endpoints.get(entered));
+        if flags & FI_REMOTE_WRITE != 0 {
+            // If `fi_getname` has activated the endpoint before, its regions are published already, for writes that
+            // nobody counts.
+            self.register_regions(entered);
+        }
+        Ok(0)
+    }
+
+    /// `fi_ep_bind` of an address vector, which must be one of this endpoint's domain.
+    pub fn bind_vector(&self, addresses: Arc<Addresses>) -> Result {
+        self.vector.set(addresses).map(|()| 0).map_err(|_| INVALID)
+    }
+
+    fn join(self: &Arc<Self>, endpoints: &mut Vec<Arc<Endpoint>>) {
+        if !endpoints.iter().any(|other| Arc::ptr_eq(other, self)) {
+            endpoints.push(Arc::clone(self));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Progress of an endpoint: packets are retrieved and sent, and what ends is reported to queues and counters.
+
+use crate::active::Event;
+use crate::addresses::NO_ADDRESS;
+use crate::bindings::fi_addr_t;
+use crate::completion::Failed;
+use crate::endpoint::Endpoint;
+use crate::errno::Reason;
+use crate::lock::Entered;
+use std::time::Duration;
+use tidegate_message::{Completion, Instant, Target};
+
+impl Endpoint {
+    /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited
+    /// completions. Returns whether anything happened.
+    #[inline]
+    pub fn progress(&self, entered: &mut Entered) -> bool {
+        let may_retrieve = !self.waits_for_reader(entered);
+        if self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.has_departed()) {
+            self.report_all(entered);
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return false };
+        let now = if active.engine.is_timed() { tidegate_link::now() } else { Instant::default() };
+        let mut moved = match may_retrieve {
+            true => active.engine.progress(now),
+            false => active.engine.progress_without_retrieving(now),
+        };
+        if let Some(pressure) = active.engine.poll_pressure() {
+            active.warn_of(&pressure);
+        }
+        if active.engine.epoch() != active.epoch {
+            // A peer's place in the table of peers has become free. From now on its number may mean another peer.
+            active.epoch = active.engine.epoch();
+            active.forget_addresses();
+        }
+        moved |= self.report_all(entered);
+        if moved && let Some(active) = &mut self.state.get(entered).active {
+            active.engine.link_mut().busy();
+        }
+        if self.state.get(entered).watched {
+            self.look_after_sleepers(entered);
+        }
+        moved
+    }
+
+    /// Sees to it that other threads that sleep on our queues wake when they must. This thread may have retrieved the
+    /// packet that would have woken them, and may never call again (see `sleepers`).
+    #[cold]
+    pub fn look_after_sleepers(&self, entered: &mut Entered) {
+        self.report_all(entered);
+        let mut any = false;
+        for queue in self.wait_queues() {
+            any |= queue.has_sleepers(entered);
+        }
+        self.state.get(entered).watched = any;
+        if !any {
+            return;
+        }
+        let most = self.arm(entered);
+        for queue in self.wait_queues() {
+            match most {
+                Some(most) => queue.wake_after(most, entered),
+                None => queue.wake(entered),
+            }
+        }
+    }
+
+    /// Reports the errors of operations that closing has ended, as far as the queue of sends has room for them.
+    pub fn report_abandoned(&self, entered: &mut Entered) {
+        let room =
+            self.send_queue.get().map_or(0, |bound| bound.queue.state.get(entered).completions.room_for_errors());
+        for _ in 0..room {
+            let Some(active) = &mut self.state.get(entered).active else { return };
+            let Some(completion) = active.engine.poll_completion() else { return };
+            if completion.result.is_err() {
+                self.report_failure(completion, entered);
+            }
+        }
+    }
+
+    /// Whether no packet may be retrieved until the application has read unsolicited completions.
+    #[inline]
+    pub fn waits_for_reader(&self, entered: &mut Entered) -> bool {
+        self.receive_queue
+            .get()
+            .is_some_and(|bound| !bound.queue.state.get(entered).completions.has_room_for_unsolicited())
+    }
+
+    /// Reports what has ended. Returns whether anything has.
+    #[inline(always)]
+    pub fn report_all(&self, entered: &mut Entered) -> bool {
+        let mut any = false;
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some(completion) = active.engine.poll_completion() else { break };
+            match &completion.result {
+                Ok(()) => self.report(&completion, entered),
+                Err(_) => self.report_failure(completion, entered),
+            }
+            any = true;
+        }
+        any
+    }
+
+    /// Progress has found nothing to do: spins, or gives the processor away. Returns whether something has come
+    /// meanwhile.
+    #[inline]
+    pub fn idle(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).active.as_mut().is_some_and(|active| active.engine.link_mut().idle())
+    }
+
+    /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
+    /// packet comes; `None`: it may not sleep, because there is something to do at once.
+    pub fn arm(&self, entered: &mut Entered) -> Option<Duration> {
+        let waits_for_reader = self.waits_for_reader(entered);
+        if waits_for_reader && let Some(bound) = self.receive_queue.get() {
+            bound.queue.state.get(entered).awaited = true;
+        }
+        let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
+        let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
+        // While the receive queue is full of unsolicited completions, packets are no reason to be awake, because none
+        // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).
+        if waits_for_reader {
+            // Else an alarm from before, or a packet that came meanwhile, would keep the descriptor readable.
+            active.engine.link_mut().disarm();
+        }
+        (!most.is_zero() && (waits_for_reader || active.engine.link_mut().arm())).then_some(most)
+    }
+
+    /// Reports an operation that succeeded.
+    #[inline(always)]
+    fn report(&self, completion: &Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        match active.event(completion) {
+            Some(event) => self.report_event(event, completion.source, entered),
+            None => self.report_special(completion, entered),
+        }
+    }
+
+    #[cold]
+    fn report_special(&self, completion: &Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let event = active.special_event(completion);
+        self.report_event(event, completion.source, entered);
+    }
+
+    #[inline(always)]
+    fn report_event(&self, event: Event, source: Option<Target>, entered: &mut Entered) {
+        let Event { kind, wanted, unsolicited, mut entry } = event;
+        if let Some(counter) = self.counters[kind as usize].get() {
+            counter.count(true);
+        }
+        let Some(bound) = self.queue_for(kind).filter(|_| wanted) else { return };
+        if let Some(source) = source {
+            entry.source = self.source_of(source, entered);
+        }
+        if unsolicited {
+            bound.queue.state.get(entered).completions.expect_unsolicited();
+        }
+        bound.queue.push(entry, entered);
+    }
+
+    /// Reports an operation that failed.
+    #[cold]
+    fn report_failure(&self, completion: Completion, entered: &mut Entered) {
+        let Some(active) = &mut self.state.get(entered).active else { return };
+        let event = active.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+        let Event { kind, wanted, unsolicited, mut entry } = event;
+        if let Some(counter) = self.counters[kind as usize].get() {
+            counter.count(false);
+        }
+        if let Some(source) = completion.source {
+            entry.source = self.source_of(source, entered);
+        }
+        let Err(failure) = completion.result else { return };
+        let failed = Failed { entry, reason: Reason::of_failure(failure, completion.length) };
+        failed.log();
+        let Some(bound) = self.queue_for(kind) else { return };
+        // An operation that was to report nothing is not refused when the queue is full, so there may be no room for
+        // its error. Then only the log has the error. Resource management does not promise more (fi_domain(3)).
+        if (wanted && !unsolicited) || bound.queue.state.get(entered).completions.room_for_errors() > 0 {
+            bound.queue.push_error(failed, entered);
+        }
+    }
+
+    /// The `fi_addr_t` that the application knows a sender by, or [`NO_ADDRESS`].
+    #[inline]
+    fn source_of(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
+        let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
+        let known = active.source(source);
+        if known == NO_ADDRESS { self.find_source(source, entered) } else { known }
+    }
+
+    #[cold]
+    fn find_source(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
+        let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
+        let (Some(address), Some(vector)) = (active.address_of(source), self.vector.get()) else { return NO_ADDRESS };
+        let found = vector.index(&address, entered);
+        let Some(active) = &mut self.state.get(entered).active else { return NO_ADDRESS };
+        active.set_source(source, found);
+        found
+    }
+}

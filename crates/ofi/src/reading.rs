@@ -1,0 +1,215 @@
+//! Reading a completion queue or a counter, which is what makes progress, and waiting until there is something to read.
+
+use crate::bindings::{FI_EAVAIL, FI_ETIMEDOUT, fi_addr_t};
+use crate::completion_queue::{CompletionQueue, State};
+use crate::counter::Counter;
+use crate::endpoint::Endpoint;
+use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
+use crate::lock::Entered;
+use crate::sleepers::{Thread, moment};
+use crate::wait::NAP;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Polls before a blocking read sleeps.
+const POLLS_BEFORE_SLEEP: u32 = 64;
+
+/// Where a read puts completions.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Entries of the queue's format.
+    pub buffer: *mut c_void,
+    /// How many of them there is room for.
+    pub count: usize,
+    /// Room for as many senders, or null.
+    pub sources: *mut fi_addr_t,
+}
+
+impl CompletionQueue {
+    /// Reads what is there; if that is nothing, makes progress once and looks again.
+    ///
+    /// # Safety
+    /// The room must be there.
+    #[inline(always)]
+    pub unsafe fn poll(&self, room: Room) -> isize {
+        self.domain.enter(|entered| {
+            // SAFETY: promised by the caller.
+            let take = |state: &mut State| unsafe {
+                state.completions.take(room.buffer.cast(), room.count, self.entry_bytes(), room.sources)
+            };
+            let state = self.state.get(entered);
+            if !state.sleepers.is_empty() {
+                state.sleepers.remove(Thread::current());
+            }
+            let found = take(state)?;
+            if found > 0 {
+                if state.awaited {
+                    self.resume(entered);
+                }
+                return Ok(found as isize);
+            }
+            if !self.progress(entered) && self.idle(entered) {
+                self.progress(entered);
+            }
+            let state = self.state.get(entered);
+            let found = take(state)?;
+            if found > 0 || room.count == 0 && state.completions.is_ready() {
+                return Ok(found as isize);
+            }
+            Err(TRY_AGAIN)
+        })
+    }
+
+    /// There is room for unsolicited completions again. Threads that sleep while packets were left in the mailbox for
+    /// want of that room may have to wake.
+    #[cold]
+    fn resume(&self, entered: &mut Entered) {
+        self.state.get(entered).awaited = false;
+        for endpoint in self.state.get(entered).endpoints.clone() {
+            endpoint.look_after_sleepers(entered);
+        }
+    }
+
+    /// Progress of all bound endpoints. Returns whether anything happened.
+    #[inline]
+    fn progress(&self, entered: &mut Entered) -> bool {
+        let mut moved = false;
+        for index in 0..self.state.get(entered).endpoints.len() {
+            let endpoint: *const Endpoint = Arc::as_ptr(&self.state.get(entered).endpoints[index]);
+            // SAFETY: the list keeps the endpoint alive, and progress does not change the list. Only binding and
+            // closing do, and they need the domain that we are in.
+            moved |= unsafe { &*endpoint }.progress(entered);
+        }
+        moved
+    }
+
+    /// All bound endpoints wait a little. Returns whether something has come meanwhile.
+    fn idle(&self, entered: &mut Entered) -> bool {
+        let mut come = false;
+        for index in 0..self.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+            come |= endpoint.idle(entered);
+        }
+        come
+    }
+
+    /// Makes progress. Returns whether there is nothing to read.
+    fn is_empty(&self) -> Result<bool> {
+        let empty = self.domain.enter(|entered| {
+            self.progress(entered);
+            Ok((!self.state.get(entered).completions.is_ready()).into())
+        });
+        if empty < 0 { Err(Errno(-empty as c_int)) } else { Ok(empty > 0) }
+    }
+
+    /// Arms all endpoints of the queue. Returns whether the calling thread may sleep on the descriptor: whether there
+    /// is nothing to read and no work left. The descriptor becomes readable when there is. This makes no progress,
+    /// because progress would end the sleep that this thread has prepared at other queues.
+    pub fn prepare_sleep(&self) -> Result<bool> {
+        let wait = self.wait().ok_or(INVALID)?;
+        let prepared = self.domain.enter(|entered| {
+            let mut most = if self.state.get(entered).completions.is_ready() { None } else { Some(NAP) };
+            for index in 0..self.state.get(entered).endpoints.len() {
+                let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+                endpoint.state.get(entered).watched = true;
+                // All endpoints are armed, also behind one that has work to do: the others wait for packets meanwhile.
+                most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
+            }
+            let Some(most) = most else { return Ok(0) };
+            // This happens under the lock: an alarm that is set later could replace one that another thread has rung
+            // meanwhile.
+            wait.set_alarm(most);
+            self.state.get(entered).sleepers.fall_asleep(Thread::current(), moment(most));
+            Ok(1)
+        });
+        if prepared < 0 { Err(Errno(-prepared as c_int)) } else { Ok(prepared > 0) }
+    }
+
+    /// The first half of `fi_trywait`, for an application that sleeps on the descriptor by itself;
+    /// [`prepare_sleep`](Self::prepare_sleep) is the other half. Returns whether there is neither anything to read nor
+    /// a signal. A signal ends one sleep, so it is cleared here; otherwise the descriptor would stay readable for ever.
+    pub fn is_quiet(&self) -> Result<bool> {
+        self.wait().ok_or(INVALID)?;
+        if self.forget_signal() {
+            return Ok(false);
+        }
+        self.is_empty()
+    }
+
+    /// Reads. If there is nothing, sleeps until there is, until the time in milliseconds is over (a negative time never
+    /// is), or until a signal comes.
+    ///
+    /// # Safety
+    /// The room must be there.
+    pub unsafe fn blocking_poll(&self, room: Room, timeout: c_int) -> isize {
+        let Some(wait) = self.wait() else { return INVALID.code() };
+        let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        let mut polls = 0;
+        loop {
+            // SAFETY: promised by the caller.
+            let outcome = unsafe { self.poll(room) };
+            if outcome != TRY_AGAIN.code() || end.is_some_and(|end| Instant::now() >= end) || wait.quieten() {
+                return outcome;
+            }
+            polls += 1;
+            if polls < POLLS_BEFORE_SLEEP {
+                continue;
+            }
+            match self.is_empty().and_then(|empty| Ok(empty && self.prepare_sleep()?)) {
+                Ok(true) => wait.sleep(end.map(|end| end.saturating_duration_since(Instant::now()))),
+                Ok(false) => {}
+                Err(errno) => return errno.code(),
+            }
+        }
+    }
+}
+
+impl Counter {
+    /// Progress of all endpoints that count here. Returns whether anything happened.
+    fn progress(&self, entered: &mut Entered) -> bool {
+        let mut moved = false;
+        for index in 0..self.endpoints.get(entered).len() {
+            let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
+            moved |= endpoint.progress(entered);
+        }
+        moved
+    }
+
+    /// Makes progress, unless the domain refuses calls after a panic. Then the count stands still.
+    pub fn poll(&self) {
+        self.domain.enter(|entered| Ok(self.progress(entered).into()));
+    }
+
+    /// Waits until the count is reached, an operation fails, or the time in milliseconds is over. A negative time never
+    /// is.
+    pub fn wait(&self, threshold: u64, timeout: c_int) -> Result {
+        let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        let errors = self.errors.load(Relaxed);
+        loop {
+            let outcome = self.domain.enter(|entered| {
+                if self.progress(entered) || self.successes.load(Relaxed) >= threshold {
+                    return Ok(0);
+                }
+                for index in 0..self.endpoints.get(entered).len() {
+                    let endpoint = Arc::clone(&self.endpoints.get(entered)[index]);
+                    endpoint.idle(entered);
+                }
+                Ok(0)
+            });
+            if outcome < 0 {
+                return Err(Errno(-outcome as c_int));
+            }
+            if self.successes.load(Relaxed) >= threshold {
+                return Ok(0);
+            }
+            if self.errors.load(Relaxed) != errors {
+                return Err(Errno(FI_EAVAIL));
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Err(Errno(FI_ETIMEDOUT));
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Where operations go: from an `fi_addr_t` to a peer of the message layer. The answer is kept until addresses change.
+
+use crate::addresses::NO_ADDRESS;
+use crate::bindings::*;
+use crate::endpoint::Endpoint;
+use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
+use crate::lock::Entered;
+use crate::log;
+use crate::name::{Name, SERVICE_TIMEOUT, ServiceWait};
+use std::time::Instant;
+use tidegate_link::{Address, Service};
+use tidegate_message::{Source, Target};
+
+impl Endpoint {
+    /// The peer to which an `fi_addr_t` leads.
+    #[inline]
+    pub fn target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
+        let active = self.state.get(entered).active.as_ref().ok_or(Errno(FI_EOPBADSTATE))?;
+        match active.target(address) {
+            Some(target) => Ok(target),
+            None => self.find_target(address, entered),
+        }
+    }
+
+    /// From whom a receive accepts messages.
+    #[inline]
+    pub fn source(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Source> {
+        if address == NO_ADDRESS || !self.is_directed() {
+            return Ok(Source::Any);
+        }
+        self.target(address, entered).map(Source::From)
+    }
+
+    #[cold]
+    fn find_target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
+        let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
+        let bytes = match vector.name(address, entered).ok_or(INVALID)? {
+            Name::Endpoint(bytes) => bytes,
+            Name::Service(service) => self.find_service(address, &service, entered)?,
+        };
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        if bytes == active.own {
+            active.set_target(address, Target::Myself);
+            return Ok(Target::Myself);
+        }
+        match active.engine.link_mut().peer(&bytes) {
+            Ok(peer) => {
+                active.set_target(address, Target::Peer(peer));
+                Ok(Target::Peer(peer))
+            }
+            Err(error) if error.may_be_tried_again() => {
+                // The application may do nothing but try again.
+                self.progress(entered);
+                Err(TRY_AGAIN)
+            }
+            Err(error) => {
+                log::trouble(FI_LOG_EP_DATA, &error.to_string());
+                Err(Errno::of_link(&error))
+            }
+        }
+    }
+
+    /// The endpoint that has a service, which was inserted under this index. While no endpoint has it, the operation is
+    /// to be tried again, until [`SERVICE_TIMEOUT`] is over.
+    fn find_service(&self, index: fi_addr_t, service: &Service, entered: &mut Entered) -> Result<Address> {
+        let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
+        let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
+        if let Some(owner) = service.find(active.engine.link().directory()) {
+            active.waits.remove(&index);
+            vector.check_settings(&self.domain.settings, &owner)?;
+            vector.note(index, owner, entered);
+            return Ok(owner);
+        }
+        let now = Instant::now();
+        if active.waits.entry(index).or_insert_with(|| ServiceWait::new(now)).is_over(now) {
+            let seconds = SERVICE_TIMEOUT.as_secs();
+            log::trouble(
+                FI_LOG_EP_DATA,
+                &format!(
+                    "no endpoint of this user has opened {service} on this host for {seconds} seconds; start its \
+                     server, which opens by fi_getinfo with FI_SOURCE and the same service"
+                ),
+            );
+            return Err(Errno(FI_ECONNREFUSED));
+        }
+        self.progress(entered);
+        Err(TRY_AGAIN)
+    }
+}

@@ -1,0 +1,70 @@
+/* A child that was forked closes what it inherited, as destructors do at its exit. It is its parent's: no message is sent twice or out of
+ * order, none is taken out of the parent's mailbox, and no place in a peer's table is taken in the parent's name. */
+#include "harness.h"
+
+/* More than there are credits for, so that most of them wait when the child is forked. */
+#define MESSAGES 400
+
+static void fork_one_that_closes(void)
+{
+	pid_t child = fork();
+	CHECK(child >= 0);
+	if (child == 0) {
+		alarm(20);
+		_exit(fi_close(&my.ep->fid) != 0);
+	}
+	int status;
+	EQUAL(waitpid(child, &status, 0), child);
+	EQUAL(status, 0);
+}
+
+static int received(fi_addr_t from, uint64_t tag)
+{
+	int number = -1;
+	OK(fi_trecv(my.ep, &number, sizeof number, NULL, from, tag, 0, &number));
+	CHECK(next().op_context == &number);
+	return number;
+}
+
+static void send_all(uint64_t tag)
+{
+	for (int number = 0; number < MESSAGES; number++)
+		OK_WHEN_ROOM(fi_tinject(my.ep, &number, sizeof number, my.peers[1 - my.rank], tag));
+}
+
+static void body(void)
+{
+	fi_addr_t other = my.peers[1 - my.rank];
+	if (my.rank == 0) {
+		/* Sends wait for credits. */
+		send_all(1);
+		fork_one_that_closes();
+		meet(2);
+		/* Messages wait in the mailbox. */
+		meet(2);
+		fork_one_that_closes();
+		for (int number = 0; number < MESSAGES; number++)
+			EQUAL(received(other, 2), number);
+	} else {
+		meet(2);
+		for (int number = 0; number < MESSAGES; number++)
+			EQUAL(received(other, 1), number);
+		send_all(2);
+		meet(2);
+	}
+	meet(2);
+	/* Nothing came twice. */
+	nothing_completes();
+	int extra;
+	OK(fi_trecv(my.ep, &extra, sizeof extra, NULL, FI_ADDR_UNSPEC, 1, 3, &extra));
+	nothing_completes();
+	OK(fi_cancel(&my.ep->fid, &extra));
+	char text[256];
+	EQUAL(next_error(text).err, FI_ECANCELED);
+	meet(2);
+}
+
+int main(void)
+{
+	return run(2, &(struct wishes){0}, body, -1);
+}
