@@ -1,21 +1,24 @@
-//! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is a
+//! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is
+//! a
 //! [`Link`], and callers say what time it is (`endpoint::progress`).
 //!
 //! A tour, from below.
 //!
-//! | module | what |
-//! |---|---|
-//! | `operation`, `completion`, [`Counter`], [`Link`] | what comes in and goes out: operations, completions, counters, the environment |
-//! | `wire` | what messages look like in packets |
-//! | `collections`, `heap`, `account`, `memory` | lists and indices; what memory costs, and how receive memory is divided |
-//! | `matching` | which receive gets which message |
-//! | `egress` | messages are cut into packets; flow control gives credits, and what cannot leave waits |
-//! | `assembly` | packets are put together |
-//! | `deferral` | windows bound the memory that unmatched messages take; past them sends wait with their senders |
-//! | `bulk` | long messages: announced, pulled or streamed |
-//! | `rma` | remote operations, and what bounds them |
-//! | `presence` | who is there and who is gone |
-//! | `endpoint` | the wiring: what follows in one of these from what has happened in another |
+//! Module: what.
+//!
+//! - `operation`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations, completions, counters,
+//!   the environment.
+//! - `wire`: what messages look like in packets.
+//! - `collections`, `heap`, `account`, `memory`: lists and indices; what memory costs, and how receive memory is
+//!   divided.
+//! - `matching`: which receive gets which message.
+//! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
+//! - `assembly`: packets are put together.
+//! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
+//! - `bulk`: long messages: announced, pulled or streamed.
+//! - `rma`: remote operations, and what bounds them.
+//! - `presence`: who is there and who is gone.
+//! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
 //!
 //! The parts know nothing of each other's insides, and each is tested alone.
 

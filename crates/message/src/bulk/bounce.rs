@@ -1,10 +1,12 @@
-//! Who uses which of our bounce buffers. One holds a piece of one announced message of ours from the moment we fill it until the
-//! receiver has copied it: a few large copies instead of many packets, and no system call.
+//! Who uses which of our bounce buffers. One holds a piece of one announced message of ours from the moment we fill it
+//! until the receiver has copied it: a few large copies instead of many packets, and no system call.
 //!
-//! Two uses, and each has half of the buffers. A piece that travels with its request to send ([`Use::Ahead`]) waits for as long
-//! as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait for such a one, so a request to send that finds none free goes without. A piece that the receiver has asked for ([`Use::Asked`])
-//! is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one receiver gets half at
-//! most, so that one that is slow leaves some to the others, and never more than [`BOUNCED_MOST`]: it keeps a receipt for each.
+//! Two uses, and each has half of the buffers. A piece that travels with its request to send ([`Use::Ahead`]) waits for
+//! as long as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait
+//! for such a one, so a request to send that finds none free goes without. A piece that the receiver has asked for
+//! ([`Use::Asked`]) is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one
+//! receiver gets half at most, so that one that is slow leaves some to the others, and never more than
+//! [`BOUNCED_MOST`]: it keeps a receipt for each.
 
 use crate::collections::slab::Key;
 use crate::egress::BOUNCED_MOST;

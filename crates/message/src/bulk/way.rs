@@ -1,13 +1,14 @@
 //! [`PullWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
 //! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into bounce buffers: two copies.
 //!
-//! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as many bytes as
-//! the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a sender that
-//! computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to begin with, then the faster
-//! way, and now and then a few the other way, the rarer the worse it was.
+//! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as
+//! many bytes as the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a
+//! sender that computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to
+//! begin with, then the faster way, and now and then a few the other way, the rarer the worse it was.
 //!
 //! A read is alone while it lasts, so its time is its own. Pulls that were asked for overlap, and the last to begin is
-//! not the last to end: what counts is what came while any was under way, over that time, less what went into reading others.
+//! not the last to end: what counts is what came while any was under way, over that time, less what went into reading
+//! others.
 
 use std::time::Duration;
 use tidegate_flow::Instant;

@@ -1,9 +1,11 @@
-//! [`Rooms`]: the sender's side (rules W1–W4, W7 in the module above): what is left of each receiver's window for us, and the sends that
-//! found no room in it. Those stay here, in order, and leave when room comes back. [`windows`](super::windows) is the receiver's side.
+//! [`Rooms`]: the sender's side (rules W1–W4, W7 in the module above): what is left of each receiver's window for us,
+//! and the sends that found no room in it. Those stay here, in order, and leave when room comes back.
+//! [`windows`](super::windows) is the receiver's side.
 //!
-//! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the notice, then
-//! *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver pulls or accepts it, or when it is its
-//! turn and the window has room for it; dropped ones leave first, since they are first.
+//! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the
+//! notice, then *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver
+//! pulls or accepts it, or when it is its turn and the window has room for it; dropped ones leave first, since they are
+//! first.
 
 use super::deferred::{Deferred, DeferredSends, Stage};
 use crate::collections::list::Position;
@@ -134,7 +136,8 @@ impl Rooms {
         (!matches!(first.stage, Stage::InDoubt | Stage::Offered)).then_some(first.send)
     }
 
-    /// Lets the first deferred send leave, if there is room for what it costs. Returns whether the receiver has dropped its envelope.
+    /// Lets the first deferred send leave, if there is room for what it costs. Returns whether the receiver has dropped
+    /// its envelope.
     pub(crate) fn release_first(&mut self, to: PeerId, cost: u32) -> Option<bool> {
         let towards = self.of(to);
         if towards.room < cost {
@@ -178,7 +181,8 @@ impl Rooms {
         Ok(deferred.query.take())
     }
 
-    /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered now.
+    /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered
+    /// now.
     pub(crate) fn query(&mut self, from: PeerId, queue: Queue, pattern: Pattern) -> Result<bool, Malformed> {
         match &mut self.of(from).deferred {
             Some(deferred) if deferred.query.is_some() => Err(Malformed),

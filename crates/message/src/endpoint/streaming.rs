@@ -142,8 +142,8 @@ impl<L: Link> Endpoint<L> {
     fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
         let (position, part) = stream.next_piece(PIECE_BYTES);
         let head = Piece { pull: stream.pull(), position: position as u64 };
-        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false `Finished`
-        // could end.
+        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false
+        // `Finished` could end.
         self.dispatch(stream.to(), Outgoing::new(head, Body::Borrowed(part), None), true);
     }
 }

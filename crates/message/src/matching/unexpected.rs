@@ -1,9 +1,9 @@
 //! The messages of one matching space that arrived before their receive.
 //!
-//! They stand in one list in order of arrival. Through the same elements run other chains, in the same order: one for each
-//! source, for receives that name one, which would else walk past all that a flood of somebody else has left, for every message
-//! anew; and where that is not enough, those of up to four [indices](crate::learned), by whatever parts of envelopes receives look at.
-//! The first match is the same on all ways.
+//! They stand in one list in order of arrival. Through the same elements run other chains, in the same order: one for
+//! each source, for receives that name one, which would else walk past all that a flood of somebody else has left, for
+//! every message anew; and where that is not enough, those of up to four [indices](crate::learned), by whatever parts
+//! of envelopes receives look at. The first match is the same on all ways.
 //!
 //! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 
@@ -55,7 +55,8 @@ pub(crate) struct UnexpectedMessages<B> {
     /// By source: this endpoint itself, then its peers.
     sources: Box<[Chain]>,
     indices: Indices,
-    /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted receive's.
+    /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted
+    /// receive's.
     claimed: BTreeSet<(usize, Position)>,
 }
 
@@ -246,7 +247,8 @@ mod tests {
     #[test]
     fn chains_and_indices_find_what_a_search_of_the_whole_list_finds() {
         for seed in 0..4 {
-            // The masks of an MPI that keeps its protocol in the highest bits; more than there are indices; some that hide parts of tags.
+            // The masks of an MPI that keeps its protocol in the highest bits; more than there are indices; some that
+            // hide parts of tags.
             run_beside_a_search_of_the_whole_list(&[3 << 60, 3 << 60 | TAG_BITS], seed);
             run_beside_a_search_of_the_whole_list(&[0, 3 << 60, TAG_BITS, 3 << 60 | TAG_BITS, u64::MAX], seed);
             run_beside_a_search_of_the_whole_list(&[0, 3 << 40, 1, 7, 6, !1, !TAG_BITS, u64::MAX], seed);
@@ -314,8 +316,8 @@ mod tests {
         assert_flat("claims of anything", |n| (n as u32 % PEERS, n), claim_any);
     }
 
-    /// What receives of an MPI program look for: any tag and one tag of a communicator, with and without a source; one mask hides bits
-    /// of the protocol.
+    /// What receives of an MPI program look for: any tag and one tag of a communicator, with and without a source; one
+    /// mask hides bits of the protocol.
     fn mpi_pattern(kind: u64, peer: u32, tag: u64) -> Pattern {
         const PROTOCOL: u64 = 3 << 62;
         let from = if kind & 1 == 0 { Source::Any } else { exactly(peer, 0).from };
@@ -324,8 +326,8 @@ mod tests {
 
     #[test]
     fn receives_of_one_communicator_do_not_walk_past_the_messages_of_others() {
-        // Of two communicators, the messages of one are behind those of the other and are received first; tags are all alike, or
-        // each is another.
+        // Of two communicators, the messages of one are behind those of the other and are received first; tags are all
+        // alike, or each is another.
         for tags in [1, 1000, 1 << 31] {
             let half = |n: u64| n % 2;
             let envelope = |n: u64| (n as u32 % PEERS, (half(n) << 31) | (n % tags));
