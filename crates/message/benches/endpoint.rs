@@ -1,8 +1,8 @@
 //! What the endpoint itself costs per message, without any shared memory: two endpoints in one thread over two queues.
 //!
-//! `cargo bench -p tidegate-message`. Printed are nanoseconds per message, both sides together; the packets per message are
-//! asserted against P §3 (16 bytes of header, 56 bytes per packet). The last table is what messages and cancels cost while many
-//! operations are outstanding (docs/benchmarks.md).
+//! `cargo bench -p tidegate-message`. Printed are nanoseconds per message, both sides together; the packets per message
+//! are asserted against P §3 (16 bytes of header, 56 bytes per packet). The last table is what messages and cancels
+//! cost while many operations are outstanding (docs/benchmarks.md).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -209,8 +209,8 @@ fn remote(pair: &mut Pair, kind: Remote) {
     .expect("room");
 }
 
-/// Nanoseconds per remote operation, `outstanding` of them at a time: it is asked for and answered by message. Each side has a
-/// turn of progress until it finds nothing, as two processes on one core have.
+/// Nanoseconds per remote operation, `outstanding` of them at a time: it is asked for and answered by message. Each
+/// side has a turn of progress until it finds nothing, as two processes on one core have.
 fn measure_remote(kind: Remote, outstanding: usize) -> f64 {
     let mut pair = Pair::new(SchemeName::Dynamic, true, 8);
     pair.receiver.register(KEY, Memory::new(8), &[Access::Read, Access::Write]);
@@ -365,7 +365,8 @@ fn measure_cancels(count: u64) -> f64 {
     })
 }
 
-/// What each operation costs while many are outstanding: the worst order that there is for a list that is searched from its start.
+/// What each operation costs while many are outstanding: the worst order that there is for a list that is searched from
+/// its start.
 fn print_outstanding() {
     println!("\n{:<52} {:>9} {:>9} {:>9}", "outstanding: ns each", OUTSTANDING[0], OUTSTANDING[1], OUTSTANDING[2]);
     let print = |name, [few, more, many]: [f64; 3]| println!("{name:<52} {few:>9.0} {more:>9.0} {many:>9.0}");
@@ -375,7 +376,8 @@ fn print_outstanding() {
     print("cancel, last first", OUTSTANDING.map(measure_cancels));
 }
 
-/// What a remote operation by message costs, as many as this outstanding: beyond the account of unanswered requests it is no more.
+/// What a remote operation by message costs, as many as this outstanding: beyond the account of unanswered requests it
+/// is no more.
 fn print_remote() {
     println!("\n{:<40} {:>12} {:>12} {:>12}", "remote operations outstanding", "write ns", "read ns", "fetch ns");
     for outstanding in [1, 16, 64, 256, 1024, 4096] {

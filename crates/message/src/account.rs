@@ -1,4 +1,5 @@
-//! What a remote operation by message costs of the account between its origin and its target (rules Q1–Q4 in `request`).
+//! What a remote operation by message costs of the account between its origin and its target (rules Q1–Q4 in
+//! `request`).
 
 use crate::heap::block;
 

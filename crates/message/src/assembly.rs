@@ -1,9 +1,9 @@
 //! The way in: packets become messages again.
 //!
-//! Per peer at most one message is being put together, because packets of one message follow each other. Its payload goes
-//! straight to where it belongs: into the buffer of the receive that it matched when its first packet came, or into
-//! memory of exactly its size if no receive was posted. What belongs to this crate alone (announcements, RMA requests) is
-//! put together in a scratch buffer of bounded size.
+//! Per peer at most one message is being put together, because packets of one message follow each other. Its payload
+//! goes straight to where it belongs: into the buffer of the receive that it matched when its first packet came, or
+//! into memory of exactly its size if no receive was posted. What belongs to this crate alone (announcements, RMA
+//! requests) is put together in a scratch buffer of bounded size.
 
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
@@ -25,7 +25,7 @@ pub(crate) enum Sink<B> {
     Store(Position, Queue),
     /// Into the scratch buffer, then to the handler of its kind.
     Control(Message),
-    /// Part of a fetch through the mailbox.
+    /// Part of what we pull through the mailbox.
     Piece(Key, usize),
     /// Part of an RMA read's data.
     ReadData(Key, usize),

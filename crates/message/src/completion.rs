@@ -16,8 +16,8 @@ pub enum Operation {
     Read,
     /// An atomic of ours.
     Atomic,
-    /// A peer's RMA write that carried completion data, or, where [writes are counted](crate::Endpoint::count_writes), any
-    /// write or atomic of a peer.
+    /// A peer's RMA write that carried completion data, or, where [writes are counted](crate::Endpoint::count_writes),
+    /// any write or atomic of a peer.
     RemoteWrite,
 }
 

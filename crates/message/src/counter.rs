@@ -1,5 +1,5 @@
-//! The counters: one table of name, unit, how ranks add up, and meaning. They are an interface: `tidegate run` and other
-//! tools read them from a shared page by their place in this table.
+//! The counters: one table of name, unit, how ranks add up, and meaning. They are an interface: `tidegate run` and
+//! other tools read them from a shared page by their place in this table.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -9,8 +9,8 @@ pub(crate) const fn block(bytes: usize) -> usize {
 /// Most that [`block`] adds to a block's length.
 pub(crate) const BLOCK_MOST: usize = 39;
 
-/// What a queue may take of the heap before it has doubled its room for the first time: a `VecDeque` begins with four places. From then
-/// on it has fewer places than twice the most elements that it ever had.
+/// What a queue may take of the heap before it has doubled its room for the first time: a `VecDeque` begins with four
+/// places. From then on it has fewer places than twice the most elements that it ever had.
 pub(crate) const fn queue_begun<T>() -> usize {
     block(4 * size_of::<T>())
 }

@@ -1,15 +1,26 @@
-//! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is a
-//! [`Link`], and callers say what time it is (`timing`).
+//! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is
+//! a
+//! [`Link`], and callers say what time it is (`endpoint::progress`).
 //!
-//! A tour. The application's operations ([`Send`], [`Receive`], …) enter at `endpoint`. What leaves is cut into packets in
-//! `transmit`, where flow control gives credits and messages wait for them; `wire` says what packets look like. What arrives
-//! is put together in `inbound` and goes by its kind to `eager`, `rendezvous` (`fetch_way` chooses between two copies and one, `streams` has
-//! what goes through mailboxes piece by piece), `rma` or `atomic` (`atomic_apply` has the arithmetic). `matching` decides which receive gets
-//! which message (its lists and their indices are `collections`), `peek` looks at those, `loopback` delivers an endpoint's messages to itself, `departure` ends what waits for a peer that died, and `closing` is
-//! leaving oneself.
-//! `window` bounds the memory that unmatched messages take; past it they are held by their senders (`held`), whom the receiver
-//! asks (`ask`). `backlog` bounds what peers make us keep until they listen, and `request` how many remote operations may be
-//! unanswered; `inspect` shows how they stand. [`Counter`] lists all counters.
+//! A tour, from below.
+//!
+//! Module: what.
+//!
+//! - `operation`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations, completions, counters,
+//!   the environment.
+//! - `wire`: what messages look like in packets.
+//! - `collections`, `heap`, `account`, `memory`: lists and indices; what memory costs, and how receive memory is
+//!   divided.
+//! - `matching`: which receive gets which message.
+//! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
+//! - `assembly`: packets are put together.
+//! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
+//! - `bulk`: long messages: announced, pulled or streamed.
+//! - `rma`: remote operations, and what bounds them.
+//! - `presence`: who is there and who is gone.
+//! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
+//!
+//! The parts know nothing of each other's insides, and each is tested alone.
 
 mod account;
 mod assembly;

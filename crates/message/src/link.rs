@@ -1,5 +1,5 @@
-//! [`Link`]: the whole environment of an endpoint, but for the time, which callers of the endpoint tell it. Shared memory, a lower
-//! provider and the simulator implement it.
+//! [`Link`]: the whole environment of an endpoint, but for the time, which callers of the endpoint tell it. Shared
+//! memory, a lower provider and the simulator implement it.
 
 use std::time::Duration;
 use tidegate_flow::{Packet, PacketKind, PeerId};
@@ -7,7 +7,7 @@ use tidegate_flow::{Packet, PacketKind, PeerId};
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
 ///
 /// Reads and writes outside `0..len()` are clipped by the caller; an implementation may panic on them.
-pub trait Buffer {
+pub trait Buffer: Sized {
     /// Bytes.
     fn len(&self) -> usize;
     /// Whether there are none.
@@ -21,9 +21,7 @@ pub trait Buffer {
     /// The pieces, in order, as addresses that a peer's bulk read or write understands.
     fn spans(&self) -> impl Iterator<Item = Span>;
     /// The part `offset..offset + len` as a buffer of its own (same memory).
-    fn slice(&self, offset: usize, len: usize) -> Self
-    where
-        Self: Sized;
+    fn slice(&self, offset: usize, len: usize) -> Self;
 }
 
 /// A contiguous piece of a process's memory.
@@ -48,8 +46,9 @@ pub enum TransferStatus {
     Pending,
     /// The peer's memory cannot be reached: wrong address.
     Failed,
-    /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another way. If
-    /// the peer is gone, its departure ends the operation and names it. Of a peer that lives this comes at once, never by
+    /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another
+    /// way. If the peer is gone, its departure ends the operation and names it. Of a peer that lives this comes at
+    /// once, never by
     /// [`Link::poll_transfer`].
     Unreachable,
 }
@@ -91,12 +90,13 @@ pub trait Link {
     /// Application memory.
     type Buffer: Buffer;
 
-    /// Publishes `packet` in `to`'s mailbox; the link fills in the header's stamp and source. Packets of one sender to one
-    /// receiver stay in order.
+    /// Publishes `packet` in `to`'s mailbox; the link fills in the header's stamp and source. Packets of one sender to
+    /// one receiver stay in order.
     fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError>;
 
-    /// Publishes up to `count` packets, one after the other, that `next` fills in turn; returns how many were published. A packet
-    /// that was filled and could not be published is forgotten. A link that can reserve several slots at once does so.
+    /// Publishes up to `count` packets, one after the other, that `next` fills in turn; returns how many were
+    /// published. A packet that was filled and could not be published is forgotten. A link that can reserve several
+    /// slots at once does so.
     #[inline]
     fn write_many(
         &mut self,
@@ -143,13 +143,14 @@ pub trait Link {
         offset: usize,
     ) -> TransferStatus;
 
-    /// How long all calls of [`read_peer`](Self::read_peer) took so far, together. Zero where they do not copy themselves.
+    /// How long all calls of [`read_peer`](Self::read_peer) took so far, together. Zero where they do not copy
+    /// themselves.
     fn time_reading(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Messages from this many bytes on are read out of the sender's memory, stages or not. Shorter ones, down to a stage, take
-    /// the way that is measured to be faster.
+    /// Messages from this many bytes on are read out of the sender's memory, stages or not. Shorter ones, down to a
+    /// stage, take the way that is measured to be faster.
     fn direct_from(&self) -> usize {
         0
     }
@@ -162,7 +163,8 @@ pub trait Link {
     /// Copies `length` bytes of `from`, from `offset` on, into our stage of this number.
     fn fill_stage(&mut self, _stage: usize, _from: &Self::Buffer, _offset: usize, _length: usize) {}
 
-    /// Copies the first `length` bytes of a peer's stage to `into`, from `offset` on. `false` if the peer has no such stage.
+    /// Copies the first `length` bytes of a peer's stage to `into`, from `offset` on. `false` if the peer has no such
+    /// stage.
     fn drain_stage(
         &mut self,
         _peer: PeerId,
@@ -177,8 +179,8 @@ pub trait Link {
     /// A bulk transfer that was `Pending` and has ended.
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)>;
 
-    /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes at
-    /// `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
+    /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes
+    /// at `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
     fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: crate::Access) -> Option<Span>;
 
     /// Receive memory, in bytes, that the link takes besides the mailbox itself.
@@ -186,10 +188,12 @@ pub trait Link {
         0
     }
 
-    /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before anybody can.
+    /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before
+    /// anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
 
-    /// What `peer` has told so. `None`: the same as ours. `Some(0)`: that cannot be found out now, but later. May connect.
+    /// What `peer` has told so. `None`: the same as ours. `Some(0)`: that cannot be found out now, but later. May
+    /// connect.
     fn window(&mut self, _peer: PeerId) -> Option<u32> {
         None
     }
@@ -205,9 +209,9 @@ pub trait Link {
     /// A peer that left, if any did since the last call.
     fn poll_departure(&mut self) -> Option<Departure>;
 
-    /// Drops all packets of a peer from now on, although it lives: it has broken the protocol. Its departure is still reported; transfers
-    /// with it that are pending end without effect, as [`TransferStatus::Unreachable`]. Returns
-    /// who it is, for people.
+    /// Drops all packets of a peer from now on, although it lives: it has broken the protocol. Its departure is still
+    /// reported; transfers with it that are pending end without effect, as [`TransferStatus::Unreachable`]. Returns who
+    /// it is, for people.
     fn quarantine(&mut self, peer: PeerId) -> String;
 
     /// The endpoint has forgotten a departed peer: its place may go to another.

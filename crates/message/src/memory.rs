@@ -1,4 +1,5 @@
-//! How the receive memory is divided: what is fixed, what a window is, what a message costs of it. The rules are in `deferral`.
+//! How the receive memory is divided: what is fixed, what a window is, what a message costs of it. The rules are in
+//! `deferral`.
 
 use crate::account::ANSWER_MOST;
 use crate::egress::{BOUNCED_MOST, Outgoing, WaitingNote, refused_most};
@@ -23,7 +24,7 @@ pub(crate) struct Limits {
     pub(crate) eager: u32,
     /// The same for one whose buffer may change at once.
     pub(crate) inject: u32,
-    /// What requests may cost that are not answered (see [`request`](crate::request)).
+    /// What requests may cost that are not answered (see `rma::request`).
     pub(crate) answers: u32,
 }
 
@@ -80,8 +81,9 @@ const TABLES_SHARE: usize = 16;
 
 /// What part of its window a peer's unanswered requests may cost besides.
 const ANSWERS_SHARE: u32 = 8;
-/// Most that they may cost, in bytes: some 680 requests of eight bytes, ten times as many as a mailbox has slots for each peer by
-/// default. More in flight measure no faster, since an origin has the next ones ready when the first answers come.
+/// Most that they may cost, in bytes: some 680 requests of eight bytes, ten times as many as a mailbox has slots for
+/// each peer by default. More in flight measure no faster, since an origin has the next ones ready when the first
+/// answers come.
 const ANSWERS_MOST: u32 = 1 << 16;
 
 /// Windows beyond 1 GiB change nothing any more, and sums of two fit 32 bits.
@@ -100,21 +102,24 @@ pub(crate) struct Others {
 pub(crate) struct Memory<B>(PhantomData<B>);
 
 impl<B: Buffer> Memory<B> {
-    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
-    /// sender, the note that an announced one has been fetched. A receiver that fetches faster than its sender runs has so many notes
-    /// waiting as it had messages stored; room that it gives back waits behind them.
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the
+    /// queue to its sender, the note that an announced one has been pulled. A receiver that pulls faster than its
+    /// sender runs has so many notes waiting as it had messages stored; room that it gives back waits behind them.
     pub(crate) const ENVELOPE_BYTES: usize = Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES;
 
-    /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of knocks and
-    /// that it is settled, receipts for stages, and one or two each of what is said once at a time.
+    /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of
+    /// deferred sends and that it is acknowledged, receipts for bounce buffers, and one or two each of what is said once at a time.
     const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 8;
-    /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth holds from the start.
+    /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth
+    /// holds from the start.
     const NOTE_MEMORY: usize = Self::NOTES_BESIDES * WaitingNote::BYTES + BLOCK_MOST;
 
-    /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an offer.
+    /// What the queue of messages may take for the one with a payload that is an answer: a piece of a read, or an
+    /// offer.
     pub(crate) const ANSWER_MESSAGE_MEMORY: usize = queue_begun::<Outgoing<B>>() + block(LARGEST_CONTROL_BYTES);
 
-    /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles as it grows.
+    /// What control packets may take that the full mailbox of a peer has refused, and one too many: their queue doubles
+    /// as it grows.
     pub(crate) fn control_memory(config: &FlowConfig) -> usize {
         2 * (refused_most(config) as usize + 1) * size_of::<Control>()
     }
@@ -160,8 +165,9 @@ impl<B: Buffer> Memory<B> {
         (Self::ENVELOPE_BYTES + block(spans * SPAN_BYTES)) as u32
     }
 
-    /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers, and for each
-    /// peer what it takes to put a message of the protocol together, and to keep what it makes us say until it listens.
+    /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers,
+    /// and for each peer what it takes to put a message of the protocol together, and to keep what it makes us say
+    /// until it listens.
     fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<usize, ConfigError> {
         let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
@@ -171,8 +177,8 @@ impl<B: Buffer> Memory<B> {
         Ok(mailbox + bookkeeping + peers * per_peer + Matching::<B>::bytes_begun(peers))
     }
 
-    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
-    /// answer to one request.
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an
+    /// envelope and the answer to one request.
     pub(crate) fn least(config: &EndpointConfig, others: Others) -> Result<usize, ConfigError> {
         let fixed = Self::fixed(config, &FlowControl::new(&config.flow)?, others)?;
         Ok(Self::with_the_least_each(config, fixed))
@@ -196,7 +202,8 @@ impl<B: Buffer> Memory<B> {
             return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
         }
         let left = config.receive_memory - fixed;
-        // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more of them.
+        // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more
+        // of them.
         let each = (left / peers.max(1)).saturating_sub(Self::answer_memory(Limits::default()));
         let base = (each / 2).clamp(Self::ENVELOPE_BYTES, WINDOW_MOST);
         let limits = Self::limits_of(base as u32, config.eager_bytes);

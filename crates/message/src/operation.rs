@@ -16,8 +16,8 @@ pub struct EndpointConfig {
     /// Most sends and remote operations that may be outstanding, completions that nobody took included; one more is
     /// [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
     pub operations: usize,
-    /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that no receive
-    /// waits for. What it has no room for waits with its sender.
+    /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that
+    /// no receive waits for. What it has no room for waits with its sender.
     pub receive_memory: usize,
     /// Packets handled per progress call at most.
     pub packets_per_progress: usize,
@@ -129,8 +129,8 @@ pub struct MultiReceive {
 /// `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchFlags {
-    /// Look for an unexpected message, do not receive it; completes with `Failure::NoMessage` if there is none. It does so at once,
-    /// unless peers hold messages that found no room here: then when they have answered.
+    /// Look for an unexpected message, do not receive it; completes with `Failure::NoMessage` if there is none. It does
+    /// so at once, unless peers hold messages that found no room here: then when they have answered.
     pub peek: bool,
     /// With `peek`: set the message found aside for this context. Without: receive the message set aside for it.
     pub claim: bool,

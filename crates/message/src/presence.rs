@@ -16,7 +16,8 @@ struct Peer {
     lost: Option<Box<Lost>>,
     /// It matches nothing more.
     is_closing: bool,
-    /// What was under way between us has been given up, and the peer may not know: what it still says of that is no violation.
+    /// What was under way between us has been given up, and the peer may not know: what it still says of that is no
+    /// violation.
     is_given_up: bool,
     /// Copied sends that it does not have yet.
     copies: u32,

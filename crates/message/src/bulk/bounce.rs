@@ -1,26 +1,28 @@
-//! Who uses which of our bounce buffers. One holds a piece of one announced message of ours from the moment we fill it until the
-//! receiver has copied it: a few large copies instead of many packets, and no system call.
+//! Who uses which of our bounce buffers. One holds a piece of one announced message of ours from the moment we fill it
+//! until the receiver has copied it: a few large copies instead of many packets, and no system call.
 //!
-//! Two uses, and each has half of the stages. A piece that travels with its announcement ([`Use::Announced`]) waits for as long
-//! as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait for such a one, so a request to send that finds none free goes without. A piece that the receiver has asked for ([`Use::Fetched`])
-//! is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one receiver gets half at
-//! most, so that one that is slow leaves some to the others, and never more than [`BOUNCED_MOST`]: it keeps a receipt for each.
+//! Two uses, and each has half of the buffers. A piece that travels with its request to send ([`Use::Ahead`]) waits for
+//! as long as the receiver posts no receive for it, perhaps until it has got another message of ours: nothing may wait
+//! for such a one, so a request to send that finds none free goes without. A piece that the receiver has asked for
+//! ([`Use::Asked`]) is copied as soon as the receiver makes progress: the next piece waits for that. Of either half one
+//! receiver gets half at most, so that one that is slow leaves some to the others, and never more than
+//! [`BOUNCED_MOST`]: it keeps a receipt for each.
 
 use crate::collections::slab::Key;
 use crate::egress::BOUNCED_MOST;
 use crate::link::Stages;
 use tidegate_flow::PeerId;
 
-/// What a piece in a stage waits for.
+/// What a piece in a bounce buffer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// A matching receive: for nobody knows how long.
-    Announced,
+    Ahead,
     /// The receiver's progress.
-    Fetched,
+    Asked,
 }
 
-/// Who uses a stage.
+/// Who uses a bounce buffer.
 #[derive(Clone, Copy, Debug)]
 struct User {
     peer: PeerId,
@@ -28,7 +30,7 @@ struct User {
     purpose: Use,
 }
 
-/// The use of our stages.
+/// The use of our bounce buffers.
 #[derive(Debug)]
 pub(crate) struct BouncePool {
     bytes: usize,
@@ -37,7 +39,7 @@ pub(crate) struct BouncePool {
 }
 
 impl BouncePool {
-    /// Fewer than two stages cannot serve both uses, and count as none.
+    /// Fewer than two buffers cannot serve both uses, and count as none.
     pub(crate) fn new(stages: Stages) -> Self {
         let usable = stages.bytes > 0 && stages.count >= 2;
         let count = if usable { stages.count.min(usize::from(u16::MAX) - 1) } else { 0 };
@@ -54,14 +56,14 @@ impl BouncePool {
         !self.users.is_empty()
     }
 
-    /// Takes a free stage for a piece of `send`.
+    /// Takes a free buffer for a piece of `send`.
     pub(crate) fn take(&mut self, peer: PeerId, send: Key, purpose: Use) -> Option<usize> {
         if !self.may_take(peer, purpose) {
             return None;
         }
-        let stage = usize::from(self.free.pop()?);
-        self.users[stage] = Some(User { peer, send, purpose });
-        Some(stage)
+        let buffer = usize::from(self.free.pop()?);
+        self.users[buffer] = Some(User { peer, send, purpose });
+        Some(buffer)
     }
 
     fn may_take(&self, peer: PeerId, purpose: Use) -> bool {
@@ -71,28 +73,28 @@ impl BouncePool {
         all < half && to_peer < half.div_ceil(2).min(BOUNCED_MOST)
     }
 
-    /// Whether `peer` has to wait for a stage, and one that it has asked for will come back.
+    /// Whether `peer` has to wait for a buffer, and one that it has asked for will come back.
     pub(crate) fn is_busy_for(&self, peer: PeerId) -> bool {
-        let is_its_own = |user: &User| user.purpose == Use::Fetched && user.peer == peer;
-        !self.may_take(peer, Use::Fetched) && self.users.iter().flatten().any(is_its_own)
+        let is_its_own = |user: &User| user.purpose == Use::Asked && user.peer == peer;
+        !self.may_take(peer, Use::Asked) && self.users.iter().flatten().any(is_its_own)
     }
 
-    /// The receiver has copied a stage. Returns whether it was its to give back.
-    pub(crate) fn give_back(&mut self, peer: PeerId, stage: usize) -> bool {
-        let ours = matches!(self.users.get(stage), Some(Some(user)) if user.peer == peer);
+    /// The receiver has copied a buffer. Returns whether it was its to give back.
+    pub(crate) fn give_back(&mut self, peer: PeerId, buffer: usize) -> bool {
+        let ours = matches!(self.users.get(buffer), Some(Some(user)) if user.peer == peer);
         if ours {
-            self.users[stage] = None;
-            self.free.push(stage as u16);
+            self.users[buffer] = None;
+            self.free.push(buffer as u16);
         }
         ours
     }
 
-    /// Frees all stages of a send that is over.
+    /// Frees all buffers of a send that is over.
     pub(crate) fn free_send(&mut self, send: Key) {
-        for (stage, user) in self.users.iter_mut().enumerate() {
+        for (buffer, user) in self.users.iter_mut().enumerate() {
             if user.is_some_and(|user| user.send == send) {
                 *user = None;
-                self.free.push(stage as u16);
+                self.free.push(buffer as u16);
             }
         }
     }
@@ -106,9 +108,9 @@ mod tests {
     const B: PeerId = PeerId(2);
 
     #[test]
-    fn one_receiver_gets_half_of_the_stages_of_either_use() {
+    fn one_receiver_gets_half_of_the_buffers_of_either_use() {
         let mut pool = BouncePool::new(Stages { count: 8, bytes: 1 });
-        for purpose in [Use::Announced, Use::Fetched] {
+        for purpose in [Use::Ahead, Use::Asked] {
             assert!(pool.take(A, Key(1), purpose).is_some() && pool.take(A, Key(2), purpose).is_some());
             assert_eq!(pool.take(A, Key(3), purpose), None);
             let of_b = pool.take(B, Key(4), purpose).expect("the rest is left for B");
@@ -118,23 +120,23 @@ mod tests {
             assert!(pool.give_back(B, of_b) && !pool.give_back(B, of_b), "once only");
         }
         pool.free_send(Key(1));
-        assert!(pool.take(A, Key(6), Use::Announced).is_some() && pool.take(A, Key(6), Use::Fetched).is_some());
+        assert!(pool.take(A, Key(6), Use::Ahead).is_some() && pool.take(A, Key(6), Use::Asked).is_some());
     }
 
     #[test]
-    fn announcements_leave_a_stage_for_what_was_asked_for() {
+    fn requests_to_send_leave_a_buffer_for_what_was_asked_for() {
         for count in 2..6 {
             let mut pool = BouncePool::new(Stages { count, bytes: 1 });
-            while (0..9).any(|peer| pool.take(PeerId(peer), Key(peer), Use::Announced).is_some()) {}
-            assert!(pool.take(A, Key(99), Use::Fetched).is_some(), "of {count}");
+            while (0..9).any(|peer| pool.take(PeerId(peer), Key(peer), Use::Ahead).is_some()) {}
+            assert!(pool.take(A, Key(99), Use::Asked).is_some(), "of {count}");
         }
     }
 
     #[test]
-    fn too_few_stages_are_none() {
+    fn too_few_buffers_are_none() {
         for count in [0, 1] {
             let mut pool = BouncePool::new(Stages { count, bytes: 1 });
-            assert!(!pool.exists() && pool.take(A, Key(0), Use::Fetched).is_none());
+            assert!(!pool.exists() && pool.take(A, Key(0), Use::Asked).is_none());
         }
     }
 }

@@ -1,7 +1,9 @@
-//! [`Gate`]: who moves bulk data next. The one place that decides whether a large transfer to or from a peer starts now.
+//! [`Gate`]: who moves bulk data next. The one place that decides whether a large transfer to or from a peer starts
+//! now.
 //!
-//! Today it lets everything start at once, and bounds what each call of progress does: pulls by memory access take turns, a few in each
-//! call; and the three kinds of pieces that leave through mailboxes begin in turn, so that none of them is always late.
+//! Today it lets everything start at once, and bounds what each call of progress does: pulls by memory access take
+//! turns, a few in each call; and the three kinds of pieces that leave through mailboxes begin in turn, so that none of
+//! them is always late.
 
 use crate::collections::slab::Key;
 use std::collections::VecDeque;

@@ -1,13 +1,13 @@
-//! Bulk data. Rendezvous (P §3): a long message is announced by a small one, the request to send; the receiver, once it has matched,
-//! gets the payload and says so.
+//! Bulk data. Rendezvous (P §3): a long message is announced by a small one, the request to send; the receiver, once it
+//! has matched, gets the payload and says so.
 //!
-//! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes per
-//! progress call, and no slot is used. Where the link has *bounce buffers*, the sender copies a piece into one, the receiver copies it
-//! out, and a packet each way says so; the first piece travels with the request to send (R §3), so a message that fits one
-//! buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox packet by packet. For the latter two the
-//! receiver has to ask (`ClearToSend`), and both are under flow control; pieces for a peer wait until nothing else does, so they delay
-//! other messages to it by one piece at most. In the end `Finished` tells the sender that its buffer is free, which is also the
-//! receipt that `FI_DELIVERY_COMPLETE` asks for.
+//! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes
+//! per progress call, and no slot is used. Where the link has *bounce buffers*, the sender copies a piece into one, the
+//! receiver copies it out, and a packet each way says so; the first piece travels with the request to send (R §3), so a
+//! message that fits one buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox
+//! packet by packet. For the latter two the receiver has to ask (`ClearToSend`), and both are under flow control;
+//! pieces for a peer wait until nothing else does, so they delay other messages to it by one piece at most. In the end
+//! `Finished` tells the sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
 
 mod bounce;
 mod gate;
@@ -162,7 +162,8 @@ impl<B: Buffer> Bulk<B> {
         }
     }
 
-    /// A stream had its turn: it ends, or goes behind the others, or, if it has not moved, is first again. Its send may be gone.
+    /// A stream had its turn: it ends, or goes behind the others, or, if it has not moved, is first again. Its send may
+    /// be gone.
     pub(crate) fn return_stream(&mut self, stream: Stream<B>, has_moved: bool) {
         let Some(send) = self.sends.get_mut(stream.send()) else { return };
         send.stream = match stream.is_over() {

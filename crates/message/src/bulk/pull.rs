@@ -100,7 +100,8 @@ impl<B: Buffer> Pulls<B> {
         self.pulls.insert(Pull { active, envelope, queue, remote, is_asked, wanted, position, admitted, measured })
     }
 
-    /// The piece that was sent ahead in a bounce buffer, if there is one: whose, which buffer, how much of it is wanted and where it goes.
+    /// The piece that was sent ahead in a bounce buffer, if there is one: whose, which buffer, how much of it is wanted
+    /// and where it goes.
     pub(crate) fn first_piece(&mut self, key: Key, bounce_bytes: usize) -> Option<(PeerId, usize, usize, &mut B)> {
         let pull = self.pulls.get_mut(key)?;
         let length = pull.wanted.min(bounce_bytes);
@@ -120,9 +121,10 @@ impl<B: Buffer> Pulls<B> {
         self.pulls.get(key).is_none_or(|pull| pull.position == pull.wanted)
     }
 
-    /// How to get what is left of a message. Where its sender's memory can be reached: a very long one is read, and so is a
-    /// short one that came without a piece sent ahead and was stored, whose sender may be long asleep. A short one that has just come
-    /// has a sender who is awake, and bounce buffers are faster. Between them is what measurements say.
+    /// How to get what is left of a message. Where its sender's memory can be reached: a very long one is read, and so
+    /// is a short one that came without a piece sent ahead and was stored, whose sender may be long asleep. A short one
+    /// that has just come has a sender who is awake, and bounce buffers are faster. Between them is what measurements
+    /// say.
     pub(crate) fn choose_way(
         &mut self,
         key: Key,

@@ -63,7 +63,8 @@ impl<B: Buffer> PendingSend<B> {
         matches!(self.payload, Payload::Copied(_))
     }
 
-    /// The pieces of memory that a request to send names, if all of them `fit` in number. With none, the receiver asks for the payload.
+    /// The pieces of memory that a request to send names, if all of them `fit` in number. With none, the receiver asks
+    /// for the payload.
     pub(crate) fn spans(&self, fit: impl FnOnce(usize) -> bool) -> Vec<Span> {
         let Payload::Application(buffer) = &self.payload else { return Vec::new() };
         let spans: Vec<_> = buffer.spans().take(SPANS_MOST + 1).collect();

@@ -1,9 +1,9 @@
 //! [`Streams`]: bulk data that leaves through mailboxes, piece by piece, and whose turn it is.
 //!
-//! A program may have any number of long messages on their way, and each packet may be what one of them waits for. *The simple idea*, one
-//! queue in which everything is tried again, makes every packet pay for all of them. But streams to one peer wait for the same
-//! two things: that nothing else waits to leave to it, and for its bounce buffers. So each peer has a queue, and the first stream
-//! that cannot go on speaks for all behind it.
+//! A program may have any number of long messages on their way, and each packet may be what one of them waits for. *The
+//! simple idea*, one queue in which everything is tried again, makes every packet pay for all of them. But streams to
+//! one peer wait for the same two things: that nothing else waits to leave to it, and for its bounce buffers. So each
+//! peer has a queue, and the first stream that cannot go on speaks for all behind it.
 
 use crate::collections::list::{Chain, Links, Ordered, Position};
 use crate::collections::slab::Key;

@@ -1,13 +1,14 @@
 //! [`PullWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
 //! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into bounce buffers: two copies.
 //!
-//! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as many bytes as
-//! the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a sender that
-//! computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to begin with, then the faster
-//! way, and now and then a few the other way, the rarer the worse it was.
+//! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as
+//! many bytes as the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a
+//! sender that computes fills no bounce buffer. So it is measured, by size of the message: a few pulls each way to
+//! begin with, then the faster way, and now and then a few the other way, the rarer the worse it was.
 //!
 //! A read is alone while it lasts, so its time is its own. Pulls that were asked for overlap, and the last to begin is
-//! not the last to end: what counts is what came while any was under way, over that time, less what went into reading others.
+//! not the last to end: what counts is what came while any was under way, over that time, less what went into reading
+//! others.
 
 use std::time::Duration;
 use tidegate_flow::Instant;
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn the_faster_way_is_found_and_the_other_is_tried_seldom() {
         let reads = one_by_one(&mut PullWays::default(), 10_000, 5_000, 10_000);
-        assert!((8..200).contains(&reads), "{reads} of 10000 read where stages are faster");
+        assert!((8..200).contains(&reads), "{reads} of 10000 read where bounce buffers are faster");
         let reads = one_by_one(&mut PullWays::default(), 10_000, 10_000, 5_000);
         assert!((9_800..9_993).contains(&reads), "{reads} of 10000 read where that is faster");
     }
@@ -208,7 +209,7 @@ mod tests {
         one_by_one(&mut ways, 1_000, 10_000, 5_000);
         one_by_one(&mut ways, 4_000, 2_000, 5_000);
         let reads = one_by_one(&mut ways, 1_000, 2_000, 5_000);
-        assert!(reads < 20, "{reads} of 1000 read long after stages became faster");
+        assert!(reads < 20, "{reads} of 1000 read long after bounce buffers became faster");
     }
 
     #[test]
@@ -223,7 +224,7 @@ mod tests {
     fn pulls_that_overlap_are_as_fast_as_all_of_them_together() {
         // Sixteen at once, which all end at nearly the same time: each seems to take sixteen times as long as it
         // would alone, and the last ones no time at all.
-        for (asking, stages_win) in [(3_000, true), (7_000, false)] {
+        for (asking, bounces_win) in [(3_000, true), (7_000, false)] {
             let mut ways = PullWays::default();
             let (mut now, mut reads) = (0, 0);
             for _ in 0..100 {
@@ -241,8 +242,8 @@ mod tests {
                 }
                 reads += read;
             }
-            assert_eq!(reads < 200, stages_win, "{reads} of 1600 read, {asking} ns for one of those asked for");
-            assert!(stages_win || reads > 1_300, "{reads} of 1600 read");
+            assert_eq!(reads < 200, bounces_win, "{reads} of 1600 read, {asking} ns for one of those asked for");
+            assert!(bounces_win || reads > 1_300, "{reads} of 1600 read");
         }
     }
 

@@ -1,7 +1,8 @@
 //! Finds elements of a list by a key without a walk past all others.
 //!
-//! A receive in reverse order of a flood would walk past all that is stored of it, and its sender past all that it holds, for
-//! every message anew. So the elements of a list are chained by a hash of the parts of their envelopes that a receive looks at, its
+//! A receive in reverse order of a flood would walk past all that is stored of it, and its sender past all that it
+//! holds, for every message anew. So the elements of a list are chained by a hash of the parts of their envelopes that
+//! a receive looks at, its
 //! [`Class`]. Within a chain the order is the list's, so the first match is the same on both ways.
 
 use super::list::{Chain, Links, Ordered, Position, Walk};
@@ -160,7 +161,8 @@ impl Index {
         self.chains[chain].append(list, at, |element| by.links_mut(element));
     }
 
-    /// Forgets an element that has left the list. A table that is much too long for those that are left gives its memory back.
+    /// Forgets an element that has left the list. A table that is much too long for those that are left gives its
+    /// memory back.
     pub(crate) fn remove<T>(&mut self, list: &mut Ordered<T>, gone: &T, by: &impl By<T>) {
         self.take_out(list, by.key(gone), *by.links(gone), by);
         if self.chains.len() > FEWEST && self.elements < self.chains.len() / TOO_LONG {

@@ -1,19 +1,21 @@
 //! Finds the first element of a list that a pattern accepts, whatever bits of the tag the pattern ignores.
 //!
-//! *The simple idea* is to chain elements by the low bits of their tags, where MPIs put the tag of the program. A receive of any tag
-//! of one communicator ignores just these bits, and walks past everything of all others; a receive of one tag walks past the
-//! messages of another communicator that have the same tag. No choice of bits will do for all, since each MPI divides a tag in its own
-//! way. So an [index](crate::index) is made for the parts of envelopes that patterns really look at, their [`Class`]: MPIs use four (exact
-//! and any tag, each with and without a source). An element costs memory in each index, which belongs to the bound on receive memory,
-//! so there are [`CLASSES`] of them and no more.
+//! *The simple idea* is to chain elements by the low bits of their tags, where MPIs put the tag of the program. A
+//! receive of any tag of one communicator ignores just these bits, and walks past everything of all others; a receive
+//! of one tag walks past the messages of another communicator that have the same tag. No choice of bits will do for
+//! all, since each MPI divides a tag in its own way. So an [index](crate::index) is made for the parts of envelopes
+//! that patterns really look at, their [`Class`]: MPIs use four (exact and any tag, each with and without a source). An
+//! element costs memory in each index, which belongs to the bound on receive memory, so there are [`CLASSES`] of them
+//! and no more.
 //!
-//! - An index is made by the first search that has walked [`WALK`] elements in vain. Lists that stay short have none, and nothing to keep
-//!   up to date; all are given up when few elements are left. So making them costs every element a few steps.
-//! - A search of a class that has no index goes through the narrowest chain that has in it whatever it may accept: that of an index
-//!   whose class looks at less, or else the plain one that its caller knows.
-//! - Where all indices are in use, one is made anew for another class if nobody has used it for the last [`IDLE`] searches. So a
-//!   program that changes its masks is slow for so many searches and not for ever, and one that uses too many at a time does not make
-//!   indices all the time: it walks, as a plain list would.
+//! - An index is made by the first search that has walked [`WALK`] elements in vain. Lists that stay short have none,
+//!   and nothing to keep up to date; all are given up when few elements are left. So making them costs every element a
+//!   few steps.
+//! - A search of a class that has no index goes through the narrowest chain that has in it whatever it may accept: that
+//!   of an index whose class looks at less, or else the plain one that its caller knows.
+//! - Where all indices are in use, one is made anew for another class if nobody has used it for the last [`IDLE`]
+//!   searches. So a program that changes its masks is slow for so many searches and not for ever, and one that uses too
+//!   many at a time does not make indices all the time: it walks, as a plain list would.
 
 use super::index::{By, Class, Index, TagKey};
 use super::list::{Links, Ordered, Position, Walk};
@@ -157,8 +159,9 @@ impl Indices {
         self.number = 0;
     }
 
-    /// The first element that looks like `wanted` and for which `accepts` holds, unless another for which it holds is found before: that
-    /// ends the search as well. `plain` walks a chain that has all in it that look like `wanted`, and at most so many elements.
+    /// The first element that looks like `wanted` and for which `accepts` holds, unless another for which it holds is
+    /// found before: that ends the search as well. `plain` walks a chain that has all in it that look like `wanted`,
+    /// and at most so many elements.
     #[inline]
     pub(crate) fn find<T: Sought>(
         &mut self,
@@ -220,7 +223,8 @@ impl Indices {
         index.walk(list, class.key(wanted.source, wanted.tag), &by, most, accepts)
     }
 
-    /// The index of a class, or else that of the class which looks at most of what this one looks at, and at nothing else.
+    /// The index of a class, or else that of the class which looks at most of what this one looks at, and at nothing
+    /// else.
     fn narrowest(&mut self, wanted: Class) -> Option<usize> {
         let searches = self.searches;
         if let Some(place) = self.learned[..self.number].iter().position(|learned| learned.class == Some(wanted)) {

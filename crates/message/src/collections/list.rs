@@ -1,5 +1,5 @@
-//! Lists that are searched in order and lose elements anywhere: [`Ordered`], and a [`Chain`] through those of its elements that
-//! have something in common.
+//! Lists that are searched in order and lose elements anywhere: [`Ordered`], and a [`Chain`] through those of its
+//! elements that have something in common.
 
 use crate::heap::block;
 use std::fmt;
@@ -46,8 +46,9 @@ enum Place<T> {
 
 /// A list in order of arrival, with constant-time removal of what a search found.
 ///
-/// Nodes never move. They go back to the system as elements are removed, but for a few that are kept, so a list takes the memory of
-/// the elements that it has; the table of places alone stays as long as the most elements that it had at once, until it is empty.
+/// Nodes never move. They go back to the system as elements are removed, but for a few that are kept, so a list takes
+/// the memory of the elements that it has; the table of places alone stays as long as the most elements that it had at
+/// once, until it is empty.
 pub(crate) struct Ordered<T> {
     places: Vec<Place<T>>,
     /// The first spare node, and how many there are.
@@ -241,7 +242,8 @@ impl<T> Ordered<T> {
     }
 }
 
-/// The elements of an [`Ordered`] list that have something in common, in the list's order: a chain through links that they keep.
+/// The elements of an [`Ordered`] list that have something in common, in the list's order: a chain through links that
+/// they keep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chain {
     first: Option<Position>,
@@ -269,7 +271,8 @@ impl Chain {
         self.first
     }
 
-    /// Adds the element at `at`, which comes after all others of the chain. `links` finds an element's links of this chain.
+    /// Adds the element at `at`, which comes after all others of the chain. `links` finds an element's links of this
+    /// chain.
     #[inline]
     pub(crate) fn append<T>(&mut self, list: &mut Ordered<T>, at: Position, links: impl Fn(&mut T) -> &mut Links) {
         let previous = self.last.replace(at);

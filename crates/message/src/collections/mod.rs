@@ -1,4 +1,5 @@
-//! Collections that know nothing of messages: lists whose elements have positions, indices of them, and slabs whose elements have names.
+//! Collections that know nothing of messages: lists whose elements have positions, indices of them, and slabs whose
+//! elements have names.
 
 pub(crate) mod index;
 pub(crate) mod learned;

@@ -1,6 +1,7 @@
 //! Storage with stable names, for what a peer may name by number.
 
-/// The name of a slab's element: an index and how often its place was used before, so a stale or invented name finds nothing.
+/// The name of a slab's element: an index and how often its place was used before, so a stale or invented name finds
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(pub(crate) u32);
 

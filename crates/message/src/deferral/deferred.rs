@@ -87,8 +87,8 @@ impl DeferredSends {
         Some(gone)
     }
 
-    /// The first dropped one of a matching space that `pattern` accepts, from anybody. Fresh ones, which come after all others, end
-    /// the search.
+    /// The first dropped one of a matching space that `pattern` accepts, from anybody. Fresh ones, which come after all
+    /// others, end the search.
     pub(super) fn find_dropped(&mut self, queue: Queue, pattern: &Pattern) -> Option<Position> {
         let class = Class { ignore: pattern.ignore, names_source: true };
         let wanted = Wanted { class, source: source_of(queue), tag: pattern.tag };

@@ -1,30 +1,37 @@
 //! Receive memory with a hard bound.
 //!
-//! An endpoint holds memory on behalf of its senders: its mailbox and book-keeping, which are fixed by configuration, and messages
-//! that no receive waits for, which are not. *The simple idea*, to store them all, ends with the process being killed; to stop
-//! reading when memory runs out ends with a hang, because the message that the program waits for may be behind them. So what
-//! memory has no room for stays with its sender, who has it anyway, and the receiver makes a query when it needs it.
+//! An endpoint holds memory on behalf of its senders: its mailbox and book-keeping, which are fixed by configuration,
+//! and messages that no receive waits for, which are not. *The simple idea*, to store them all, ends with the process
+//! being killed; to stop reading when memory runs out ends with a hang, because the message that the program waits for
+//! may be behind them. So what memory has no room for stays with its sender, who has it anyway, and the receiver makes
+//! a query when it needs it.
 //!
-//! Every receiver sets aside a *window* for each of its senders. Half of what the fixed part leaves is divided equally, and that
-//! base it tells them through the link; the other half is *spare*, and goes to those who need it: the window of a sender whose
-//! sends are dropped doubles, as far as half of the spare memory reaches, and shrinks back as its messages are matched, once
-//! none of its envelopes is dropped any more. A message that finds no receive costs an envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the
-//! receiver gives back (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window
-//! is dropped as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides,
-//! because it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `request`).
+//! Every receiver sets aside a *window* for each of its senders. Half of what the fixed part leaves is divided equally,
+//! and that base it tells them through the link; the other half is *spare*, and goes to those who need it: the window
+//! of a sender whose sends are dropped doubles, as far as half of the spare memory reaches, and shrinks back as its
+//! messages are matched, once none of its envelopes is dropped any more. A message that finds no receive costs an
+//! envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the receiver gives back
+//! (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window is dropped
+//! as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides, because
+//! it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `request`).
 //!
 //! A send that finds no room is *deferred* ([`rooms`]): it stays in its program's buffer, in order, and so do all later
 //! ones to that peer, until none is deferred. Rules, per pair of sender and receiver:
 //!
-//! | | rule | why |
-//! |---|---|---|
-//! | W1 | stored + freed + room + under way = window; all windows + spare = receive memory − fixed part | the bound |
-//! | W2 | no message may cost more than a quarter of a base window (or one envelope): a larger one is announced, spans that do not fit are left out | the first deferred send can go as soon as that much is free |
-//! | W3 | deferred sends leave in order, and none past one that is in doubt (noticed, not acknowledged) or offered | what is stored is older than what is deferred: non-overtaking |
-//! | W4 | a *deferral notice* shows each deferred send: it is matched with a receive that is posted, or its envelope is *dropped*: the receiver keeps a count only | a receive posted before it gets it though there is no room |
-//! | W5 | a receive that could be met by a dropped envelope, and finds the sender's window nearly used up, makes a *query* ([`windows`]), one per pair at a time, in order of posting; with room left, the sender goes on by itself | a receive posted after it gets it; draining is a stream, not a query per message |
-//! | W6 | while a receive's query is open an envelope in a deferral notice that it accepts is dropped | the answer may be an older send |
-//! | W7 | a query is answered when no send is in doubt, with the first dropped one that fits; it goes to the first receive, among those asked for, that accepts it, or back | both sides agree on what is dropped |
+//! - W1: stored + freed + room + under way = window; all windows + spare = receive memory − fixed part. Why: the bound.
+//! - W2: no message may cost more than a quarter of a base window (or one envelope): a larger one is announced, spans
+//!   that do not fit are left out. Why: the first deferred send can go as soon as that much is free.
+//! - W3: deferred sends leave in order, and none past one that is in doubt (noticed, not acknowledged) or offered. Why:
+//!   what is stored is older than what is deferred: non-overtaking.
+//! - W4: a *deferral notice* shows each deferred send: it is matched with a receive that is posted, or its envelope is
+//!   *dropped*: the receiver keeps a count only. Why: a receive posted before it gets it though there is no room.
+//! - W5: a receive that could be met by a dropped envelope, and finds the sender's window nearly used up, makes a
+//!   *query* ([`windows`]), one per pair at a time, in order of posting; with room left, the sender goes on by itself.
+//!   Why: a receive posted after it gets it; draining is a stream, not a query per message.
+//! - W6: while a receive's query is open an envelope in a deferral notice that it accepts is dropped. Why: the answer
+//!   may be an older send.
+//! - W7: a query is answered when no send is in doubt, with the first dropped one that fits; it goes to the first
+//!   receive, among those asked for, that accepts it, or back. Why: both sides agree on what is dropped.
 
 mod deferred;
 mod inquiries;

@@ -40,8 +40,8 @@ impl PressureReport {
         self.begun.get_or_insert((sender, tag));
     }
 
-    /// Prepares the report of what began since time was told last, unless there was one lately. `stored` says what unmatched messages
-    /// take of each peer, in bytes, `window` what a peer's window is.
+    /// Prepares the report of what began since time was told last, unless there was one lately. `stored` says what
+    /// unmatched messages take of each peer, in bytes, `window` what a peer's window is.
     pub(super) fn tell_time(
         &mut self,
         now: Instant,

@@ -1,9 +1,11 @@
-//! [`Rooms`]: the sender's side (rules W1–W4, W7 in the module above): what is left of each receiver's window for us, and the sends that
-//! found no room in it. Those stay here, in order, and leave when room comes back. [`windows`](super::windows) is the receiver's side.
+//! [`Rooms`]: the sender's side (rules W1–W4, W7 in the module above): what is left of each receiver's window for us,
+//! and the sends that found no room in it. Those stay here, in order, and leave when room comes back.
+//! [`windows`](super::windows) is the receiver's side.
 //!
-//! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the notice, then
-//! *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver pulls or accepts it, or when it is its
-//! turn and the window has room for it; dropped ones leave first, since they are first.
+//! A deferred send is *fresh* until a deferral notice has shown it, *in doubt* until the receiver has acknowledged the
+//! notice, then *dropped*, and *offered* while the receiver decides about it. It leaves the list when the receiver
+//! pulls or accepts it, or when it is its turn and the window has room for it; dropped ones leave first, since they are
+//! first.
 
 use super::deferred::{Deferred, DeferredSends, Stage};
 use crate::collections::list::Position;
@@ -134,7 +136,8 @@ impl Rooms {
         (!matches!(first.stage, Stage::InDoubt | Stage::Offered)).then_some(first.send)
     }
 
-    /// Lets the first deferred send leave, if there is room for what it costs. Returns whether the receiver has dropped its envelope.
+    /// Lets the first deferred send leave, if there is room for what it costs. Returns whether the receiver has dropped
+    /// its envelope.
     pub(crate) fn release_first(&mut self, to: PeerId, cost: u32) -> Option<bool> {
         let towards = self.of(to);
         if towards.room < cost {
@@ -178,7 +181,8 @@ impl Rooms {
         Ok(deferred.query.take())
     }
 
-    /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered now.
+    /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered
+    /// now.
     pub(crate) fn query(&mut self, from: PeerId, queue: Queue, pattern: Pattern) -> Result<bool, Malformed> {
         match &mut self.of(from).deferred {
             Some(deferred) if deferred.query.is_some() => Err(Malformed),
@@ -223,5 +227,92 @@ impl Rooms {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         *self.of(peer) = Towards::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Source;
+
+    const A: PeerId = PeerId(0);
+    const LIMITS: Limits = Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100 };
+    const ANY: Pattern = Pattern { from: Source::Any, tag: 0, ignore: u64::MAX };
+
+    /// A receiver with no room, and so many deferred sends with their numbers as names and tags.
+    fn full(sends: u32) -> (Rooms, Vec<Place>) {
+        let mut rooms = Rooms::new(1);
+        rooms.meet(A, LIMITS, false);
+        assert!(rooms.take(A, 1000));
+        let places = (0..sends).map(|send| rooms.defer(A, Key(send), Queue::Tagged, send.into())).collect();
+        (rooms, places)
+    }
+
+    fn room(bytes: u64) -> Room {
+        Room { bytes }
+    }
+
+    #[test]
+    fn nothing_overtakes_a_deferred_send() {
+        let (mut rooms, _) = full(1);
+        rooms.give_back(A, room(300)).expect("there is room for it");
+        assert!(!rooms.take(A, 10), "a send is deferred");
+        assert_eq!((rooms.first(A), rooms.release_first(A, 301)), (Some(Key(0)), None), "it costs too much");
+        assert_eq!(rooms.release_first(A, 300), Some(false), "the receiver does not know of it");
+        rooms.end(A);
+        assert_eq!((rooms.room(A), rooms.take(A, 0)), (Some(0), true));
+    }
+
+    #[test]
+    fn a_batch_is_in_doubt_until_it_is_acknowledged_and_the_next_waits_for_that() {
+        let (mut rooms, _) = full(BATCH_MOST as u32 + 1);
+        let batch = rooms.next_batch(A).expect("all are fresh");
+        assert_eq!(batch.len(), BATCH_MOST);
+        assert_eq!((rooms.next_batch(A), rooms.first(A)), (None, None), "the first is in doubt (W3)");
+        assert_eq!(rooms.query(A, Queue::Tagged, ANY), Ok(false), "a query waits for that (W7)");
+        assert_eq!(rooms.query(A, Queue::Tagged, ANY), Err(Malformed), "one at a time");
+        let (queue, pattern) = rooms.acknowledge(A).expect("there is a batch").expect("a query waits");
+        assert_eq!(rooms.offer(A, queue, &pattern), Some(Key(0)));
+        assert_eq!(rooms.acknowledge(A).err(), Some(Malformed), "once");
+        assert_eq!(rooms.next_batch(A), Some(vec![Key(BATCH_MOST as u32)]));
+    }
+
+    #[test]
+    fn an_offered_send_stays_until_it_is_declined_or_matched() {
+        let (mut rooms, places) = full(2);
+        rooms.next_batch(A);
+        rooms.acknowledge(A).expect("there is a batch");
+        let pattern = Pattern { tag: 1, ignore: 0, ..ANY };
+        assert_eq!(rooms.offer(A, Queue::Untagged, &pattern), None, "it is in the other queue");
+        assert_eq!(rooms.decline(A, places[1]), Err(Malformed), "nothing is offered");
+        assert_eq!(rooms.offer(A, Queue::Tagged, &pattern), Some(Key(1)));
+        assert_eq!(rooms.decline(A, places[1]), Ok(()));
+        assert_eq!(rooms.offer(A, Queue::Tagged, &ANY), Some(Key(0)), "the first that fits");
+        assert_eq!(rooms.first(A), None, "none goes past one that is offered (W3)");
+        rooms.remove(A, places[0]);
+        assert_eq!(rooms.first(A), Some(Key(1)));
+        rooms.give_back(A, room(10)).expect("there is room for it");
+        assert_eq!(rooms.release_first(A, 10), Some(true), "the receiver has dropped its envelope");
+    }
+
+    #[test]
+    fn a_stranger_gets_the_least_until_it_says_what_its_window_is() {
+        let mut rooms = Rooms::new(1);
+        assert!(!rooms.is_met(A) && rooms.room(A).is_none());
+        rooms.meet(A, Limits { window: 100, ..LIMITS }, true);
+        assert!(rooms.take(A, 60) && !rooms.take(A, 60) && rooms.is_stranger(A) && rooms.room(A).is_none());
+        rooms.meet_again(A, LIMITS);
+        assert_eq!((rooms.room(A), rooms.is_stranger(A)), (Some(940), false));
+        rooms.lose_peer(A);
+        assert!(!rooms.is_met(A) && !rooms.take(A, 1));
+    }
+
+    #[test]
+    fn room_instead_of_room_that_was_taken() {
+        let (mut rooms, _) = full(0);
+        assert!(rooms.has_instead(A, 50, 50) && !rooms.has_instead(A, 50, 51));
+        rooms.take_instead(A, 50, 20);
+        assert_eq!(rooms.room(A), Some(30));
+        assert_eq!(rooms.give_back(A, room(u64::MAX)), Err(Malformed), "more than any window has");
     }
 }

@@ -1,11 +1,11 @@
-//! [`Windows`]: the receiver's side (rules W1, W4–W7 in the module above): what each sender may store here, and what is done about
-//! the sends whose envelopes were dropped. It keeps a count of those, queries for receives that nothing stored satisfies, and gives room
-//! back. [`rooms`](super::rooms) is the sender's side.
+//! [`Windows`]: the receiver's side (rules W1, W4–W7 in the module above): what each sender may store here, and what is
+//! done about the sends whose envelopes were dropped. It keeps a count of those, queries for receives that nothing
+//! stored satisfies, and gives room back. [`rooms`](super::rooms) is the sender's side.
 //!
-//! Receives and peeks are numbered in order of posting. Per sender of dropped envelopes the receiver keeps how many they are, up to
-//! which number it has asked, and which query is open: a few words, however many the sends. A receive up to that number has been
-//! held against every send dropped by now; one beyond it has not, and gets nothing out of a deferral notice of that sender before its
-//! query has been answered (W6).
+//! Receives and peeks are numbered in order of posting. Per sender of dropped envelopes the receiver keeps how many
+//! they are, up to which number it has asked, and which query is open: a few words, however many the sends. A receive
+//! up to that number has been held against every send dropped by now; one beyond it has not, and gets nothing out of a
+//! deferral notice of that sender before its query has been answered (W6).
 
 use super::inquiries::{Inquiries, Inquiry};
 use super::pressure::{Pressure, PressureReport};
@@ -139,8 +139,8 @@ impl Windows {
         }
     }
 
-    /// Whether a message that has come from `from` and costs so much is within its window. `returning`: bytes that are on their way back
-    /// to it.
+    /// Whether a message that has come from `from` and costs so much is within its window. `returning`: bytes that are
+    /// on their way back to it.
     #[inline]
     pub(crate) fn check(&self, from: PeerId, cost: u32, returning: u32) -> Result<(), Malformed> {
         let window = &self.of_peers[from.0 as usize];
@@ -224,7 +224,8 @@ impl Windows {
         self.of_peers[from.0 as usize].dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked)
     }
 
-    /// Nobody waits for a deferred send: it stays with its sender, and its envelope is dropped. `latest`: the last receive or peek.
+    /// Nobody waits for a deferred send: it stays with its sender, and its envelope is dropped. `latest`: the last
+    /// receive or peek.
     pub(crate) fn drop_envelope(&mut self, from: PeerId, tag: Option<u64>, latest: Number) {
         let window = self.of(from);
         let begins = window.dropped.is_none();
@@ -269,8 +270,9 @@ impl Windows {
         }
     }
 
-    /// What is to be said to a sender now (W5). `is_returning`: room is on its way back to it; once that has left, the rest follows.
-    /// `first_from`: the first posted receive beyond a number that a message of this sender could satisfy.
+    /// What is to be said to a sender now (W5). `is_returning`: room is on its way back to it; once that has left, the
+    /// rest follows. `first_from`: the first posted receive beyond a number that a message of this sender could
+    /// satisfy.
     pub(crate) fn review(
         &mut self,
         counters: &Counters,
@@ -407,3 +409,6 @@ fn raise_peak(counters: &Counters) {
     let fixed = counters.get(Counter::ReceiveFixedBytes);
     counters.raise(Counter::ReceivePeak, fixed + counters.get(Counter::UnmatchedBytes));
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,25 +1,41 @@
 //! What waits to leave for one peer, in order.
 //!
-//! Two kinds of things wait. *Messages* are what our own program wants sent: the bound on its operations bounds them. *Notes* are what
-//! the peer makes us say: answers, queries, receipts. A peer that sends as fast as it can and takes nothing out of its mailbox would
-//! fill our memory with them; so a note is small, and how many there may be is decided by construction, not by the peer:
+//! Two kinds of things wait. *Messages* are what our own program wants sent: the bound on its operations bounds them.
+//! *Notes* are what the peer makes us say: answers, queries, receipts. A peer that sends as fast as it can and takes
+//! nothing out of its mailbox would fill our memory with them; so a note is small, and how many there may be is decided
+//! by construction, not by the peer:
 //!
-//! | what a peer sends | what we keep for it until it takes what we say | why that is bounded |
-//! |---|---|---|
-//! | eager message, announcement | the message or its envelope; of one that is being fetched the memory that it names, and a note (`ClearToSend`, then `Finished`) | it costs window until it is matched, the memory that it names until it is fetched; what we give back (`Room`) counts as given when it has left, and waits behind the notes |
-//! | pieces of what we fetch | nothing: they go into the program's buffer | a piece counts only after our `ClearToSend` has left; then next in order, or it is dropped |
-//! | a piece in a bounce buffer | a note (`BounceCopied`) | at most [`BOUNCED_MOST`] of a peer; beyond, dropped |
-//! | a batch of deferral notices | a note each (`ClearToSend`, `Finished`), and `Acknowledged` | a batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped |
-//! | a query | one answer, whose payload travels only if nothing else waits | a query that comes before the answer has left is dropped |
-//! | an offer, `NoMatch` | a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`) | it is dropped unless our query has left, and we ask once at a time |
-//! | a request for a remote operation | a note with the result, or what is left to read, and the piece under way | an account of unanswered requests ([`request`](crate::request)); who exceeds it is quarantined |
-//! | `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Reply`, data of a read | nothing, or what our own operations need anyway | it must name an operation of ours that waits for it; an `Acknowledged`, `Decline` or `Accept` also must answer what has left |
-//! | completion data of a write | a completion | nothing is retrieved while the program does not take its completions |
-//! | any other message | its body, up to `LARGEST_CONTROL_BYTES`, while it is put together | one at a time |
-//! | data while its own mailbox is full | credits that we owe it | a few control packets (`egress::refused_most`); who is owed more has not waited for credits, and is quarantined |
+//! What a peer sends: what we keep for it until it takes what we say.
 //!
-//! A fetch that a receive of the program has begun (at most one per receive) is the program's memory, as the receive was.
-//! [`answer_memory`](crate::window) adds up what notes may take; it belongs to the fixed part of the receive memory.
+//! - eager message, announcement: the message or its envelope; of one that is being pulled the memory that it names,
+//!   and a note (`ClearToSend`, then `Finished`). Why that is bounded: it costs window until it is matched, the memory
+//!   that it names until it is pulled; what we give back (`Room`) counts as given when it has left, and waits behind
+//!   the notes.
+//! - pieces of what we pull: nothing: they go into the program's buffer. Why that is bounded: a piece counts only
+//!   after our `ClearToSend` has left; then next in order, or it is dropped.
+//! - a piece in a bounce buffer: a note (`BounceCopied`). Why that is bounded: at most [`BOUNCED_MOST`] of a peer;
+//!   beyond, dropped.
+//! - a batch of deferral notices: a note each (`ClearToSend`, `Finished`), and `Acknowledged`. Why that is bounded: a
+//!   batch has at most `BATCH_MOST`; one that comes before `Acknowledged` has left is dropped.
+//! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
+//!   before the answer has left is dropped.
+//! - an offer, `NoMatch`: a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`). Why that is bounded: it is
+//!   dropped unless our query has left, and we ask once at a time.
+//! - a request for a remote operation: a note with the result, or what is left to read, and the piece under way. Why
+//!   that is bounded: an account of unanswered requests (`rma::request`); who exceeds it is quarantined.
+//! - `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Reply`, data of a read: nothing, or what our own
+//!   operations need anyway. Why that is bounded: it must name an operation of ours that waits for it; an
+//!   `Acknowledged`, `Decline` or `Accept` also must answer what has left.
+//! - completion data of a write: a completion. Why that is bounded: nothing is retrieved while the program does not
+//!   take its completions.
+//! - any other message: its body, up to `LARGEST_CONTROL_BYTES`, while it is put together. Why that is bounded: one at
+//!   a time.
+//! - data while its own mailbox is full: credits that we owe it. Why that is bounded: a few control packets
+//!   (`egress::refused_most`); who is owed more has not waited for credits, and is quarantined.
+//!
+//! A pull that a receive of the program has begun (at most one per receive) is the program's memory, as the receive
+//! was.
+//! `memory` adds up what notes may take; it belongs to the fixed part of the receive memory.
 
 use super::outgoing::{Body, Outgoing};
 use crate::account::answer_cost;
@@ -27,7 +43,8 @@ use crate::heap::{block, queue_begun};
 use crate::wire::{Message, MessageKind, Note, Reply};
 use std::collections::VecDeque;
 
-/// Pieces in bounce buffers, of one peer, whose receipts have not left; also bounce buffers that a sender fills for one peer before it gets any back.
+/// Pieces in bounce buffers, of one peer, whose receipts have not left; also bounce buffers that a sender fills for one
+/// peer before it gets any back.
 pub(crate) const BOUNCED_MOST: usize = 16;
 
 /// A note that waits.
@@ -119,8 +136,8 @@ impl<B: crate::link::Buffer> Backlog<B> {
         block(self.notes.capacity() * size_of::<WaitingNote>()) + bodies.sum::<usize>()
     }
 
-    /// Bytes that messages have taken of the heap which are answers: their payloads, and the queue as far as a single one makes it
-    /// grow. What it has grown beyond that our own program's messages have made it grow.
+    /// Bytes that messages have taken of the heap which are answers: their payloads, and the queue as far as a single
+    /// one makes it grow. What it has grown beyond that our own program's messages have made it grow.
     pub(crate) fn answer_bytes(&self) -> usize {
         let payloads = self.messages.iter().map(|message| match (&message.head, &message.body) {
             (Message::ReadData(_) | Message::Offer(_), Body::Owned(bytes)) => block(bytes.len()),

@@ -1,8 +1,9 @@
 //! The way out: each data packet costs a credit, and what cannot leave waits in its peer's queue, in order.
 //!
-//! [`Egress::send`] tries a message at once, and its caller lets it [wait](Egress::wait) if it may. What waits leaves when
-//! [`Egress::send_waiting`] is called: when credits have come, when a full mailbox may have room again, when the scheme of flow control
-//! says so. Nothing here knows what messages are for.
+//! [`Egress::send`] tries a message at once, and its caller lets it [wait](Egress::wait) if it may. What waits leaves
+//! when
+//! [`Egress::send_waiting`] is called: when credits have come, when a full mailbox may have room again, when the scheme
+//! of flow control says so. Nothing here knows what messages are for.
 
 mod backlog;
 mod outgoing;
@@ -254,8 +255,8 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Writes as many packets of a message as flow control allows: who is granted fewer than it wants asks again, until it is told to
-    /// wait.
+    /// Writes as many packets of a message as flow control allows: who is granted fewer than it wants asks again, until
+    /// it is told to wait.
     #[inline]
     fn transmit(
         &mut self,
@@ -356,7 +357,8 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// The peers whose mailboxes were full, which the caller tries again. Each counts as full until [`retry`](Self::retry).
+    /// The peers whose mailboxes were full, which the caller tries again. Each counts as full until
+    /// [`retry`](Self::retry).
     pub(crate) fn take_full(&mut self) -> Vec<PeerId> {
         std::mem::take(&mut self.full)
     }
@@ -440,8 +442,8 @@ impl<B: Buffer> Egress<B> {
     }
 }
 
-/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them than its credit
-/// slots hold, a return request and a response.
+/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them
+/// than its credit slots hold, a return request and a response.
 pub(crate) fn refused_most(config: &Config) -> u32 {
     config.credit_slots + 2
 }

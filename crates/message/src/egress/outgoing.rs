@@ -65,8 +65,8 @@ impl<B: Buffer> Outgoing<B> {
         self.total.div_ceil(PAYLOAD_BYTES) as u32 - self.packets
     }
 
-    /// Makes `packet` the message's `index`-th. It is filled in place: a copy of a packet on its way waits for stores that the
-    /// processor cannot forward.
+    /// Makes `packet` the message's `index`-th. It is filled in place: a copy of a packet on its way waits for stores
+    /// that the processor cannot forward.
     #[inline]
     pub(super) fn fill(&self, index: u32, packet: &mut Packet) {
         let position = index as usize * PAYLOAD_BYTES;

@@ -43,7 +43,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Keeps a send that stays with us until the receiver gets it. `None`: its peer is gone, and the application has been told.
+    /// Keeps a send that stays with us until the receiver gets it. `None`: its peer is gone, and the application has
+    /// been told.
     pub(super) fn keep_send(&mut self, to: PeerId, send: Send<L::Buffer>) -> Option<Key> {
         let length = send.buffer.len();
         let notice = Some(Notice { context: send.context, space: send.space, length, report: send.report });
@@ -101,15 +102,15 @@ impl<L: Link> Endpoint<L> {
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
 
-    /// Copies the first piece of an announced message into a bounce buffer, unless the receiver will rather read all of it from
-    /// memory, as it did last time.
+    /// Copies the first piece of an announced message into a bounce buffer, unless the receiver will rather read all of
+    /// it from memory, as it did last time.
     fn bounce_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> Option<u16> {
         let is_direct =
             self.bulk.reads_memory(to, length) || (length >= self.link.direct_from() && self.link.reaches_memory(to));
         if length == 0 || is_direct || !self.bulk.bounces.exists() || self.bulk.send(key)?.is_copied() {
             return None;
         }
-        let bounce = self.bulk.bounces.take(to, key, Use::Announced)?;
+        let bounce = self.bulk.bounces.take(to, key, Use::Ahead)?;
         let Payload::Application(buffer) = &self.bulk.send(key)?.payload else { return None };
         self.link.fill_stage(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
         Some(bounce as u16)

@@ -1,5 +1,5 @@
-//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever asks;
-//! they move by message always, also where RMA goes straight to memory.
+//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever
+//! asks; they move by message always, also where RMA goes straight to memory.
 
 use super::Endpoint;
 use crate::account::{OPERAND_BYTES, answer_cost};

@@ -1,20 +1,24 @@
-//! Closing, and what must leave before: what the application believes sent (messages in our backlogs, and copies of injected ones that
-//! their receiver has no room for), and what peers have begun to take and count on. An endpoint that closes tells its peers first,
-//! then goes on until all that has left, for a time that its caller bounds.
+//! Closing, and what must leave before: what the application believes sent (messages in our backlogs, and copies of
+//! injected ones that their receiver has no room for), and what peers have begun to take and count on. An endpoint that
+//! closes tells its peers first, then goes on until all that has left, for a time that its caller bounds.
 //!
-//! | waits for | why |
-//! |---|---|
-//! | messages and notes in backlogs, refused control packets | all that peers may wait for: payload, receipts, answers to remote operations, credits |
-//! | copies of held or announced sends, unless their receiver closes too | the application was told that they are sent |
-//! | streams, that is long messages whose receiver has asked for them by message | it has matched them, and cannot end otherwise |
-//! | reads by peers, by message, that are not through | the same |
-//! | requests of ours for remote operations that wait for earlier ones to be answered | only we can send them |
+//! Waits for: why.
 //!
-//! It does not wait for sends in the application's memory that nobody has asked for, for receives, nor for answers to what has left.
+//! - messages and notes in backlogs, refused control packets: all that peers may wait for: payload, receipts, answers
+//!   to remote operations, credits.
+//! - copies of held or announced sends, unless their receiver closes too: the application was told that they are sent.
+//! - streams, that is long messages whose receiver has asked for them by message: it has matched them, and cannot end
+//!   otherwise.
+//! - reads by peers, by message, that are not through: the same.
+//! - requests of ours for remote operations that wait for earlier ones to be answered: only we can send them.
 //!
-//! Two endpoints that close while each holds messages for the other would wait for ever: neither application receives any more. So
-//! nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog does leave: a closing peer
-//! still takes what comes.) Nothing is forgotten because of that; what the peer fetches at the last moment it gets.
+//! It does not wait for sends in the application's memory that nobody has asked for, for receives, nor for answers to
+//! what has left.
+//!
+//! Two endpoints that close while each holds messages for the other would wait for ever: neither application receives
+//! any more. So nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog
+//! does leave: a closing peer still takes what comes.) Nothing is forgotten because of that; what the peer pulls at
+//! the last moment it gets.
 
 use super::Endpoint;
 use crate::collections::slab::Key;
@@ -24,21 +28,23 @@ use crate::link::Link;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Tells all peers that the application receives nothing more. Go on calling [`progress`](Self::progress) while there is anything
-    /// [unsent](Self::has_unsent); then drop the endpoint, after [`abandon_unsent`](Self::abandon_unsent) if that took too long.
+    /// Tells all peers that the application receives nothing more. Go on calling [`progress`](Self::progress) while
+    /// there is anything
+    /// [unsent](Self::has_unsent); then drop the endpoint, after [`abandon_unsent`](Self::abandon_unsent) if that took
+    /// too long.
     pub fn begin_closing(&mut self) {
         self.presence.begin_closing();
         self.link.tell_closing();
     }
 
-    /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its receiver may
-    /// still want.
+    /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its
+    /// receiver may still want.
     pub fn has_unsent(&self) -> bool {
         self.egress.waiting() > 0 || self.presence.has_copies() || self.egress.has_refused() || self.pieces_left() > 0
     }
 
-    /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many of them the
-    /// application believed sent.
+    /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many
+    /// of them the application believed sent.
     pub fn abandon_unsent(&mut self) {
         self.presence.begin_closing();
         for peer in (0..self.presence.peers()).map(PeerId) {

@@ -101,8 +101,8 @@ impl<L: Link> Endpoint<L> {
         self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
     }
 
-    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard before that
-    /// an injected message is sent, and hears nothing more.
+    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard
+    /// before that an injected message is sent, and hears nothing more.
     pub(super) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
         let Some(notice) = notice else { return };
         if self.presence.is_closing() && !notice.report {
@@ -142,7 +142,8 @@ impl<L: Link> Endpoint<L> {
         self.completions.push_back(Completion::remote(context, operation, length, result));
     }
 
-    /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its success.
+    /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its
+    /// success.
     pub(super) fn cancel_operation(&mut self, key: Key) -> Option<bool> {
         let operation = self.rma.operations.end(key)?;
         self.complete_operation(&operation, Err(Failure::Canceled));

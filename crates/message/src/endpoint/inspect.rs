@@ -6,7 +6,8 @@ use crate::link::Link;
 use crate::memory::Memory;
 use tidegate_flow::{Control, PeerId};
 
-/// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said otherwise.
+/// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowInspection {
     /// Of the peer's window for us: what is left. `None`: we have not sent it anything yet.
@@ -32,8 +33,8 @@ pub struct BacklogInspection {
     pub messages: usize,
     /// Notes that the peer's packets have caused and that wait to leave.
     pub notes: usize,
-    /// What these take, and the most that they may take, whatever the peer does; fetches that our program's receives have begun add a note
-    /// each.
+    /// What these take, and the most that they may take, whatever the peer does; pulls that our program's receives
+    /// have begun add a note each.
     pub note_bytes: Share,
     /// The same of reads of the peer that are not through.
     pub read_bytes: Share,
@@ -61,10 +62,10 @@ pub struct Share {
 }
 
 impl BacklogInspection {
-    /// Whether each kind of what waits takes no more than is set aside for it, while so many fetches of our program's receives are
-    /// under way.
-    pub fn is_within_its_bounds(&self, fetches: usize) -> bool {
-        let notes = Share { most: self.note_bytes.most + fetches * WaitingNote::BYTES, ..self.note_bytes };
+    /// Whether each kind of what waits takes no more than is set aside for it, while so many pulls of our program's
+    /// receives are under way.
+    pub fn is_within_its_bounds(&self, pulls: usize) -> bool {
+        let notes = Share { most: self.note_bytes.most + pulls * WaitingNote::BYTES, ..self.note_bytes };
         [notes, self.read_bytes, self.answer_bytes, self.control_bytes].iter().all(|share| share.taken <= share.most)
     }
 }

@@ -10,8 +10,8 @@ use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target};
 
 impl<L: Link> Endpoint<L> {
-    /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others in their
-    /// buffer.
+    /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others
+    /// in their buffer.
     #[cold]
     pub(super) fn send_to_myself(&mut self, send: Send<L::Buffer>) {
         self.count(Counter::MessagesSelf, 1);

@@ -1,16 +1,18 @@
 //! The endpoint: the parts, and what wires them.
 //!
-//! The parts ([`Egress`], [`Matching`], [`Deferral`], [`Bulk`], [`Rma`], [`Assembly`], [`Presence`]) know nothing of each other, nor of
-//! this. Each file here says what follows in one part from what has happened in another. They have a direction; from below:
+//! The parts ([`Egress`], [`Matching`], [`Deferral`], [`Bulk`], [`Rma`], [`Assembly`], [`Presence`]) know nothing of
+//! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
+//! direction; from below:
 //!
-//! | files | what |
-//! |---|---|
-//! | `ending`, `departure` | operations end, peers are lost |
-//! | `sending`, `window`, `announcing`, `deferring` | messages leave, are announced, or wait for room |
-//! | `finishing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek` | messages and receives meet |
-//! | `requesting`, `remote`, `atomics` | remote operations |
-//! | `resuming`, `dispatch` | what waited goes on; what has come goes to whom it is for |
-//! | `submit`, `progress`, `closing`, `inspect` | what the application calls |
+//! Files: what.
+//!
+//! - `ending`, `departure`: operations end, peers are lost.
+//! - `sending`, `window`, `announcing`, `deferring`: messages leave, are announced, or wait for room.
+//! - `finishing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives
+//!   meet.
+//! - `requesting`, `remote`, `atomics`: remote operations.
+//! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
+//! - `submit`, `progress`, `closing`, `inspect`: what the application calls.
 
 mod announcing;
 mod atomics;
@@ -57,8 +59,8 @@ pub use inspect::{BacklogInspection, Share, WindowInspection};
 /// One endpoint over a link.
 ///
 /// Submit operations ([`send`](Self::send), [`receive`](Self::receive), …), call [`progress`](Self::progress) again and
-/// again, at [`next_timeout`](Self::next_timeout) at the latest, take what [`poll_completion`](Self::poll_completion) returns.
-/// Messages to one peer keep their order. Nothing blocks; nothing moves but inside these calls.
+/// again, at [`next_timeout`](Self::next_timeout) at the latest, take what [`poll_completion`](Self::poll_completion)
+/// returns. Messages to one peer keep their order. Nothing blocks; nothing moves but inside these calls.
 #[derive(Debug)]
 pub struct Endpoint<L: Link> {
     link: L,
@@ -80,8 +82,8 @@ impl<L: Link> Endpoint<L> {
     /// Largest eager size that a configuration may ask for.
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
-    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the queue to its
-    /// sender, the note that an announced one has been pulled.
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the
+    /// queue to its sender, the note that an announced one has been pulled.
     pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
 
     /// What the tables of peers take per peer, what is kept of dropped envelopes included.
@@ -98,8 +100,8 @@ impl<L: Link> Endpoint<L> {
         Others { peer: Self::PEER_BYTES, link: L::bookkeeping_bytes(&config.flow) }
     }
 
-    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an envelope and the
-    /// answer to one request.
+    /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an
+    /// envelope and the answer to one request.
     pub fn least_receive_memory(config: &EndpointConfig) -> Result<usize, ConfigError> {
         Memory::<L::Buffer>::least(config, Self::others(config))
     }
@@ -151,8 +153,8 @@ impl<L: Link> Endpoint<L> {
         &mut self.link
     }
 
-    /// Changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller remembers from before may
-    /// now belong to others.
+    /// Changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller remembers from before
+    /// may now belong to others.
     #[inline]
     pub fn epoch(&self) -> u32 {
         self.presence.epoch()
@@ -186,8 +188,8 @@ impl<L: Link> Endpoint<L> {
         self.presence.has_departed()
     }
 
-    /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not been received,
-    /// remote operations that have not been answered.
+    /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not
+    /// been received, remote operations that have not been answered.
     pub fn has_outstanding(&self) -> bool {
         self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() > 0
     }

@@ -1,4 +1,5 @@
-//! `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`: looking at unexpected messages, setting them aside, dropping them (fi_tagged(3)).
+//! `FI_PEEK`, `FI_CLAIM`, `FI_DISCARD`: looking at unexpected messages, setting them aside, dropping them
+//! (fi_tagged(3)).
 
 use super::Endpoint;
 use crate::completion::{Completion, Failure};

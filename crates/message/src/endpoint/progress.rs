@@ -1,10 +1,10 @@
 //! Progress: what has come is handled, what can go on goes on, what is due is done.
 //!
-//! Time, as the endpoint is told it: how long peers have had sends waiting, how long receive memory has been under pressure, and when
-//! progress is to be made though nobody wakes us.
+//! Time, as the endpoint is told it: how long peers have had sends waiting, how long receive memory has been under
+//! pressure, and when progress is to be made though nobody wakes us.
 //!
-//! Reading a clock costs as much as a tenth of a short message, so the endpoint asks for the time only while something is going on
-//! whose time counts ([`Endpoint::is_timed`]). What begins between two tellings counts from the second.
+//! Reading a clock costs as much as a tenth of a short message, so the endpoint asks for the time only while something
+//! is going on whose time counts ([`Endpoint::is_timed`]). What begins between two tellings counts from the second.
 
 use super::Endpoint;
 use crate::bulk::Pieces;
@@ -13,12 +13,13 @@ use crate::link::Link;
 use std::time::Duration;
 use tidegate_flow::Instant;
 
-/// How long an endpoint sleeps at most while something waits for room in a peer's mailbox: no packet tells when there is some.
+/// How long an endpoint sleeps at most while something waits for room in a peer's mailbox: no packet tells when there
+/// is some.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 impl<L: Link> Endpoint<L> {
-    /// Retrieves packets, moves bulk data, sends what waited, does what is due: a bounded amount of each. Returns whether anything
-    /// happened. `now` is the present while [`is_timed`](Self::is_timed).
+    /// Retrieves packets, moves bulk data, sends what waited, does what is due: a bounded amount of each. Returns
+    /// whether anything happened. `now` is the present while [`is_timed`](Self::is_timed).
     #[inline]
     pub fn progress(&mut self, now: Instant) -> bool {
         if self.presence.has_departed() {
@@ -70,18 +71,18 @@ impl<L: Link> Endpoint<L> {
         let before = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
         self.retry_full();
         let streamed = self.send_pieces();
-        let fetched = self.continue_pulls();
+        let pulled = self.continue_pulls();
         let mut ended = false;
         while let Some((id, status)) = self.link.poll_transfer() {
             self.end_transfer(id, status);
             ended = true;
         }
         let after = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
-        streamed || fetched || ended || before != after
+        streamed || pulled || ended || before != after
     }
 
-    /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always late, they begin
-    /// in turn.
+    /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always
+    /// late, they begin in turn.
     fn send_pieces(&mut self) -> bool {
         let mut moved = false;
         for pieces in self.bulk.gate.order() {
@@ -97,16 +98,17 @@ impl<L: Link> Endpoint<L> {
         moved
     }
 
-    /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present; while it is
-    /// not, any moment will do that is not later, such as the last one told.
+    /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present;
+    /// while it is not, any moment will do that is not later, such as the last one told.
     #[inline]
     pub fn is_timed(&self) -> bool {
         // One test for everything that is rarely there.
         self.bulk.pulls.is_timed() || self.deferral.windows.is_timed() || self.egress.is_timed()
     }
 
-    /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each operation, so
-    /// that waiting counts from its beginning. Time never goes back: an earlier moment is taken for the last one.
+    /// Tells the endpoint what time it is. [`progress`](Self::progress) does; who can afford it also says so after each
+    /// operation, so that waiting counts from its beginning. Time never goes back: an earlier moment is taken for the
+    /// last one.
     #[inline]
     pub fn tell_time(&mut self, now: Instant) {
         if now > self.now || self.egress.has_new_delays() {
@@ -128,8 +130,9 @@ impl<L: Link> Endpoint<L> {
         self.bulk.pulls.tell_time(now);
     }
 
-    /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is work left that
-    /// only we can do; after a while if something waits of which nobody will tell. `None`: sleep until something comes.
+    /// When progress is to be made at the latest, though nothing has come: at a moment told, or earlier, if there is
+    /// work left that only we can do; after a while if something waits of which nobody will tell. `None`: sleep until
+    /// something comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         let now = self.now;
         if self.bulk.gate.waiting() > 0 || self.streams_can_move() || self.reads_can_move() || self.requests_can_move()

@@ -47,8 +47,8 @@ impl<L: Link> Endpoint<L> {
         self.start_pull(active, envelope, RemoteSend::of_deferred(from, send), queue, Waited::Message);
     }
 
-    /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive asked for so
-    /// far that accepts it.
+    /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive
+    /// asked for so far that accepts it.
     pub(super) fn handle_offer(&mut self, from: PeerId, offer: &Offer, payload: &[u8]) -> Result<(), Malformed> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;

@@ -17,8 +17,8 @@ use crate::wire::{Read, Reply, Status, Write, WriteNotice};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link that
-    /// gives direct access publishes the region itself.)
+    /// Lets peers address `buffer` by `key`, for what `access` lists. A second registration replaces the first. (A link
+    /// that gives direct access publishes the region itself.)
     pub fn register(&mut self, key: u64, buffer: L::Buffer, access: &[Access]) {
         self.rma.regions.register(key, buffer, access);
     }
@@ -29,8 +29,9 @@ impl<L: Link> Endpoint<L> {
         self.deny_reads(key);
     }
 
-    /// Whether writes and atomics of peers that bring no completion data are reported as well, as [`Operation::RemoteWrite`]
-    /// without data. It holds for accesses that come by message: who asks for it keeps the link from giving direct access.
+    /// Whether writes and atomics of peers that bring no completion data are reported as well, as
+    /// [`Operation::RemoteWrite`] without data. It holds for accesses that come by message: who asks for it keeps the
+    /// link from giving direct access.
     pub fn count_writes(&mut self, count: bool) {
         self.rma.counts_writes = count;
     }

@@ -32,8 +32,8 @@ impl<B> Sent<B> {
 }
 
 impl<L: Link> Endpoint<L> {
-    /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been answered. The body
-    /// may change as soon as this returns.
+    /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been
+    /// answered. The body may change as soon as this returns.
     pub(super) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
         if !self.deferral.rooms.is_met(to) {
             self.meet(to);
@@ -121,8 +121,8 @@ impl<L: Link> Endpoint<L> {
                 }
                 Request::Write(ref mut rest) => {
                     self.rma.requests.charge(to, answer_cost(0));
-                    // What has to wait is copied, so that nothing in a backlog refers to the memory of an operation that a false
-                    // `Reply` could end.
+                    // What has to wait is copied, so that nothing in a backlog refers to the memory of an operation
+                    // that a false `Reply` could end.
                     self.dispatch(to, rest.next_piece(), true);
                     pieces += 1;
                     match rest.position == rest.end {
@@ -152,7 +152,8 @@ impl<L: Link> Endpoint<L> {
         answers + self.rma.requests.reading_cost(peer)
     }
 
-    /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next progress call.
+    /// Starts to answer a peer's read of memory that it may read. What can leave at once does not wait for the next
+    /// progress call.
     pub(super) fn begin_read(&mut self, from: PeerId, mut read: UnfinishedRead) {
         let is_short = read.left <= PIECE_BYTES as u64;
         if is_short && self.egress.is_idle(from) && self.rma.requests.reads(from) == 0 {

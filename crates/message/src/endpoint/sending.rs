@@ -7,7 +7,8 @@ use crate::wire::Message;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a message now, or as soon as everything before it has left. `inject`: the body is copied if it has to wait.
+    /// Sends a message now, or as soon as everything before it has left. `inject`: the body is copied if it has to
+    /// wait.
     #[inline]
     pub(super) fn dispatch(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         if let Some(message) = self.dispatch_unless_announced(to, message, inject) {

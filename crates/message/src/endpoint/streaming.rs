@@ -119,7 +119,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Sends the next piece of an announced message through a bounce buffer, if one is free.
     fn bounce_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Bounced {
-        let Some(bounce) = self.bulk.bounces.take(stream.to(), stream.send(), Use::Fetched) else {
+        let Some(bounce) = self.bulk.bounces.take(stream.to(), stream.send(), Use::Asked) else {
             return if self.bulk.bounces.is_busy_for(stream.to()) { Bounced::Busy } else { Bounced::Unavailable };
         };
         let (position, part) = stream.next_piece(self.bulk.bounces.bytes());
@@ -142,8 +142,8 @@ impl<L: Link> Endpoint<L> {
     fn send_piece(&mut self, stream: &mut Stream<L::Buffer>) {
         let (position, part) = stream.next_piece(PIECE_BYTES);
         let head = Piece { pull: stream.pull(), position: position as u64 };
-        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false `Finished`
-        // could end.
+        // A piece that has to wait is copied, so nothing in a backlog refers to the memory of an operation that a false
+        // `Finished` could end.
         self.dispatch(stream.to(), Outgoing::new(head, Body::Borrowed(part), None), true);
     }
 }

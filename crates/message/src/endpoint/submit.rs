@@ -36,8 +36,8 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very receive. A peek is
-    /// refused while 64 (`PEEKS_MOST`) wait for answers.
+    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very
+    /// receive. A peek is refused while 64 (`PEEKS_MOST`) wait for answers.
     #[inline]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
         if self.completions.len() >= self.config.operations {
@@ -72,13 +72,14 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns whether.
+    /// Cancels the receive of this context, if it has not matched: it completes with [`Failure::Canceled`]. Returns
+    /// whether.
     pub fn cancel(&mut self, context: Context) -> bool {
         self.cancel_named(context.0, |context| context.0)
     }
 
-    /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it calls the
-    /// receive of a context: always the same, as long as the receive is there.
+    /// Cancels the oldest receive that the application calls `name`, if one has not matched. `name_of` says what it
+    /// calls the receive of a context: always the same, as long as the receive is there.
     pub fn cancel_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> bool {
         let inquiry = self.deferral.windows.inquiries.find_named(name, &name_of);
         if let Some((queue, canceled)) = self.matching.take_back_named(name, inquiry, &name_of) {

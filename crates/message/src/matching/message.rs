@@ -50,7 +50,8 @@ impl RemoteSend {
         RemoteSend { peer, id, spans: Vec::new(), bounce: None }
     }
 
-    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is fetched: the list of pieces.
+    /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is pulled: the list
+    /// of pieces.
     pub(crate) fn kept(&self) -> u32 {
         block(self.spans.len() * SPAN_BYTES) as u32
     }
@@ -71,6 +72,7 @@ pub(crate) struct Unexpected<B> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TakenBack {
     pub(crate) context: Context,
-    /// Whether a multi-receive's buffer goes back to the application now. One with messages in flight goes with the last.
+    /// Whether a multi-receive's buffer goes back to the application now. One with messages in flight goes with the
+    /// last.
     pub(crate) released: bool,
 }

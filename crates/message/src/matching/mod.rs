@@ -84,15 +84,15 @@ impl<B: Buffer> Matching<B> {
         Some((queue, self.of(queue).take_back(at)?))
     }
 
-    /// A peer is gone: takes back the receives that only it could have satisfied, if these are to fail, and turns its announced
-    /// messages into lost ones.
+    /// A peer is gone: takes back the receives that only it could have satisfied, if these are to fail, and turns its
+    /// announced messages into lost ones.
     pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<(Queue, TakenBack)> {
         let of = |queue| self.of(queue).lose_peer(peer, name, fail_receives).into_iter().map(move |back| (queue, back));
         [Queue::Tagged, Queue::Untagged].into_iter().flat_map(of).collect()
     }
 
-    /// The place of a peer that left goes to another process: receives meant for the old one match nobody any more. They
-    /// stay until the application cancels them.
+    /// The place of a peer that left goes to another process: receives meant for the old one match nobody any more.
+    /// They stay until the application cancels them.
     pub(crate) fn forget_peer(&mut self, peer: Target) {
         self.tagged.forget_peer(peer);
         self.untagged.forget_peer(peer);

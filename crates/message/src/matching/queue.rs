@@ -1,6 +1,6 @@
-//! Matching of messages and receives (MPI's rules, R §1.1): the first posted receive, in order of posting, that accepts a
-//! message gets it; a receive gets the first stored message, in order of arrival, that it accepts. Packets of one sender
-//! arrive in order, so messages of one sender never overtake each other.
+//! Matching of messages and receives (MPI's rules, R §1.1): the first posted receive, in order of posting, that accepts
+//! a message gets it; a receive gets the first stored message, in order of arrival, that it accepts. Packets of one
+//! sender arrive in order, so messages of one sender never overtake each other.
 //!
 //! One [`MatchQueue`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
 
@@ -56,7 +56,8 @@ impl<B: Buffer> MatchQueue<B> {
         self.posted.push(Posted::new(number, pattern, context, report, Place::Single(buffer)));
     }
 
-    /// Posts a buffer for many messages. The caller takes stored messages into it with [`accept_stored`](Self::accept_stored).
+    /// Posts a buffer for many messages. The caller takes stored messages into it with
+    /// [`accept_stored`](Self::accept_stored).
     pub(crate) fn post_multi(
         &mut self,
         number: Number,
@@ -229,8 +230,8 @@ impl<B: Buffer> MatchQueue<B> {
         removed.iter().map(|posted| self.retire(posted)).collect()
     }
 
-    /// The place of a peer that left goes to another process: receives meant for the old one match nobody any more. They
-    /// stay until the application cancels them.
+    /// The place of a peer that left goes to another process: receives meant for the old one match nobody any more.
+    /// They stay until the application cancels them.
     pub(crate) fn forget_peer(&mut self, peer: Target) {
         self.posted.change_patterns(|pattern| {
             if pattern.from == Source::From(peer) {

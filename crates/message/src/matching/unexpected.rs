@@ -1,9 +1,9 @@
 //! The messages of one matching space that arrived before their receive.
 //!
-//! They stand in one list in order of arrival. Through the same elements run other chains, in the same order: one for each
-//! source, for receives that name one, which would else walk past all that a flood of somebody else has left, for every message
-//! anew; and where that is not enough, those of up to four [indices](crate::learned), by whatever parts of envelopes receives look at.
-//! The first match is the same on all ways.
+//! They stand in one list in order of arrival. Through the same elements run other chains, in the same order: one for
+//! each source, for receives that name one, which would else walk past all that a flood of somebody else has left, for
+//! every message anew; and where that is not enough, those of up to four [indices](crate::learned), by whatever parts
+//! of envelopes receives look at. The first match is the same on all ways.
 //!
 //! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 
@@ -18,20 +18,20 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// A message, and its neighbours of the same source and in the indices.
-struct Shelved<B> {
+struct Waiting<B> {
     message: Unexpected<B>,
     of_source: Links,
     of_classes: LinksOfClasses,
 }
 
 /// The neighbours follow from the list.
-impl<B: fmt::Debug> fmt::Debug for Shelved<B> {
+impl<B: fmt::Debug> fmt::Debug for Waiting<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.message.fmt(f)
     }
 }
 
-impl<B> Sought for Shelved<B> {
+impl<B> Sought for Waiting<B> {
     fn source(&self) -> u64 {
         number_of(self.message.envelope.source)
     }
@@ -51,11 +51,12 @@ impl<B> Sought for Shelved<B> {
 
 /// Stored messages.
 pub(crate) struct UnexpectedMessages<B> {
-    list: Ordered<Shelved<B>>,
+    list: Ordered<Waiting<B>>,
     /// By source: this endpoint itself, then its peers.
     sources: Box<[Chain]>,
     indices: Indices,
-    /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted receive's.
+    /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted
+    /// receive's.
     claimed: BTreeSet<(usize, Position)>,
 }
 
@@ -73,14 +74,14 @@ fn chain_of(source: Target) -> usize {
 
 impl<B> UnexpectedMessages<B> {
     /// Memory that a message takes, payload apart.
-    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Shelved<B>>::BYTES_PER_ELEMENT + Indices::BYTES_PER_ELEMENT;
+    pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Waiting<B>>::BYTES_PER_ELEMENT + Indices::BYTES_PER_ELEMENT;
 
-    /// Memory that a stock may take beyond its messages' own, if messages come from so many peers.
+    /// Memory that a list may take beyond its messages' own, if messages come from so many peers.
     pub(crate) const fn bytes_begun(peers: usize) -> usize {
-        Ordered::<Shelved<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
+        Ordered::<Waiting<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
     }
 
-    /// A stock for the messages of so many peers, and of this endpoint itself.
+    /// A list for the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: usize) -> Self {
         let sources = vec![Chain::default(); peers + 1].into();
         UnexpectedMessages { list: Ordered::new(), sources, indices: Indices::default(), claimed: BTreeSet::new() }
@@ -90,8 +91,8 @@ impl<B> UnexpectedMessages<B> {
     pub(crate) fn push(&mut self, message: Unexpected<B>) -> Position {
         let (source, claimed) = (chain_of(message.envelope.source), message.claimed);
         let (of_source, of_classes) = Default::default();
-        let at = self.list.push_back(Shelved { message, of_source, of_classes });
-        self.sources[source].append(&mut self.list, at, |shelved| &mut shelved.of_source);
+        let at = self.list.push_back(Waiting { message, of_source, of_classes });
+        self.sources[source].append(&mut self.list, at, |waiting| &mut waiting.of_source);
         self.indices.add(&mut self.list, at);
         if let Some(context) = claimed {
             self.claimed.insert((context.0, at));
@@ -101,7 +102,7 @@ impl<B> UnexpectedMessages<B> {
 
     /// The message at a position that [`push`](Self::push) returned and that was not removed since.
     pub(crate) fn get_mut(&mut self, at: Position) -> Option<&mut Unexpected<B>> {
-        self.list.get_mut(at).map(|shelved| &mut shelved.message)
+        self.list.get_mut(at).map(|waiting| &mut waiting.message)
     }
 
     /// Sets the message at a position aside.
@@ -125,7 +126,7 @@ impl<B> UnexpectedMessages<B> {
     pub(crate) fn remove(&mut self, at: Position) -> Option<Unexpected<B>> {
         let gone = self.list.remove(at)?;
         let source = chain_of(gone.message.envelope.source);
-        self.sources[source].take_out(&mut self.list, gone.of_source, |shelved| &mut shelved.of_source);
+        self.sources[source].take_out(&mut self.list, gone.of_source, |waiting| &mut waiting.of_source);
         self.indices.remove(&mut self.list, &gone);
         if let Some(context) = gone.message.claimed {
             self.claimed.remove(&(context.0, at));
@@ -140,9 +141,9 @@ impl<B> UnexpectedMessages<B> {
     }
 
     fn find_stored(&mut self, pattern: &Pattern) -> Option<Position> {
-        let accepts = |shelved: &Shelved<B>| {
+        let accepts = |waiting: &Waiting<B>| {
             steps::count();
-            let Unexpected { claimed, envelope, .. } = &shelved.message;
+            let Unexpected { claimed, envelope, .. } = &waiting.message;
             claimed.is_none() && pattern.accepts(envelope.source, envelope.tag)
         };
         let wanted = Wanted { class: Class::of(pattern), source: source_of(pattern), tag: pattern.tag };
@@ -150,7 +151,7 @@ impl<B> UnexpectedMessages<B> {
             Source::Any => self.indices.find(&mut self.list, &wanted, |list, most| list.walk(most, accepts), accepts),
             Source::From(source) => {
                 let chain = *self.sources.get(chain_of(source))?;
-                let plain = |list: &_, most| chain.walk(list, |shelved| &shelved.of_source, most, accepts);
+                let plain = |list: &_, most| chain.walk(list, |waiting| &waiting.of_source, most, accepts);
                 self.indices.find(&mut self.list, &wanted, plain, accepts)
             }
         }
@@ -159,7 +160,7 @@ impl<B> UnexpectedMessages<B> {
     /// The first message for which `wanted` holds, found by a walk.
     #[cfg(test)]
     fn find_where(&self, wanted: impl Fn(&Unexpected<B>) -> bool) -> Option<Position> {
-        self.list.walk(usize::MAX, |shelved| wanted(&shelved.message)).found()
+        self.list.walk(usize::MAX, |waiting| wanted(&waiting.message)).found()
     }
 
     /// The first message of `source`.
@@ -170,7 +171,7 @@ impl<B> UnexpectedMessages<B> {
 
     /// Changes every message in place; their sources stay.
     pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut Unexpected<B>)) {
-        self.list.for_each_mut(|shelved| change(&mut shelved.message));
+        self.list.for_each_mut(|waiting| change(&mut waiting.message));
     }
 }
 
@@ -198,7 +199,7 @@ mod tests {
 
     /// Random messages, receives and claims; `masks` are what receives may ignore.
     fn run_beside_a_search_of_the_whole_list(masks: &[u64], seed: u64) {
-        let mut stock = UnexpectedMessages::new(PEERS as usize);
+        let mut list = UnexpectedMessages::new(PEERS as usize);
         let mut seed = seed;
         let mut random = |bound: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -212,7 +213,7 @@ mod tests {
             let from = Source::From(Target::Peer(PeerId(peer)));
             let filling = turn / 5_000 % 2 == 0;
             if random(4) < if filling { 3 } else { 1 } {
-                stock.push(message(peer, tag));
+                list.push(message(peer, tag));
                 length += 1;
                 most = most.max(length);
                 continue;
@@ -221,18 +222,18 @@ mod tests {
             let accepted = |message: &Unexpected<()>| {
                 message.claimed.is_none() && pattern.accepts(message.envelope.source, message.envelope.tag)
             };
-            let searched = stock.find_where(accepted);
-            assert_eq!(stock.find(&pattern), searched, "{pattern:?}");
-            indices = indices.max(stock.indices.number());
+            let searched = list.find_where(accepted);
+            assert_eq!(list.find(&pattern), searched, "{pattern:?}");
+            indices = indices.max(list.indices.number());
             let context = Context(random(100) as usize);
-            match (searched, stock.find_claimed(context)) {
-                (Some(at), None) if random(4) == 0 => stock.claim(at, context),
+            match (searched, list.find_claimed(context)) {
+                (Some(at), None) if random(4) == 0 => list.claim(at, context),
                 (_, Some(at)) if random(2) == 0 => {
-                    assert_eq!(stock.remove(at).and_then(|message| message.claimed), Some(context));
+                    assert_eq!(list.remove(at).and_then(|message| message.claimed), Some(context));
                     length -= 1;
                 }
                 (Some(at), _) => {
-                    assert!(stock.remove(at).is_some_and(|message| accepted(&message)));
+                    assert!(list.remove(at).is_some_and(|message| accepted(&message)));
                     found += 1;
                     length -= 1;
                 }
@@ -246,7 +247,8 @@ mod tests {
     #[test]
     fn chains_and_indices_find_what_a_search_of_the_whole_list_finds() {
         for seed in 0..4 {
-            // The masks of an MPI that keeps its protocol in the highest bits; more than there are indices; some that hide parts of tags.
+            // The masks of an MPI that keeps its protocol in the highest bits; more than there are indices; some that
+            // hide parts of tags.
             run_beside_a_search_of_the_whole_list(&[3 << 60, 3 << 60 | TAG_BITS], seed);
             run_beside_a_search_of_the_whole_list(&[0, 3 << 60, TAG_BITS, 3 << 60 | TAG_BITS, u64::MAX], seed);
             run_beside_a_search_of_the_whole_list(&[0, 3 << 40, 1, 7, 6, !1, !TAG_BITS, u64::MAX], seed);
@@ -256,12 +258,12 @@ mod tests {
     #[test]
     fn tags_that_follow_each_other_in_any_step_share_few_chains() {
         for step in [1, 2, 3, 64, 1000, 4096, 1 << 20, 1 << 31, 1 << 40] {
-            let mut stock = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS as usize);
             for n in 0..1000 {
-                stock.push(message(1, n * step));
+                list.push(message(1, n * step));
             }
-            assert!(stock.find(&exactly(1, 999 * step)).is_some());
-            let longest = stock.indices.longest(&stock.list);
+            assert!(list.find(&exactly(1, 999 * step)).is_some());
+            let longest = list.indices.longest(&list.list);
             assert!((2..=8).contains(&longest), "step {step}: a chain of {longest}");
         }
     }
@@ -274,20 +276,20 @@ mod tests {
         ask: impl Fn(&mut UnexpectedMessages<()>, u64),
     ) {
         let [few, many] = [500, 20_000].map(|count| {
-            let mut stock = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS as usize);
             for n in 0..count {
                 let (peer, tag) = envelope_of(n);
-                stock.push(message(peer, tag));
+                list.push(message(peer, tag));
             }
-            let all = steps::of(|| (0..count).rev().for_each(|n| ask(&mut stock, n)));
+            let all = steps::of(|| (0..count).rev().for_each(|n| ask(&mut list, n)));
             all as f64 / count as f64
         });
         assert!(few <= 10.0 && many <= few + 1.0, "{what}: {few} steps each of 500, {many} of 20,000");
     }
 
-    fn take(stock: &mut UnexpectedMessages<()>, pattern: &Pattern) {
-        let at = stock.find(pattern).unwrap_or_else(|| panic!("{pattern:?} has a message"));
-        stock.remove(at);
+    fn take(list: &mut UnexpectedMessages<()>, pattern: &Pattern) {
+        let at = list.find(pattern).unwrap_or_else(|| panic!("{pattern:?} has a message"));
+        list.remove(at);
     }
 
     #[test]
@@ -295,27 +297,27 @@ mod tests {
         let from_any = |tag| Pattern { from: Source::Any, tag, ignore: 0 };
         for step in [1, 3, 1000, 4096] {
             let envelope = |n| (n as u32 % PEERS, n * step);
-            assert_flat("any source", envelope, |stock, n| take(stock, &from_any(n * step)));
-            assert_flat("one source", envelope, |stock, n| take(stock, &exactly(n as u32 % PEERS, n * step)));
+            assert_flat("any source", envelope, |list, n| take(list, &from_any(n * step)));
+            assert_flat("one source", envelope, |list, n| take(list, &exactly(n as u32 % PEERS, n * step)));
             let nowhere = |n: u64| (n + 30_000) * step;
-            assert_flat("unmatched, any source", envelope, |stock, n| {
-                assert_eq!(stock.find(&from_any(nowhere(n))), None);
+            assert_flat("unmatched, any source", envelope, |list, n| {
+                assert_eq!(list.find(&from_any(nowhere(n))), None);
             });
         }
-        let claim = |stock: &mut UnexpectedMessages<()>, n| {
-            let at = stock.find(&from_any(7)).expect("not all are claimed");
-            stock.claim(at, Context(n as usize));
+        let claim = |list: &mut UnexpectedMessages<()>, n| {
+            let at = list.find(&from_any(7)).expect("not all are claimed");
+            list.claim(at, Context(n as usize));
         };
         assert_flat("claims", |n| (n as u32 % PEERS, 7), claim);
-        let claim_any = |stock: &mut UnexpectedMessages<()>, n| {
-            let at = stock.find(&Pattern { ignore: u64::MAX, ..from_any(7) }).expect("not all are claimed");
-            stock.claim(at, Context(n as usize));
+        let claim_any = |list: &mut UnexpectedMessages<()>, n| {
+            let at = list.find(&Pattern { ignore: u64::MAX, ..from_any(7) }).expect("not all are claimed");
+            list.claim(at, Context(n as usize));
         };
         assert_flat("claims of anything", |n| (n as u32 % PEERS, n), claim_any);
     }
 
-    /// What receives of an MPI program look for: any tag and one tag of a communicator, with and without a source; one mask hides bits
-    /// of the protocol.
+    /// What receives of an MPI program look for: any tag and one tag of a communicator, with and without a source; one
+    /// mask hides bits of the protocol.
     fn mpi_pattern(kind: u64, peer: u32, tag: u64) -> Pattern {
         const PROTOCOL: u64 = 3 << 62;
         let from = if kind & 1 == 0 { Source::Any } else { exactly(peer, 0).from };
@@ -324,31 +326,31 @@ mod tests {
 
     #[test]
     fn receives_of_one_communicator_do_not_walk_past_the_messages_of_others() {
-        // Of two communicators, the messages of one are behind those of the other and are received first; tags are all alike, or
-        // each is another.
+        // Of two communicators, the messages of one are behind those of the other and are received first; tags are all
+        // alike, or each is another.
         for tags in [1, 1000, 1 << 31] {
             let half = |n: u64| n % 2;
             let envelope = |n: u64| (n as u32 % PEERS, (half(n) << 31) | (n % tags));
             for kind in 0..4 {
-                let kind_of_pattern = |stock: &mut UnexpectedMessages<()>, n| {
+                let kind_of_pattern = |list: &mut UnexpectedMessages<()>, n| {
                     let (peer, tag) = envelope(n);
-                    take(stock, &mpi_pattern(kind, peer, tag));
+                    take(list, &mpi_pattern(kind, peer, tag));
                 };
                 assert_flat(&format!("kind {kind}, {tags} tags, last first"), envelope, kind_of_pattern);
             }
             for kind in [2, 3] {
                 // All of one communicator stand before all of the other.
                 let [few, many] = [500_u64, 20_000].map(|count| {
-                    let mut stock = UnexpectedMessages::new(PEERS as usize);
+                    let mut list = UnexpectedMessages::new(PEERS as usize);
                     let envelope = |n: u64| (n as u32 % PEERS, (u64::from(n >= count / 2) << 31) | (n % tags));
                     for n in 0..count {
                         let (peer, tag) = envelope(n);
-                        stock.push(message(peer, tag));
+                        list.push(message(peer, tag));
                     }
                     let all = steps::of(|| {
                         for n in count / 2..count {
                             let (peer, tag) = envelope(n);
-                            take(&mut stock, &mpi_pattern(kind, peer, tag));
+                            take(&mut list, &mpi_pattern(kind, peer, tag));
                         }
                     });
                     all as f64 / (count / 2) as f64
@@ -361,11 +363,11 @@ mod tests {
     #[test]
     fn a_program_that_mixes_all_four_kinds_of_receives_is_not_slow_either() {
         let envelope = |n: u64| (n as u32 % PEERS, ((n % 5) << 31) | (n % 1000));
-        assert_flat("all kinds", envelope, |stock, n| {
+        assert_flat("all kinds", envelope, |list, n| {
             let (peer, tag) = envelope(n);
             // A wildcard may have taken its message.
-            if let Some(at) = stock.find(&mpi_pattern(n % 4, peer, tag)) {
-                stock.remove(at);
+            if let Some(at) = list.find(&mpi_pattern(n % 4, peer, tag)) {
+                list.remove(at);
             }
         });
     }
@@ -373,15 +375,15 @@ mod tests {
     #[test]
     fn masks_that_are_no_longer_in_use_give_their_indices_to_others() {
         let [few, many] = [500_u64, 20_000].map(|count| {
-            let mut stock = UnexpectedMessages::new(PEERS as usize);
-            (0..count).for_each(|n| _ = stock.push(message(1, n << 8)));
+            let mut list = UnexpectedMessages::new(PEERS as usize);
+            (0..count).for_each(|n| _ = list.push(message(1, n << 8)));
             let rounds = 4 * count;
             let all = steps::of(|| {
                 for n in 0..rounds {
                     // The masks of the first half of the run are never used again.
                     let ignore = if n < rounds / 2 { n % 4 } else { 4 + n % 4 };
                     let last = Pattern { from: Source::Any, tag: (count - 1) << 8, ignore };
-                    assert!(stock.find(&last).is_some());
+                    assert!(list.find(&last).is_some());
                 }
             });
             all as f64 / rounds as f64
@@ -392,42 +394,42 @@ mod tests {
     #[test]
     fn indices_take_no_more_memory_than_messages_pay_for() {
         for learned_at in [17, 31, 32, 33, 100, 1000] {
-            let mut stock = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS as usize);
             for count in 1..3000 {
-                stock.push(message(1, count << 8));
+                list.push(message(1, count << 8));
                 if count == learned_at {
                     for ignore in 0..4 {
-                        stock.find(&Pattern { ignore, ..exactly(1, count << 8) });
+                        list.find(&Pattern { ignore, ..exactly(1, count << 8) });
                     }
-                    assert_eq!(stock.indices.number(), 4);
+                    assert_eq!(list.indices.number(), 4);
                 }
                 let paid = count as usize * Indices::BYTES_PER_ELEMENT + Indices::BYTES_BEGUN;
-                assert!(stock.indices.bytes() <= paid, "{} bytes for {count} messages", stock.indices.bytes());
+                assert!(list.indices.bytes() <= paid, "{} bytes for {count} messages", list.indices.bytes());
             }
         }
     }
 
     #[test]
     fn few_messages_have_no_index_and_it_goes_when_few_are_left() {
-        let mut stock = UnexpectedMessages::new(PEERS as usize);
+        let mut list = UnexpectedMessages::new(PEERS as usize);
         for (count, indices) in [(16, 0), (17, 1)] {
-            (0..count).for_each(|n| _ = stock.push(message(1, n)));
-            take(&mut stock, &exactly(1, count - 1));
-            assert_eq!(stock.indices.number(), indices);
-            (0..count - 1).for_each(|n| take(&mut stock, &exactly(1, n)));
-            assert_eq!(stock.indices.number(), 0);
+            (0..count).for_each(|n| _ = list.push(message(1, n)));
+            take(&mut list, &exactly(1, count - 1));
+            assert_eq!(list.indices.number(), indices);
+            (0..count - 1).for_each(|n| take(&mut list, &exactly(1, n)));
+            assert_eq!(list.indices.number(), 0);
         }
     }
 
     #[test]
     fn a_claimed_message_is_passed_over_on_both_ways() {
-        let mut stock = UnexpectedMessages::new(PEERS as usize);
-        let first = stock.push(message(1, 5));
-        let second = stock.push(message(1, 5));
-        stock.claim(first, Context(9));
-        assert_eq!(stock.find(&exactly(1, 5)), Some(second));
-        assert_eq!(stock.find(&Pattern { from: Source::Any, tag: 5, ignore: 0 }), Some(second));
-        assert_eq!(stock.first_of(Target::Peer(PeerId(1))), Some(first));
-        assert_eq!(stock.find(&exactly(u32::MAX, 5)), None, "nobody's messages");
+        let mut list = UnexpectedMessages::new(PEERS as usize);
+        let first = list.push(message(1, 5));
+        let second = list.push(message(1, 5));
+        list.claim(first, Context(9));
+        assert_eq!(list.find(&exactly(1, 5)), Some(second));
+        assert_eq!(list.find(&Pattern { from: Source::Any, tag: 5, ignore: 0 }), Some(second));
+        assert_eq!(list.first_of(Target::Peer(PeerId(1))), Some(first));
+        assert_eq!(list.find(&exactly(u32::MAX, 5)), None, "nobody's messages");
     }
 }

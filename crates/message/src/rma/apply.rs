@@ -1,15 +1,16 @@
 //! What an atomic operation does to memory: every [`AtomicOp`] on every [`AtomicType`], element by element, on bytes.
 //!
 //! The idea: moving and bitwise operations do not care about the element type and work on plain bytes. Everything else
-//! loads elements as a [`Value`]; ordering needs `PartialOrd` as well, which complex numbers do not have. So what libfabric
-//! leaves undefined (bitwise on floating point, order on complex numbers) has no code here to call.
+//! loads elements as a [`Value`]; ordering needs `PartialOrd` as well, which complex numbers do not have. So what
+//! libfabric leaves undefined (bitwise on floating point, order on complex numbers) has no code here to call.
 //!
 //! Stated, because libfabric's manual page leaves it open:
 //! * integers wrap on overflow;
 //! * floating point compares as IEEE 754 says: nothing equals NaN, NaN is neither less nor greater, and `-0 == +0`. So
 //!   `Min` and `Max` keep the target when either side is NaN, and `CompareSwapNotEqual` swaps when either is NaN;
 //! * a swap moves bytes, so NaN payloads and the padding of `long double` arrive unchanged;
-//! * logical operations take NaN for true (it is not zero), a complex number for true if either part is, and yield 1 or 0;
+//! * logical operations take NaN for true (it is not zero), a complex number for true if either part is, and yield 1 or
+//!   0;
 //! * a complex product is the plain `(ac - bd) + (ad + bc)i`, without C's rescue of infinities (annex G);
 //! * `long double` is the 80-bit x87 format in 16 bytes on x86-64 (written padding is zero), IEEE binary128 elsewhere.
 
@@ -41,7 +42,8 @@ pub enum AtomicError {
     Length,
 }
 
-/// What an atomic brings to the target. Each slice is as long as the target, or empty where the operation does not use it.
+/// What an atomic brings to the target. Each slice is as long as the target, or empty where the operation does not use
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AtomicInput<'a> {
     /// The operand (`buf` of fi_atomic(3)). [`AtomicOp::Read`] has none.

@@ -1,13 +1,14 @@
 //! RMA reads and writes.
 //!
 //! Where the link finds the target's region and reaches its memory, data moves at once, without the target's help.
-//! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is answered by a
-//! stream of pieces; each piece of a write, and each read when its data is through, is answered by a `Reply`. How many may be
-//! unanswered is bounded ([`request`]). An operation
-//! is complete when all of its parts have been answered: then its data is in place (delivery complete).
+//! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is
+//! answered by a stream of pieces; each piece of a write, and each read when its data is through, is answered by a
+//! `Reply`. How many may be unanswered is bounded ([`request`]). An operation is complete when all of its parts have
+//! been answered: then its data is in place (delivery complete).
 //!
-//! A target that counts the writes of its peers ([`Endpoint::count_writes`](crate::Endpoint::count_writes)) publishes no memory for direct writing, and says
-//! so in its replies: then the origin ends its operation with a notice, one for the operation however many pieces it had.
+//! A target that counts the writes of its peers ([`Endpoint::count_writes`](crate::Endpoint::count_writes)) publishes
+//! no memory for direct writing, and says so in its replies: then the origin ends its operation with a notice, one for
+//! the operation however many pieces it had.
 
 mod apply;
 mod operation;

@@ -1,18 +1,21 @@
 //! Requests for remote operations that go by message, bounded at both ends.
 //!
-//! A request (a piece of a write, a read, an atomic) makes its target keep an answer until its origin takes it. *The simple idea*, to
-//! answer whatever comes, lets an origin that takes nothing fill its target's memory. So there is an account per pair and direction,
-//! like the window for unmatched messages, and derived from it: an [`answer_cost`] each, as long as a request is not answered. Both
-//! ends know the window, so both keep the account:
+//! A request (a piece of a write, a read, an atomic) makes its target keep an answer until its origin takes it. *The
+//! simple idea*, to answer whatever comes, lets an origin that takes nothing fill its target's memory. So there is an
+//! account per pair and direction, like the window for unmatched messages, and derived from it: an [`answer_cost`]
+//! each, as long as a request is not answered. Both ends know the window, so both keep the account:
 //!
-//! | | rule | why |
-//! |---|---|---|
-//! | Q1 | unanswered requests cost at most `Limits::answers`, or there is just one | the bound; the smallest window still lets one through |
-//! | Q2 | the origin adds a request to the account as it leaves it (or joins the backlog), and takes it off when the answer has come | never less than what the target sees |
-//! | Q3 | the target counts answers that have not left and reads that are not through | never more than what the origin counts; so whoever exceeds the account has broken the protocol, and is quarantined |
-//! | Q4 | requests beyond the account wait with their origin, in order; a long write gives the others a turn | nothing is refused or overtaken for ever; atomics keep their order |
+//! - Q1: unanswered requests cost at most `Limits::answers`, or there is just one. Why: the bound; the smallest window
+//!   still lets one through.
+//! - Q2: the origin adds a request to the account as it leaves it (or joins the backlog), and takes it off when the
+//!   answer has come. Why: never less than what the target sees.
+//! - Q3: the target counts answers that have not left and reads that are not through. Why: never more than what the
+//!   origin counts; so whoever exceeds the account has broken the protocol, and is quarantined.
+//! - Q4: requests beyond the account wait with their origin, in order; a long write gives the others a turn. Why:
+//!   nothing is refused or overtaken for ever; atomics keep their order.
 //!
-//! Nothing waits in a circle: a target takes every request that comes, whatever waits for its own; and retrieving waits for nobody.
+//! Nothing waits in a circle: a target takes every request that comes, whatever waits for its own; and retrieving waits
+//! for nobody.
 
 use crate::account::{ANSWER_BYTES, answer_cost, fits};
 use crate::collections::slab::Key;
@@ -90,7 +93,8 @@ pub(crate) struct UnfinishedRead {
 }
 
 impl UnfinishedRead {
-    /// What one takes: its place in a queue that doubles as it grows. As long as there are few, [`queue_begun`] bounds what they take.
+    /// What one takes: its place in a queue that doubles as it grows. As long as there are few, [`queue_begun`] bounds
+    /// what they take.
     ///
     /// [`queue_begun`]: crate::heap::queue_begun
     pub(crate) const BYTES: usize = 2 * size_of::<UnfinishedRead>();

@@ -81,7 +81,8 @@ kinds! {
     Accept = 25,
 }
 
-/// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of it.
+/// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of
+/// it.
 pub(crate) trait Head: Sized {
     /// Fields of eight bytes behind the message header, completion data not counted.
     const FIELDS: usize;
@@ -103,7 +104,8 @@ pub(crate) trait Head: Sized {
     /// Writes the head.
     fn emit(&self, writer: &mut Writer<'_>);
 
-    /// Reads the head that [`emit`](Self::emit) wrote, from bytes that anybody may have written. `None`: no correct peer has.
+    /// Reads the head that [`emit`](Self::emit) wrote, from bytes that anybody may have written. `None`: no correct
+    /// peer has.
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self>;
 }
 

@@ -27,7 +27,8 @@ impl Eager {
         }
     }
 
-    /// The head at the start of a first packet's payload, the length of the body, and as much of that as the packet has.
+    /// The head at the start of a first packet's payload, the length of the body, and as much of that as the packet
+    /// has.
     #[inline]
     pub(crate) fn parse_payload(queue: Queue, payload: &[u8]) -> Option<(Eager, usize, &[u8])> {
         let mut reader = Reader::new(payload)?;

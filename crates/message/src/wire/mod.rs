@@ -1,21 +1,22 @@
 //! What messages look like in packets.
 //!
-//! A message is a *head* and a body, cut into packets of [`PAYLOAD_BYTES`]. The head travels whole in the first packet; its
-//! kind is in the header of that packet, and packets in which no message begins say kind 0 there. Packets of one message follow
-//! each other without gaps in the stream from one sender to one receiver, flow control's own packets excepted. All numbers are
-//! little-endian.
+//! A message is a *head* and a body, cut into packets of [`PAYLOAD_BYTES`]. The head travels whole in the first packet;
+//! its kind is in the header of that packet, and packets in which no message begins say kind 0 there. Packets of one
+//! message follow each other without gaps in the stream from one sender to one receiver, flow control's own packets
+//! excepted. All numbers are little-endian.
 //!
-//! | bytes of the payload | what |
-//! |---|---|
-//! | 0–7 | P's message header (§3): a word |
-//! | 8–11 | bits 0–23: the body's length; 24: completion data is there; 25: it is wide; 26: the receiver has dropped the envelope once; 27: the message has waited in its sender's backlog (L §4.3; reserved); 28–31: spare |
-//! | 12–15 | an auxiliary number, or completion data that is not wide |
-//! | then 8 | completion data, if it is wide |
-//! | then up to 32 | fields of the kind, 8 bytes each |
-//! | then | the body |
+//! Bytes of the payload: what.
 //!
-//! What word, auxiliary number and fields mean is said by a struct for each kind, in a file for each family. A head with flags
-//! that its kind does not know is refused.
+//! - 0–7: P's message header (§3): a word.
+//! - 8–11: bits 0–23: the body's length; 24: completion data is there; 25: it is wide; 26: the receiver has dropped the
+//!   envelope once; 27: the message has waited in its sender's backlog (L §4.3; reserved); 28–31: spare.
+//! - 12–15: an auxiliary number, or completion data that is not wide.
+//! - then 8: completion data, if it is wide.
+//! - then up to 32: fields of the kind, 8 bytes each.
+//! - then: the body.
+//!
+//! What word, auxiliary number and fields mean is said by a struct for each kind, in a file for each family. A head
+//! with flags that its kind does not know is refused.
 
 mod codec;
 mod deferral;
@@ -159,8 +160,8 @@ impl Message {
         writer.end()
     }
 
-    /// The head at the start of a first packet's payload, the length of the body, and as much of that as the packet has. `None`:
-    /// no correct peer has sent it.
+    /// The head at the start of a first packet's payload, the length of the body, and as much of that as the packet
+    /// has. `None`: no correct peer has sent it.
     pub(crate) fn parse(kind: u8, payload: &[u8]) -> Option<(Message, usize, &[u8])> {
         let kind = MessageKind::from_number(kind)?;
         let mut reader = Reader::new(payload)?;

@@ -1,5 +1,5 @@
-//! Endpoints that close: what the application believes sent is delivered as long as somebody may want it, nobody waits for somebody who
-//! closes too, and what is given up is counted.
+//! Endpoints that close: what the application believes sent is delivered as long as somebody may want it, nobody waits
+//! for somebody who closes too, and what is given up is counted.
 
 use crate::support::{Handle, Memory, Setup, World, pattern};
 use tidegate_message::{Access, AtomicOp, AtomicType, Counter, Failure};
@@ -158,7 +158,8 @@ fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
     }
 }
 
-/// Nobody can say when an announced send will be received: its application, which closes, has not been told that it is sent.
+/// Nobody can say when an announced send will be received: its application, which closes, has not been told that it is
+/// sent.
 #[test]
 fn sends_in_the_applications_memory_that_nobody_has_matched_are_not_waited_for() {
     for setup in settings(307) {

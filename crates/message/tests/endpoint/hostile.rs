@@ -144,7 +144,8 @@ impl Flood {
         self.world.inject_packet(1, 0, packet);
     }
 
-    /// Everything has arrived: what node 0 keeps is within its bound, it is not more than with half of the flood, and others work.
+    /// Everything has arrived: what node 0 keeps is within its bound, it is not more than with half of the flood, and
+    /// others work.
     fn assert_bounded(&mut self, what: &str) -> BacklogInspection {
         self.world.settle();
         let peer = peer_of(0, 1, self.world.setup.nodes);
@@ -195,7 +196,8 @@ fn requests_that_nobody_takes_the_answers_of_end_in_quarantine() {
     }
 }
 
-/// A mixture of requests within the account: all are kept, none makes trouble, and the last answers are right when they are taken.
+/// A mixture of requests within the account: all are kept, none makes trouble, and the last answers are right when they
+/// are taken.
 #[test]
 fn requests_within_the_account_wait_for_their_answers() {
     for setup in flooded(116) {
@@ -259,7 +261,8 @@ fn questions_offers_and_receipts_that_nobody_asked_for_are_bounded() {
         for (kind, fields) in kinds {
             for holds in [0, 200] {
                 let mut flood = Flood::new(setup);
-                // The victim may hold sends for the hostile node, whose window is used up, and which holds sends as well.
+                // The victim may hold sends for the hostile node, whose window is used up, and which holds sends as
+                // well.
                 for n in 0..holds {
                     flood.world.send(0).to(1).tagged(n).bytes(&pattern(1, 30)).post();
                 }
@@ -327,8 +330,8 @@ fn credits_for_a_peer_that_does_not_take_them_are_bounded() {
     }
 }
 
-/// Long messages leave through the mailbox piece by piece. A hostile receiver asks for all of them, takes nothing, and says of each, the last
-/// first, that it has it.
+/// Long messages leave through the mailbox piece by piece. A hostile receiver asks for all of them, takes nothing, and
+/// says of each, the last first, that it has it.
 #[test]
 fn a_false_end_of_a_long_message_costs_no_walk_past_all_others() {
     for setup in flooded(124).filter(|setup| setup.window == Some(20_000)) {
@@ -358,7 +361,8 @@ fn a_false_end_of_a_long_message_costs_no_walk_past_all_others() {
     }
 }
 
-/// Queues begin with more places than one element needs. A peer that makes us keep one of a kind must not get that for nothing.
+/// Queues begin with more places than one element needs. A peer that makes us keep one of a kind must not get that for
+/// nothing.
 #[test]
 fn a_single_answer_that_waits_is_within_what_is_set_aside_for_it() {
     for setup in flooded(125) {

@@ -1,4 +1,5 @@
-//! A matching send and receive that have both started complete, whatever else is pending and however few slots there are.
+//! A matching send and receive that have both started complete, whatever else is pending and however few slots there
+//! are.
 
 use crate::support::{Handle, Setup, World, pattern};
 use tidegate_message::Counter;

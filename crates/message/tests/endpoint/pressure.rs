@@ -1,5 +1,5 @@
-//! Floods against small windows: everybody sends before anybody receives, and receives come late, in any order, with and
-//! without wildcards, between looks, claims and cancels. Every message arrives, and the bound holds all the time.
+//! Floods against small windows: everybody sends before anybody receives, and receives come late, in any order, with
+//! and without wildcards, between looks, claims and cancels. Every message arrives, and the bound holds all the time.
 
 use crate::programs::{Action, Then, assert_over, drain, perform};
 use crate::reference::Reference;

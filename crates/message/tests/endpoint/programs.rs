@@ -1,4 +1,5 @@
-//! Random programs under random delays, judged by the reference of `reference.rs`. A failing program is shrunk and printed.
+//! Random programs under random delays, judged by the reference of `reference.rs`. A failing program is shrunk and
+//! printed.
 
 use crate::reference::{Posted, Purpose, Reference, Sent};
 use crate::support::{Handle, Memory, ReceiveBuilder, Setup, World, pattern};

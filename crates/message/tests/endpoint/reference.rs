@@ -4,12 +4,12 @@
 //! keeps every message and every receive in the order of their posting and holds a finished run to these rules:
 //!
 //! 1. A receive got a message that it accepts, whole, and no message was received twice.
-//! 2. No overtaking: if a receive took a message although an earlier message of the same sender would have done, then that
-//!    earlier one had been taken by a receive posted before.
+//! 2. No overtaking: if a receive took a message although an earlier message of the same sender would have done, then
+//!    that earlier one had been taken by a receive posted before.
 //! 3. No message and no receive are left over that accept each other.
 //!
-//! A look (probe) that was waited for is held to the same rules as a receive at its place in the order: it names the message
-//! that a receive would have got. One that claims or discards what it finds has taken it.
+//! A look (probe) that was waited for is held to the same rules as a receive at its place in the order: it names the
+//! message that a receive would have got. One that claims or discards what it finds has taken it.
 
 use crate::support::{Handle, World, pattern};
 

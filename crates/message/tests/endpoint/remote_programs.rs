@@ -1,4 +1,5 @@
-//! Random mixtures of RMA, atomics and messages: everything completes, and memory holds what a sequential run leaves there.
+//! Random mixtures of RMA, atomics and messages: everything completes, and memory holds what a sequential run leaves
+//! there.
 
 use crate::support::{Handle, Memory, Setup, World, pattern};
 use proptest::prelude::*;

@@ -92,7 +92,8 @@ fn many_long_messages_cross_in_both_directions() {
 
 #[test]
 fn a_message_whose_senders_memory_gets_out_of_reach_comes_another_way() {
-    // The test's endpoints read 10,000 bytes or so per progress call: the memory is lost before, amid and after the message.
+    // The test's endpoints read 10,000 bytes or so per progress call: the memory is lost before, amid and after the
+    // message.
     for transfers in [0, 1, 3, 100] {
         for memory in [Memory::Direct, Memory::StagedOrDirect] {
             let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();
@@ -126,8 +127,8 @@ fn a_fetch_that_fails_ends_both_sides() {
     }
 }
 
-/// How often streams are looked at for each of `count` messages that are all announced, in one order or the other, before their receives
-/// are posted.
+/// How often streams are looked at for each of `count` messages that are all announced, in one order or the other,
+/// before their receives are posted.
 fn looks_each(memory: Memory, count: usize, reverse: bool) -> f64 {
     const BYTES: usize = 2100;
     let mut world = Setup { memory, operations: 1 << 20, ..Setup::new(2) }.build();

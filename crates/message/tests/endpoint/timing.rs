@@ -1,5 +1,5 @@
-//! Time is what the endpoint is told: what it counts, and when it wants to be called though nothing has come. (`World::progress`
-//! checks in all tests that an endpoint that may sleep has nothing to do.)
+//! Time is what the endpoint is told: what it counts, and when it wants to be called though nothing has come.
+//! (`World::progress` checks in all tests that an endpoint that may sleep has nothing to do.)
 
 use crate::support::{Memory, Setup, World, pattern};
 use std::time::Duration;

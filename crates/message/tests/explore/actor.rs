@@ -1,11 +1,11 @@
-//! One endpoint with its program, run step by step. What it does depends on nothing but the steps it has taken, so a step
-//! from a state that was seen before need not be run again (`machine.rs`).
+//! One endpoint with its program, run step by step. What it does depends on nothing but the steps it has taken, so a
+//! step from a state that was seen before need not be run again (`machine.rs`).
 
+use crate::digest::Digest;
 use crate::layout::{Layout, MessageName, Op, UNTAGGED};
 use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 use tidegate_message::flow::{PAYLOAD_BYTES, Packet};
 use tidegate_message::{
@@ -282,7 +282,8 @@ impl Actor {
         &self.summary
     }
 
-    /// A digest of everything that the next steps may depend on: but for the names of places in lists, which nobody else sees.
+    /// A digest of everything that the next steps may depend on: but for the names of places in lists, which nobody
+    /// else sees.
     pub fn fingerprint(&self) -> u64 {
         let mut digest = Digest::default();
         let own = &self.buffers[self.me];
@@ -475,39 +476,5 @@ fn contents(name: MessageName, op: &Op) -> Vec<u8> {
         Op::Add { .. } => 1u64.to_le_bytes().to_vec(),
         Op::Receive { .. } | Op::ReceiveProbed { .. } | Op::ReceiveClaimed { .. } => vec![0; Layout::CAPACITY],
         _ => Vec::new(),
-    }
-}
-
-/// Text that is hashed. Receives and peeks are numbered in order of posting, and a program may peek for ever: what counts is
-/// their order, so their ranks stand for the numbers.
-#[derive(Default)]
-struct Digest(String);
-
-impl Digest {
-    fn finish(&self) -> u64 {
-        let mut parts = self.0.split("Number(");
-        let mut hasher = DefaultHasher::new();
-        hasher.write(parts.next().unwrap_or_default().as_bytes());
-        let numbered = |part: &'_ str| -> Option<(u64, usize)> {
-            let end = part.find(')')?;
-            Some((part[..end].parse().ok()?, end))
-        };
-        let parts: Vec<(u64, &str)> =
-            parts.map(|part| numbered(part).map(|(number, end)| (number, &part[end..])).expect("a number")).collect();
-        let mut numbers: Vec<u64> = parts.iter().map(|(number, _)| *number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        for (number, rest) in parts {
-            hasher.write_usize(numbers.partition_point(|other| *other < number));
-            hasher.write(rest.as_bytes());
-        }
-        hasher.finish()
-    }
-}
-
-impl Write for Digest {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.push_str(text);
-        Ok(())
     }
 }

@@ -2,13 +2,15 @@
 //! `endpoint/reference.rs`, and those for probe, claim, cancel and death.
 //!
 //! 1. A receive got a message that it accepts, whole, and no message was received twice.
-//! 2. No overtaking: if a receive took a message although an earlier one of the same sender would have done, then that one
-//!    had been taken by a receive posted before. A claim takes its message; a probe names the one that a receive would take.
+//! 2. No overtaking: if a receive took a message although an earlier one of the same sender would have done, then that
+//!    one had been taken by a receive posted before. A claim takes its message; a probe names the one that a receive
+//!    would take.
 //! 3. No message and no receive are left over that accept each other.
 //! 4. No receive goes without if a later one of the same program took a message that it accepts.
 //! 5. A receive of what a probe found gets just that; one of what a claim set aside too.
 //! 6. Every program has come to its end, and every send whose message was received has completed.
-//! 7. Both sides of every pair agree on what is left of their windows, on what is held and forgotten, and no question is open.
+//! 7. Both sides of every pair agree on what is left of their windows, on what is held and forgotten, and no question
+//!    is open.
 //! 8. Only what involves a node that was killed may fail, or, canceled by its program, say so.
 //! 9. Every remote operation has completed, and memory holds what a sequential run leaves there; nothing is unanswered.
 

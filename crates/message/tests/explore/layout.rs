@@ -79,7 +79,8 @@ pub struct Layout {
     pub window: Window,
 }
 
-/// Receive memory for unmatched messages, beyond what configuration fixes. The windows of senders begin with half of it.
+/// Receive memory for unmatched messages, beyond what configuration fixes. The windows of senders begin with half of
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// More than any program needs.
@@ -103,7 +104,8 @@ impl Layout {
     /// The key of every node's memory.
     pub const KEY: u64 = 1;
 
-    /// Bytes of every node's memory that others may write to: a number, and a place for every write. None if nobody does.
+    /// Bytes of every node's memory that others may write to: a number, and a place for every write. None if nobody
+    /// does.
     pub fn memory_bytes(&self) -> usize {
         let is_remote = |op: &Op| matches!(op, Op::Write { .. } | Op::Read { .. } | Op::Add { .. });
         let place = MessageName { node: self.nodes(), place: 0 };

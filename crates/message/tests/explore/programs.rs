@@ -28,8 +28,8 @@ const WINDOWS: [Window; 5] =
     [Window::Envelopes(1), Window::Envelopes(2), Window::Envelopes(4), Window::Payload, Window::Plenty];
 const TIGHT: [Window; 2] = [Window::Envelopes(1), Window::Envelopes(4)];
 
-/// Schemes with the smallest mailboxes in which two messages of one sender can be (`none`, `static`, `dynamic` with a dynamic region)
-/// or just one.
+/// Schemes with the smallest mailboxes in which two messages of one sender can be (`none`, `static`, `dynamic` with a
+/// dynamic region) or just one.
 const SCHEMES: [(SchemeName, u32); 4] = [(Without, 2), (Static, 3), (Dynamic, 2), (Dynamic, 3)];
 
 /// Whether to explore what takes minutes too: `TIDEGATE_EXPLORE=all`.
@@ -66,7 +66,8 @@ fn receives_in_reverse_order_of_tags() {
     }
 }
 
-/// Packets are refused and tried again after a time, short messages announced instead: nothing overtakes and nothing is stuck.
+/// Packets are refused and tried again after a time, short messages announced instead: nothing overtakes and nothing is
+/// stuck.
 #[test]
 fn messages_that_are_refused_and_tried_again() {
     let refused = [(SchemeName::RefuseThird, 64)];
@@ -210,8 +211,8 @@ fn looks_that_may_find_nothing() {
     }
 }
 
-/// The room that a receive of an empty message makes lets the next held one leave, while a look asks for it: its answer is
-/// the one after it, and comes with it.
+/// The room that a receive of an empty message makes lets the next held one leave, while a look asks for it: its answer
+/// is the one after it, and comes with it.
 #[test]
 fn looks_while_what_they_look_for_leaves() {
     // The window has room for three messages, and for one more once it has grown.

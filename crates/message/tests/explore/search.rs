@@ -1,13 +1,13 @@
 //! Every interleaving of a layout: breadth first over the states of its world.
 //!
-//! A state of the world is a state of each endpoint and the packets on their way, in order for each pair. A step is the next
-//! operation of a program, or a progress call that finds one packet (of any sender that has one on its way: a real mailbox
-//! allows fewer orders), two of one sender, none, or the news of a departure. Where flow control acts on time, a node's clock jumps to
-//! the moment that its endpoint waits for: clocks of nodes need not agree.
+//! A state of the world is a state of each endpoint and the packets on their way, in order for each pair. A step is the
+//! next operation of a program, or a progress call that finds one packet (of any sender that has one on its way: a real
+//! mailbox allows fewer orders), two of one sender, none, or the news of a departure. Where flow control acts on time,
+//! a node's clock jumps to the moment that its endpoint waits for: clocks of nodes need not agree.
 //!
-//! Where nothing can happen any more, the run is judged. From everywhere such a place can be reached: no program goes round in
-//! circles for ever. And since a step of an endpoint is remembered by a digest of its state, some whole runs are done again
-//! without remembering anything, and must pass through the same states.
+//! Where nothing can happen any more, the run is judged. From everywhere such a place can be reached: no program goes
+//! round in circles for ever. And since a step of an endpoint is remembered by a digest of its state, some whole runs
+//! are done again without remembering anything, and must pass through the same states.
 
 use crate::actor::{Actor, Presence};
 use crate::judge::judge;
@@ -285,8 +285,8 @@ impl Search {
         }
     }
 
-    /// A node is no more: nobody takes what is on its way there. Of what it wrote, all, some or nothing arrives if it was
-    /// killed.
+    /// A node is no more: nobody takes what is on its way there. Of what it wrote, all, some or nothing arrives if it
+    /// was killed.
     fn leave(&self, mut state: State, node: usize, presence: Presence) -> Vec<State> {
         let others = (0..self.layout.nodes()).filter(|other| *other != node);
         others.clone().for_each(|other| state.ways[self.way(other, node)].clear());

@@ -1,5 +1,5 @@
-//! Any bytes as a run: packets of a hostile peer between honest operations. Used by tests with seeds and by the fuzz target
-//! with whatever a fuzzer finds.
+//! Any bytes as a run: packets of a hostile peer between honest operations. Used by tests with seeds and by the fuzz
+//! target with whatever a fuzzer finds.
 
 use super::link::peer_of;
 use super::world::{Setup, World};
@@ -41,8 +41,8 @@ pub fn assert_others_work(world: &mut World) {
     }
 }
 
-/// Node 1 sends node 0 what `bytes` say while node 0 goes about its business with everybody. Returns the world, still, with
-/// the hostile node stopped.
+/// Node 1 sends node 0 what `bytes` say while node 0 goes about its business with everybody. Returns the world, still,
+/// with the hostile node stopped.
 pub fn hostile_run(setup: Setup, bytes: &[u8]) -> World {
     let mut world = setup.build();
     let both = [Access::Read, Access::Write];
@@ -93,8 +93,8 @@ fn remote(world: &mut World, action: u8) {
     }
 }
 
-/// The next packet: its header from the input, its payload from the input as far as it goes, biased towards small numbers
-/// and known kinds, without which hardly any packet would get past the first check.
+/// The next packet: its header from the input, its payload from the input as far as it goes, biased towards small
+/// numbers and known kinds, without which hardly any packet would get past the first check.
 fn inject<'b>(world: &mut World, action: u8, rest: &'b [u8]) -> &'b [u8] {
     let (header, rest) = rest.split_at(rest.len().min(4));
     let mut bits = [0; 4];

@@ -1,7 +1,8 @@
 //! A whole job in one thread: endpoints over an in-memory network whose every delay a seed decides.
 //!
 //! * [`Setup`] says what the job is like, [`Setup::build`] makes a [`World`] of it.
-//! * [`World::send`], [`World::receive`] and their siblings post operations; [`World::settle`] runs until nothing moves.
+//! * [`World::send`], [`World::receive`] and their siblings post operations; [`World::settle`] runs until nothing
+//!   moves.
 //! * Whatever a test forgets to check, the world checks: no mailbox beyond its slots, no buffer touched after its
 //!   completion, no send buffer read after its completion (it is scribbled over).
 

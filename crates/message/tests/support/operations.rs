@@ -58,7 +58,8 @@ impl World {
         }
     }
 
-    /// Lets peers of `node` address a buffer with these contents by `key`. The buffer that comes back shares the memory.
+    /// Lets peers of `node` address a buffer with these contents by `key`. The buffer that comes back shares the
+    /// memory.
     pub fn register(&mut self, node: usize, key: u64, contents: &[u8], access: &[Access]) -> MemoryBuffer {
         let buffer = self.buffer(node, contents);
         self.endpoint(node).register(key, buffer.clone(), access);

@@ -206,8 +206,8 @@ impl World {
         self.endpoint(node).link().counters().get(counter)
     }
 
-    /// Checks that both sides of every pair of `node` agree on what is left of its windows and that nothing is held or asked for.
-    /// Nothing may move.
+    /// Checks that both sides of every pair of `node` agree on what is left of its windows and that nothing is held or
+    /// asked for. Nothing may move.
     pub fn assert_windows(&mut self, node: usize) {
         let nodes = self.setup.nodes;
         let windows =

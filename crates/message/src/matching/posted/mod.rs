@@ -1,18 +1,19 @@
 //! The posted receives of one matching space.
 //!
-//! They stand in one list in order of posting, and the first that accepts a message gets it. Mostly that is the very first, so this is
-//! looked at before anything else, and a short list is simply walked. *The simple idea*, to walk a long one too, makes a program pay
-//! for every receive that it has posted with every message that comes in another order. So a list in which a search has
-//! walked [`WALK`] receives in vain is *indexed* until few are left: chained by a hash of what they accept.
+//! They stand in one list in order of posting, and the first that accepts a message gets it. Mostly that is the very
+//! first, so this is looked at before anything else, and a short list is simply walked. *The simple idea*, to walk a
+//! long one too, makes a program pay for every receive that it has posted with every message that comes in another
+//! order. So a list in which a search has walked [`WALK`] receives in vain is *indexed* until few are left: chained by
+//! a hash of what they accept.
 //!
-//! A hash needs to know which bits a receive looks at. Receives that ignore the same bits, and agree in whether they name a source,
-//! are of one [`Class`]; programs use few of them (MPIs: exact, any tag, any source, both). A message is looked up once in
-//! each class, and of what is found the receive with the lowest number wins: exactly the one that a walk would have found. Receives of
-//! more than [`CLASSES`] classes share a last one, which is walked.
+//! A hash needs to know which bits a receive looks at. Receives that ignore the same bits, and agree in whether they
+//! name a source, are of one [`Class`]; programs use few of them (MPIs: exact, any tag, any source, both). A message is
+//! looked up once in each class, and of what is found the receive with the lowest number wins: exactly the one that a
+//! walk would have found. Receives of more than [`CLASSES`] classes share a last one, which is walked.
 //!
-//! Two questions are rare: which receive an application means that takes one back, and which is the next one that a certain
-//! sender could satisfy (`ask`). A [`Register`] answers them. It catches up with the list only when it is asked, so posting and
-//! matching pay nothing for it.
+//! Two questions are rare: which receive an application means that takes one back, and which is the next one that a
+//! certain sender could satisfy (`deferral`). A [`Register`] answers them. It catches up with the list only when it is
+//! asked, so posting and matching pay nothing for it.
 
 mod register;
 mod waiting;

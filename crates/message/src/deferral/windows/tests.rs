@@ -1,0 +1,130 @@
+use super::*;
+use crate::operation::{Context, Source};
+
+const A: PeerId = PeerId(0);
+const B: PeerId = PeerId(1);
+const LIMITS: Limits = Limits { window: 1000, largest: 250, eager: 100, inject: 100, answers: 100 };
+
+fn windows() -> Windows {
+    Windows::new(2, LIMITS, 50, 4000)
+}
+
+/// A review when the first receive that A could satisfy is this one.
+fn review(windows: &mut Windows, counters: &Counters, first: Option<u64>) -> Review {
+    windows.review(counters, A, false, |source, after| {
+        assert_eq!(source, Target::Peer(A));
+        let pattern = Pattern { from: Source::Any, tag: 7, ignore: 0 };
+        first.map(Number).filter(|number| *number > after).map(|number| (number, Queue::Tagged, pattern))
+    })
+}
+
+const ROOM: fn(u64) -> Review = |bytes| Review { room: Some(Room { bytes }), query: None };
+const QUERY: Query = Query { queue: Queue::Tagged, tag: 7, ignore: 0 };
+
+#[test]
+fn what_is_stored_or_not_given_back_yet_takes_room() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.enter(&counters, A, 600);
+    assert_eq!((windows.check(A, 400, 0), windows.check(A, 401, 0)), (Ok(()), Err(Malformed)));
+    windows.pass(A, 100);
+    assert_eq!((windows.check(A, 300, 0), windows.check(A, 301, 0)), (Ok(()), Err(Malformed)));
+    assert_eq!(windows.check(A, 300, 1), Err(Malformed), "what is on its way back counts as well");
+    assert_eq!(windows.check(B, 1000, 0), Ok(()), "each has its own");
+    windows.leave(&counters, A, 600);
+    assert_eq!(counters.get(Counter::UnmatchedBytes), 0);
+    assert_eq!(counters.get(Counter::ReceivePeak), 600);
+}
+
+#[test]
+fn room_is_given_back_a_quarter_of_a_window_at_a_time() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    assert!(!windows.pass(A, 249), "too little");
+    assert_eq!(review(&mut windows, &counters, None), Review::default());
+    assert!(windows.pass(A, 1));
+    let waits = windows.review(&counters, A, true, |_, _| None);
+    assert_eq!(waits, Review::default(), "the room before has not left yet");
+    assert_eq!(review(&mut windows, &counters, None), ROOM(250));
+    assert_eq!(review(&mut windows, &counters, None), Review::default(), "once");
+}
+
+#[test]
+fn a_query_is_made_for_the_first_receive_that_a_dropped_envelope_could_meet_and_one_at_a_time() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.enter(&counters, A, 900);
+    windows.drop_envelope(A, Some(7), Number(3));
+    assert_eq!(review(&mut windows, &counters, Some(3)).query, None, "that one was posted before it was dropped");
+    assert_eq!(review(&mut windows, &counters, Some(4)).query, Some(QUERY));
+    assert_eq!(review(&mut windows, &counters, Some(4)).query, None, "it is open");
+    assert_eq!(windows.until(A), Some(Number(3)), "later receives must not be met out of turn (W6)");
+    assert_eq!(windows.take_offer(A, false), Err(Malformed), "the query has not left");
+    assert_eq!(windows.take_offer(A, true), Ok(Answered { number: Number(4), until: Number(4) }));
+    assert_eq!(windows.take_offer(A, true), Err(Malformed), "it was answered");
+    assert_eq!((windows.remember(A), windows.remember(A)), (Ok(()), Err(Malformed)));
+    assert!(!windows.has_dropped() && windows.until(A).is_none());
+}
+
+#[test]
+fn a_sender_with_room_goes_on_by_itself() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.drop_envelope(A, None, Number(0));
+    windows.pass(A, 10);
+    assert_eq!(review(&mut windows, &counters, Some(1)), ROOM(10), "all room is given back, and nothing asked");
+}
+
+#[test]
+fn no_match_ends_an_account_once_all_dropped_envelopes_have_come() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.enter(&counters, A, 900);
+    windows.drop_envelope(A, Some(1), Number(0));
+    assert!(review(&mut windows, &counters, Some(1)).query.is_some());
+    windows.remember(A).expect("one was dropped");
+    assert!(windows.has_dropped(), "the query is open");
+    assert_eq!((windows.take_no_match(A, true), windows.has_dropped()), (Ok(()), false));
+    assert_eq!(windows.take_no_match(A, true), Err(Malformed));
+}
+
+#[test]
+fn windows_grow_where_envelopes_are_dropped_and_shrink_when_all_have_come() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.grow(A);
+    assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000), "nothing was dropped");
+    windows.drop_envelope(A, None, Number(0));
+    windows.grow(A);
+    windows.grow(A);
+    assert_eq!((windows.inspect(A).bytes, windows.spare()), (3500, 1500), "half of the spare memory at most");
+    windows.remember(A).expect("one was dropped");
+    windows.enter(&counters, A, 2000);
+    review(&mut windows, &counters, None);
+    assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000));
+    windows.release(A);
+    assert_eq!(windows.spare(), 4000);
+}
+
+#[test]
+fn a_peek_is_open_while_a_sender_may_have_something_for_it() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.enter(&counters, A, 900);
+    windows.drop_envelope(A, Some(7), Number(1));
+    let pattern = Pattern { from: Source::From(Target::Peer(A)), tag: 7, ignore: 0 };
+    let (queue, context) = (Queue::Tagged, Context(1));
+    let inquiry = Inquiry { number: Number(2), pattern, queue, context, claim: false, discard: false };
+    windows.inquiries.push(inquiry.clone());
+    assert!(windows.is_open(&inquiry), "its sender has no room to go on, and will be asked");
+    assert_eq!(review(&mut windows, &counters, None).query, Some(QUERY));
+    assert!(windows.is_open(&inquiry));
+    windows.take_no_match(A, true).expect("there was a query");
+    assert!(!windows.is_open(&inquiry));
+    windows.lose_peer(A);
+    assert!(!windows.has_dropped());
+}
+
+#[test]
+fn pressure_counts_between_two_tellings_and_is_reported_once() {
+    let (mut windows, counters) = (windows(), Counters::default());
+    windows.enter(&counters, B, 300);
+    windows.drop_envelope(A, Some(9), Number(0));
+    assert_eq!([windows.tell_time(Instant::default()), windows.tell_time(Instant::default())], [false, true]);
+    let pressure = windows.poll_pressure().expect("it has begun");
+    assert_eq!((pressure.sender, pressure.stored, pressure.bytes), ((A, Some(9)), vec![(B, 300)], 300));
+    assert_eq!(windows.poll_pressure(), None);
+}
