@@ -117,12 +117,12 @@ fn bulk(folder: &Path, length: usize) -> (f64, f64) {
             assert_eq!(a.read_peer(TransferId(0), b_at_a, &span, &mut into, 0), TransferStatus::Done);
         }
     });
-    let (bounce_buffers, piece) = (b.stages().count, b.stages().bytes.min(length));
+    let (bounce_buffers, piece) = (b.bounce_buffers().count, b.bounce_buffers().bytes.min(length));
     let bounced = median(count, |count| {
         for _ in 0..count {
             for (at, offset) in (0..length).step_by(piece).enumerate() {
-                b.fill_stage(at % bounce_buffers, &from, offset, piece);
-                assert!(a.drain_stage(b_at_a, at % bounce_buffers, &mut into, offset, piece));
+                b.fill_bounce_buffer(at % bounce_buffers, &from, offset, piece);
+                assert!(a.drain_bounce_buffer(b_at_a, at % bounce_buffers, &mut into, offset, piece));
             }
         }
     });

@@ -78,12 +78,12 @@ fn bulk_data_can_be_kept_to_the_mailbox_and_to_bounce_buffers() {
         let mut into = [0; 64];
         let span = [Span { address: bytes.as_mut_ptr() as u64, length: 64 }];
         assert_eq!(a.read_peer(TransferId(0), peer, &span, &mut buffer(&mut into), 0), TransferStatus::Unreachable);
-        assert_eq!(a.stages().count > 0, bounced);
+        assert_eq!(a.bounce_buffers().count > 0, bounced);
         if bounced {
-            b.fill_stage(2, &buffer(&mut bytes), 4, 60);
-            assert!(a.drain_stage(peer, 2, &mut buffer(&mut into), 0, 60));
+            b.fill_bounce_buffer(2, &buffer(&mut bytes), 4, 60);
+            assert!(a.drain_bounce_buffer(peer, 2, &mut buffer(&mut into), 0, 60));
             assert_eq!(into[..60], bytes[4..]);
-            assert!(!a.drain_stage(peer, 1 << 20, &mut buffer(&mut into), 0, 60), "no such bounce buffer");
+            assert!(!a.drain_bounce_buffer(peer, 1 << 20, &mut buffer(&mut into), 0, 60), "no such bounce buffer");
         }
     }
 }

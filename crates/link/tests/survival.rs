@@ -331,7 +331,7 @@ fn what_a_peer_only_reads_it_cannot_make_writable() {
     assert_eq!((of_b.len(), shown.len()), (4, 1), "b has mapped both parts, and a has: {of_b:#?}");
     let bound = |at: usize| usize::from_str_radix(shown[0].split([' ', '-']).nth(at).unwrap(), 16).unwrap();
     let (start, end) = (bound(0), bound(1));
-    assert!(end - start > a.stages().count * a.stages().bytes, "the bounce buffers are there");
+    assert!(end - start > a.bounce_buffers().count * a.bounce_buffers().bytes, "the bounce buffers are there");
     // SAFETY: the call is meant to fail; if it did not, the mapping would only allow more than before.
     let changed = unsafe { libc::mprotect(start as *mut _, end - start, libc::PROT_READ | libc::PROT_WRITE) };
     assert_eq!((changed, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EACCES)));

@@ -53,9 +53,9 @@ pub enum TransferStatus {
     Unreachable,
 }
 
-/// How many stages an endpoint has, and their size. None by default.
+/// How many bounce buffers an endpoint has, and their size. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stages {
+pub struct BounceBuffers {
     /// How many.
     pub count: usize,
     /// Bytes of each.
@@ -149,26 +149,26 @@ pub trait Link {
         Duration::ZERO
     }
 
-    /// Messages from this many bytes on are read out of the sender's memory, stages or not. Shorter ones, down to a
-    /// stage, take the way that is measured to be faster.
+    /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down to a
+    /// bounce buffer, take the way that is measured to be faster.
     fn direct_from(&self) -> usize {
         0
     }
 
-    /// Our stages: pieces of memory that peers can read, for bulk data on its way to them.
-    fn stages(&self) -> Stages {
-        Stages::default()
+    /// Our bounce buffers: pieces of memory that peers can read, for bulk data on its way to them.
+    fn bounce_buffers(&self) -> BounceBuffers {
+        BounceBuffers::default()
     }
 
-    /// Copies `length` bytes of `from`, from `offset` on, into our stage of this number.
-    fn fill_stage(&mut self, _stage: usize, _from: &Self::Buffer, _offset: usize, _length: usize) {}
+    /// Copies `length` bytes of `from`, from `offset` on, into our bounce buffer of this number.
+    fn fill_bounce_buffer(&mut self, _buffer: usize, _from: &Self::Buffer, _offset: usize, _length: usize) {}
 
-    /// Copies the first `length` bytes of a peer's stage to `into`, from `offset` on. `false` if the peer has no such
-    /// stage.
-    fn drain_stage(
+    /// Copies the first `length` bytes of a peer's bounce buffer to `into`, from `offset` on. `false` if the peer has no such
+    /// bounce buffer.
+    fn drain_bounce_buffer(
         &mut self,
         _peer: PeerId,
-        _stage: usize,
+        _buffer: usize,
         _into: &mut Self::Buffer,
         _offset: usize,
         _length: usize,

@@ -6,9 +6,9 @@
 //! * The two pingpongs: the time per hop, and that of a packet in a process, of which the sender is the slower: 37
 //!   packets one after the other make up the message. The difference of 13 hops shows in full, so neither links nor
 //!   network interfaces are busy, and what a hop costs is its latency.
-//! * The all-to-alls, in which a process looks at its mailbox once with every send, as MPI libraries do: an exchange with
-//!   one other process takes 207 µs among 256 and 272 µs among 1,024, where a pingpong takes 50. Links that explained it
-//!   would be busy in the multi-pingpong, too. So processes take longer for a packet, the more of them there are, which
+//! * The all-to-alls, in which a process looks at its mailbox once with every send, as MPI libraries do: an exchange
+//!   with one other process takes 207 µs among 256 and 272 µs among 1,024, where a pingpong takes 50. Links that explained
+//!   it would be busy in the multi-pingpong, too. So processes take longer for a packet, the more of them there are, which
 //!   are those that wait: [`retrieve_far_packet`](crate::Cost::retrieve_far_packet), beyond what a cache holds
 //!   ([`near_slots`](crate::Cost::near_slots)), wherever they wait, in the mailbox or stored. P says as much of the
 //!   search for credits in a full mailbox (§5.3) and of the distance between its pointers (§7.4.1).

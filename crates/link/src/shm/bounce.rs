@@ -17,13 +17,13 @@ pub(crate) const BOUNCE_BUFFER_BYTES: usize = 32 << 10;
 
 /// The bounce buffers of a segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BounceBuffers(NonNull<[AtomicU64]>);
+pub(crate) struct BounceArea(NonNull<[AtomicU64]>);
 
-impl BounceBuffers {
+impl BounceArea {
     /// # Safety
     /// The memory must stay mapped as long as the value or a copy of it is used.
     pub unsafe fn new(area: NonNull<[AtomicU64]>) -> Self {
-        BounceBuffers(area)
+        BounceArea(area)
     }
 
     /// How many there are.
@@ -68,7 +68,7 @@ mod tests {
     fn what_goes_into_a_bounce_buffer_comes_out_and_others_are_refused() {
         let words: Vec<AtomicU64> = (0..2 * BOUNCE_BUFFER_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
         // SAFETY: the vector outlives the area.
-        let area = unsafe { BounceBuffers::new(NonNull::from(&words[..])) };
+        let area = unsafe { BounceArea::new(NonNull::from(&words[..])) };
         let mut bytes: Vec<u8> = (0..100).collect();
         let mut copy = vec![0; 100];
         // SAFETY: both vectors outlive the buffers and are not used otherwise meanwhile.

@@ -126,10 +126,10 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
-    /// Copies from a bounce buffer of the peer; see [`BounceBuffers::drain`](super::bounce
-    /// buffer::BounceBuffers::drain).
-    pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
-        self.segment.drain_stage(bounce_buffer, into, offset, length)
+    /// Copies from a bounce buffer of the peer; see [`BounceArea::drain`](super::bounce
+    /// buffer::BounceArea::drain).
+    pub fn drain_bounce_buffer(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+        self.segment.drain_bounce_buffer(bounce_buffer, into, offset, length)
     }
 
     /// Looks up a region that the peer has published.

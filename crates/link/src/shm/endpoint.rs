@@ -26,7 +26,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{
-    Access, Buffer, Counter, Counters, Departure, Link, Span, Stages, TransferId, TransferStatus, WriteError,
+    Access, BounceBuffers, Buffer, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError,
 };
 
 /// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
@@ -383,15 +383,15 @@ impl Link for ShmLink {
         if self.bounce_buffers.count() == 0 { 0 } else { DIRECT_FROM }
     }
 
-    fn stages(&self) -> Stages {
-        Stages { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
+    fn bounce_buffers(&self) -> BounceBuffers {
+        BounceBuffers { count: self.bounce_buffers.count(), bytes: BOUNCE_BUFFER_BYTES }
     }
 
-    fn fill_stage(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
+    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &IoBuffer, offset: usize, length: usize) {
         self.bounce_buffers.fill(bounce_buffer, from, offset, length);
     }
 
-    fn drain_stage(
+    fn drain_bounce_buffer(
         &mut self,
         peer: PeerId,
         bounce_buffer: usize,
@@ -399,7 +399,8 @@ impl Link for ShmLink {
         offset: usize,
         length: usize,
     ) -> bool {
-        self.connection(peer).is_some_and(|connection| connection.drain_stage(bounce_buffer, into, offset, length))
+        self.connection(peer)
+            .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
     }
 
     fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {

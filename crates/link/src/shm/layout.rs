@@ -1,6 +1,6 @@
 //! What lies where in a segment, and a view of it that was checked.
 
-use super::bounce::{BOUNCE_BUFFER_BYTES, BounceBuffers};
+use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::config::BOUNCE_BUFFERS_MOST;
 use super::mailbox::{Alone, Mailbox, Pointers, Slot};
 use super::memory_map::{Mapping, Shared};
@@ -157,10 +157,10 @@ impl View {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub(super) unsafe fn bounce_buffers(&self) -> BounceBuffers {
+    pub(super) unsafe fn bounce_buffers(&self) -> BounceArea {
         // SAFETY: valid as long as the mapping.
         unsafe {
-            BounceBuffers::new(
+            BounceArea::new(
                 self.shown.slice::<AtomicU64>(BOUNCE_BUFFERS_AT, self.layout.bounce_buffers * BOUNCE_BUFFER_BYTES / 8),
             )
         }

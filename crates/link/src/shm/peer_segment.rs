@@ -139,7 +139,7 @@ impl PeerSegment {
     }
 
     /// Copies the first `length` bytes of the peer's bounce buffer. `false` if there is no such bounce buffer.
-    pub fn drain_stage(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
+    pub fn drain_bounce_buffer(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         // SAFETY: used here and now.
         unsafe { self.view.bounce_buffers() }.drain(bounce_buffer, into, offset, length)
     }

@@ -6,7 +6,7 @@
 //! to clear away.) All that peers learn of the layout they check against the file's size.
 
 use super::address::{Address, Identity, Settings};
-use super::bounce::{BOUNCE_BUFFER_BYTES, BounceBuffers};
+use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::bulk::Cookie;
 use super::error::{LinkError, Shortage};
 use super::layout::{Header, Layout, MAGIC, Signals, View};
@@ -151,7 +151,7 @@ impl OwnSegment {
 
     /// # Safety
     /// As for [`table`](Self::table).
-    pub unsafe fn bounce_buffers(&self) -> BounceBuffers {
+    pub unsafe fn bounce_buffers(&self) -> BounceArea {
         // SAFETY: handed on to the caller.
         unsafe { self.view.bounce_buffers() }
     }

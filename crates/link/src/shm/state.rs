@@ -2,7 +2,7 @@
 //! of them.
 
 use super::address::Address;
-use super::bounce::BounceBuffers;
+use super::bounce::BounceArea;
 use super::bulk;
 use super::config::ShmConfig;
 use super::connection::Connection;
@@ -146,7 +146,7 @@ pub struct ShmLink {
     pub(super) released: Vec<PeerId>,
     pub(super) table: Table,
     pub(super) regions: Regions,
-    pub(super) bounce_buffers: BounceBuffers,
+    pub(super) bounce_buffers: BounceArea,
     pub(super) copier: bulk::Copier,
     pub(super) time_reading: Duration,
     pub(super) bulk: BulkState,

@@ -10,7 +10,7 @@
 
 use crate::collections::slab::Key;
 use crate::egress::BOUNCED_MOST;
-use crate::link::Stages;
+use crate::link::BounceBuffers;
 use tidegate_flow::PeerId;
 
 /// What a piece in a bounce buffer waits for.
@@ -40,10 +40,10 @@ pub(crate) struct BouncePool {
 
 impl BouncePool {
     /// Fewer than two buffers cannot serve both uses, and count as none.
-    pub(crate) fn new(stages: Stages) -> Self {
-        let usable = stages.bytes > 0 && stages.count >= 2;
-        let count = if usable { stages.count.min(usize::from(u16::MAX) - 1) } else { 0 };
-        BouncePool { bytes: stages.bytes, users: vec![None; count], free: (0..count as u16).rev().collect() }
+    pub(crate) fn new(bounce_buffers: BounceBuffers) -> Self {
+        let usable = bounce_buffers.bytes > 0 && bounce_buffers.count >= 2;
+        let count = if usable { bounce_buffers.count.min(usize::from(u16::MAX) - 1) } else { 0 };
+        BouncePool { bytes: bounce_buffers.bytes, users: vec![None; count], free: (0..count as u16).rev().collect() }
     }
 
     /// Bytes of each.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_receiver_gets_half_of_the_buffers_of_either_use() {
-        let mut pool = BouncePool::new(Stages { count: 8, bytes: 1 });
+        let mut pool = BouncePool::new(BounceBuffers { count: 8, bytes: 1 });
         for purpose in [Use::Ahead, Use::Asked] {
             assert!(pool.take(A, Key(1), purpose).is_some() && pool.take(A, Key(2), purpose).is_some());
             assert_eq!(pool.take(A, Key(3), purpose), None);
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn requests_to_send_leave_a_buffer_for_what_was_asked_for() {
         for count in 2..6 {
-            let mut pool = BouncePool::new(Stages { count, bytes: 1 });
+            let mut pool = BouncePool::new(BounceBuffers { count, bytes: 1 });
             while (0..9).any(|peer| pool.take(PeerId(peer), Key(peer), Use::Ahead).is_some()) {}
             assert!(pool.take(A, Key(99), Use::Asked).is_some(), "of {count}");
         }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn too_few_buffers_are_none() {
         for count in [0, 1] {
-            let mut pool = BouncePool::new(Stages { count, bytes: 1 });
+            let mut pool = BouncePool::new(BounceBuffers { count, bytes: 1 });
             assert!(!pool.exists() && pool.take(A, Key(0), Use::Asked).is_none());
         }
     }

@@ -17,7 +17,7 @@ mod streams;
 mod way;
 
 use crate::collections::slab::{Key, Slab};
-use crate::link::{Buffer, Stages};
+use crate::link::{BounceBuffers, Buffer};
 use streams::Streams;
 use tidegate_flow::PeerId;
 
@@ -58,11 +58,11 @@ impl<B: Buffer> Bulk<B> {
     /// What a peer takes, in bytes.
     pub(crate) const PEER_BYTES: usize = Streams::<B>::BYTES_PER_PEER + size_of::<bool>();
 
-    pub(crate) fn new(peers: usize, stages: Stages) -> Self {
+    pub(crate) fn new(peers: usize, bounce_buffers: BounceBuffers) -> Self {
         Bulk {
             gate: Gate::default(),
             pulls: Pulls::new(),
-            bounces: BouncePool::new(stages),
+            bounces: BouncePool::new(bounce_buffers),
             streams: Streams::new(peers),
             sends: Slab::new(),
             transfers: Slab::new(),

@@ -112,7 +112,7 @@ impl<L: Link> Endpoint<L> {
         }
         let bounce = self.bulk.bounces.take(to, key, Use::Ahead)?;
         let Payload::Application(buffer) = &self.bulk.send(key)?.payload else { return None };
-        self.link.fill_stage(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
+        self.link.fill_bounce_buffer(bounce, buffer, 0, length.min(self.bulk.bounces.bytes()));
         Some(bounce as u16)
     }
 }

@@ -127,14 +127,14 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let stages = link.stages();
+        let bounce_buffers = link.bounce_buffers();
         Ok(Endpoint {
             link,
             egress: Egress::new(flow, &config.flow),
             config,
             assembly: Assembly::new(peers),
             matching: Matching::new(peers as usize),
-            bulk: Bulk::new(peers as usize, stages),
+            bulk: Bulk::new(peers as usize, bounce_buffers),
             presence: Presence::new(peers),
             rma: Rma::new(peers),
             completions: VecDeque::new(),

@@ -82,7 +82,7 @@ impl<L: Link> Endpoint<L> {
     fn take_first_piece(&mut self, key: Key) {
         let bounce_bytes = self.bulk.bounces.bytes();
         let Some((peer, bounce, length, into)) = self.bulk.pulls.first_piece(key, bounce_bytes) else { return };
-        if self.link.drain_stage(peer, bounce, into, 0, length) {
+        if self.link.drain_bounce_buffer(peer, bounce, into, 0, length) {
             self.bulk.pulls.place_first(key, length);
             self.count(Counter::BytesBounced, length as u64);
         }
@@ -184,7 +184,7 @@ impl<L: Link> Endpoint<L> {
         }
         let at = self.bulk.pulls.admit(from, key, piece.position, length)?;
         let into = self.bulk.pulls.buffer_mut(key).ok_or(Malformed)?;
-        if !self.link.drain_stage(from, bounce, into, at, length) {
+        if !self.link.drain_bounce_buffer(from, bounce, into, at, length) {
             self.end_pull(key, Err(Failure::Fault));
             return Err(Malformed);
         }

@@ -124,7 +124,7 @@ impl<L: Link> Endpoint<L> {
         };
         let (position, part) = stream.next_piece(self.bulk.bounces.bytes());
         let length = part.len();
-        self.link.fill_stage(bounce, &part, 0, length);
+        self.link.fill_bounce_buffer(bounce, &part, 0, length);
         let (pull, position) = (stream.pull(), position as u64);
         self.tell(stream.to(), BouncedPiece { pull, position, bounce: bounce as u32, length: length as u32 });
         Bounced::Sent

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, PacketKind, Regions, SchemeName};
 use tidegate_message::{
-    Access, Buffer, Counters, Departure, Link, PeerId, Span, Stages, TransferId, TransferStatus, WriteError,
+    Access, BounceBuffers, Buffer, Counters, Departure, Link, PeerId, Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use memory_link::MemoryLink;
@@ -37,7 +37,7 @@ impl Memory {
 }
 
 /// Few and small, so that tests run out of them.
-const STAGES: Stages = Stages { count: 3, bytes: 1000 };
+const STAGES: BounceBuffers = BounceBuffers { count: 3, bytes: 1000 };
 /// With stages and direct access: what is shorter goes through a stage.
 const DIRECT_FROM: usize = 3500;
 

@@ -31,8 +31,8 @@ fn changing_traffic_keeps_every_invariant_under_every_scheme() {
         }
     };
     for flow in all_flows() {
-        // The plain one sends all before it receives anything. A message that is announced because it was refused is complete only
-        // when it is received.
+        // The plain one sends all before it receives anything. A message that is announced because it was refused
+        // is complete only when it is received.
         let may_announce = matches!(flow, FlowChoice::Mailbox { scheme: SchemeName::RefuseThird, .. });
         let program = program(if may_announce { Alltoall::Pairwise } else { Alltoall::Plain });
         run(job(9, flow), &program);

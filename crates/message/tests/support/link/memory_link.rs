@@ -85,18 +85,18 @@ impl Link for MemoryLink {
         }
     }
 
-    fn stages(&self) -> Stages {
+    fn bounce_buffers(&self) -> BounceBuffers {
         match self.network.borrow().memory {
             Memory::Staged | Memory::StagedOrDirect => STAGES,
-            _ => Stages::default(),
+            _ => BounceBuffers::default(),
         }
     }
 
-    fn fill_stage(&mut self, stage: usize, from: &MemoryBuffer, offset: usize, length: usize) {
+    fn fill_bounce_buffer(&mut self, stage: usize, from: &MemoryBuffer, offset: usize, length: usize) {
         from.read(offset, &mut self.network.borrow_mut().nodes[self.me].stages[stage][..length]);
     }
 
-    fn drain_stage(
+    fn drain_bounce_buffer(
         &mut self,
         peer: PeerId,
         stage: usize,
