@@ -149,8 +149,8 @@ pub trait Link {
         Duration::ZERO
     }
 
-    /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down to a
-    /// bounce buffer, take the way that is measured to be faster.
+    /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down
+    /// to a bounce buffer, take the way that is measured to be faster.
     fn direct_from(&self) -> usize {
         0
     }
@@ -163,8 +163,8 @@ pub trait Link {
     /// Copies `length` bytes of `from`, from `offset` on, into our bounce buffer of this number.
     fn fill_bounce_buffer(&mut self, _buffer: usize, _from: &Self::Buffer, _offset: usize, _length: usize) {}
 
-    /// Copies the first `length` bytes of a peer's bounce buffer to `into`, from `offset` on. `false` if the peer has no such
-    /// bounce buffer.
+    /// Copies the first `length` bytes of a peer's bounce buffer to `into`, from `offset` on. `false` if the peer has
+    /// no such bounce buffer.
     fn drain_bounce_buffer(
         &mut self,
         _peer: PeerId,

@@ -7,11 +7,11 @@
 //!   packets one after the other make up the message. The difference of 13 hops shows in full, so neither links nor
 //!   network interfaces are busy, and what a hop costs is its latency.
 //! * The all-to-alls, in which a process looks at its mailbox once with every send, as MPI libraries do: an exchange
-//!   with one other process takes 207 µs among 256 and 272 µs among 1,024, where a pingpong takes 50. Links that explained
-//!   it would be busy in the multi-pingpong, too. So processes take longer for a packet, the more of them there are, which
-//!   are those that wait: [`retrieve_far_packet`](crate::Cost::retrieve_far_packet), beyond what a cache holds
-//!   ([`near_slots`](crate::Cost::near_slots)), wherever they wait, in the mailbox or stored. P says as much of the
-//!   search for credits in a full mailbox (§5.3) and of the distance between its pointers (§7.4.1).
+//!   with one other process takes 207 µs among 256 and 272 µs among 1,024, where a pingpong takes 50. Links that
+//!   explained it would be busy in the multi-pingpong, too. So processes take longer for a packet, the more of them
+//!   there are, which are those that wait: [`retrieve_far_packet`](crate::Cost::retrieve_far_packet), beyond what a
+//!   cache holds ([`near_slots`](crate::Cost::near_slots)), wherever they wait, in the mailbox or stored. P says as
+//!   much of the search for credits in a full mailbox (§5.3) and of the distance between its pointers (§7.4.1).
 //! * Not determined: the rate of a link, from some 1.2 GB/s on. Below 2 GB/s the sends of an all-to-all come to be
 //!   limited by the links, and credits make it faster by keeping them clear; P saw nothing of the sort, so it is 2
 //!   GB/s.
