@@ -13,7 +13,7 @@
 //! | 41 | refusal: the packet says that one of ours found no buffer (L) | reserved |
 //! | 42–47 | slots that the packet takes, less one: it may take 64 contiguous ones | reserved: 0, one slot |
 //! | 48–53 | `length`: payload bytes in use, 0..=56; of the last slot | flow control, messages |
-//! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the message before | messages |
+//! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the last one | messages |
 //! | 62–63 | spare | nobody |
 //!
 //! What is reserved is 0 when written and not looked at when read.
@@ -110,7 +110,8 @@ pub enum PacketKind {
 pub struct Header(u64);
 
 impl Header {
-    /// A header of `kind`, one slot, with `length` payload bytes in use, in which a message of the kind `message` begins.
+    /// A header of `kind`, one slot, with `length` payload bytes in use, in which a message of the kind `message`
+    /// begins.
     #[inline]
     pub fn new(kind: PacketKind, length: usize, message: u8) -> Self {
         debug_assert!(length <= PAYLOAD_BYTES);
@@ -177,7 +178,8 @@ impl Header {
         self.0 & (KIND.mask() | PIGGYBACK.mask()) == 0
     }
 
-    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Carried, never read here.
+    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Carried, never read
+    /// here.
     #[inline]
     pub fn message(self) -> u8 {
         MESSAGE.of(self.0) as u8

@@ -108,7 +108,8 @@ impl<B: Buffer> Memory<B> {
     pub(crate) const ENVELOPE_BYTES: usize = Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES;
 
     /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of
-    /// deferred sends and that it is acknowledged, receipts for bounce buffers, and one or two each of what is said once at a time.
+    /// deferred sends and that it is acknowledged, receipts for bounce buffers, and one or two each of what is said
+    /// once at a time.
     const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 8;
     /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth
     /// holds from the start.
@@ -211,5 +212,58 @@ impl<B: Buffer> Memory<B> {
         let others = left - answers - base * peers;
         let tables = ((left - answers) / TABLES_SHARE).min(others);
         Ok(Division { fixed: fixed + answers + tables, limits, spare: others - tables })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bytes;
+    use tidegate_flow::SchemeName;
+
+    type Arithmetic = Memory<Bytes>;
+
+    const OTHERS: Others = Others { peer: 500, link: 1000 };
+
+    fn config(peers: u32, receive_memory: usize) -> EndpointConfig {
+        let flow = FlowConfig::new(SchemeName::Static, peers, 8, 2);
+        EndpointConfig {
+            flow,
+            eager_bytes: 2048,
+            operations: 64,
+            receive_memory,
+            packets_per_progress: 16,
+            bulk_bytes_per_progress: 1 << 16,
+        }
+    }
+
+    fn divide(config: &EndpointConfig) -> Result<Division, EndpointError> {
+        Arithmetic::divide(config, &FlowControl::new(&config.flow).expect("a legal configuration"), OTHERS)
+    }
+
+    #[test]
+    fn what_is_fixed_all_windows_and_the_spare_part_are_the_receive_memory() {
+        for peers in [1, 3, 100] {
+            let least = Arithmetic::least(&config(peers, 0), OTHERS).expect("a legal configuration");
+            for more in [0, 1, 1000, 1 << 20, 1 << 30] {
+                let Division { fixed, limits, spare } = divide(&config(peers, least + more)).expect("it is enough");
+                assert_eq!(fixed + peers as usize * limits.window as usize + spare, least + more);
+                assert!(limits.window as usize >= Arithmetic::ENVELOPE_BYTES, "an envelope has room");
+            }
+            let too_small = divide(&config(peers, least - 1)).err();
+            assert_eq!(too_small, Some(EndpointError::ReceiveMemoryTooSmall { bytes: least - 1, least, peers }));
+        }
+    }
+
+    #[test]
+    fn no_message_costs_more_than_a_quarter_of_a_window_or_one_envelope() {
+        for window in [Arithmetic::ENVELOPE_BYTES as u32, 2000, 100_000, 1 << 30] {
+            let limits = Arithmetic::limits_of(window, 2048);
+            assert!(limits.largest <= (window / 4).max(Arithmetic::ENVELOPE_BYTES as u32));
+            for payload in [limits.eager, limits.inject].into_iter().filter(|payload| *payload > 0) {
+                assert!(Arithmetic::eager_cost(payload as usize) <= limits.largest, "{payload} bytes of {window}");
+            }
+            assert!(limits.eager <= 2048 && limits.eager <= limits.inject);
+        }
     }
 }

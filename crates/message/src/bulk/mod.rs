@@ -198,3 +198,63 @@ impl<B: Buffer> Bulk<B> {
         self.readers[peer.0 as usize] = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Space;
+    use crate::testing::Bytes;
+
+    const A: PeerId = PeerId(0);
+
+    /// A bulk part with bounce buffers of 10 bytes, and a send of 100 bytes to A.
+    fn bulk() -> (Bulk<Bytes>, Key) {
+        let mut bulk = Bulk::new(2, Stages { count: 8, bytes: 10 });
+        let payload = Payload::Application(Bytes::new(&[1; 100]));
+        let key = bulk.keep(PendingSend::new(A, Space::Untagged, None, false, payload, None));
+        (bulk, key)
+    }
+
+    #[test]
+    fn a_send_is_streamed_once_and_within_its_length() {
+        let (mut bulk, key) = bulk();
+        for (wanted, position) in [(101, 0), (50, 50), (0, 0)] {
+            assert_eq!(bulk.begin_stream(key, wanted, position), None, "{position} to {wanted}");
+        }
+        assert!(!bulk.is_streamed(key));
+        assert_eq!((bulk.begin_stream(key, 100, 10), bulk.is_streamed(key)), (Some(()), true));
+    }
+
+    #[test]
+    fn nothing_of_a_send_that_is_gone_leaves_any_more() {
+        let (mut bulk, key) = bulk();
+        bulk.push_stream(Stream::new(A, key, 7, Bytes::new(&[1; 100]), 0));
+        let stream = bulk.streams.pop(A).expect("it was pushed");
+        bulk.return_stream(stream, false);
+        assert_eq!(bulk.streams.len(), 1);
+        assert!(bulk.remove(key).is_some() && bulk.streams.len() == 0);
+        bulk.return_stream(Stream::new(A, key, 7, Bytes::new(&[1; 100]), 0), true);
+        assert_eq!((bulk.streams.len(), bulk.sends(), bulk.send(key).is_none()), (0, 0, true));
+    }
+
+    #[test]
+    fn a_receiver_that_read_a_long_message_will_read_the_next() {
+        let (mut bulk, key) = bulk();
+        assert!(bulk.bounces.take(A, key, Use::Ahead).is_some() && !bulk.reads_memory(A, 100));
+        let send = bulk.remove(key).expect("it is there");
+        bulk.note_finished(key, &send);
+        assert!(bulk.reads_memory(A, 100) && !bulk.reads_memory(A, 10), "a short one fits a bounce buffer");
+        assert!(!bulk.reads_memory(PeerId(1), 100));
+        bulk.release(A);
+        assert!(!bulk.reads_memory(A, 100), "the place is another's");
+    }
+
+    #[test]
+    fn transfers_are_of_those_who_asked_for_them_and_end_once() {
+        let (mut bulk, key) = bulk();
+        let transfer = bulk.begin_transfer(TransferOwner::Operation(key));
+        assert_eq!(bulk.transfers(), 1);
+        assert!(matches!(bulk.end_transfer(transfer), Some(TransferOwner::Operation(owner)) if owner == key));
+        assert!(bulk.end_transfer(transfer).is_none() && bulk.transfers() == 0);
+    }
+}

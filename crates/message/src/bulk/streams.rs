@@ -202,3 +202,53 @@ impl<B> Streams<B> {
         Some(stream)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bytes;
+
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+
+    fn stream(to: PeerId, send: u32) -> Stream<Bytes> {
+        Stream::new(to, Key(send), 7, Bytes::new(&[1; 100]), 10)
+    }
+
+    #[test]
+    fn a_stream_is_cut_into_pieces_from_where_it_begins() {
+        let mut stream = stream(A, 1);
+        let lengths = [40, 40, 40].map(|most| {
+            let (position, part) = stream.next_piece(most);
+            (position, part.len())
+        });
+        assert_eq!((lengths, stream.is_over()), ([(10, 40), (50, 40), (90, 10)], true));
+    }
+
+    #[test]
+    fn streams_to_one_peer_take_turns_and_one_that_could_not_go_on_is_first_again() {
+        let mut streams = Streams::new(2);
+        (1..4).for_each(|send| _ = streams.push(stream(A, send)));
+        let first = streams.pop(A).expect("there are three");
+        streams.put_back(first);
+        let first = streams.pop(A).expect("there are three");
+        assert_eq!(first.send(), Key(1));
+        streams.push(first);
+        let order = std::iter::from_fn(|| streams.pop(A)).map(|stream| stream.send().0);
+        assert_eq!(order.collect::<Vec<_>>(), [2, 3, 1]);
+    }
+
+    #[test]
+    fn peers_take_turns_and_one_without_streams_leaves_at_its_turn() {
+        let mut streams = Streams::new(2);
+        let of_a = streams.push(stream(A, 1));
+        streams.push(stream(B, 2));
+        assert_eq!([streams.next_peer(), streams.next_peer(), streams.next_peer()], [Some(A), Some(B), Some(A)]);
+        streams.remove(of_a, Key(9));
+        assert_eq!(streams.len_of(A), 1, "that is another send's");
+        streams.remove(of_a, Key(1));
+        assert_eq!((streams.len(), streams.peers().collect::<Vec<_>>()), (1, vec![B]));
+        assert_eq!((streams.next_peer(), streams.turns()), (Some(B), 2));
+        assert_eq!((streams.next_peer(), streams.turns()), (Some(A), 1));
+    }
+}

@@ -67,3 +67,37 @@ impl Inquiries {
         self.0.iter().find(wanted).map(|inquiry| (inquiry.number, inquiry.queue, inquiry.pattern))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Source;
+    use tidegate_flow::PeerId;
+
+    fn inquiry(number: u64, from: Source) -> Inquiry {
+        let pattern = Pattern { from, tag: 0, ignore: 0 };
+        let (queue, context) = (Queue::Tagged, Context(5));
+        Inquiry { number: Number(number), pattern, queue, context, claim: false, discard: false }
+    }
+
+    #[test]
+    fn peeks_are_found_by_name_and_number_and_by_who_could_meet_them() {
+        let [a, b] = [0, 1].map(|peer| Target::Peer(PeerId(peer)));
+        let mut inquiries = Inquiries::default();
+        inquiries.push(inquiry(1, Source::From(b)));
+        inquiries.push(inquiry(2, Source::Any));
+        assert_eq!(inquiries.find_named(5, |context| context.0), Some(Number(1)), "the oldest");
+        let first = |source, after| inquiries.first_from(source, Number(after)).map(|(number, ..)| number.0);
+        assert_eq!([first(a, 0), first(b, 0), first(b, 1), first(a, 2)], [Some(2), Some(1), Some(2), None]);
+        assert!(inquiries.take_of(Number(1), Queue::Untagged).is_none(), "it is in the other queue");
+        assert!(inquiries.take_of(Number(1), Queue::Tagged).is_some() && inquiries.take(Number(2)).is_some());
+        assert!(inquiries.is_empty() && !inquiries.contains(Number(2)));
+    }
+
+    #[test]
+    fn a_bounded_number_of_peeks_waits() {
+        let mut inquiries = Inquiries::default();
+        (0..64).for_each(|number| inquiries.push(inquiry(number, Source::Any)));
+        assert!(inquiries.is_full());
+    }
+}

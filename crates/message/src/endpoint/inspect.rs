@@ -19,11 +19,11 @@ pub struct WindowInspection {
     /// Of that: what is free again and the peer has not been told.
     pub freed: u32,
     /// How many of our sends the peer has no room for.
-    pub held: usize,
-    /// How many sends of the peer we have forgotten.
-    pub forgotten: u64,
-    /// Whether we have asked the peer a question that it has not answered.
-    pub asking: bool,
+    pub deferred: usize,
+    /// How many sends of the peer we have dropped the envelopes of.
+    pub dropped: u64,
+    /// Whether the peer has not answered a query of ours yet.
+    pub querying: bool,
 }
 
 /// What waits between an endpoint and one peer (see `backlog` and `request`).
@@ -108,9 +108,9 @@ impl<L: Link> Endpoint<L> {
             window: window.bytes,
             stored: window.stored,
             freed: window.freed,
-            held: self.bulk.deferred_to(peer),
-            forgotten: window.dropped,
-            asking: window.is_querying,
+            deferred: self.bulk.deferred_to(peer),
+            dropped: window.dropped,
+            querying: window.is_querying,
         }
     }
 

@@ -226,7 +226,7 @@ impl Judge<'_> {
                 let (Some(window), false) = (window, self.is_gone(node) || self.is_gone(other)) else { continue };
                 let Some(Some(back)) = self.run[other].windows.get(node) else { continue };
                 let sum = window.stored + window.freed + back.room.unwrap_or(window.window);
-                let agreed = sum == window.window && window.forgotten == back.held as u64 && !window.asking;
+                let agreed = sum == window.window && window.dropped == back.deferred as u64 && !window.querying;
                 ensure(agreed, || format!("{node} has {window:?} for {other}, which has {back:?}"))?;
             }
         }

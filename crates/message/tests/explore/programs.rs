@@ -45,12 +45,12 @@ fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, p
             let sights = explore(&Layout { scheme, slots, window, direct, ..Layout::new(programs) });
             println!("{scheme:?}, {slots} slots, {window:?}: {sights:?}");
             match window {
-                Window::Envelopes(1) => assert!(sights.held, "{sights:?}"),
-                Window::Plenty => assert!(!sights.held && !sights.asked && !sights.grown, "{sights:?}"),
+                Window::Envelopes(1) => assert!(sights.deferred, "{sights:?}"),
+                Window::Plenty => assert!(!sights.deferred && !sights.queried && !sights.grown, "{sights:?}"),
                 Window::Envelopes(_) | Window::Payload | Window::Bytes(_) => {}
             }
-            (all.held, all.asked, all.grown) =
-                (all.held || sights.held, all.asked || sights.asked, all.grown || sights.grown);
+            (all.deferred, all.queried, all.grown) =
+                (all.deferred || sights.deferred, all.queried || sights.queried, all.grown || sights.grown);
         }
     }
     all
@@ -62,7 +62,7 @@ fn receives_in_reverse_order_of_tags() {
         let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
         let receiver = [receive(0, 3), receive(0, 2), receive(0, 1)];
         let sights = everywhere(&SCHEMES, &WINDOWS, true, &[&sender, &receiver]);
-        assert!(sights.asked, "{sights:?}");
+        assert!(sights.queried, "{sights:?}");
     }
 }
 
@@ -116,7 +116,7 @@ fn the_last_of_many_is_received_first() {
     let sender = [1, 2, 3, 4].map(|tag| send(1, tag, 0));
     let receiver = [receive(0, 4), receive_any(0, ANY), receive(0, 3), receive_any(0, ANY)];
     let sights = everywhere(&SCHEMES[1..3], &TIGHT, true, &[&sender, &receiver]);
-    assert!(sights.asked && sights.grown, "{sights:?}");
+    assert!(sights.queried && sights.grown, "{sights:?}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn looks_while_what_they_look_for_leaves() {
     sender.extend([send(1, 1, 0); 2]);
     let receiver = [receive(0, 2), Look { from: Some(0), tag: Some(1) }, receive(0, 1)];
     let sights = everywhere(&[(Static, 4)], &[window], true, &[&sender, &receiver]);
-    assert!(sights.asked && sights.grown, "{sights:?}");
+    assert!(sights.queried && sights.grown, "{sights:?}");
 }
 
 #[test]

@@ -36,9 +36,9 @@ pub struct Sights {
     /// Different states of all endpoints together.
     pub endpoint_states: usize,
     /// Sends were held, and forgotten by their receiver.
-    pub held: bool,
+    pub deferred: bool,
     /// A receiver asked for a held send.
-    pub asked: bool,
+    pub queried: bool,
     /// A window grew.
     pub grown: bool,
     /// A request waited until another was answered.
@@ -53,8 +53,8 @@ impl Sights {
         let mut backlogs = machine.summaries().flat_map(|summary| summary.backlogs.iter().flatten());
         self.delayed |= backlogs.any(|backlog| backlog.requests > 0);
         for window in windows() {
-            self.held |= window.held > 0 || window.forgotten > 0;
-            self.asked |= window.asking;
+            self.deferred |= window.deferred > 0 || window.dropped > 0;
+            self.queried |= window.querying;
             self.grown |= Some(window.window) > smallest;
         }
     }

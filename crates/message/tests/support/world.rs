@@ -226,7 +226,7 @@ impl World {
             let there = self.endpoint(other).inspect_window(super::link::peer_of(other, node, nodes));
             let sum = here.stored + here.freed + there.room.unwrap_or(here.window);
             assert_eq!(sum, here.window, "the window of {node} for {other}: {here:?} {there:?}\n{self}");
-            assert_eq!((there.held, here.forgotten, here.asking), (0, 0, false), "of {other} at {node}\n{self}");
+            assert_eq!((there.deferred, here.dropped, here.querying), (0, 0, false), "of {other} at {node}\n{self}");
         }
     }
 
