@@ -209,7 +209,7 @@ mod tests {
 
     /// A bulk part with bounce buffers of 10 bytes, and a send of 100 bytes to A.
     fn bulk() -> (Bulk<Bytes>, Key) {
-        let mut bulk = Bulk::new(2, Stages { count: 8, bytes: 10 });
+        let mut bulk = Bulk::new(2, BounceBuffers { count: 8, bytes: 10 });
         let payload = Payload::Application(Bytes::new(&[1; 100]));
         let key = bulk.keep(PendingSend::new(A, Space::Untagged, None, false, payload, None));
         (bulk, key)
