@@ -36,7 +36,7 @@ bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own share
 
 test: check unit loom miri system ## everything, in at most 15 minutes on 2 cores
 
-check: ## format, clippy and documentation, all without warnings
+check: shape ## format, clippy and documentation, all without warnings; and the shape
 	$(CARGO) fmt --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
