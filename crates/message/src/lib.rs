@@ -1,10 +1,7 @@
 //! Messages over packets: matching, eager, rendezvous, RMA and atomics. No I/O, no clock, no thread: the environment is
-//! a
-//! [`Link`], and callers say what time it is (`endpoint::progress`).
+//! a [`Link`], and callers say what time it is (`endpoint::progress`).
 //!
-//! A tour, from below.
-//!
-//! Module: what.
+//! A tour of the modules, from below:
 //!
 //! - `operation`, `completion`, [`Counter`], [`Link`]: what comes in and goes out: operations, completions, counters,
 //!   the environment.

@@ -5,7 +5,7 @@
 //! nothing out of its mailbox would fill our memory with them; so a note is small, and how many there may be is decided
 //! by construction, not by the peer:
 //!
-//! What a peer sends: what we keep for it until it takes what we say.
+//! By what a peer sends, what we keep for it until it takes what we say:
 //!
 //! - eager message, announcement: the message or its envelope; of one that is being pulled the memory that it names,
 //!   and a note (`ClearToSend`, then `Finished`). Why that is bounded: it costs window until it is matched, the memory

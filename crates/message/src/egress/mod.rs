@@ -1,9 +1,8 @@
 //! The way out: each data packet costs a credit, and what cannot leave waits in its peer's queue, in order.
 //!
 //! [`Egress::send`] tries a message at once, and its caller lets it [wait](Egress::wait) if it may. What waits leaves
-//! when
-//! [`Egress::send_waiting`] is called: when credits have come, when a full mailbox may have room again, when the scheme
-//! of flow control says so. Nothing here knows what messages are for.
+//! when [`Egress::send_waiting`] is called: when credits have come, when a full mailbox may have room again, when the
+//! scheme of flow control says so. Nothing here knows what messages are for.
 
 mod backlog;
 mod outgoing;

@@ -2,7 +2,7 @@
 //! injected ones that their receiver has no room for), and what peers have begun to take and count on. An endpoint that
 //! closes tells its peers first, then goes on until all that has left, for a time that its caller bounds.
 //!
-//! Waits for: why.
+//! It waits for the following, each for its reason:
 //!
 //! - messages and notes in backlogs, refused control packets: all that peers may wait for: payload, receipts, answers
 //!   to remote operations, credits.

@@ -4,8 +4,6 @@
 //! each other, nor of this. Each file here says what follows in one part from what has happened in another. They have a
 //! direction; from below:
 //!
-//! Files: what.
-//!
 //! - `ending`, `departure`: operations end, peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, are announced, or wait for room.
 //! - `finishing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives

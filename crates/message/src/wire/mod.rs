@@ -5,7 +5,7 @@
 //! message follow each other without gaps in the stream from one sender to one receiver, flow control's own packets
 //! excepted. All numbers are little-endian.
 //!
-//! Bytes of the payload: what.
+//! The bytes of the first packet's payload:
 //!
 //! - 0–7: P's message header (§3): a word.
 //! - 8–11: bits 0–23: the body's length; 24: completion data is there; 25: it is wide; 26: the receiver has dropped the
