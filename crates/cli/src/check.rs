@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use tidegate_fi::parameter::{Settings, misspelling, variable};
 use tidegate_flow::Config;
-use tidegate_link::ShmLink;
+use tidegate_link::{NAMES, ShmLink};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
@@ -63,9 +63,9 @@ fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
         bulk_bytes_per_progress: 0,
     };
     let least =
-        Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.to_string()))?;
+        Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.named(&NAMES)))?;
     if bytes < least {
-        return Err(Failure::usage(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers }.to_string()));
+        return Err(Failure::usage(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers }.named(&NAMES)));
     }
     Ok(())
 }

@@ -47,7 +47,8 @@ pub struct Regions {
     pub quota: u32,
 }
 
-/// A refused configuration. `Display` names the parameter to change and what it may be.
+/// A refused configuration. Its text names the number to change and what it may be; [`named`](ConfigError::named) says
+/// it with the names of a product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// More peers than a packet header can name.
@@ -84,33 +85,60 @@ pub enum ConfigError {
     },
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// What the numbers of a configuration are called where a product lets its users set them.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// [`Config::slots_per_peer`].
+    pub slots: &'static str,
+    /// [`Config::credit_slots`].
+    pub credit_slots: &'static str,
+    /// [`Config::peers`].
+    pub peers: &'static str,
+    /// The bound on receive memory.
+    pub receive_memory: &'static str,
+}
+
+impl Names {
+    /// As the fields are called here.
+    pub const FIELDS: Names = Names {
+        slots: "slots_per_peer",
+        credit_slots: "credit_slots",
+        peers: "peers",
+        receive_memory: "receive_memory",
+    };
+}
+
+impl ConfigError {
+    /// The text of the error, with the names by which users know the numbers.
+    pub fn named(&self, names: &Names) -> String {
+        let Names { slots, credit_slots: credits, peers: of_peers, .. } = names;
         match *self {
             ConfigError::TooManyPeers { peers } => {
-                write!(f, "FI_TIDEGATE_PEERS={peers} is too many: at most {PEERS_MAX} peers are allowed")
+                format!("{of_peers}={peers} is too many: at most {PEERS_MAX} peers are allowed")
             }
-            ConfigError::NoCreditSlots => write!(
-                f,
-                "FI_TIDEGATE_CREDIT_SLOTS=0 is too few: at least 1 slot per peer is needed, or credits could not come back"
-            ),
+            ConfigError::NoCreditSlots => {
+                format!("{credits}=0 is too few: at least 1 slot per peer is needed, or credits could not come back")
+            }
             ConfigError::TooFewSlots { slots_per_peer, credit_slots: 0, least } => {
-                write!(f, "FI_TIDEGATE_SLOTS={slots_per_peer} is too few: at least {least} per peer is needed")
+                format!("{slots}={slots_per_peer} is too few: at least {least} per peer is needed")
             }
-            ConfigError::TooFewSlots { slots_per_peer, credit_slots, least } => write!(
-                f,
-                "FI_TIDEGATE_SLOTS={slots_per_peer} is too few: with FI_TIDEGATE_CREDIT_SLOTS={credit_slots} at least {least} \
-                 per peer are needed, so that there are as many slots for data as for credits"
+            ConfigError::TooFewSlots { slots_per_peer, credit_slots, least } => format!(
+                "{slots}={slots_per_peer} is too few: with {credits}={credit_slots} at least {least} per peer are needed, \
+                 so that there are as many slots for data as for credits"
             ),
-            ConfigError::MailboxTooLarge { slots_per_peer, peers, most } => write!(
-                f,
-                "FI_TIDEGATE_SLOTS={slots_per_peer} is too many: with {peers} peers (FI_TIDEGATE_PEERS) at most {most} per \
-                 peer are allowed"
+            ConfigError::MailboxTooLarge { slots_per_peer, peers, most } => format!(
+                "{slots}={slots_per_peer} is too many: with {peers} peers ({of_peers}) at most {most} per peer are allowed"
             ),
             ConfigError::DataRegionTooSmall { data, credit } => {
-                write!(f, "a data region of {data} slots is too small: the credit region alone has {credit}")
+                format!("a data region of {data} slots is too small: the credit region alone has {credit}")
             }
         }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named(&Names::FIELDS))
     }
 }
 

@@ -30,7 +30,7 @@ mod threshold;
 mod time;
 mod violation;
 
-pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions};
+pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, Names, PEERS_MAX, Regions};
 pub use credit::{Answer, Credits};
 pub use flow_control::FlowControl;
 pub use inspect::{Activity, Inspection, PeerInspection};

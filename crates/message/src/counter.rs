@@ -75,7 +75,7 @@ counters! {
     UnexpectedBytes, "unexpected_bytes", Bytes, Sum, "Bytes of unexpected messages stored now.";
     UnexpectedPeak, "unexpected_peak_bytes", Bytes, Max, "Most bytes of unexpected messages ever stored.";
     UnmatchedBytes, "unmatched_bytes", Bytes, Sum, "Receive memory that unmatched messages take now, envelopes included.";
-    ReceiveBound, "receive_memory_bytes", Bytes, Max, "The bound on receive memory (FI_TIDEGATE_RX_MEMORY).";
+    ReceiveBound, "receive_memory_bytes", Bytes, Max, "The bound on receive memory.";
     ReceiveFixedBytes, "receive_fixed_bytes", Bytes, Max, "Its part that configuration fixes: mailbox, book-keeping, table of peers.";
     ReceivePeak, "receive_peak_bytes", Bytes, Max, "Most receive memory ever taken, the fixed part included.";
     WindowBytes, "window_bytes", Bytes, Max, "Receive memory that is set aside for the unmatched messages of each sender, at least.";

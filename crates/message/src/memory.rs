@@ -11,7 +11,7 @@ use crate::rma::UnfinishedRead;
 use crate::wire::{BATCH_MOST, LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, SPAN_BYTES};
 use std::fmt;
 use std::marker::PhantomData;
-use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, PACKET_BYTES};
+use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, Names, PACKET_BYTES};
 
 /// What a window allows. All in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,8 @@ pub(crate) struct Limits {
     pub(crate) answers: u32,
 }
 
-/// Why an endpoint cannot be as configured. `Display` names the parameter to change and what it may be.
+/// Why an endpoint cannot be as configured. Its text names the number to change and what it may be;
+/// [`named`](EndpointError::named) says it with the names of a product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndpointError {
     /// Flow control refuses.
@@ -50,16 +51,23 @@ impl From<ConfigError> for EndpointError {
     }
 }
 
-impl fmt::Display for EndpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl EndpointError {
+    /// The text of the error, with the names by which users know the numbers.
+    pub fn named(&self, names: &Names) -> String {
+        let Names { slots, peers: of_peers, receive_memory, .. } = names;
         match self {
-            EndpointError::Flow(error) => error.fmt(f),
-            EndpointError::ReceiveMemoryTooSmall { bytes, least, peers } => write!(
-                f,
-                "FI_TIDEGATE_RX_MEMORY={bytes} is too small: with {peers} peers (FI_TIDEGATE_PEERS) at least {least} bytes are \
-                 needed; fewer mailbox slots per peer (FI_TIDEGATE_SLOTS) need less"
+            EndpointError::Flow(error) => error.named(names),
+            EndpointError::ReceiveMemoryTooSmall { bytes, least, peers } => format!(
+                "{receive_memory}={bytes} is too small: with {peers} peers ({of_peers}) at least {least} bytes are needed; \
+                 fewer mailbox slots per peer ({slots}) need less"
             ),
         }
+    }
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named(&Names::FIELDS))
     }
 }
 

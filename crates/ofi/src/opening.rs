@@ -12,7 +12,7 @@ use crate::lock::Entered;
 use crate::log;
 use crate::operation::EventKind;
 use std::sync::{Arc, OnceLock};
-use tidegate_link::{ShmConfig, ShmLink, StatsConfig};
+use tidegate_link::{NAMES, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::{EndpointConfig, EndpointError};
 
 /// Packets retrieved per progress call at most.
@@ -54,7 +54,7 @@ impl Endpoint {
             bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
         };
         let refuse = |error: EndpointError| {
-            log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+            log::trouble(FI_LOG_EP_CTRL, &error.named(&NAMES));
             INVALID
         };
         let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;

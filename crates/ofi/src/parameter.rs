@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_link::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS};
+use tidegate_link::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES};
 use tidegate_message::flow::{Config, ConfigError, SchemeName};
 
 /// What the names of all variables begin with.
@@ -194,7 +194,7 @@ impl fmt::Display for Refusal {
             Refusal::Value(misfit) => {
                 write!(f, "{} is \"{}\", but {}", variable(misfit.parameter.name), misfit.value, misfit.remedy())
             }
-            Refusal::Combination(error) => error.fmt(f),
+            Refusal::Combination(error) => f.write_str(&error.named(&NAMES)),
         }
     }
 }

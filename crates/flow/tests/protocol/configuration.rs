@@ -36,11 +36,8 @@ fn the_data_region_may_be_as_small_as_the_credit_region() {
             assert!(config(scheme, 3, 2 * credit_slots, credit_slots).regions().is_ok());
             let text = refusal(config(scheme, 3, 2 * credit_slots - 1, credit_slots));
             let least = 2 * credit_slots;
-            assert!(text.starts_with(&format!("FI_TIDEGATE_SLOTS={} is too few", least - 1)), "{text}");
-            assert!(
-                text.contains(&format!("FI_TIDEGATE_CREDIT_SLOTS={credit_slots} at least {least} per peer")),
-                "{text}"
-            );
+            assert!(text.starts_with(&format!("slots_per_peer={} is too few", least - 1)), "{text}");
+            assert!(text.contains(&format!("credit_slots={credit_slots} at least {least} per peer")), "{text}");
         }
     }
 }
@@ -49,20 +46,20 @@ fn the_data_region_may_be_as_small_as_the_credit_region() {
 fn credit_slots_are_needed() {
     for scheme in [Static, Dynamic] {
         let text = refusal(config(scheme, 3, 64, 0));
-        assert!(text.starts_with("FI_TIDEGATE_CREDIT_SLOTS=0 is too few: at least 1 "), "{text}");
+        assert!(text.starts_with("credit_slots=0 is too few: at least 1 "), "{text}");
     }
-    assert_eq!(refusal(config(None, 3, 0, 0)), "FI_TIDEGATE_SLOTS=0 is too few: at least 1 per peer is needed");
+    assert_eq!(refusal(config(None, 3, 0, 0)), "slots_per_peer=0 is too few: at least 1 per peer is needed");
 }
 
 #[test]
 fn sizes_cannot_overflow() {
     let text = refusal(config(Dynamic, PEERS_MAX + 1, 64, 2));
-    assert_eq!(text, "FI_TIDEGATE_PEERS=1048576 is too many: at most 1048575 peers are allowed");
+    assert_eq!(text, "peers=1048576 is too many: at most 1048575 peers are allowed");
     assert!(config(Dynamic, PEERS_MAX, 1024, 2).regions().is_ok());
     let text = refusal(config(Dynamic, PEERS_MAX, 1025, 2));
-    assert!(text.starts_with("FI_TIDEGATE_SLOTS=1025 is too many: with 1048575 peers"), "{text}");
+    assert!(text.starts_with("slots_per_peer=1025 is too many: with 1048575 peers"), "{text}");
     assert!(text.ends_with("at most 1024 per peer are allowed"), "{text}");
-    assert!(refusal(config(Static, u32::MAX, u32::MAX, u32::MAX)).contains("FI_TIDEGATE_PEERS"));
+    assert!(refusal(config(Static, u32::MAX, u32::MAX, u32::MAX)).contains("peers"));
     assert!(refusal(config(Static, 1, u32::MAX, u32::MAX)).contains("at least 8589934590 per peer"));
     assert!(config(Static, 1, MAILBOX_SLOTS_MAX, 1).regions().is_ok());
 }

@@ -2,7 +2,15 @@
 
 use crate::stats::StatsConfig;
 use std::path::PathBuf;
-use tidegate_flow::Config;
+use tidegate_flow::{Config, Names};
+
+/// What flow control and receive memory call their numbers is this to users of the provider.
+pub const NAMES: Names = Names {
+    slots: "FI_TIDEGATE_SLOTS",
+    credit_slots: "FI_TIDEGATE_CREDIT_SLOTS",
+    peers: "FI_TIDEGATE_PEERS",
+    receive_memory: "FI_TIDEGATE_RX_MEMORY",
+};
 
 /// Bounce buffers of an endpoint, unless the user says otherwise: 1 MiB in all.
 pub const DEFAULT_BOUNCE_BUFFERS: u32 = 32;

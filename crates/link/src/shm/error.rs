@@ -1,6 +1,7 @@
 //! What can go wrong in setting up: every text names the thing and the remedy.
 
 use super::Address;
+use super::config::NAMES;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
@@ -260,7 +261,7 @@ impl fmt::Display for Bytes {
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::Config(error) => error.fmt(f),
+            LinkError::Config(error) => f.write_str(&error.named(&NAMES)),
             LinkError::NoSpace(shortage) => f.write_str(&shortage.text(None)),
             LinkError::TableFull { owner, peers, .. } => {
                 write!(

@@ -39,7 +39,7 @@ mod tests;
 mod wake;
 
 pub use address::Address;
-pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, ShmConfig};
+pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES, ShmConfig};
 pub use connecting::check_settings;
 pub use error::{LinkError, Shortage};
 pub use service::{Claim, ClaimError, Service};
