@@ -105,12 +105,13 @@ static void woken(const char *what, int late)
 		FAIL("%s wakes a thread asleep %s late in %d rounds of %d", what, of_sleep, late, ROUNDS);
 }
 
-/* Until the sleeper has had its `count`-th completion; `begun` is when that was caused. Whether that took long. */
+/* Until the sleeper has had its `count`-th completion; `begun` is when that was caused. Whether that took long: an alarm comes
+ * after 100 ms on average, a busy machine lets a thread wait for some 20. */
 static bool is_late(int count, long begun)
 {
 	while (received < count)
 		nap(100);
-	return last_wake - begun > 15000;
+	return last_wake - begun > 50000;
 }
 
 /* Nobody but this process, and not even a packet. */
