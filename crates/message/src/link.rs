@@ -85,6 +85,24 @@ pub struct Departure {
     pub name: String,
 }
 
+/// Lets `next` fill up to `count` packets and `write` publish each before the next one. Returns how many it published.
+#[inline]
+pub(crate) fn write_one_by_one(
+    count: u32,
+    mut next: impl FnMut(&mut Packet),
+    mut write: impl FnMut(&Packet) -> Result<(), WriteError>,
+) -> (u32, Result<(), WriteError>) {
+    for written in 0..count {
+        // A fresh one each time: nothing stale lies behind a short payload.
+        let mut packet = Packet::new(PacketKind::Data, 0, 0);
+        next(&mut packet);
+        if let Err(error) = write(&packet) {
+            return (written, Err(error));
+        }
+    }
+    (count, Ok(()))
+}
+
 /// Everything an endpoint can do to the world.
 pub trait Link {
     /// Application memory.
@@ -98,21 +116,8 @@ pub trait Link {
     /// published. A packet that was filled and could not be published is forgotten. A link that can reserve several
     /// slots at once does so.
     #[inline]
-    fn write_many(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut next: impl FnMut(&mut Packet),
-    ) -> (u32, Result<(), WriteError>) {
-        for written in 0..count {
-            // A fresh one each time: nothing stale lies behind a short payload.
-            let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            next(&mut packet);
-            if let Err(error) = self.write(to, &packet) {
-                return (written, Err(error));
-            }
-        }
-        (count, Ok(()))
+    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
+        write_one_by_one(count, next, |packet| self.write(to, packet))
     }
 
     /// Takes the next packet out of our mailbox, `header.source()` being a valid [`PeerId`] of ours.

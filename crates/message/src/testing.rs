@@ -2,10 +2,10 @@
 
 use crate::counter::Counters;
 use crate::egress::Mailboxes;
-use crate::link::{Buffer, Span, WriteError};
+use crate::link::{Buffer, Span, WriteError, write_one_by_one};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tidegate_flow::{Packet, PacketKind, PeerId};
+use tidegate_flow::{Packet, PeerId};
 
 /// Memory of a test; its slices and clones are the same memory.
 #[derive(Clone, Debug)]
@@ -68,20 +68,8 @@ impl Mailboxes for Written {
         Ok(())
     }
 
-    fn write_many(
-        &mut self,
-        to: PeerId,
-        count: u32,
-        mut next: impl FnMut(&mut Packet),
-    ) -> (u32, Result<(), WriteError>) {
-        for written in 0..count {
-            let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            next(&mut packet);
-            if let Err(error) = self.write(to, &packet) {
-                return (written, Err(error));
-            }
-        }
-        (count, Ok(()))
+    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
+        write_one_by_one(count, next, |packet| self.write(to, packet))
     }
 
     fn counters(&self) -> &Counters {

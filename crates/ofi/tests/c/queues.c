@@ -1,37 +1,7 @@
 /* Sends and receives report to different queues, of which one is full because nobody reads it: the other goes on. */
-#include "harness.h"
+#include "two_queues.h"
 
 enum { SIZE = 64, MANY = 1000, NUMBERS = 1 << 22 };
-
-static struct fid_cq *send_queue, *receive_queue;
-static struct fid_ep *endpoint;
-static fi_addr_t peer;
-
-static void open_queues(void)
-{
-	int other = 1 - my.rank;
-	char name[64] = {0}, theirs[64];
-	size_t length = sizeof name;
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .size = SIZE};
-	OK(fi_cq_open(my.domain, &attr, &send_queue, NULL));
-	OK(fi_cq_open(my.domain, &attr, &receive_queue, NULL));
-	OK(fi_endpoint(my.domain, my.info, &endpoint, NULL));
-	OK(fi_ep_bind(endpoint, &my.av->fid, 0));
-	OK(fi_ep_bind(endpoint, &send_queue->fid, FI_TRANSMIT));
-	OK(fi_ep_bind(endpoint, &receive_queue->fid, FI_RECV));
-	OK(fi_enable(endpoint));
-	OK(fi_getname(&endpoint->fid, name, &length));
-	write_all(other, name, sizeof name);
-	read_all(other, theirs, sizeof theirs);
-	EQUAL(fi_av_insert(my.av, theirs, 1, &peer, 0, NULL), 1);
-}
-
-static void close_queues(void)
-{
-	OK(fi_close(&endpoint->fid));
-	OK(fi_close(&send_queue->fid));
-	OK(fi_close(&receive_queue->fid));
-}
 
 static void read_some(struct fid_cq *queue, int count)
 {
@@ -162,7 +132,7 @@ static void full_of_what_nobody_asked_for(void)
 
 static void body(void)
 {
-	open_queues();
+	open_queues(&(struct fi_cq_attr){.format = FI_CQ_FORMAT_TAGGED, .size = SIZE});
 	full_of_sends();
 	full_of_receives();
 	full_of_what_nobody_asked_for();

@@ -1,7 +1,7 @@
 /* A thread sleeps on the receive queue of an endpoint while another thread of its process calls into the same domain: what that
  * one completes, takes out of the mailbox, or starts and leaves, wakes the sleeper all the same. Who is not woken sleeps until an
  * alarm of the provider, up to 200 ms, in every round. */
-#include "harness.h"
+#include "two_queues.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -9,9 +9,7 @@
 
 enum { ROUNDS = 20, LONG_BYTES = 32 << 20, FEW = 2 * ROUNDS };
 
-static struct fid_cq *send_queue, *receive_queue;
-static struct fid_ep *endpoint;
-static fi_addr_t own, peer;
+static fi_addr_t own;
 static const char *of_sleep;
 static bool on_descriptor;
 
@@ -28,33 +26,6 @@ static long microseconds(void)
 static void nap(long microseconds)
 {
 	nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
-}
-
-static void open_queues(void)
-{
-	int other = 1 - my.rank;
-	char name[64] = {0}, theirs[64];
-	size_t length = sizeof name;
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD, .size = FEW};
-	OK(fi_cq_open(my.domain, &attr, &send_queue, NULL));
-	OK(fi_cq_open(my.domain, &attr, &receive_queue, NULL));
-	OK(fi_endpoint(my.domain, my.info, &endpoint, NULL));
-	OK(fi_ep_bind(endpoint, &my.av->fid, 0));
-	OK(fi_ep_bind(endpoint, &send_queue->fid, FI_TRANSMIT));
-	OK(fi_ep_bind(endpoint, &receive_queue->fid, FI_RECV));
-	OK(fi_enable(endpoint));
-	OK(fi_getname(&endpoint->fid, name, &length));
-	write_all(other, name, sizeof name);
-	read_all(other, theirs, sizeof theirs);
-	EQUAL(fi_av_insert(my.av, theirs, 1, &peer, 0, NULL), 1);
-	EQUAL(fi_av_insert(my.av, name, 1, &own, 0, NULL), 1);
-}
-
-static void close_queues(void)
-{
-	OK(fi_close(&endpoint->fid));
-	OK(fi_close(&send_queue->fid));
-	OK(fi_close(&receive_queue->fid));
 }
 
 /* Sleeps until there is a completion, and notes when it woke. */
@@ -312,7 +283,8 @@ static void a_reader_that_makes_room(void)
 
 static void body(void)
 {
-	open_queues();
+	open_queues(&(struct fi_cq_attr){.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD, .size = FEW});
+	EQUAL(fi_av_insert(my.av, own_name, 1, &own, 0, NULL), 1);
 	for (int way = 0; way < 2; way++) {
 		on_descriptor = way == 1;
 		of_sleep = on_descriptor ? "on the descriptor" : "in fi_cq_sread";
