@@ -21,7 +21,7 @@ pub mod trouble;
 pub use clock::now;
 pub use memory::IoBuffer;
 pub use shm::{
-    Address, BOUNCE_BUFFERS_MOST, BulkChoice, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError, NAMES, Service,
-    ShmConfig, ShmLink, Shortage, check_settings, reclaim,
+    Address, BOUNCE_BUFFERS_MOST, BulkChoice, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES,
+    Service, ShmConfig, ShmLink, Shortage, check_settings, reclaim,
 };
 pub use stats::{EndpointStats, StatsConfig};

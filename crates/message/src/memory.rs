@@ -84,8 +84,9 @@ pub(crate) struct Division {
 }
 
 /// What part of the memory for messages is set aside for the tables of lists, which stay as long as the most messages
-/// that were there at once while any is left: a place takes less than a sixteenth of an envelope.
-const TABLES_SHARE: usize = 16;
+/// that were there at once while any is left: a place takes less than a sixteenth of an envelope, and
+/// there is a list for tagged and one for untagged messages.
+const TABLES_SHARE: usize = 8;
 
 /// What part of its window a peer's unanswered requests may cost besides.
 const ANSWERS_SHARE: u32 = 8;

@@ -34,8 +34,14 @@ enum Look {
 
 /// Closes an endpoint for its peers and takes it out of all lists. This takes a bounded time, whatever peers do.
 pub fn close(endpoint: &Arc<Endpoint>) -> Result {
-    if enter(endpoint, |entered| endpoint.is_forked(entered))? {
-        return enter(endpoint, |entered| endpoint.leave_to_parent(entered)).map(|()| 0);
+    if endpoint.domain.is_inherited() {
+        // Where another thread was inside when the process forked, nothing can be touched: all of it stays until the
+        // child ends.
+        endpoint.domain.enter_if_free(|entered| {
+            endpoint.leave_to_parent(entered);
+            Ok(0)
+        });
+        return Ok(0);
     }
     let begun = Instant::now();
     let timeout = endpoint.domain.settings.close_timeout;
@@ -72,11 +78,6 @@ fn enter<T>(endpoint: &Endpoint, body: impl FnOnce(&mut Entered) -> T) -> Result
 }
 
 impl Endpoint {
-    /// Whether this process is a child that was forked from the one that opened the endpoint.
-    fn is_forked(&self, entered: &mut Entered) -> bool {
-        self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.link().is_forked())
-    }
-
     /// Lets go of an endpoint that a forked child has inherited. It is its parent's: mailbox, connections and messages
     /// that wait are not touched, since the parent goes on with them.
     fn leave_to_parent(self: &Arc<Self>, entered: &mut Entered) {

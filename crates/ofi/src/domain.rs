@@ -11,6 +11,7 @@ use crate::parameter::Settings;
 use crate::region::Regions;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
+use tidegate_link::Maker;
 
 /// A domain.
 #[repr(C)]
@@ -26,6 +27,7 @@ pub struct Domain {
     pub state: Guarded<State>,
     lock: DomainLock,
     poisoned: AtomicBool,
+    maker: Maker,
 }
 
 /// What the lock guards.
@@ -53,7 +55,13 @@ impl Domain {
             state: Guarded::new(State::default()),
             lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN),
             poisoned: AtomicBool::new(false),
+            maker: Maker::here(),
         }
+    }
+
+    /// Whether this process is a child that was forked from the one that opened the domain.
+    pub fn is_inherited(&self) -> bool {
+        self.maker.is_ancestor()
     }
 
     /// Runs one call inside the domain: holding its lock, and with a panic turned into `-FI_EOTHER`. After a panic the
@@ -64,6 +72,18 @@ impl Domain {
             return Errno(FI_EOTHER).code();
         }
         self.lock.acquire();
+        self.run(body)
+    }
+
+    /// The same, if nobody is inside. `None`: somebody is. In a forked child that may be a thread which only its parent
+    /// has, and which will never leave.
+    pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
+        (!self.poisoned.load(Relaxed) && self.lock.try_acquire()).then(|| self.run(body))
+    }
+
+    /// Runs a call with the lock held, and releases it.
+    #[inline(always)]
+    fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.

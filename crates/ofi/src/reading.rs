@@ -55,6 +55,10 @@ impl CompletionQueue {
             }
             let state = self.state.get(entered);
             let found = take(state)?;
+            if found > 0 && state.awaited {
+                self.resume(entered);
+                return Ok(found as isize);
+            }
             if found > 0 || room.count == 0 && state.completions.is_ready() {
                 return Ok(found as isize);
             }

@@ -161,11 +161,10 @@ impl ShmLink {
     /// may be tried again. Says what makes operations wait, and what helps.
     fn weigh(&mut self, peer: Option<PeerId>, error: LinkError) -> LinkError {
         let now = clock::now();
-        let hindrance = match peer {
-            Some(peer) => &mut self.peers[peer.0 as usize].hindrance,
-            None => &mut self.hindrance,
+        let (error, lasting) = match peer {
+            Some(peer) => self.peers[peer.0 as usize].hindrance.weigh_of_peer(error, now),
+            None => self.hindrance.weigh(error, now),
         };
-        let (error, lasting) = hindrance.weigh(error, now);
         if let Some((level, text)) = self.announcer.announce(&error, lasting, now) {
             log::line(level, || text);
         }

@@ -68,7 +68,7 @@ impl Place {
 
 /// The process that something was made in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Maker {
+pub struct Maker {
     epoch: u32,
     pid: u32,
 }

@@ -3,17 +3,17 @@
 //! user is told, and when it is enough.
 //!
 //! The log hears of it at once. After [`TOLD_AFTER`] it is said where the user sees it, with the remedy, and again
-//! every [`TOLD_EVERY`]. A full table ends it after [`FULL_AT_MOST`], and what this process alone lacks, which nobody
-//! else can mend, after [`LACKING_AT_MOST`]. A lock that a stopped process holds, and what the whole host lacks, never
-//! end it.
+//! every [`TOLD_EVERY`]. Our own table, if full, ends it after [`FULL_AT_MOST`], and what this process alone lacks,
+//! which nobody else can mend, after [`LACKING_AT_MOST`]. A lock that a stopped process holds, a peer's full table, and
+//! what the whole host lacks never end it.
 
 use super::error::LinkError;
 use crate::log::Level;
 use std::time::Duration;
 use tidegate_flow::Instant;
 
-/// How long a full table of peers with some in it that have ended is tried again before it counts as full. Its owner
-/// gives the places of these away as soon as it has received all that they sent.
+/// How long our own full table, with some in it that have ended, is tried again before it counts as full. Their places
+/// are given away as soon as all that they sent has been received.
 const FULL_AT_MOST: Duration = Duration::from_secs(10);
 /// Between two tries at a full table, at most: after a longer pause nobody knows whether it has been full meanwhile.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
@@ -69,13 +69,23 @@ impl Hindrance {
     /// Takes the error of a try that fails now. Returns it, as one that may not be tried again if it has lasted too
     /// long, and how long it has lasted.
     pub fn weigh(&mut self, error: LinkError, now: Instant) -> (LinkError, Duration) {
+        self.weigh_table(Some(FULL_AT_MOST), error, now)
+    }
+
+    /// The same where it is a peer's table that may be full. Its owner alone can give places away, and may compute for
+    /// as long as it likes meanwhile: it is tried again without end.
+    pub fn weigh_of_peer(&mut self, error: LinkError, now: Instant) -> (LinkError, Duration) {
+        self.weigh_table(None, error, now)
+    }
+
+    fn weigh_table(&mut self, full_at_most: Option<Duration>, error: LinkError, now: Instant) -> (LinkError, Duration) {
         let Some(reason) = Reason::of(&error) else { return (error, Duration::ZERO) };
         let continues = |streak: &Streak| streak.reason == reason && now.since(streak.last) <= reason.pause();
         let begun = self.0.filter(continues).map_or(now, |streak| streak.begun);
         self.0 = Some(Streak { reason, begun, last: now });
         let lasting = now.since(begun);
-        let at_most = if reason == Reason::Full { FULL_AT_MOST } else { LACKING_AT_MOST };
-        (if lasting < at_most { error } else { error.ended(lasting) }, lasting)
+        let at_most = if reason == Reason::Full { full_at_most } else { Some(LACKING_AT_MOST) };
+        (if at_most.is_none_or(|most| lasting < most) { error } else { error.ended(lasting) }, lasting)
     }
 }
 
@@ -99,13 +109,15 @@ pub(super) struct Announcer {
 impl Announcer {
     /// What is to be said now of an error that has lasted so long and is tried again.
     pub fn announce(&mut self, error: &LinkError, lasting: Duration, now: Instant) -> Option<(Level, String)> {
-        if matches!(error, LinkError::TableFull { .. }) || !error.may_be_tried_again() {
+        // Places of those who ended come back in a moment, as a rule.
+        let is_soon_over = matches!(error, LinkError::TableFull { .. }) && lasting < TOLD_AFTER;
+        if is_soon_over || !error.may_be_tried_again() {
             return None;
         }
         let remedy = error.remedy();
         let is_due = self.told_at.is_none_or(|told_at| now.since(told_at) >= TOLD_EVERY);
         if lasting >= TOLD_AFTER && is_due {
-            self.told_at = Some(now);
+            (self.told_at, self.is_logged) = (Some(now), true);
             let seconds = lasting.as_secs();
             let text = format!("connecting has had to wait for {seconds} seconds, and is tried again: {error}{remedy}");
             return Some((Level::Trouble, text));
@@ -143,6 +155,20 @@ mod tests {
         for now in [20, 31, 50] {
             assert!(hindrance.weigh(full(), second(now)).0.may_be_tried_again(), "{now}");
         }
+    }
+
+    #[test]
+    fn a_peers_full_table_is_tried_again_without_end_and_said() {
+        let (mut hindrance, mut announcer) = (Hindrance::default(), Announcer::default());
+        let mut told = 0;
+        for now in 0..1000 {
+            let (error, lasting) = hindrance.weigh_of_peer(full(), second(now));
+            assert!(error.may_be_tried_again(), "{now}");
+            let said = announcer.announce(&error, lasting, second(now));
+            assert!(said.as_ref().is_none_or(|(level, _)| *level == Level::Trouble), "{said:?}");
+            told += u32::from(said.is_some());
+        }
+        assert_eq!(told, 1 + (1000 - 1 - 5) / 60, "after 5 seconds, then once a minute");
     }
 
     #[test]

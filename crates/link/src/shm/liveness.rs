@@ -88,9 +88,10 @@ impl ShmLink {
         }
     }
 
-    /// The next call of `watch` looks, however long ago the last one was.
+    /// The next call of `poll_departure` looks, however long ago the last look was.
     pub(super) fn look_soon(&mut self) {
         self.monitor.next = Instant::default();
+        self.polls = u32::MAX;
     }
 
     /// The next departure whose packets have all been retrieved.

@@ -42,6 +42,7 @@ pub use address::Address;
 pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES, ShmConfig};
 pub use connecting::check_settings;
 pub use error::{LinkError, Shortage};
+pub use fork::Maker;
 pub use service::{Claim, ClaimError, Service};
 pub use state::ShmLink;
 

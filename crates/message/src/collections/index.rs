@@ -115,9 +115,13 @@ impl Index {
         self.elements = self.append_all(list, by);
     }
 
-    /// Forgets all elements, which are still in `list`.
+    /// Forgets all elements, which are still in `list`. A long table gives its memory back.
     pub(crate) fn remove_all<T>(&mut self, list: &Ordered<T>, by: &impl By<T>) {
         self.elements = 0;
+        if self.chains.len() > FEWEST {
+            self.chains = Vec::new();
+            return;
+        }
         let mut next = list.first();
         while let Some(at) = next {
             next = list.after(at);

@@ -161,8 +161,8 @@ impl Layout {
             Window::Bytes(bytes) => bytes,
         };
         let beyond = (each - envelope) * plenty.flow.peers as usize;
-        // A sixteenth of what there is for messages is set aside for tables, out of the half that windows grow by.
-        let receive_memory = least + beyond + (beyond + envelope * plenty.flow.peers as usize).div_ceil(7);
+        // An eighth of what there is for messages is set aside for tables, out of the half that windows grow by.
+        let receive_memory = least + beyond + (beyond + envelope * plenty.flow.peers as usize).div_ceil(3);
         EndpointConfig { receive_memory, ..plenty }
     }
 

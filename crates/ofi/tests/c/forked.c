@@ -1,6 +1,8 @@
 /* A child that was forked closes what it inherited, as destructors do at its exit. It is its parent's: no message is sent twice or out of
  * order, none is taken out of the parent's mailbox, and no place in a peer's table is taken in the parent's name. */
 #include "harness.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 /* More than there are credits for, so that most of them wait when the child is forked. */
 #define MESSAGES 400
@@ -16,6 +18,28 @@ static void fork_one_that_closes(void)
 	int status;
 	EQUAL(waitpid(child, &status, 0), child);
 	EQUAL(status, 0);
+}
+
+static atomic_bool is_over;
+
+static void *poller(void *unused)
+{
+	while (!is_over)
+		make_progress();
+	return unused;
+}
+
+/* Most of them are forked while the other thread is inside the provider, which they do not have. */
+static void fork_while_another_thread_polls(void)
+{
+	pthread_t thread;
+	EQUAL(pthread_create(&thread, NULL, poller, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		fork_one_that_closes();
+		nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+	}
+	is_over = true;
+	pthread_join(thread, NULL);
 }
 
 static int received(fi_addr_t from, uint64_t tag)
@@ -61,6 +85,9 @@ static void body(void)
 	OK(fi_cancel(&my.ep->fid, &extra));
 	char text[256];
 	EQUAL(next_error(text).err, FI_ECANCELED);
+	meet(2);
+	if (my.rank == 0)
+		fork_while_another_thread_polls();
 	meet(2);
 }
 
