@@ -1,9 +1,9 @@
 //! What an endpoint over shared memory costs that is made for many peers and talks to few, and what it costs processes
 //! to join a job.
 //!
-//! `cargo bench -p tidegate-link --bench joining [-- PROCESSES,PEERS ...]`: jobs of so many real processes, each of which
-//! writes a packet to so many others. Times are processor time, so that they mean something with more processes than
-//! cores.
+//! `cargo bench -p tidegate-link --bench joining [-- PROCESSES,PEERS ...]`: jobs of so many real processes, each of
+//! which writes a packet to so many others. Times are processor time, so that they mean something with more processes
+//! than cores.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

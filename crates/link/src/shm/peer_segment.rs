@@ -83,7 +83,11 @@ impl PeerSegment {
         }
         // SAFETY: used in this function only.
         let table = unsafe { self.table() };
-        let Some(place) = table.find_or_insert(ours) else {
+        let allocate = |memory| self.view.layout.allocate_table(&file, memory);
+        let place = table.find_or_insert(ours, allocate);
+        let place =
+            place.map_err(|error| LinkError::system(format!("taking a place in the segment of {peer}"), error))?;
+        let Some(place) = place else {
             // To ask about many takes a while, in which others may have the table.
             drop(held);
             let is_changing = here.sees_some_ended(&table, &file);
