@@ -33,7 +33,7 @@ const SHARE: usize = 8;
 /// Peers that the system is asked about in one look, if there are so many.
 const ASKED_AT_LEAST: usize = 4;
 /// The same, however many there are: some microseconds each.
-const ASKED_AT_MOST: usize = 64;
+const ASKED_AT_MOST: usize = 32;
 /// Peers whose marks are looked at in one look: some hundred nanoseconds each where there are so many.
 const MARKS_AT_MOST: usize = 1024;
 
