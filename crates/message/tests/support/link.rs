@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, PacketKind, Regions, SchemeName};
 use tidegate_message::{
-    Access, BounceBuffers, Buffer, Counters, Departure, Link, PeerId, Span, TransferId, TransferStatus, WriteError,
+    Access, Arrival, BounceBuffers, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory,
+    Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use memory_link::MemoryLink;
@@ -74,6 +75,8 @@ struct Node {
     quarantined: Vec<usize>,
     transfers: Vec<Transfer>,
     finished: VecDeque<(TransferId, TransferStatus)>,
+    /// What else its link has to tell it.
+    events: VecDeque<LinkEvent>,
     regions: BTreeMap<u64, Region>,
     stages: Vec<Vec<u8>>,
 }
@@ -92,6 +95,7 @@ impl Node {
             quarantined: Vec::new(),
             transfers: Vec::new(),
             finished: VecDeque::new(),
+            events: VecDeque::new(),
             regions: BTreeMap::new(),
             stages: vec![vec![0; STAGES.bytes]; STAGES.count],
         }
@@ -129,6 +133,8 @@ pub struct Network {
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
     pub deaf: Option<usize>,
+    /// No transfer can be stopped.
+    pub is_stubborn: bool,
     /// Application memory.
     pub arena: Arena,
     /// What must never happen and did.
@@ -166,6 +172,7 @@ impl Network {
             hindered: None,
             hostile: false,
             deaf: None,
+            is_stubborn: false,
             arena,
             problems: Vec::new(),
             now: tidegate_message::Instant::default(),
@@ -173,16 +180,13 @@ impl Network {
         }
     }
 
-    fn write(&mut self, from: usize, to: usize, packet: &Packet) -> Result<(), WriteError> {
+    /// Whether there is a place for a packet.
+    fn reserve(&mut self, from: usize, to: usize) -> Result<(), WriteError> {
         if self.nodes[from].gone.contains(&to) || self.nodes[from].quarantined.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
         }
         if self.hindered == Some((from, to)) {
             return Err(WriteError::Full);
-        }
-        if self.deaf == Some(to) {
-            let is_data = packet.header.kind() == PacketKind::Data;
-            return if is_data { Err(WriteError::Full) } else { Ok(()) };
         }
         if self.cut.contains(&(from, to)) {
             let departures = &mut self.nodes[from].departures;
@@ -197,18 +201,22 @@ impl Network {
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
             if self.config.scheme.has_credits() && !self.hostile {
-                self.problem(format!("{from} found the mailbox of {to} full ({used} slots): {:?}", packet.header));
+                self.problem(format!("{from} found the mailbox of {to} full ({used} slots)"));
             }
             return Err(WriteError::Full);
         }
-        self.inject(from, to, *packet);
+        Ok(())
+    }
+
+    /// A packet for which there is a place.
+    fn publish_packet(&mut self, from: usize, to: usize, packet: Packet) {
+        self.inject(from, to, packet);
         let of_pair = self.nodes[to].in_transit[from].iter().chain(&self.nodes[to].mailbox);
         let source = peer_of(to, from, self.nodes.len());
         let credit = |packet: &&Packet| packet.header.source() == source && packet.header.kind() == PacketKind::Credit;
         if !self.hostile && of_pair.filter(credit).count() > self.config.credit_slots as usize {
             self.problem(format!("more than {} credit packets from {from} wait at {to}", self.config.credit_slots));
         }
-        Ok(())
     }
 
     /// Every fifth packet finds no buffer, where flow control reckons with that.
