@@ -133,8 +133,10 @@ pub struct Network {
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
     pub deaf: Option<usize>,
-    /// No transfer can be stopped.
+    /// No transfer can be stopped: one whose peer is gone changes memory until it has ended.
     pub is_stubborn: bool,
+    /// Transfers that are pending do not end.
+    pub holds_transfers: bool,
     /// Application memory.
     pub arena: Arena,
     /// What must never happen and did.
@@ -173,6 +175,7 @@ impl Network {
             hostile: false,
             deaf: None,
             is_stubborn: false,
+            holds_transfers: false,
             arena,
             problems: Vec::new(),
             now: tidegate_message::Instant::default(),
@@ -241,7 +244,11 @@ impl Network {
     /// Whether nothing has come for a node that would wake it.
     pub fn has_nothing_for(&self, node: usize) -> bool {
         let node = &self.nodes[node];
-        node.mailbox.is_empty() && node.finished.is_empty() && node.departures.is_empty() && node.closings.is_empty()
+        node.mailbox.is_empty()
+            && node.finished.is_empty()
+            && node.events.is_empty()
+            && node.departures.is_empty()
+            && node.closings.is_empty()
     }
 
     /// Lets one thing happen that is under way to a node of `awake`: a packet becomes visible, or a bulk transfer ends.
@@ -251,7 +258,7 @@ impl Network {
         let pairs = awake.iter().flat_map(|to| (0..self.nodes.len()).map(move |from| (*to, from)));
         let moving: Vec<_> = pairs.filter(|(to, from)| !self.nodes[*to].in_transit[*from].is_empty()).collect();
         let pending = awake.iter().flat_map(|to| (0..self.nodes[*to].transfers.len()).map(move |at| (*to, at)));
-        let pending: Vec<_> = pending.collect();
+        let pending: Vec<_> = pending.filter(|_| !self.holds_transfers).collect();
         match moving.len() + pending.len() {
             0 => false,
             count => {
@@ -278,7 +285,7 @@ impl Network {
     pub fn has_visible(&self, awake: &[usize]) -> bool {
         awake.iter().any(|node| {
             let node = &self.nodes[*node];
-            !node.mailbox.is_empty() || !node.finished.is_empty()
+            !node.mailbox.is_empty() || !node.finished.is_empty() || !node.events.is_empty()
         })
     }
 
@@ -292,6 +299,9 @@ impl Network {
         let mut offset = transfer.offset;
         for span in &transfer.remote {
             if !self.nodes[transfer.peer].alive {
+                if self.is_stubborn && transfer.fetch {
+                    local.write(offset, &[0xee]);
+                }
                 return TransferStatus::Unreachable;
             }
             let found = self.arena.find(transfer.peer, *span).filter(|_| !self.memory_fails);
@@ -354,6 +364,28 @@ impl Network {
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             self.nodes[other].departures.push_back((node, orderly));
         }
+    }
+
+    /// Packets of `from` that `to` has not seen never arrive, and `from` is told so; that it is out of reach is told
+    /// once it has retrieved what `to` has sent.
+    pub fn fail_late(&mut self, from: usize, to: usize) {
+        self.nodes[to].in_transit[from].clear();
+        let peer = peer_of(from, to, self.nodes.len());
+        let event = LinkEvent::WriteFailed(peer, format!("node {to} does not answer any more"));
+        self.nodes[from].events.push_back(event);
+        self.nodes[from].departures.push_back((to, false));
+        self.cut.push((from, to));
+    }
+
+    /// A packet of `from` has found no buffer at `to`.
+    pub fn refuse_late(&mut self, from: usize, to: usize) {
+        let event = LinkEvent::Refused(peer_of(from, to, self.nodes.len()));
+        self.nodes[from].events.push_back(event);
+    }
+
+    /// How many transfers of a node are pending.
+    pub fn transfers(&self, node: usize) -> usize {
+        self.nodes[node].transfers.len()
     }
 
     /// Packets from `node` that nobody has seen yet are lost.
