@@ -93,7 +93,7 @@ fn an_endpoint_for_many_that_talks_to_few_takes_little_besides_its_mailbox() {
     let mailbox = a.counters().get(Counter::MailboxBytes);
     let local = a.counters().get(Counter::BookkeepingBytes);
     let beside = allocated() - mailbox;
-    assert!(beside < 2 * u64::from(PEERS), "{beside} bytes before anybody is there");
+    assert!(beside < 4 * u64::from(PEERS), "{beside} bytes before anybody is there");
     let mut others: Vec<ShmLink> = (0..TALKING).map(|_| slim(&folder, 1)).collect();
     for (number, other) in others.iter_mut().enumerate() {
         let to = other.peer(&a.address()).unwrap();
@@ -147,7 +147,7 @@ fn a_place_for_which_there_is_no_space_is_waited_for() {
     fs::remove_file(filler).unwrap();
     let to = b.peer(&a.address()).unwrap();
     let filler = disk.fill();
-    assert_eq!(b.write(to, &packet(1)), Err(WriteError::Full), "no place with a, for now");
+    assert_eq!(write(&mut b, to, &packet(1)), Err(WriteError::Full), "no place with a, for now");
     fs::remove_file(filler).unwrap();
     send(&mut b, to, 1);
     assert_eq!(receive(&mut a).1, 1);

@@ -64,6 +64,12 @@ impl Scheme for RefuseThird {
         self.refuse(to, now);
     }
 
+    fn handle_late_refusal(&mut self, by: PeerId, now: Instant) {
+        if self.taken[by.0 as usize] < 3 {
+            self.refuse(by, now);
+        }
+    }
+
     fn is_timed(&self) -> bool {
         true
     }

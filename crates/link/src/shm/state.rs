@@ -149,7 +149,7 @@ pub struct ShmLink {
     pub(super) is_armed: bool,
     /// Packets retrieved in a row.
     pub(super) burst: u32,
-    /// Calls of `poll_departure`.
+    /// Calls of `poll_event`.
     pub(super) polls: u32,
     pub(super) spin: SpinPolicy,
     /// By `PeerId`, as far as peers are known. Places are given out in order, so it is as long as many peers were there
