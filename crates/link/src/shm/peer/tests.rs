@@ -115,6 +115,7 @@ fn joining_takes_looks_in_proportion_to_the_peers() {
         let owned = Owned::new(peers as usize);
         let table = owned.table();
         let all = looks(|| (0..peers).for_each(|pid| assert_eq!(insert(&table, &address(pid)), Some(PeerId(pid)))));
+        println!("{peers} insertions: {all} looks");
         assert!(all <= 12 * u64::from(peers), "{all} looks for {peers} insertions");
         let all = looks(|| (0..peers).for_each(|pid| assert_eq!(find(&table, &address(pid)), Some(PeerId(pid)))));
         assert!(all <= 6 * u64::from(peers), "{all} looks to find {peers}");
