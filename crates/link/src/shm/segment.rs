@@ -63,7 +63,7 @@ impl OwnSegment {
             no_space(directory, &layout, error)
         })?;
         let cannot_map = |error| remove(LinkError::system(format!("mapping {}", path.display()), error));
-        let mapped = life::open(&path, Rights::Lock).map_err(cannot_map)?;
+        let mapped = life::open_to_map(&path, Rights::Lock).map_err(cannot_map)?;
         let shown = Mapping::new(&mapped, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
         let shared = Mapping::new(&mapped, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
         let cookie = Cookie::new(address.identity.nonce).map_err(cannot_map)?;
@@ -144,7 +144,7 @@ impl OwnSegment {
 
     /// Keeps others out of the table of peers. Tries for so long.
     pub fn lock_table(&self, patience: Duration) -> Result<lock::Held<'_>, LinkError> {
-        lock::Held::take(&self.file, Byte::INSERTION, patience)
+        lock::Held::take(&self.file, patience)
             .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))?
             .ok_or_else(|| LinkError::Busy { file: self.path.clone() })
     }
