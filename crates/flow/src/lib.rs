@@ -11,9 +11,10 @@
 //! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism;
 //! * `scheme/refuse_third.rs`: for tests, packets that are refused and tried again after a time.
 //!
-//! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the user's choice and P eq. 2), `threshold`
-//! (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written),
-//! `violation` (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers), `time`.
+//! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
+//! user's choice and P eq. 2), `threshold` (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue`
+//! (control packets that wait to be written), `violation` (packets that no correct peer sends), `inspect` (a copy of the
+//! state for displays and checkers), `time`.
 //! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network.
 
 #![forbid(unsafe_code)]

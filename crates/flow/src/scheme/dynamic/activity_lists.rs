@@ -1,8 +1,8 @@
 //! The four activity lists (P §6.2): every sender is in exactly one, the most recently moved first.
 //!
-//! Linked through one entry per sender, so that nothing is searched; a sender that was never moved, and whose neighbours
-//! were not, has none: its neighbours are those in rank. The lists for high, medium and low
-//! shift by renaming: which list plays which part is looked up in `parts`.
+//! Linked through one entry per sender, so that nothing is searched. A sender has none as long as neither it nor a
+//! neighbour was moved: its neighbours are those in rank. The lists for high, medium and low shift by renaming: which
+//! list plays which part is looked up in `parts`.
 
 use crate::inspect::Activity;
 use crate::{Initial, PeerId, Peers};
