@@ -21,7 +21,7 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        match self.take_room(to, &send) {
+        match self.take_room(to, &send) || self.meet_with_room(to, &send) {
             true => self.send_eagerly(to, send),
             false => self.send_otherwise(to, send),
         }
@@ -36,14 +36,18 @@ impl<L: Link> Endpoint<L> {
             && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
     }
 
-    /// A message that is too long for the mailbox, or finds no room, or is the first to its receiver.
-    fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
-        if !self.deferral.rooms.is_met(to) {
-            self.meet(to);
-            if self.take_room(to, &send) {
-                return self.send_eagerly(to, send);
-            }
+    /// The same for the first message to a receiver.
+    #[cold]
+    fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
+        if self.deferral.rooms.is_met(to) {
+            return false;
         }
+        self.meet(to);
+        self.take_room(to, send)
+    }
+
+    /// A message that is too long for the mailbox, or finds no room.
+    fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
         match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
             true => self.announce(to, send),
             false => self.defer_eager(to, send),
