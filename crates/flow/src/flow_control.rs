@@ -60,6 +60,12 @@ impl FlowControl {
         of_chosen!(&mut self.scheme, handle_refused(to, credits, now))
     }
 
+    /// A packet that the link had taken found no buffer at `by`. The link has it, and writes it again.
+    #[cold]
+    pub fn handle_late_refusal(&mut self, by: PeerId, now: Instant) {
+        of_chosen!(&mut self.scheme, handle_late_refusal(by, now))
+    }
+
     /// A data packet is about to leave for `to`: lets credits ride on it if the scheme piggybacks, there are any to
     /// return, and it has room. From then on the packet must reach `to`: the credits are on it and nowhere else.
     #[inline]

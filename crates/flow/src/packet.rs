@@ -8,7 +8,7 @@
 //! | 16–35 | `source`: the sender's index in the receiver's table of peers | the link |
 //! | 36–37 | [`PacketKind`] | flow control |
 //! | 38 | `piggyback`: the last two payload bytes return credits (P §5.4) | flow control |
-//! | 39 | congestion mark: a switch or receiver on the way was congested (R's FECN) | reserved |
+//! | 39 | congestion mark: a switch or receiver on the way was congested (R's FECN) | the network |
 //! | 40 | congestion echo: what we sent came with that mark (R's BECN) | reserved |
 //! | 41 | refusal: the packet says that one of ours found no buffer (L) | reserved |
 //! | 42–47 | slots that the packet takes, less one: it may take 64 contiguous ones | reserved: 0, one slot |
@@ -183,6 +183,18 @@ impl Header {
     #[inline]
     pub fn message(self) -> u8 {
         MESSAGE.of(self.0) as u8
+    }
+
+    /// Whether a switch or receiver on the way was congested (R's FECN).
+    #[inline]
+    pub fn is_marked(self) -> bool {
+        CONGESTION_MARK.of(self.0) != 0
+    }
+
+    /// The same header with that mark.
+    #[inline]
+    pub fn marked(self) -> Self {
+        Header(self.0 | CONGESTION_MARK.mask())
     }
 }
 

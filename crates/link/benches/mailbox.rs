@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_link::{IoBuffer, ShmConfig, ShmLink};
-use tidegate_message::{Link, Span, TransferId, TransferStatus};
+use tidegate_message::{Link, RemoteMemory, Span, TransferId, TransferStatus, WriteError};
 
 const ROUNDS: usize = 11;
 
@@ -24,11 +24,15 @@ fn pair(folder: &Path, scheme: SchemeName) -> [(ShmLink, PeerId); 2] {
     [(a, b_at_a), (b, a_at_b)]
 }
 
+fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<u32, WriteError> {
+    link.write(to, 1, |place| *place = *packet)
+}
+
 fn receive(link: &mut ShmLink) -> Packet {
     loop {
-        if let Some(packet) = link.retrieve() {
+        if let Some(arrival) = link.retrieve() {
             link.busy();
-            return packet;
+            return arrival.packet;
         }
         link.idle();
     }
@@ -53,7 +57,7 @@ fn alone(folder: &Path, scheme: SchemeName) -> f64 {
     let packet = Packet::new(PacketKind::Data, 56, 0);
     median(100_000, |count| {
         for _ in 0..count {
-            a.write(to, &packet).expect("room");
+            write(&mut a, to, &packet).expect("room");
             std::hint::black_box(b.retrieve().expect("the packet"));
         }
     })
@@ -68,12 +72,12 @@ fn ping_pong(folder: &Path, scheme: SchemeName) -> f64 {
         scope.spawn(move || {
             for _ in 0..COUNT * ROUNDS {
                 receive(&mut b);
-                b.write(a_at_b, &packet).expect("room");
+                write(&mut b, a_at_b, &packet).expect("room");
             }
         });
         median(COUNT, |count| {
             for _ in 0..count {
-                a.write(b_at_a, &packet).expect("room");
+                write(&mut a, b_at_a, &packet).expect("room");
                 receive(&mut a);
             }
         }) / 2.0
@@ -88,7 +92,7 @@ fn one_way(folder: &Path) -> f64 {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for _ in 0..COUNT * ROUNDS {
-                while a.write(to, &packet).is_err() {
+                while write(&mut a, to, &packet).is_err() {
                     a.idle();
                 }
                 a.busy();
@@ -106,7 +110,8 @@ fn one_way(folder: &Path) -> f64 {
 fn bulk(folder: &Path, length: usize) -> (f64, f64) {
     let [(mut a, b_at_a), (mut b, _)] = pair(folder, SchemeName::None);
     let (mut source, mut target) = (vec![1_u8; length], vec![0_u8; length]);
-    let span = [Span { address: source.as_mut_ptr() as u64, length: length as u64 }];
+    let span = Span { address: source.as_mut_ptr() as u64, length: length as u64 };
+    let memory = [RemoteMemory { key: 0, span }];
     // SAFETY: both vectors live to the end of the function, and only the buffers use them.
     let (from, mut into) = unsafe {
         (IoBuffer::from_parts(source.as_mut_ptr(), length), IoBuffer::from_parts(target.as_mut_ptr(), length))
@@ -114,7 +119,7 @@ fn bulk(folder: &Path, length: usize) -> (f64, f64) {
     let count = ((1 << 23) / length).clamp(4, 1000);
     let direct = median(count, |count| {
         for _ in 0..count {
-            assert_eq!(a.read_peer(TransferId(0), b_at_a, &span, &mut into, 0), TransferStatus::Done);
+            assert_eq!(a.read_peer(TransferId(0), b_at_a, &memory, &mut into, 0), TransferStatus::Done);
         }
     });
     let (bounce_buffers, piece) = (b.bounce_buffers().count, b.bounce_buffers().bytes.min(length));

@@ -3,6 +3,7 @@
 //! | folder or file | what it is |
 //! |---|---|
 //! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data from memory to memory |
+//! | [`paths`] | several links behind one endpoint: which peer by which |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
@@ -14,12 +15,14 @@
 mod clock;
 pub mod log;
 pub mod memory;
+pub mod paths;
 pub mod shm;
 pub mod stats;
 pub mod trouble;
 
 pub use clock::now;
 pub use memory::IoBuffer;
+pub use paths::{Path, Paths};
 pub use shm::{
     Address, BOUNCE_BUFFERS_MOST, BulkChoice, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES,
     Service, ShmConfig, ShmLink, Shortage, check_settings, reclaim,

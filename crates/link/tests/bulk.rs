@@ -4,12 +4,16 @@ mod support;
 
 use support::*;
 use tidegate_link::{BulkChoice, IoBuffer, ShmConfig, ShmLink};
-use tidegate_message::{Access, Buffer, Link, Span, TransferId, TransferStatus};
+use tidegate_message::{Access, Buffer, Link, RemoteMemory, Span, TransferId, TransferStatus};
 
 /// A buffer over `bytes`, which the caller keeps and leaves alone.
 fn buffer(bytes: &mut [u8]) -> IoBuffer {
     // SAFETY: every test keeps its bytes longer than the buffer and looks at them only between operations.
     unsafe { IoBuffer::from_parts(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+fn memory(address: u64, length: u64) -> RemoteMemory {
+    RemoteMemory { key: 0, span: Span { address, length } }
 }
 
 #[test]
@@ -34,11 +38,14 @@ fn bulk_data_goes_from_memory_to_memory() {
     let mut a = folder.link(1);
     let child = Process::start("role_shows_memory", &folder, a.address());
     let (peer, address) = receive(&mut a);
-    assert!(a.reaches_memory(peer), "two processes of one user; if ptrace is forbidden here, these tests cannot run");
+    assert!(
+        a.capabilities(peer).reaches_memory,
+        "two processes of one user; if ptrace is forbidden here, these tests cannot run"
+    );
     assert_eq!(a.bulk(), "direct");
     let mut bytes = vec![0; 60_000];
     let mut into = buffer(&mut bytes);
-    let from = [Span { address, length: 30_000 }, Span { address: address + 50_000, length: 20_000 }];
+    let from = [memory(address, 30_000), memory(address + 50_000, 20_000)];
     assert_eq!(a.read_peer(TransferId(0), peer, &from, &mut into, 10_000), TransferStatus::Done);
     let expected = |at: usize| (at % 251) as u8;
     assert!(bytes[..10_000].iter().all(|byte| *byte == 0));
@@ -46,7 +53,7 @@ fn bulk_data_goes_from_memory_to_memory() {
     assert!((0..20_000).all(|at| bytes[40_000 + at] == expected(50_000 + at)));
 
     let found = a.find_region(peer, 5, 1000, 100, Access::Write);
-    assert_eq!(found, Some(Span { address: address + 1000, length: 100 }));
+    assert_eq!(found, Some(memory(address + 1000, 100)));
     assert_eq!(a.find_region(peer, 5, 99_999, 2, Access::Read), None);
     assert_eq!(a.find_region(peer, 6, 0, 1, Access::Read), None);
     let mut nines = [9; 100];
@@ -55,9 +62,9 @@ fn bulk_data_goes_from_memory_to_memory() {
     send(&mut a, peer, 0);
     assert_eq!(receive(&mut a), (peer, 1), "the other process has seen them");
 
-    let wrong = [Span { address: 8, length: 8 }];
+    let wrong = [memory(8, 8)];
     assert_eq!(a.read_peer(TransferId(0), peer, &wrong, &mut buffer(&mut bytes), 0), TransferStatus::Failed);
-    let long = [Span { address, length: 60_001 }];
+    let long = [memory(address, 60_001)];
     assert_eq!(a.read_peer(TransferId(0), peer, &long, &mut buffer(&mut bytes), 0), TransferStatus::Failed, "no room");
     send(&mut a, peer, 0);
     child.join();
@@ -72,11 +79,11 @@ fn bulk_data_can_be_kept_to_the_mailbox_and_to_bounce_buffers() {
         let mut bytes = [3; 64];
         b.publish_region(1, Span { address: bytes.as_mut_ptr() as u64, length: 64 }, true, true);
         let peer = a.peer(&b.address()).unwrap();
-        assert!(!a.reaches_memory(peer));
+        assert!(!a.capabilities(peer).reaches_memory);
         assert_eq!(a.bulk(), name);
         assert_eq!(a.find_region(peer, 1, 0, 64, Access::Read), None, "what cannot be reached is asked for");
         let mut into = [0; 64];
-        let span = [Span { address: bytes.as_mut_ptr() as u64, length: 64 }];
+        let span = [memory(bytes.as_mut_ptr() as u64, 64)];
         assert_eq!(a.read_peer(TransferId(0), peer, &span, &mut buffer(&mut into), 0), TransferStatus::Unreachable);
         assert_eq!(a.bounce_buffers().count > 0, bounced);
         if bounced {

@@ -168,10 +168,10 @@ fn role_has_a_child_that_meddles() {
         let (mut link, stranger) = copies.take().unwrap();
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(400) {
-            assert_eq!(link.poll_departure(), None);
+            assert_eq!(poll_departure(&mut link), None);
             link.idle();
         }
-        let Err(WriteError::Unreachable(why)) = link.write(to_stranger, &packet(9)) else { return false };
+        let Err(WriteError::Unreachable(why)) = write(&mut link, to_stranger, &packet(9)) else { return false };
         link.release(to);
         link.withdraw_region(7);
         link.tell_window(1);
@@ -187,7 +187,7 @@ fn role_has_a_child_that_meddles() {
     assert_eq!(receive(&mut stranger).1, 2);
     send(&mut link, to, 3);
     assert_eq!(receive(&mut link), (to, 4));
-    assert_eq!(link.poll_departure(), None);
+    assert_eq!(poll_departure(&mut link), None);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn what_a_child_does_with_its_copies_disturbs_nobody() {
     let (peer, one) = receive(&mut a);
     assert_eq!(one, 1);
     assert_eq!(receive(&mut a), (peer, 3), "the parent goes on");
-    assert_eq!(a.poll_departure(), None);
+    assert_eq!(poll_departure(&mut a), None);
     assert_eq!(a.window(peer), Some(12_345));
     assert!(a.find_region(peer, 7, 0, 8, Access::Read).is_some(), "the child has withdrawn its copy");
     send(&mut a, peer, 4);

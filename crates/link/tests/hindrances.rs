@@ -43,7 +43,7 @@ fn soon<T>(what: impl FnOnce() -> T) -> T {
 fn nobody_departs(link: &mut ShmLink) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(300) {
-        assert_eq!(link.poll_departure(), None);
+        assert_eq!(poll_departure(link), None);
         link.idle();
     }
 }
@@ -56,11 +56,11 @@ fn a_peer_whose_table_is_locked_is_connected_to_when_it_is_free() {
     let held = hold_only_table(&folder);
     let mut b = folder.link(1);
     let to_a = b.peer(&a.address()).unwrap();
-    assert_eq!(soon(|| b.write(to_a, &packet(1))), Err(WriteError::Full));
+    assert_eq!(soon(|| write(&mut b, to_a, &packet(1))), Err(WriteError::Full));
     assert_eq!(b.window(to_a), Some(0), "not known yet");
     nobody_departs(&mut b);
     let begun = Instant::now();
-    (0..1000).for_each(|_| assert_eq!(b.write(to_a, &packet(1)), Err(WriteError::Full)));
+    (0..1000).for_each(|_| assert_eq!(write(&mut b, to_a, &packet(1)), Err(WriteError::Full)));
     assert!(begun.elapsed() < BOUND, "not every write waits");
     drop(held);
     send(&mut b, to_a, 1);
@@ -97,9 +97,9 @@ fn the_place_of_a_departed_peer_is_given_away_when_the_lock_is_free() {
     assert_eq!(a.address_of(peer), None);
     nobody_departs(&mut a);
     let from_c = c.peer(&a.address()).unwrap();
-    assert_eq!(c.write(from_c, &packet(2)), Err(WriteError::Full));
+    assert_eq!(write(&mut c, from_c, &packet(2)), Err(WriteError::Full));
     drop(held);
-    until(&mut a, "the place of b", |_| match c.write(from_c, &packet(2)) {
+    until(&mut a, "the place of b", |_| match write(&mut c, from_c, &packet(2)) {
         Ok(()) => Some(()),
         Err(WriteError::Full | WriteError::Refused) => None,
         Err(WriteError::Unreachable(why)) => panic!("{why}"),
@@ -133,7 +133,7 @@ fn role_lacks_descriptors() {
     let mut link = role_folder().link(1);
     let to = link.peer(&role_address()).unwrap();
     let mut used: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    assert_eq!(link.write(to, &packet(1)), Err(WriteError::Full));
+    assert_eq!(write(&mut link, to, &packet(1)), Err(WriteError::Full));
     nobody_departs(&mut link);
     // Enough to connect, and still more than half of them in use.
     used.truncate(45);
@@ -164,11 +164,11 @@ fn many_peers_one_after_the_other_need_few_places() {
         let mut b = folder.link(1);
         let to_a = b.peer(&a.address()).unwrap();
         until(&mut b, "a place", |b| {
-            if let Some(left) = a.poll_departure() {
+            if let Some(left) = poll_departure(&mut a) {
                 a.release(left.peer);
             }
             a.idle();
-            match b.write(to_a, &packet(number)) {
+            match write(b, to_a, &packet(number)) {
                 Ok(()) => Some(()),
                 Err(WriteError::Full | WriteError::Refused) => None,
                 Err(WriteError::Unreachable(why)) => panic!("newcomer {number}: {why}"),
@@ -212,7 +212,7 @@ fn only_the_first_try_waits_for_a_locked_table() {
         let (begun, mut waited) = (Instant::now(), Duration::ZERO);
         while begun.elapsed() < for_long {
             let round = Instant::now();
-            peers.iter().for_each(|peer| assert_eq!(a.write(*peer, &packet(1)), Err(WriteError::Full)));
+            peers.iter().for_each(|peer| assert_eq!(write(&mut a, *peer, &packet(1)), Err(WriteError::Full)));
             waited += round.elapsed();
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -253,13 +253,13 @@ fn a_newcomer_gets_a_place_of_peers_that_were_just_killed() {
     let mut a = full_of_dead(&folder);
     let mut c = folder.link(1);
     let to_a = c.peer(&a.address()).unwrap();
-    assert_eq!(c.write(to_a, &packet(1)), Err(WriteError::Full), "not refused for good");
+    assert_eq!(write(&mut c, to_a, &packet(1)), Err(WriteError::Full), "not refused for good");
     until(&mut a, "a place", |a| {
-        if let Some(left) = a.poll_departure() {
+        if let Some(left) = poll_departure(a) {
             assert!(!left.orderly);
             a.release(left.peer);
         }
-        match c.write(to_a, &packet(1)) {
+        match write(&mut c, to_a, &packet(1)) {
             Ok(()) => Some(()),
             Err(WriteError::Full | WriteError::Refused) => None,
             Err(WriteError::Unreachable(why)) => panic!("{why}"),
@@ -275,7 +275,7 @@ fn ones_own_table_is_changing_as_long_as_peers_in_it_are_dead() {
     let c = folder.link(1);
     assert!(a.peer(&c.address()).unwrap_err().may_be_tried_again());
     until(&mut a, "a place", |a| {
-        if let Some(left) = a.poll_departure() {
+        if let Some(left) = poll_departure(a) {
             a.release(left.peer);
         }
         a.peer(&c.address()).ok()
@@ -295,14 +295,14 @@ fn role_has_no_descriptor_while_a_peer_closes() {
     let to_starter = link.peer(&role_address()).unwrap();
     let take_all = || std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     let _used: Vec<File> = take_all();
-    assert_eq!(link.write(to, &packet(1)), Err(WriteError::Full));
+    assert_eq!(write(&mut link, to, &packet(1)), Err(WriteError::Full));
     nobody_departs(&mut link);
     drop(other);
     // It was of this process, and has left a descriptor.
     let _given_back: Vec<File> = take_all();
     let left = departure(&mut link);
     assert!(left.peer == to && left.name.contains("has closed its endpoint"), "{left:?}");
-    assert_eq!(link.write(to_starter, &packet(1)), Err(WriteError::Full), "who is still there has not departed");
+    assert_eq!(write(&mut link, to_starter, &packet(1)), Err(WriteError::Full), "who is still there has not departed");
     nobody_departs(&mut link);
 }
 

@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use support::*;
 use tidegate_flow::PeerId;
 use tidegate_link::ShmLink;
-use tidegate_message::{Link, WriteError};
+use tidegate_message::{Arrival, Link, WriteError};
 
 /// Few, or they would spend their lives waiting for room, where dying is easy.
 const WRITERS: u32 = 2;
@@ -57,10 +57,11 @@ fn role_floods() {
     for round in 0.. {
         // Messages of one to eight packets: some die between two packets of one.
         let (wanted, mut number) = (1 + round % 8, next);
-        let (written, _) = link.write_many(to, wanted, |place| {
+        let outcome = link.write(to, wanted, |place| {
             *place = packet(number);
             number += 1;
         });
+        let written = outcome.unwrap_or(0);
         next += u64::from(written);
         if written < wanted {
             link.idle();
@@ -87,12 +88,12 @@ impl Reader {
     /// Retrieves up to `count` packets and checks the order of each writer's.
     fn drain(&mut self, count: u64) {
         for _ in 0..count {
-            let Some(packet) = self.link.retrieve() else {
+            let Some(Arrival { source: peer, packet }) = self.link.retrieve() else {
                 self.link.idle();
                 continue;
             };
             self.link.busy();
-            let (peer, number) = (packet.header.source(), number(&packet));
+            let number = number(&packet);
             if number >= HELLO {
                 let pid = (number - HELLO) as u32;
                 assert!(self.seen.insert(peer, Seen { pid, next: 0 }).is_none(), "the place was not given back");
@@ -119,7 +120,7 @@ impl Reader {
         let start = std::time::Instant::now();
         loop {
             self.drain(16);
-            if let Some(left) = self.link.poll_departure() {
+            if let Some(left) = poll_departure(&mut self.link) {
                 assert!(!left.orderly);
                 assert!(is_of(&left.name, pid), "{} has departed, not pid {pid}", left.name);
                 self.link.release(left.peer);
@@ -173,10 +174,10 @@ fn whatever_moment_writers_die_at_nothing_published_is_lost() {
     }
     until(&mut reader.link, "the last segments to be tidied up", |link| {
         let _ = link.retrieve();
-        let _ = link.poll_departure();
+        let _ = poll_departure(link);
         (segments(&folder) == 1).then_some(())
     });
-    let dead = reader.link.write(PeerId(0), &packet(0));
+    let dead = write(&mut reader.link, PeerId(0), &packet(0));
     assert!(!matches!(dead, Ok(()) | Err(WriteError::Full)), "everybody is dead");
 }
 

@@ -81,7 +81,7 @@ fn a_full_table_names_the_parameter_on_either_side() {
     let a_at_b = b.peer(&a.address()).unwrap();
     send(&mut b, a_at_b, 1);
     let a_at_c = c.peer(&a.address()).unwrap();
-    let text = unreachable_text(c.write(a_at_c, &packet(1)));
+    let text = unreachable_text(write(&mut c, a_at_c, &packet(1)));
     assert!(text.contains("FI_TIDEGATE_PEERS") && text.contains("1 peers"), "{text}");
     let text = a.peer(&c.address()).unwrap_err().to_string();
     assert!(text.contains("this process") && text.contains("FI_TIDEGATE_PEERS"), "{text}");
@@ -92,11 +92,11 @@ fn a_full_mailbox_refuses_until_its_owner_retrieves() {
     let folder = Folder::new();
     let (mut a, mut b) = (folder.link(1), folder.link(1));
     let to = a.peer(&b.address()).unwrap();
-    (0..16).for_each(|number| a.write(to, &packet(number)).unwrap());
-    assert_eq!(a.write(to, &packet(16)), Err(WriteError::Full));
+    (0..16).for_each(|number| write(&mut a, to, &packet(number)).unwrap());
+    assert_eq!(write(&mut a, to, &packet(16)), Err(WriteError::Full));
     (0..16).for_each(|number| assert_eq!(receive(&mut b).1, number));
     assert!(b.retrieve().is_none());
-    assert_eq!(a.write(to, &packet(16)), Ok(()));
+    assert_eq!(write(&mut a, to, &packet(16)), Ok(()));
     assert_eq!(b.counters().get(Counter::MailboxPeak), 9, "seen at the eighth packet of the burst");
     assert_eq!(b.counters().get(Counter::MailboxBytes), 16 * 64);
 }
@@ -111,14 +111,14 @@ fn who_closes_is_reported_after_its_last_packet_and_its_place_is_given_away() {
     drop(b);
     // Once nothing can be written to it any more, the departure has been noticed; its packets still come first.
     until(&mut a, "the end of b", |a| {
-        matches!(a.write(b_at_a, &packet(0)), Err(WriteError::Unreachable(_))).then_some(())
+        matches!(write(a, b_at_a, &packet(0)), Err(WriteError::Unreachable(_))).then_some(())
     });
-    assert_eq!(a.poll_departure(), None);
+    assert_eq!(poll_departure(&mut a), None);
     (0..10).for_each(|number| assert_eq!(receive(&mut a), (b_at_a, number)));
     let left = departure(&mut a);
     assert_eq!((left.peer, left.orderly), (b_at_a, true));
     assert!(left.name.starts_with(&format!("pid {}", std::process::id())), "{}", left.name);
-    assert!(unreachable_text(a.write(b_at_a, &packet(0))).contains("closed its endpoint"));
+    assert!(unreachable_text(write(&mut a, b_at_a, &packet(0))).contains("closed its endpoint"));
     let mut c = folder.link(1);
     assert!(matches!(a.peer(&c.address()), Err(LinkError::TableFull { .. })), "not before it is released");
     a.release(b_at_a);
@@ -140,7 +140,7 @@ fn who_closes_is_noticed_by_those_it_never_wrote_to() {
     let left = departure(&mut a);
     assert_eq!((left.peer, left.orderly), (connected, true));
     // Of the other, whose process runs on, nothing is known but that its file is not there.
-    assert!(unreachable_text(a.write(expected, &packet(0))).contains("closed its endpoint, or its file"));
+    assert!(unreachable_text(write(&mut a, expected, &packet(0))).contains("closed its endpoint, or its file"));
     let left = departure(&mut a);
     assert_eq!((left.peer, left.orderly), (expected, false));
     a.release(expected);
@@ -194,7 +194,7 @@ fn who_is_killed_is_reported_after_its_last_packet_and_leaves_nothing_behind() {
     assert_eq!((left.peer, left.orderly), (peer, false));
     assert!(left.name.contains(&child_id.to_string()));
     assert_eq!(folder.files().len(), 1, "the dead peer's segment is gone");
-    assert!(unreachable_text(a.write(peer, &packet(0))).contains("died"));
+    assert!(unreachable_text(write(&mut a, peer, &packet(0))).contains("died"));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_peer_in_another_container_is_served_by_message_and_its_death_noticed() {
     };
     let (peer, _) = receive(&mut a);
     (1..10).for_each(|number| assert_eq!(receive(&mut a), (peer, number)));
-    assert!(!a.reaches_memory(peer), "its process id means another process here");
+    assert!(!a.capabilities(peer).reaches_memory, "its process id means another process here");
     send(&mut a, peer, 1);
     let next = folder.link(1);
     assert_eq!(folder.files().len(), 3, "somebody who starts meanwhile leaves the living one's segment alone");
@@ -297,8 +297,8 @@ fn nobody_sleeps_through_a_packet() {
         let mut slept = 0;
         for number in 0..2000 {
             let packet = loop {
-                if let Some(packet) = a.retrieve() {
-                    break packet;
+                if let Some(arrival) = a.retrieve() {
+                    break arrival.packet;
                 }
                 // A lost wake would be made up for after half a second, so count those.
                 let start = std::time::Instant::now();
@@ -355,9 +355,9 @@ fn counters_outlive_a_process_that_is_killed() {
 fn an_unknown_peer_is_no_panic() {
     let folder = Folder::new();
     let mut a = folder.link(1);
-    assert!(unreachable_text(a.write(PeerId(0), &packet(0))).contains("no peer"));
-    assert!(unreachable_text(a.write(PeerId(u32::MAX), &packet(0))).contains("no peer"));
-    assert!(!a.reaches_memory(PeerId(9)));
+    assert!(unreachable_text(write(&mut a, PeerId(0), &packet(0))).contains("no peer"));
+    assert!(unreachable_text(write(&mut a, PeerId(u32::MAX), &packet(0))).contains("no peer"));
+    assert!(!a.capabilities(PeerId(9)).reaches_memory);
     assert_eq!(a.address_of(PeerId(9)), None);
     a.release(PeerId(9));
 }
@@ -373,14 +373,14 @@ fn a_peer_that_the_endpoint_forgets_while_it_lives_is_not_heard_any_more() {
     send(&mut b, to, 2);
     assert!(a.retrieve().is_none());
     assert_eq!(a.counters().get(Counter::Violations), 1);
-    assert!(unreachable_text(a.write(peer, &packet(0))).contains("protocol"));
+    assert!(unreachable_text(write(&mut a, peer, &packet(0))).contains("protocol"));
     drop(b);
     // Its place is free as soon as it is gone, without a report.
     let mut c = folder.link(1);
     let to = c.peer(&a.address()).unwrap();
     until(&mut a, "the place", |a| {
-        assert_eq!(a.poll_departure(), None);
-        match c.write(to, &packet(3)) {
+        assert_eq!(poll_departure(a), None);
+        match write(&mut c, to, &packet(3)) {
             Ok(()) => Some(()),
             // The table is full, and the one place in it is that of a peer that has left.
             Err(WriteError::Full | WriteError::Refused) => None,
@@ -400,11 +400,11 @@ fn a_quarantined_peer_is_not_heard_and_its_departure_is_reported() {
     assert!(a.quarantine(peer).contains(&b.address().to_string()));
     send(&mut b, to, 2);
     assert!(a.retrieve().is_none());
-    assert!(unreachable_text(a.write(peer, &packet(0))).contains("protocol"));
+    assert!(unreachable_text(write(&mut a, peer, &packet(0))).contains("protocol"));
     drop(b);
     let mut departure = None;
     until(&mut a, "the departure", |a| {
-        departure = a.poll_departure();
+        departure = poll_departure(a);
         departure.is_some().then_some(())
     });
     assert!(departure.is_some_and(|departure| departure.peer == peer && departure.orderly));

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
-use tidegate_message::flow::{Config, Packet, SchemeName};
+use tidegate_message::flow::{Config, Packet, PacketKind, SchemeName};
 use tidegate_message::{
-    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, Context, Counter, Counters, Departure, Endpoint,
-    EndpointConfig, Link, MatchFlags, MultiReceive, PeerId, ReadRequest, Receive, RemoteTarget, Send, Source, Space,
-    Span, Target, TransferId, TransferStatus, WriteError, WriteRequest,
+    Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, Capabilities, Context, Counter, Counters,
+    Endpoint, EndpointConfig, Link, LinkEvent, MatchFlags, MultiReceive, PeerId, ReadRequest, Receive, RemoteMemory,
+    RemoteTarget, Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError, WriteRequest,
 };
 
 /// Messages per measurement.
@@ -70,32 +70,39 @@ struct PairLink {
 
 impl Link for PairLink {
     type Buffer = Memory;
+    type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, _: PeerId, packet: &Packet) -> Result<(), WriteError> {
-        self.theirs.borrow_mut().push_back(Packet { header: packet.header.published(1, PEER), ..*packet });
-        Ok(())
+    fn write(&mut self, _: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+        for _ in 0..count {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(&mut packet);
+            packet.header = packet.header.published(1, PEER);
+            self.theirs.borrow_mut().push_back(packet);
+        }
+        Ok(count)
     }
     #[inline]
-    fn retrieve(&mut self) -> Option<Packet> {
-        self.mine.borrow_mut().pop_front()
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+        let packet = self.mine.borrow_mut().pop_front()?;
+        Some(Arrival { source: packet.header.source(), packet })
     }
-    fn reaches_memory(&mut self, _: PeerId) -> bool {
-        false
-    }
-    fn read_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &mut Memory, _: usize) -> TransferStatus {
-        TransferStatus::Failed
-    }
-    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &Memory, _: usize) -> TransferStatus {
-        TransferStatus::Failed
-    }
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+    fn poll_event(&mut self) -> Option<LinkEvent> {
         None
     }
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<Span> {
-        None
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities::default()
     }
-    fn poll_departure(&mut self) -> Option<Departure> {
+    fn read_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &mut Memory, _: usize) -> TransferStatus {
+        TransferStatus::Failed
+    }
+    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &Memory, _: usize) -> TransferStatus {
+        TransferStatus::Failed
+    }
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        true
+    }
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
         None
     }
     fn quarantine(&mut self, _: PeerId) -> String {

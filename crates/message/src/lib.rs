@@ -45,7 +45,10 @@ pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;
 pub use endpoint::{BacklogInspection, Endpoint, Share, WindowInspection};
-pub use link::{BounceBuffers, Buffer, Departure, Link, Span, TransferId, TransferStatus, WriteError};
+pub use link::{
+    Arrival, BounceBuffers, Buffer, Capabilities, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
+    TransferStatus, WriteError,
+};
 pub use memory::EndpointError;
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,

@@ -1,8 +1,9 @@
 //! [`Link`]: the whole environment of an endpoint, but for the time, which callers of the endpoint tell it. Shared
-//! memory, a lower provider and the simulator implement it.
+//! memory and the simulator implement it; several links together are one (`tidegate_link::Paths`).
 
+use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Packet, PacketKind, PeerId};
+use tidegate_flow::{Packet, PeerId};
 
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
 ///
@@ -18,7 +19,7 @@ pub trait Buffer: Sized {
     fn read(&self, offset: usize, into: &mut [u8]);
     /// Copies `from` into the application's memory from `offset` on.
     fn write(&mut self, offset: usize, from: &[u8]);
-    /// The pieces, in order, as addresses that a peer's bulk read or write understands.
+    /// The pieces, in order.
     fn spans(&self) -> impl Iterator<Item = Span>;
     /// The part `offset..offset + len` as a buffer of its own (same memory).
     fn slice(&self, offset: usize, len: usize) -> Self;
@@ -33,7 +34,16 @@ pub struct Span {
     pub length: u64,
 }
 
-/// Names one bulk transfer between [`Link::read_peer`] / [`Link::write_peer`] and [`Link::poll_transfer`].
+/// A contiguous piece of a peer's memory, as the link that reaches it needs it named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteMemory {
+    /// The key under which the peer's link has [exposed](Link::expose) it; 0 where none is needed.
+    pub key: u64,
+    /// Where it lies.
+    pub span: Span,
+}
+
+/// Names one bulk transfer from [`Link::read_peer`] or [`Link::write_peer`] to its [`LinkEvent::TransferEnded`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TransferId(pub u32);
 
@@ -42,14 +52,13 @@ pub struct TransferId(pub u32);
 pub enum TransferStatus {
     /// All bytes are where they belong.
     Done,
-    /// The link will tell through [`Link::poll_transfer`].
+    /// An event will tell.
     Pending,
     /// The peer's memory cannot be reached: wrong address.
     Failed,
     /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another
-    /// way. If the peer is gone, its departure ends the operation and names it. Of a peer that lives this comes at
-    /// once, never by
-    /// [`Link::poll_transfer`].
+    /// way. As an event it says, of a remote operation, that the peer is gone: its departure ends the operation and
+    /// names it.
     Unreachable,
 }
 
@@ -62,16 +71,77 @@ pub struct BounceBuffers {
     pub bytes: usize,
 }
 
-/// Why a packet was not written.
+/// What a link can do with one peer. By default nothing but packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// [`Link::read_peer`] and [`Link::write_peer`] reach its memory. Once they do not, it stays so for the life of the
+    /// connection.
+    pub reaches_memory: bool,
+    /// It can copy out of our [bounce buffers](Link::bounce_buffers), and we out of its.
+    pub shares_bounce_buffers: bool,
+    /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down
+    /// to a bounce buffer, take the way that is measured to be faster.
+    pub direct_from: usize,
+}
+
+/// Why no packet was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// The peer's mailbox is full: try again later. Under credits this cannot happen.
+    /// There is no place: the mailbox is full, or the link has too much under way. Try again later. For a peer's
+    /// mailbox this cannot happen under credits.
     Full,
     /// The peer has posted no buffer for the packet: flow control says when to try again.
     Refused,
     /// The peer cannot be reached at all; the text says why and what to do. If it has sent anything, its departure is
     /// reported behind that.
     Unreachable(String),
+}
+
+/// A packet that has come, as its link lends it.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<P> {
+    /// Who sent it, in our table of peers.
+    pub source: PeerId,
+    /// A copy of it, or a view of the buffer in which it came. Nobody else changes it as long as it is lent.
+    pub packet: P,
+}
+
+impl<P: Borrow<Packet>> Arrival<P> {
+    /// The packet.
+    #[inline]
+    pub fn packet(&self) -> &Packet {
+        self.packet.borrow()
+    }
+
+    /// Its payload, as long as its header says.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        let packet = self.packet();
+        &packet.payload[..packet.header.length()]
+    }
+
+    /// Whether it met congestion on its way (R's FECN).
+    #[inline]
+    pub fn is_marked(&self) -> bool {
+        self.packet().header.is_marked()
+    }
+}
+
+/// What happens without having been asked for at that moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// A transfer that was [`TransferStatus::Pending`] has ended.
+    TransferEnded(TransferId, TransferStatus),
+    /// Packets that were written to this peer do not arrive, and no more can be written to it; the text says why. What
+    /// it has sent is still retrieved, and its departure is reported behind that.
+    WriteFailed(PeerId, String),
+    /// A packet that was written to this peer found no buffer there. The link has it, writes it again, and keeps the
+    /// order.
+    Refused(PeerId),
+    /// A peer has said that it matches nothing more, and will close. All that it had sent before has been retrieved.
+    Closing(PeerId),
+    /// A peer has left.
+    Departed(Departure),
 }
 
 /// A peer is no more, or cannot be reached any more. Reported after its last packet was retrieved.
@@ -85,47 +155,42 @@ pub struct Departure {
     pub name: String,
 }
 
-/// Lets `next` fill up to `count` packets and `write` publish each before the next one. Returns how many it published.
-#[inline]
-pub(crate) fn write_one_by_one(
-    count: u32,
-    mut next: impl FnMut(&mut Packet),
-    mut write: impl FnMut(&Packet) -> Result<(), WriteError>,
-) -> (u32, Result<(), WriteError>) {
-    for written in 0..count {
-        // A fresh one each time: nothing stale lies behind a short payload.
-        let mut packet = Packet::new(PacketKind::Data, 0, 0);
-        next(&mut packet);
-        if let Err(error) = write(&packet) {
-            return (written, Err(error));
-        }
-    }
-    (count, Ok(()))
-}
-
-/// Everything an endpoint can do to the world.
+/// Everything an endpoint can do to the world. Dropping a link ends all transfers.
 pub trait Link {
     /// Application memory.
     type Buffer: Buffer;
+    /// What is lent of a packet that has come.
+    type Lent: Borrow<Packet>;
 
-    /// Publishes `packet` in `to`'s mailbox; the link fills in the header's stamp and source. Packets of one sender to
-    /// one receiver stay in order.
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError>;
+    /// Writes packets to a peer: reserves up to `count` places, lets `fill` fill each of them in turn, and publishes
+    /// it. Returns how many, at least one. `fill` is called for places only that are there, so what it puts into a
+    /// packet is on its way. The link fills in the header's stamp and source. Packets of one sender to one receiver
+    /// stay in order.
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError>;
 
-    /// Publishes up to `count` packets, one after the other, that `next` fills in turn; returns how many were
-    /// published. A packet that was filled and could not be published is forgotten. A link that can reserve several
-    /// slots at once does so.
+    /// Takes the next packet that has come. It is lent until it is [given back](Self::give_back), which is before the
+    /// next one is taken.
+    fn retrieve(&mut self) -> Option<Arrival<Self::Lent>>;
+
+    /// What was lent goes back.
     #[inline]
-    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
-        write_one_by_one(count, next, |packet| self.write(to, packet))
+    fn give_back(&mut self, _lent: Self::Lent) {}
+
+    /// What has happened since the last call. Departures and transfers that ended are told even if nothing is
+    /// retrieved.
+    fn poll_event(&mut self) -> Option<LinkEvent>;
+
+    /// What can be done with this peer. May connect.
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities;
+
+    /// Lets `peer` reach memory of ours by [`read_peer`](Self::read_peer), until it is [hidden](Self::hide). Returns
+    /// the key by which it does: 0 where none is needed.
+    fn expose(&mut self, _peer: PeerId, _memory: &Self::Buffer) -> u64 {
+        0
     }
 
-    /// Takes the next packet out of our mailbox, `header.source()` being a valid [`PeerId`] of ours.
-    fn retrieve(&mut self) -> Option<Packet>;
-
-    /// Whether [`read_peer`](Self::read_peer) and [`write_peer`](Self::write_peer) reach this peer's memory. Once it
-    /// does not, it stays so for the life of the connection; may connect.
-    fn reaches_memory(&mut self, peer: PeerId) -> bool;
+    /// Ends that, for a key other than 0.
+    fn hide(&mut self, _peer: PeerId, _key: u64) {}
 
     /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on. A synchronous link never returns
     /// `Pending`.
@@ -133,7 +198,7 @@ pub trait Link {
         &mut self,
         id: TransferId,
         peer: PeerId,
-        from: &[Span],
+        from: &[RemoteMemory],
         into: &mut Self::Buffer,
         offset: usize,
     ) -> TransferStatus;
@@ -143,21 +208,19 @@ pub trait Link {
         &mut self,
         id: TransferId,
         peer: PeerId,
-        to: &[Span],
+        to: &[RemoteMemory],
         from: &Self::Buffer,
         offset: usize,
     ) -> TransferStatus;
+
+    /// Stops a transfer with `peer` that is pending. `true`: from now on it touches no memory of ours, and no event
+    /// comes of it. `false`: it cannot be stopped; our memory is in use until its event comes.
+    fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool;
 
     /// How long all calls of [`read_peer`](Self::read_peer) took so far, together. Zero where they do not copy
     /// themselves.
     fn time_reading(&self) -> Duration {
         Duration::ZERO
-    }
-
-    /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down
-    /// to a bounce buffer, take the way that is measured to be faster.
-    fn direct_from(&self) -> usize {
-        0
     }
 
     /// Our bounce buffers: pieces of memory that peers can read, for bulk data on its way to them.
@@ -181,12 +244,16 @@ pub trait Link {
         false
     }
 
-    /// A bulk transfer that was `Pending` and has ended.
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)>;
-
     /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes
     /// at `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
-    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: crate::Access) -> Option<Span>;
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: crate::Access,
+    ) -> Option<RemoteMemory>;
 
     /// Receive memory, in bytes, that the link takes besides the mailbox itself.
     fn bookkeeping_bytes(_flow: &tidegate_flow::Config) -> usize {
@@ -206,17 +273,8 @@ pub trait Link {
     /// We match nothing more, and will close: lets all peers know that are connected to us.
     fn tell_closing(&mut self) {}
 
-    /// A peer that has said so since the last call, once all that it had sent before has been retrieved.
-    fn poll_closing(&mut self) -> Option<PeerId> {
-        None
-    }
-
-    /// A peer that left, if any did since the last call.
-    fn poll_departure(&mut self) -> Option<Departure>;
-
     /// Drops all packets of a peer from now on, although it lives: it has broken the protocol. Its departure is still
-    /// reported; transfers with it that are pending end without effect, as [`TransferStatus::Unreachable`]. Returns who
-    /// it is, for people.
+    /// reported. Returns who it is, for people.
     fn quarantine(&mut self, peer: PeerId) -> String;
 
     /// The endpoint has forgotten a departed peer: its place may go to another.

@@ -88,7 +88,7 @@ impl Bulk {
 
     /// A process of `from` wants to read memory that is on `to`.
     pub fn start(&mut self, reader: Rank, from: NodeId, to: NodeId, request: TransferRequest) {
-        let bytes: u64 = request.remote.iter().map(|span| span.length).sum();
+        let bytes: u64 = request.remote.iter().map(|memory| memory.span.length).sum();
         let left = bytes.div_ceil(self.frame_bytes).max(1);
         let read = Some(BulkRead { reader, request, bytes, left });
         let id = match self.free.pop() {

@@ -13,7 +13,10 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use tidegate_flow::{Header, Lends, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
-use tidegate_message::{Access, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError};
+use tidegate_message::{
+    Access, Arrival, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus,
+    WriteError,
+};
 
 use crate::Time;
 use crate::buffer::MemoryBuffer;
@@ -78,7 +81,7 @@ pub(crate) struct Outbound {
 pub(crate) struct TransferRequest {
     pub id: TransferId,
     pub peer: Rank,
-    pub remote: Vec<Span>,
+    pub remote: Vec<RemoteMemory>,
     /// Where the bytes go.
     pub local: MemoryBuffer,
     pub offset: usize,
@@ -231,6 +234,19 @@ impl SimLink {
         self.ended.push_back(id);
     }
 
+    #[inline]
+    fn write_one(&mut self, to: Rank, packet: &Packet) {
+        let kind = packet.header.kind();
+        let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
+        self.spend(activity, self.costs.cost.send_packet);
+        self.spend(Activity::Credits, self.control_cost(kind, true));
+        if let Some(ledger) = &self.ledger {
+            ledger.borrow_mut().written(self.me, to, packet);
+        }
+        let parcel = Parcel::plain(packet).unwrap_or_else(|| self.bodies.borrow_mut().keep(packet));
+        self.outbox.push_back(Outbound { ready: self.clock, to, parcel });
+    }
+
     /// What writing or retrieving this packet costs beside the packet itself.
     fn control_cost(&self, kind: PacketKind, writes: bool) -> Time {
         let cost = &self.costs.cost;
@@ -246,24 +262,22 @@ impl SimLink {
 
 impl Link for SimLink {
     type Buffer = MemoryBuffer;
+    type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
         let to = self.peers.rank(to);
-        let kind = packet.header.kind();
-        let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
-        self.spend(activity, self.costs.cost.send_packet);
-        self.spend(Activity::Credits, self.control_cost(kind, true));
-        if let Some(ledger) = &self.ledger {
-            ledger.borrow_mut().written(self.me, to, packet);
+        for _ in 0..count {
+            // A fresh one each time: nothing stale lies behind a short payload.
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(&mut packet);
+            self.write_one(to, &packet);
         }
-        let parcel = Parcel::plain(packet).unwrap_or_else(|| self.bodies.borrow_mut().keep(packet));
-        self.outbox.push_back(Outbound { ready: self.clock, to, parcel });
-        Ok(())
+        Ok(count)
     }
 
     #[inline]
-    fn retrieve(&mut self) -> Option<Packet> {
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
         let waiting = self.mailbox.len() as u64;
         let Slot { header, body, source } = self.mailbox.0.pop_front()?;
         self.counters.raise(Counter::MailboxPeak, waiting);
@@ -280,20 +294,20 @@ impl Link for SimLink {
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().retrieved(source, self.me, &packet);
         }
-        let peer = self.admit_peer(source)?;
-        packet.header = packet.header.published(0, peer);
-        Some(packet)
+        let source = self.admit_peer(source)?;
+        packet.header = packet.header.published(0, source);
+        Some(Arrival { source, packet })
     }
 
-    fn reaches_memory(&mut self, _peer: PeerId) -> bool {
-        true
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities { reaches_memory: true, ..Capabilities::default() }
     }
 
     fn read_peer(
         &mut self,
         id: TransferId,
         peer: PeerId,
-        from: &[Span],
+        from: &[RemoteMemory],
         into: &mut MemoryBuffer,
         offset: usize,
     ) -> TransferStatus {
@@ -305,21 +319,30 @@ impl Link for SimLink {
     }
 
     /// Programs here write no remote memory: a false peer alone could ask for it.
-    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &MemoryBuffer, _: usize) -> TransferStatus {
+    fn write_peer(
+        &mut self,
+        _: TransferId,
+        _: PeerId,
+        _: &[RemoteMemory],
+        _: &MemoryBuffer,
+        _: usize,
+    ) -> TransferStatus {
         TransferStatus::Failed
     }
 
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+    /// Nobody leaves, so nothing is ever given up.
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        false
+    }
+
+    #[inline]
+    fn poll_event(&mut self) -> Option<LinkEvent> {
         let id = self.ended.pop_front()?;
         self.spend(Activity::Receive, self.costs.cost.bulk_call);
-        Some((id, TransferStatus::Done))
+        Some(LinkEvent::TransferEnded(id, TransferStatus::Done))
     }
 
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<Span> {
-        None
-    }
-
-    fn poll_departure(&mut self) -> Option<Departure> {
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
         None
     }
 

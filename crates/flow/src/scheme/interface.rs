@@ -27,6 +27,9 @@ pub(crate) trait Scheme {
         self.give_back(to, credits);
     }
 
+    /// A packet that was written found no buffer at `by`; the link writes it again. Others had better wait.
+    fn handle_late_refusal(&mut self, _by: PeerId, _now: Instant) {}
+
     /// A data packet is about to leave: credits may ride on it.
     #[inline]
     fn piggyback(&mut self, _to: PeerId, _packet: &mut Packet) {}

@@ -60,6 +60,12 @@ impl Scheme for RefuseThird {
         self.refuse(to, now);
     }
 
+    fn handle_late_refusal(&mut self, by: PeerId, now: Instant) {
+        if *self.taken.of(by) < 3 {
+            self.refuse(by, now);
+        }
+    }
+
     fn is_timed(&self) -> bool {
         true
     }

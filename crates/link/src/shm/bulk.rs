@@ -124,7 +124,7 @@ impl PeerMemory {
         let cookie = Span { address: cookie_address, length: COOKIE_BYTES as u64 };
         let memory = PeerMemory { pid, cookie, nonce, writes: Writes::Untried };
         // SAFETY: nothing is copied to memory of ours but the cookie.
-        match unsafe { Copier::default().read(&memory, [].into_iter(), &[]) } {
+        match unsafe { Copier::default().read(&memory, [].into_iter(), [].into_iter()) } {
             Ok(()) => Ok(memory),
             Err(TransferError::Unreachable(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 Err(format!("pid {pid} is another process here, so the processes are in different containers"))
@@ -180,12 +180,12 @@ impl Copier {
         &mut self,
         memory: &PeerMemory,
         local: impl Iterator<Item = Span>,
-        remote: &[Span],
+        remote: impl Iterator<Item = Span>,
     ) -> Result<(), TransferError> {
         let mut found = 0_u64;
         let found_at = Span { address: (&raw mut found) as u64, length: COOKIE_BYTES as u64 };
         fill(&mut self.local, [found_at].into_iter().chain(local));
-        fill(&mut self.remote, [memory.cookie].into_iter().chain(remote.iter().copied()));
+        fill(&mut self.remote, [memory.cookie].into_iter().chain(remote));
         let (cookie_to, cookie_from) = (self.local[0], self.remote[0]);
         let (mut local, mut remote) = (&mut self.local[..], &mut self.remote[..]);
         loop {
@@ -233,7 +233,7 @@ impl Copier {
         &mut self,
         memory: &mut PeerMemory,
         local: impl Iterator<Item = Span>,
-        remote: &[Span],
+        remote: impl Iterator<Item = Span>,
     ) -> Result<(), TransferError> {
         if !memory.is_writable() {
             return Err(TransferError::Unreachable(io::ErrorKind::PermissionDenied.into()));
@@ -341,12 +341,12 @@ mod tests {
 
     fn read(memory: &PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
         // SAFETY: in each test `local` is parts of a vector that nothing else uses until the copy is done.
-        unsafe { Copier::default().read(memory, local.iter().copied(), remote) }
+        unsafe { Copier::default().read(memory, local.iter().copied(), remote.iter().copied()) }
     }
 
     fn write(memory: &mut PeerMemory, local: &[Span], remote: &[Span]) -> Result<(), TransferError> {
         // SAFETY: as in `read`.
-        unsafe { Copier::default().write(memory, local.iter().copied(), remote) }
+        unsafe { Copier::default().write(memory, local.iter().copied(), remote.iter().copied()) }
     }
 
     #[test]

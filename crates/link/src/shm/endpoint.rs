@@ -26,7 +26,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, Packet, PeerId};
 use tidegate_message::{
-    Access, BounceBuffers, Buffer, Counter, Counters, Departure, Link, Span, TransferId, TransferStatus, WriteError,
+    Access, Arrival, BounceBuffers, Buffer, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, Span,
+    TransferId, TransferStatus, WriteError,
 };
 
 /// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
@@ -40,7 +41,7 @@ const BURST: u32 = 8;
 const BURST_AGAIN: u32 = 256;
 /// Packets without a sender that one poll drops at most.
 const DROPS_PER_POLL: u32 = 64;
-/// Calls of `poll_departure` between two looks at the clock.
+/// Calls of `poll_event` between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 1024;
 
 impl ShmLink {
@@ -227,12 +228,12 @@ impl ShmLink {
         &mut self,
         direction: Direction,
         peer: PeerId,
-        remote: &[Span],
+        remote: &[RemoteMemory],
         local: &IoBuffer,
         offset: usize,
     ) -> TransferStatus {
         let room = local.len().checked_sub(offset);
-        let wanted = remote.iter().try_fold(0_u64, |sum, span| sum.checked_add(span.length));
+        let wanted = remote.iter().try_fold(0_u64, |sum, memory| sum.checked_add(memory.span.length));
         let (Some(room), Some(wanted)) = (room, wanted) else { return TransferStatus::Failed };
         if wanted > room as u64 {
             return TransferStatus::Failed;
@@ -243,6 +244,7 @@ impl ShmLink {
         let Some(connection) = connection else { return TransferStatus::Unreachable };
         let Some(memory) = connection.memory() else { return TransferStatus::Unreachable };
         let (pid, spans) = (memory.pid(), local.spans_of(offset, wanted as usize));
+        let remote = remote.iter().map(|memory| memory.span);
         // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
         // `Link` has it by `&mut`, for writing.
         let copied = unsafe {
@@ -284,31 +286,26 @@ enum Direction {
 
 impl Link for ShmLink {
     type Buffer = IoBuffer;
+    // A copy: who wrote a packet may write its slot again, wrongly, while it is looked at.
+    type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-        self.write_many(to, 1, |place| *place = *packet).1
-    }
-
-    #[inline]
-    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
-        if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. }))
-            && let Err(why) = self.connect(to)
-        {
-            return (0, Err(why));
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+        if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
+            self.connect(to)?;
         }
         let Some(Peer { connection: Some(connection), .. }) = self.peers.get_mut(to.0 as usize) else {
-            return (0, Err(WriteError::Full));
+            return Err(WriteError::Full);
         };
-        let (written, wake) = connection.write_many(count, next);
+        let (written, wake) = connection.write_many(count, fill);
         if wake {
             self.wake_peer(to);
         }
-        (written, if written == count { Ok(()) } else { Err(WriteError::Full) })
+        if written > 0 { Ok(written) } else { Err(WriteError::Full) }
     }
 
     #[inline]
-    fn retrieve(&mut self) -> Option<Packet> {
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
         if self.is_armed {
             self.disarm();
         }
@@ -323,7 +320,7 @@ impl Link for ShmLink {
             }
             let source = packet.header.source();
             if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
-                return Some(packet);
+                return Some(Arrival { source, packet });
             }
         }
         None
@@ -346,15 +343,20 @@ impl Link for ShmLink {
         }
     }
 
-    fn reaches_memory(&mut self, peer: PeerId) -> bool {
-        self.connection(peer).is_some_and(|connection| connection.memory().is_some())
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        let shares_bounce_buffers = self.bounce_buffers.count() > 0;
+        Capabilities {
+            reaches_memory: self.connection(peer).is_some_and(|connection| connection.memory().is_some()),
+            shares_bounce_buffers,
+            direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
+        }
     }
 
     fn read_peer(
         &mut self,
         _: TransferId,
         peer: PeerId,
-        from: &[Span],
+        from: &[RemoteMemory],
         into: &mut IoBuffer,
         offset: usize,
     ) -> TransferStatus {
@@ -368,7 +370,7 @@ impl Link for ShmLink {
         &mut self,
         _: TransferId,
         peer: PeerId,
-        to: &[Span],
+        to: &[RemoteMemory],
         from: &IoBuffer,
         offset: usize,
     ) -> TransferStatus {
@@ -377,10 +379,6 @@ impl Link for ShmLink {
 
     fn time_reading(&self) -> Duration {
         self.time_reading
-    }
-
-    fn direct_from(&self) -> usize {
-        if self.bounce_buffers.count() == 0 { 0 } else { DIRECT_FROM }
     }
 
     fn bounce_buffers(&self) -> BounceBuffers {
@@ -403,18 +401,25 @@ impl Link for ShmLink {
             .is_some_and(|connection| connection.drain_bounce_buffer(bounce_buffer, into, offset, length))
     }
 
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
-        // Every transfer ends before its call returns.
-        None
+    /// Every transfer ends before its call returns.
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        true
     }
 
-    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
         let connection = self.connection(peer)?;
         let memory = connection.memory()?;
         if access == Access::Write && !memory.is_writable() {
             return None;
         }
-        connection.find_region(key, offset, length, access)
+        connection.find_region(key, offset, length, access).map(|span| RemoteMemory { key: 0, span })
     }
 
     fn tell_closing(&mut self) {
@@ -426,17 +431,12 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn poll_closing(&mut self) -> Option<PeerId> {
-        if self.monitor.has_closings() { self.next_closing() } else { None }
-    }
-
-    #[inline]
-    fn poll_departure(&mut self) -> Option<Departure> {
+    fn poll_event(&mut self) -> Option<LinkEvent> {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_LOOK) {
             self.watch();
         }
-        if self.monitor.has_departures() { self.next_departure() } else { None }
+        if self.monitor.has_closings() || self.monitor.has_departures() { self.next_event() } else { None }
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! The liveness monitor: who has closed, who has died, and what a dead one left behind: a hole in our mailbox, a
 //! segment.
 //!
-//! Every [`INTERVAL`] at most, from `idle` or `poll_departure`: look at the hole in front of our reader, if there is
+//! Every [`INTERVAL`] at most, from `idle` or `poll_event`: look at the hole in front of our reader, if there is
 //! one; look at the marks that closing peers leave, in our table and in their headers; and ask the system about an
 //! [`SHARE`]th of the peers, at least [`ASKED_AT_LEAST`], so that a death is noticed within a second and costs little
 //! among many.
@@ -24,7 +24,7 @@ use crate::log::{self, Level};
 use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
-use tidegate_message::{Counter, Departure};
+use tidegate_message::{Counter, Departure, LinkEvent};
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -88,15 +88,21 @@ impl ShmLink {
         }
     }
 
-    /// The next call of `poll_departure` looks, however long ago the last look was.
+    /// The next call of `poll_event` looks, however long ago the last look was.
     pub(super) fn look_soon(&mut self) {
         self.monitor.next = Instant::default();
         self.polls = u32::MAX;
     }
 
-    /// The next departure whose packets have all been retrieved.
+    /// What has become of peers, once their packets have been retrieved.
     #[cold]
-    pub(super) fn next_departure(&mut self) -> Option<Departure> {
+    pub(super) fn next_event(&mut self) -> Option<LinkEvent> {
+        let closing = self.next_closing().map(LinkEvent::Closing);
+        closing.or_else(|| self.next_departure().map(LinkEvent::Departed))
+    }
+
+    /// The next departure whose packets have all been retrieved.
+    fn next_departure(&mut self) -> Option<Departure> {
         let position = self.reader.position();
         let at = self.monitor.departures.iter().position(|leaving| position >= leaving.end)?;
         let departure = self.monitor.departures.remove(at)?.departure;
@@ -111,8 +117,7 @@ impl ShmLink {
     }
 
     /// The next peer that is closing and all of whose earlier packets have been retrieved.
-    #[cold]
-    pub(super) fn next_closing(&mut self) -> Option<PeerId> {
+    fn next_closing(&mut self) -> Option<PeerId> {
         let position = self.reader.position();
         let at = self.monitor.closings.iter().position(|&(_, end)| position >= end)?;
         let (peer, _) = self.monitor.closings.remove(at)?;

@@ -128,7 +128,7 @@ pub struct ShmLink {
     pub(super) is_armed: bool,
     /// Packets retrieved in a row.
     pub(super) burst: u32,
-    /// Calls of `poll_departure`.
+    /// Calls of `poll_event`.
     pub(super) polls: u32,
     pub(super) spin: SpinPolicy,
     /// By `PeerId`.

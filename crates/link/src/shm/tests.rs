@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
-use tidegate_message::{Counter, Link, WriteError};
+use tidegate_message::{Counter, Departure, Link, LinkEvent, WriteError};
 
 const FOLDER: &str = "ROLE_FOLDER";
 const ADDRESS: &str = "ROLE_ADDRESS";
@@ -28,11 +28,22 @@ fn packet(message: u8) -> Packet {
     Packet::new(PacketKind::Data, 0, message)
 }
 
+fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+    link.write(to, 1, |place| *place = *packet).map(|written| assert_eq!(written, 1))
+}
+
+fn poll_departure(link: &mut ShmLink) -> Option<Departure> {
+    match link.poll_event()? {
+        LinkEvent::Departed(departure) => Some(departure),
+        _ => None,
+    }
+}
+
 /// The kind of message of the next packet, and who sent it.
 fn receive(link: &mut ShmLink) -> (PeerId, u8) {
     loop {
-        if let Some(packet) = link.retrieve() {
-            return (packet.header.source(), packet.header.message());
+        if let Some(arrival) = link.retrieve() {
+            return (arrival.source, arrival.packet.header.message());
         }
         link.idle();
     }
@@ -45,7 +56,7 @@ fn role_dies_writing() {
     let text = std::env::var(ADDRESS).unwrap();
     let bytes: Vec<u8> = text.split(' ').map(|byte| byte.parse().unwrap()).collect();
     let to = link.peer(&Address::from_bytes(&bytes).unwrap()).unwrap();
-    (0..3).for_each(|message| link.write(to, &packet(message)).unwrap());
+    (0..3).for_each(|message| write(&mut link, to, &packet(message)).unwrap());
     let connection = link.peers[to.0 as usize].connection.take().unwrap();
     connection.reserve_and_die();
     loop {
@@ -76,7 +87,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
         std::thread::yield_now();
     }
     let to = c.peer(&a.address()).unwrap();
-    c.write(to, &packet(10)).unwrap();
+    write(&mut c, to, &packet(10)).unwrap();
     while a.monitor.hole.is_none() {
         assert!(a.retrieve().is_none(), "the writer lives: it may yet publish");
         a.idle();
@@ -86,7 +97,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
     assert_eq!(message, 10);
     assert_ne!(living, dying);
     let left = loop {
-        if let Some(left) = a.poll_departure() {
+        if let Some(left) = poll_departure(&mut a) {
             break left;
         }
         a.idle();
@@ -94,7 +105,7 @@ fn the_hole_of_a_dead_process_stops_the_reader_only_until_it_is_dead() {
     assert_eq!((left.peer, left.orderly), (dying, false));
     a.release(dying);
     for lap in 0..100 {
-        c.write(to, &packet(lap)).unwrap();
+        write(&mut c, to, &packet(lap)).unwrap();
         assert_eq!(receive(&mut a), (living, lap));
     }
     child.wait().unwrap();
@@ -108,13 +119,13 @@ fn packets_from_nobody_are_dropped_and_counted() {
     let folder = folder();
     let (mut a, mut b) = (link(&folder), link(&folder));
     let to = b.peer(&a.address()).unwrap();
-    b.write(to, &packet(1)).unwrap();
+    write(&mut b, to, &packet(1)).unwrap();
     for source in [1, 2, 0xf_ffff] {
         b.peers[to.0 as usize].connection.as_mut().unwrap().pretend_to_be(PeerId(source));
-        b.write(to, &packet(2)).unwrap();
+        write(&mut b, to, &packet(2)).unwrap();
     }
     b.peers[to.0 as usize].connection.as_mut().unwrap().pretend_to_be(PeerId(0));
-    b.write(to, &packet(3)).unwrap();
+    write(&mut b, to, &packet(3)).unwrap();
     assert_eq!(receive(&mut a).1, 1);
     assert_eq!(receive(&mut a).1, 3);
     assert_eq!(a.counters().get(Counter::Violations), 3);
@@ -164,7 +175,7 @@ fn lack_for_a_minute(take_all: impl FnOnce(), remedy: &str) {
     let try_after = |link: &mut ShmLink, seconds: u64| {
         link.peers[to.0 as usize].hindrance.pretend_to_have_lasted(std::time::Duration::from_secs(seconds));
         link.peers[to.0 as usize].connect_at = tidegate_flow::Instant::from_nanos(1);
-        link.write(to, &packet(1))
+        write(link, to, &packet(1))
     };
     for seconds in [0, 4] {
         assert_eq!(try_after(&mut link, seconds), Err(WriteError::Full));
@@ -179,7 +190,7 @@ fn lack_for_a_minute(take_all: impl FnOnce(), remedy: &str) {
     assert!(why.contains(remedy) && why.contains("for 61 seconds"), "{why}");
     assert_eq!(told().len(), 1, "why it ends");
     let left = loop {
-        if let Some(left) = link.poll_departure() {
+        if let Some(left) = poll_departure(&mut link) {
             break left;
         }
         link.idle();

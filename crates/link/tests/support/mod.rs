@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_link::{Address, ShmConfig, ShmLink};
-use tidegate_message::{Departure, Link, WriteError};
+use tidegate_message::{Departure, Link, LinkEvent, WriteError};
 
 /// Longer than anything here takes, even on a busy machine; only reached by a test that fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -85,22 +85,38 @@ pub fn until<T>(link: &mut ShmLink, what: &str, mut poll: impl FnMut(&mut ShmLin
 
 /// The next packet: who sent it, and its number.
 pub fn receive(link: &mut ShmLink) -> (PeerId, u64) {
-    let packet = until(link, "a packet", Link::retrieve);
-    (packet.header.source(), number(&packet))
+    let arrival = until(link, "a packet", Link::retrieve);
+    (arrival.source, number(&arrival.packet))
 }
 
 /// Writes a packet, waiting for room.
 pub fn send(link: &mut ShmLink, to: PeerId, number: u64) {
-    until(link, "room", |link| match link.write(to, &packet(number)) {
+    until(link, "room", |link| match write(link, to, &packet(number)) {
         Ok(()) => Some(()),
         Err(WriteError::Full | WriteError::Refused) => None,
         Err(WriteError::Unreachable(why)) => panic!("{why}"),
     });
 }
 
+/// Writes one packet, if there is a place for it.
+pub fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+    link.write(to, 1, |place| *place = *packet).map(|written| assert_eq!(written, 1))
+}
+
+/// A departure, if one is to be told; that peers are closing is of no interest.
+pub fn poll_departure(link: &mut ShmLink) -> Option<Departure> {
+    loop {
+        match link.poll_event()? {
+            LinkEvent::Departed(departure) => return Some(departure),
+            LinkEvent::Closing(_) => {}
+            other => panic!("shared memory has no such event: {other:?}"),
+        }
+    }
+}
+
 /// The next departure.
 pub fn departure(link: &mut ShmLink) -> Departure {
-    until(link, "a departure", Link::poll_departure)
+    until(link, "a departure", poll_departure)
 }
 
 /// Another process that runs the ignored test `role` of this program. Killed when dropped.

@@ -14,6 +14,7 @@ mod gate;
 mod pull;
 mod send;
 mod streams;
+mod transfers;
 mod way;
 
 use crate::collections::slab::{Key, Slab};
@@ -23,18 +24,11 @@ use tidegate_flow::{PeerId, Peers};
 
 pub(crate) use bounce::{BouncePool, Use};
 pub(crate) use gate::{Gate, PIECES_PER_TURN, Pieces};
-pub(crate) use pull::{Means, Next, Part, Pulls, Waited};
+pub(crate) use pull::{Next, Part, Pull, Pulls, Waited};
 pub(crate) use send::{Payload, PendingSend};
 pub(crate) use streams::Stream;
+pub(crate) use transfers::{Ended, Ending, TransferOwner, Transfers};
 pub(crate) use way::Way;
-
-/// Who asked the link for a transfer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TransferOwner {
-    /// A pull, for this many bytes.
-    Pull(Key, usize),
-    Operation(Key),
-}
 
 /// Everything large that is on its way, in both directions.
 #[derive(Debug)]
@@ -48,8 +42,8 @@ pub(crate) struct Bulk<B> {
     pub(crate) streams: Streams<B>,
     /// Announced and deferred sends, which the receivers have not got.
     sends: Slab<PendingSend<B>>,
-    /// Whose each transfer is that the link was asked for.
-    transfers: Slab<TransferOwner>,
+    /// What the link was asked to copy.
+    pub(crate) transfers: Transfers<B>,
     /// By peer: whether it read the last long message of ours out of our memory.
     readers: Peers<bool, 64>,
 }
@@ -67,7 +61,7 @@ impl<B: Buffer> Bulk<B> {
             bounces: BouncePool::new(bounce_buffers),
             streams: Streams::new(peers),
             sends: Slab::new(),
-            transfers: Slab::new(),
+            transfers: Transfers::new(),
             readers: Peers::new(peers, ()),
         }
     }
@@ -175,24 +169,10 @@ impl<B: Buffer> Bulk<B> {
         };
     }
 
-    /// Transfers that the link has not ended.
-    #[inline]
-    pub(crate) fn transfers(&self) -> usize {
-        self.transfers.len()
-    }
-
-    pub(crate) fn begin_transfer(&mut self, owner: TransferOwner) -> Key {
-        self.transfers.insert(owner)
-    }
-
     /// The next part of a pull to read, of so many bytes at most, and the name of the transfer.
     pub(crate) fn begin_pull_part(&mut self, key: Key, most: usize) -> Option<(Key, Part<'_, B>)> {
         let part = self.pulls.next_part(key, most)?;
-        Some((self.transfers.insert(TransferOwner::Pull(key, part.length)), part))
-    }
-
-    pub(crate) fn end_transfer(&mut self, transfer: Key) -> Option<TransferOwner> {
-        self.transfers.remove(transfer)
+        Some((self.transfers.begin(TransferOwner::Pull(key), part.length), part))
     }
 
     /// The place of a peer that is gone goes to another.
@@ -249,14 +229,5 @@ mod tests {
         assert!(!bulk.reads_memory(PeerId(1), 100));
         bulk.release(A);
         assert!(!bulk.reads_memory(A, 100), "the place is another's");
-    }
-
-    #[test]
-    fn transfers_are_of_those_who_asked_for_them_and_end_once() {
-        let (mut bulk, key) = bulk();
-        let transfer = bulk.begin_transfer(TransferOwner::Operation(key));
-        assert_eq!(bulk.transfers(), 1);
-        assert!(matches!(bulk.end_transfer(transfer), Some(TransferOwner::Operation(owner)) if owner == key));
-        assert!(bulk.end_transfer(transfer).is_none() && bulk.transfers() == 0);
     }
 }

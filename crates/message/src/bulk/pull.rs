@@ -3,7 +3,7 @@
 use super::way::{PullWays, Way};
 use crate::collections::slab::{Key, Slab};
 use crate::envelope::Envelope;
-use crate::link::{Buffer, Span, TransferStatus};
+use crate::link::{Buffer, Capabilities, RemoteMemory, Span, TransferStatus};
 use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend};
 use crate::operation::Queue;
@@ -48,20 +48,11 @@ pub(crate) enum Waited {
     Message,
 }
 
-/// What the link offers for bulk data.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Means {
-    /// Messages from this many bytes on are read out of the sender's memory.
-    pub(crate) direct_from: usize,
-    /// Bytes of a bounce buffer.
-    pub(crate) bounce_bytes: usize,
-}
-
 /// A part of a message to be read out of its sender's memory.
 #[derive(Debug)]
 pub(crate) struct Part<'p, B> {
     pub(crate) peer: PeerId,
-    pub(crate) spans: Vec<Span>,
+    pub(crate) from: Vec<RemoteMemory>,
     pub(crate) into: &'p mut B,
     /// Where it goes in `into`.
     pub(crate) position: usize,
@@ -106,7 +97,7 @@ impl<B: Buffer> Pulls<B> {
         let pull = self.pulls.get_mut(key)?;
         let length = pull.wanted.min(bounce_bytes);
         let bounce = pull.remote.bounce.filter(|_| length > 0)?;
-        Some((pull.remote.peer, bounce, length, &mut pull.active.buffer))
+        Some((pull.remote.peer, usize::from(bounce), length, &mut pull.active.buffer))
     }
 
     /// It is in place.
@@ -129,18 +120,19 @@ impl<B: Buffer> Pulls<B> {
         &mut self,
         key: Key,
         waited: Waited,
-        means: Means,
-        reaches: impl FnOnce(PeerId) -> bool,
+        bounce_bytes: usize,
+        capabilities: impl FnOnce(PeerId) -> Capabilities,
     ) -> Way {
-        let Some(pull) = self.pulls.get_mut(key) else { return Way::Ask };
-        if pull.remote.spans.is_empty() || !reaches(pull.remote.peer) {
+        let Some(pull) = self.pulls.get_mut(key).filter(|pull| !pull.remote.spans.is_empty()) else { return Way::Ask };
+        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from } = capabilities(pull.remote.peer);
+        if !reaches_memory {
             return Way::Ask;
         }
         let left = pull.wanted - pull.position;
-        if left >= means.direct_from {
+        if left >= direct_from || !shares_bounce_buffers {
             return Way::Read;
         }
-        if pull.position == 0 && left <= means.bounce_bytes {
+        if pull.position == 0 && left <= bounce_bytes {
             return if waited == Waited::Message { Way::Read } else { Way::Ask };
         }
         let way = self.ways.choose(pull.wanted);
@@ -152,8 +144,8 @@ impl<B: Buffer> Pulls<B> {
     pub(crate) fn next_part(&mut self, key: Key, most: usize) -> Option<Part<'_, B>> {
         let pull = self.pulls.get_mut(key)?;
         let (position, length) = (pull.position, (pull.wanted - pull.position).min(most.max(1)));
-        let spans = part_of_spans(&pull.remote.spans, position, length);
-        Some(Part { peer: pull.remote.peer, spans, into: &mut pull.active.buffer, position, length })
+        let from = part_of(pull.remote.key, &pull.remote.spans, position, length);
+        Some(Part { peer: pull.remote.peer, from, into: &mut pull.active.buffer, position, length })
     }
 
     /// Reading took so long.
@@ -243,15 +235,16 @@ impl<B: Buffer> Pulls<B> {
     }
 }
 
-/// The part `offset..offset + length` of what `spans` cover.
-fn part_of_spans(spans: &[Span], mut offset: usize, mut length: usize) -> Vec<Span> {
+/// The part `offset..offset + length` of the memory with this key that `spans` cover.
+fn part_of(key: u64, spans: &[Span], mut offset: usize, mut length: usize) -> Vec<RemoteMemory> {
     let mut part = Vec::with_capacity(1);
     for span in spans {
         let bytes = usize::try_from(span.length).unwrap_or(usize::MAX);
         let skipped = offset.min(bytes);
         let taken = (bytes - skipped).min(length);
         if taken > 0 {
-            part.push(Span { address: span.address.wrapping_add(skipped as u64), length: taken as u64 });
+            let span = Span { address: span.address.wrapping_add(skipped as u64), length: taken as u64 };
+            part.push(RemoteMemory { key, span });
         }
         offset -= skipped;
         length -= taken;
@@ -268,13 +261,14 @@ mod tests {
 
     const A: PeerId = PeerId(0);
     const B: PeerId = PeerId(1);
-    const MEANS: Means = Means { direct_from: 1000, bounce_bytes: 10 };
+    const BOUNCE_BYTES: usize = 10;
+    const CAPABLE: Capabilities = Capabilities { reaches_memory: true, shares_bounce_buffers: true, direct_from: 1000 };
 
     /// A pull of a message of 100 bytes of A, into a receive of so many bytes.
-    fn pull(pulls: &mut Pulls<Bytes>, capacity: usize, spans: &[Span], bounce: Option<usize>) -> Key {
+    fn pull(pulls: &mut Pulls<Bytes>, capacity: usize, spans: &[Span], bounce: Option<u16>) -> Key {
         let active = MatchQueue::activate_now(Bytes::new(&vec![0; capacity]), Context(1), true);
         let envelope = Envelope { source: Target::Peer(A), tag: 0, data: None, length: 100 };
-        let remote = RemoteSend { peer: A, id: 7, spans: spans.to_vec(), bounce };
+        let remote = RemoteSend { peer: A, id: 7, bounce, key: 9, spans: spans.to_vec() };
         pulls.insert(active, envelope, Queue::Tagged, remote)
     }
 
@@ -315,15 +309,21 @@ mod tests {
     #[test]
     fn the_way_depends_on_length_and_on_who_waited() {
         let mut pulls = Pulls::new();
-        let long = Means { direct_from: 50, ..MEANS };
+        let long = Capabilities { direct_from: 50, ..CAPABLE };
         let key = pull(&mut pulls, 100, &[span(0, 100)], None);
-        assert_eq!(pulls.choose_way(key, Waited::Receive, long, |_| true), Way::Read);
-        assert_eq!(pulls.choose_way(key, Waited::Receive, long, |_| false), Way::Ask, "its memory is out of reach");
-        let unnamed = pull(&mut pulls, 100, &[], None);
-        assert_eq!(pulls.choose_way(unnamed, Waited::Receive, long, |_| panic!("nobody asks")), Way::Ask);
+        let mut way = |key, waited, capabilities| pulls.choose_way(key, waited, BOUNCE_BYTES, |_| capabilities);
+        assert_eq!(way(key, Waited::Receive, long), Way::Read);
+        let far = Capabilities { reaches_memory: false, ..long };
+        assert_eq!(way(key, Waited::Receive, far), Way::Ask, "its memory is out of reach");
         let short = pull(&mut pulls, 10, &[span(0, 100)], None);
-        assert_eq!(pulls.choose_way(short, Waited::Receive, MEANS, |_| true), Way::Ask, "its sender is awake");
-        assert_eq!(pulls.choose_way(short, Waited::Message, MEANS, |_| true), Way::Read, "it may be asleep");
+        let mut way = |capabilities, waited| pulls.choose_way(short, waited, BOUNCE_BYTES, |_| capabilities);
+        assert_eq!(way(CAPABLE, Waited::Receive), Way::Ask, "its sender is awake");
+        assert_eq!(way(CAPABLE, Waited::Message), Way::Read, "it may be asleep");
+        let apart = Capabilities { shares_bounce_buffers: false, ..CAPABLE };
+        assert_eq!(way(apart, Waited::Receive), Way::Read, "there are no bounce buffers between us");
+        let unnamed = pull(&mut pulls, 100, &[], None);
+        let asked = pulls.choose_way(unnamed, Waited::Receive, BOUNCE_BYTES, |_| panic!("nobody asks"));
+        assert_eq!(asked, Way::Ask);
     }
 
     #[test]
@@ -345,10 +345,15 @@ mod tests {
     #[test]
     fn a_part_of_scattered_memory_is_found_wherever_it_begins_and_ends() {
         let spans = [span(100, 10), span(200, 0), span(300, 5)];
-        assert_eq!(part_of_spans(&spans, 0, 15), [span(100, 10), span(300, 5)]);
-        assert_eq!(part_of_spans(&spans, 9, 3), [span(109, 1), span(300, 2)]);
-        assert_eq!(part_of_spans(&spans, 10, 5), [span(300, 5)]);
-        assert_eq!(part_of_spans(&spans, 15, 1), []);
-        assert_eq!(part_of_spans(&[span(u64::MAX, u64::MAX)], 1, 2), [span(0, 2)]);
+        let part = |spans: &[Span], offset, length| -> Vec<Span> {
+            let part = part_of(9, spans, offset, length);
+            assert!(part.iter().all(|piece| piece.key == 9));
+            part.into_iter().map(|piece| piece.span).collect()
+        };
+        assert_eq!(part(&spans, 0, 15), [span(100, 10), span(300, 5)]);
+        assert_eq!(part(&spans, 9, 3), [span(109, 1), span(300, 2)]);
+        assert_eq!(part(&spans, 10, 5), [span(300, 5)]);
+        assert_eq!(part(&spans, 15, 1), []);
+        assert_eq!(part(&[span(u64::MAX, u64::MAX)], 1, 2), [span(0, 2)]);
     }
 }

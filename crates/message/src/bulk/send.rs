@@ -34,6 +34,8 @@ pub(crate) struct PendingSend<B> {
     pub(crate) notice: Option<Notice>,
     /// Where it is among the deferred sends to its peer.
     pub(crate) deferred: Option<Place>,
+    /// The key under which the receiver reaches the application's memory; 0: it needs none, or has not been told.
+    pub(crate) key: u64,
     /// The receiver has asked for it, piece by piece.
     pub(super) is_streamed: bool,
     /// Where the stream is that this made, as long as that has not ended and it is not its turn.
@@ -54,8 +56,8 @@ impl<B: Buffer> PendingSend<B> {
             Payload::Application(buffer) => buffer.len(),
             Payload::Copied(bytes) => bytes.len(),
         };
-        let (deferred, is_streamed, stream) = (None, false, None);
-        PendingSend { peer, space, data, length, delivery, payload, notice, deferred, is_streamed, stream }
+        let (deferred, key, is_streamed, stream) = (None, 0, false, None);
+        PendingSend { peer, space, data, length, delivery, payload, notice, deferred, key, is_streamed, stream }
     }
 
     /// Whether the application's memory may have changed since.

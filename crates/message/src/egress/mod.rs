@@ -21,21 +21,15 @@ pub(crate) use outgoing::{Body, Outgoing, copy_of};
 
 /// What egress needs of a link.
 pub(crate) trait Mailboxes {
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError>;
-
-    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>);
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError>;
 
     fn counters(&self) -> &Counters;
 }
 
 impl<L: Link> Mailboxes for L {
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-        Link::write(self, to, packet)
-    }
-
     #[inline]
-    fn write_many(&mut self, to: PeerId, count: u32, next: impl FnMut(&mut Packet)) -> (u32, Result<(), WriteError>) {
-        Link::write_many(self, to, count, next)
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+        Link::write(self, to, count, fill)
     }
 
     #[inline]
@@ -233,6 +227,12 @@ impl<B: Buffer> Egress<B> {
         self.flush_control(mailboxes);
     }
 
+    /// A packet that had left for a peer found no buffer there. The link writes it again.
+    pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
+        mailboxes.counters().add(Counter::MailboxFull, 1);
+        self.flow.handle_late_refusal(by, now);
+    }
+
     /// The next peer whose sends flow control has let wait and that may go on.
     pub(crate) fn poll_ready(&mut self) -> Option<PeerId> {
         self.flow.poll_ready()
@@ -303,7 +303,7 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Writes as many packets as there are credits. `None`: they have left, and others have not.
+    /// Writes as many packets as there are credits and places for. `None`: some have left, and others have not.
     #[inline]
     fn write_packets(
         &mut self,
@@ -314,12 +314,13 @@ impl<B: Buffer> Egress<B> {
         mut credits: Credits,
     ) -> Option<Step> {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets, 0);
-        let (written, outcome) = mailboxes.write_many(to, credits.count(), |packet| {
+        let outcome = mailboxes.write(to, credits.count(), |packet| {
             message.fill(index, packet);
             index += 1;
             flow.piggyback(to, packet);
             riding += u64::from(packet.piggyback().unwrap_or(0));
         });
+        let written = *outcome.as_ref().unwrap_or(&0);
         (0..written).for_each(|_| credits.spend());
         match outcome {
             Err(WriteError::Refused) => self.flow.handle_refused(to, credits, now),
@@ -339,8 +340,8 @@ impl<B: Buffer> Egress<B> {
                 false => Step::Full,
             },
             Err(WriteError::Unreachable(name)) => Step::Lost(name),
-            Ok(()) if message.packets_left() > 0 => return None,
-            Ok(()) => Step::Sent,
+            Ok(_) if message.packets_left() > 0 => return None,
+            Ok(_) => Step::Sent,
         })
     }
 
@@ -407,8 +408,8 @@ impl<B: Buffer> Egress<B> {
             PacketKind::ReturnResponse => Counter::ReturnResponses,
             PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
         };
-        match mailboxes.write(control.to, &control.packet) {
-            Ok(()) => {
+        match mailboxes.write(control.to, 1, |packet| *packet = control.packet) {
+            Ok(_) => {
                 mailboxes.counters().add(counter, 1);
                 mailboxes.counters().add(Counter::PacketsSent, 1);
             }

@@ -6,7 +6,7 @@ use crate::collections::slab::Key;
 use crate::completion::Notice;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing, copy_of};
-use crate::link::{Buffer, Link, Span};
+use crate::link::{Buffer, Capabilities, Link, Span};
 use crate::memory::Memory;
 use crate::operation::{Send, Target};
 use crate::wire::{Message, RequestToSend};
@@ -86,6 +86,10 @@ impl<L: Link> Endpoint<L> {
         let Some(send) = self.bulk.send(key) else { return };
         let spans = self.spans_of(send);
         let (length, data, space) = (send.length, send.data, send.space);
+        let exposed = match &send.payload {
+            Payload::Application(buffer) if !spans.is_empty() => self.link.expose(to, buffer),
+            _ => 0,
+        };
         let head = RequestToSend {
             queue: space.queue(),
             tag: space.tag(),
@@ -96,8 +100,12 @@ impl<L: Link> Endpoint<L> {
             spans: spans.len() as u16,
             first: spans.first().copied().unwrap_or(Span { address: 0, length: 0 }),
             bounce: self.bounce_first_piece(to, key, length),
+            is_keyed: exposed != 0,
         };
-        let rest = RequestToSend::body_of(&spans);
+        if let Some(send) = self.bulk.send_mut(key) {
+            send.key = exposed;
+        }
+        let rest = RequestToSend::body_of(exposed, &spans);
         let body = if rest.is_empty() { Body::None } else { Body::Owned(rest.into_boxed_slice()) };
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
@@ -105,9 +113,15 @@ impl<L: Link> Endpoint<L> {
     /// Copies the first piece of an announced message into a bounce buffer, unless the receiver will rather read all of
     /// it from memory, as it did last time.
     fn bounce_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> Option<u16> {
-        let is_direct =
-            self.bulk.reads_memory(to, length) || (length >= self.link.direct_from() && self.link.reaches_memory(to));
-        if length == 0 || is_direct || !self.bulk.bounces.exists() || self.bulk.send(key)?.is_copied() {
+        if length == 0
+            || self.bulk.reads_memory(to, length)
+            || !self.bulk.bounces.exists()
+            || self.bulk.send(key)?.is_copied()
+        {
+            return None;
+        }
+        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from } = self.link.capabilities(to);
+        if !shares_bounce_buffers || (reaches_memory && length >= direct_from) {
             return None;
         }
         let bounce = self.bulk.bounces.take(to, key, Use::Ahead)?;

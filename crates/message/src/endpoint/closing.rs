@@ -64,7 +64,7 @@ impl<L: Link> Endpoint<L> {
         }
         // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
         for key in self.rma.operations.all() {
-            self.cancel_operation(key);
+            self.give_up_operation(key, Failure::Canceled);
         }
         for key in self.bulk.all_sends() {
             if let Some(send) = self.remove_send(key) {
@@ -75,7 +75,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A remote operation of which a part has not left.
     fn lose_operation(&mut self, key: Key) {
-        if self.cancel_operation(key) == Some(false) {
+        if self.give_up_operation(key, Failure::Canceled) == Some(false) {
             self.count(Counter::SendsLost, 1);
         }
     }

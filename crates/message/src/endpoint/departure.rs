@@ -2,6 +2,7 @@
 
 use super::Endpoint;
 use crate::assembly::Sink;
+use crate::bulk::{Ending, Pull, TransferOwner};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
@@ -25,7 +26,7 @@ impl<L: Link> Endpoint<L> {
             self.lose_send(key, name);
         }
         for key in self.rma.operations.of_peer(peer) {
-            self.lose_operation_of(key, name);
+            self.give_up_operation(key, Failure::PeerLost { peer: name.to_owned() });
         }
     }
 
@@ -49,10 +50,11 @@ impl<L: Link> Endpoint<L> {
 
     /// Ends a pull whose peer is gone; there is nobody to tell.
     fn lose_pull(&mut self, key: Key, peer: &str) {
-        if let Some(pull) = self.bulk.pulls.end(key, false, self.now) {
-            self.forget_stored(pull.remote.peer, pull.remote.kept());
+        if let Some(Pull { active, envelope, queue, remote, .. }) = self.bulk.pulls.end(key, false, self.now) {
+            self.forget_stored(remote.peer, remote.kept());
             let failure = Failure::PeerLost { peer: peer.to_owned() };
-            self.fail_receive(pull.active, &pull.envelope, pull.queue, failure);
+            let ending = Ending::Receive { active, envelope, queue, failure };
+            self.end_after_transfers(TransferOwner::Pull(key), remote.peer, ending);
         }
     }
 
@@ -80,13 +82,6 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// An operation whose target is gone.
-    fn lose_operation_of(&mut self, key: Key, peer: &str) {
-        if let Some(operation) = self.rma.operations.end(key) {
-            self.complete_operation(&operation, Err(Failure::PeerLost { peer: peer.to_owned() }));
-        }
-    }
-
     /// The link says that a peer is gone, and that all it sent has been retrieved.
     pub(super) fn handle_departure(&mut self, departure: Departure) {
         let peer = departure.peer;
@@ -97,8 +92,9 @@ impl<L: Link> Endpoint<L> {
         self.presence.depart(peer);
     }
 
-    /// Gives the places of departed peers back of which no message is stored any more. Until then, and as long as a
-    /// completion may name them that nobody has taken, their numbers are in use. Between two calls of progress no
+    /// Gives the places of departed peers back of which no message is stored any more, nor anything held until a
+    /// transfer ends. Until then, and as long as a completion may name them that nobody has taken, their numbers are in
+    /// use. Between two calls of progress no
     /// number changes its meaning.
     #[cold]
     pub(super) fn release_departed(&mut self) {
@@ -107,7 +103,7 @@ impl<L: Link> Endpoint<L> {
         }
         for peer in self.presence.take_departed() {
             let source = Target::Peer(peer);
-            match self.matching.has_stored_from(source) {
+            match self.matching.has_stored_from(source) || self.bulk.transfers.holds_any_of(peer) {
                 true => self.presence.depart(peer),
                 false => self.release_peer(peer),
             }

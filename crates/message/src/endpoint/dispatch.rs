@@ -12,8 +12,7 @@ use tidegate_flow::{Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
     #[inline]
-    pub(super) fn handle_packet(&mut self, packet: &Packet) {
-        let from = packet.header.source();
+    pub(super) fn handle_packet(&mut self, from: PeerId, packet: &Packet) {
         if from.0 >= self.config.flow.peers {
             return self.count(Counter::Violations, 1);
         }

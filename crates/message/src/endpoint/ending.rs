@@ -1,16 +1,17 @@
 //! How operations end: completions, and what is lost.
 
 use super::Endpoint;
-use crate::bulk::PendingSend;
+use crate::bulk::{Ending, PendingSend, TransferOwner};
 use crate::collections::list::Position;
 use crate::collections::slab::Key;
 use crate::completion::{Completion, Failure, Notice};
 use crate::counter::Counter;
 use crate::envelope::Envelope;
-use crate::link::{Buffer, Link};
+use crate::link::{Buffer, Link, TransferId};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::{Context, Queue, Space, Target};
 use crate::rma::RemoteOperation;
+use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// A receive has all of its message that fits.
@@ -114,6 +115,9 @@ impl<L: Link> Endpoint<L> {
     /// A send is with us no longer, and nothing of it leaves any more.
     pub(super) fn remove_send(&mut self, key: Key) -> Option<PendingSend<L::Buffer>> {
         let send = self.bulk.remove(key)?;
+        if send.key != 0 {
+            self.link.hide(send.peer, send.key);
+        }
         if send.is_copied() {
             self.presence.drop_copy(send.peer);
         }
@@ -144,10 +148,43 @@ impl<L: Link> Endpoint<L> {
 
     /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its
     /// success.
-    pub(super) fn cancel_operation(&mut self, key: Key) -> Option<bool> {
-        let operation = self.rma.operations.end(key)?;
-        self.complete_operation(&operation, Err(Failure::Canceled));
-        Some(operation.report)
+    pub(super) fn give_up_operation(&mut self, key: Key, failure: Failure) -> Option<bool> {
+        let RemoteOperation { to, context, operation, length, report, .. } = self.rma.operations.end(key)?;
+        let completion = Completion::remote(context, operation, length, Err(failure));
+        match to {
+            Target::Peer(peer) => {
+                self.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion));
+            }
+            Target::Myself => self.completions.push_back(completion),
+        }
+        Some(report)
+    }
+
+    /// Ends what is over but for its transfers: now, or with the last of those that the link cannot stop. Until then
+    /// they touch the application's memory.
+    pub(super) fn end_after_transfers(&mut self, owner: TransferOwner, peer: PeerId, ending: Ending<L::Buffer>) {
+        let mut running = self.bulk.transfers.of(owner);
+        running.retain(|&transfer| {
+            let is_stopped = self.link.cancel_transfer(peer, TransferId(transfer.0));
+            if is_stopped {
+                self.bulk.transfers.end(transfer);
+            }
+            !is_stopped
+        });
+        match running.is_empty() {
+            true => self.end_held(ending),
+            false => self.bulk.transfers.hold(&running, peer, ending),
+        }
+    }
+
+    /// No transfer of what is over is left.
+    pub(super) fn end_held(&mut self, ending: Ending<L::Buffer>) {
+        match ending {
+            Ending::Receive { active, envelope, queue, failure } => {
+                self.fail_receive(active, &envelope, queue, failure);
+            }
+            Ending::Operation(completion) => self.completions.push_back(completion),
+        }
     }
 
     pub(super) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {

@@ -192,13 +192,19 @@ impl<L: Link> Endpoint<L> {
     /// Whether operations of ours are under way that are not receives: messages that have not left, sends that have not
     /// been received, remote operations that have not been answered.
     pub fn has_outstanding(&self) -> bool {
-        self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() > 0
+        self.operations_left() > 0
+    }
+
+    /// Messages that have not left, sends that have not been received, remote operations that are not over, and what
+    /// is over but for transfers that cannot be stopped.
+    #[inline]
+    fn operations_left(&self) -> usize {
+        self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() + self.bulk.transfers.held()
     }
 
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
-        let outstanding =
-            self.egress.waiting_messages() + self.bulk.sends() + self.rma.operations.len() + self.completions.len();
+        let outstanding = self.operations_left() + self.completions.len();
         if outstanding < self.config.operations && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 

@@ -9,7 +9,7 @@
 use super::Endpoint;
 use crate::bulk::Pieces;
 use crate::counter::Counter;
-use crate::link::Link;
+use crate::link::{Link, LinkEvent};
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -28,8 +28,9 @@ impl<L: Link> Endpoint<L> {
         let was_due = self.handle_timeout(now);
         let mut retrieved = 0;
         while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
-            let Some(packet) = self.link.retrieve() else { break };
-            self.handle_packet(&packet);
+            let Some(arrival) = self.link.retrieve() else { break };
+            self.handle_packet(arrival.source, arrival.packet());
+            self.link.give_back(arrival.packet);
             retrieved += 1;
         }
         if retrieved > 0 {
@@ -50,20 +51,17 @@ impl<L: Link> Endpoint<L> {
     fn work(&mut self) -> bool {
         // One test for everything that is rarely there.
         let backlog = self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left();
-        let worked = backlog + self.bulk.transfers() > 0 && self.progress_backlog();
-        while let Some(peer) = self.link.poll_closing() {
-            self.presence.handle_closing(peer);
-        }
-        let mut departed = false;
-        while let Some(departure) = self.link.poll_departure() {
-            self.handle_departure(departure);
-            departed = true;
+        let worked = backlog > 0 && self.progress_backlog();
+        let mut happened = false;
+        while let Some(event) = self.link.poll_event() {
+            self.handle_event(event);
+            happened = true;
         }
         // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
         if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
-        worked | departed
+        worked | happened
     }
 
     #[cold]
@@ -72,13 +70,19 @@ impl<L: Link> Endpoint<L> {
         self.retry_full();
         let streamed = self.send_pieces();
         let pulled = self.continue_pulls();
-        let mut ended = false;
-        while let Some((id, status)) = self.link.poll_transfer() {
-            self.end_transfer(id, status);
-            ended = true;
-        }
         let after = self.egress.waiting() + self.bulk.gate.waiting() + self.pieces_left();
-        streamed || pulled || ended || before != after
+        streamed || pulled || before != after
+    }
+
+    #[cold]
+    fn handle_event(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
+            LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
+            LinkEvent::Refused(peer) => self.egress.handle_refusal(&self.link, peer, self.now),
+            LinkEvent::Closing(peer) => self.presence.handle_closing(peer),
+            LinkEvent::Departed(departure) => self.handle_departure(departure),
+        }
     }
 
     /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always

@@ -2,7 +2,7 @@
 
 use super::Endpoint;
 use crate::assembly::write_clipped;
-use crate::bulk::{Means, Next, Part, TransferOwner, Waited, Way};
+use crate::bulk::{Ended, Next, Part, TransferOwner, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
@@ -26,13 +26,12 @@ impl<L: Link> Endpoint<L> {
     ) -> Result<(), Malformed> {
         let queue = head.queue;
         let length = usize::try_from(head.length).map_err(|_| Malformed)?;
-        let spans = head.spans(body).ok_or(Malformed)?;
+        let (key, spans) = head.memory(body).ok_or(Malformed)?;
         let covered = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
         if !spans.is_empty() && covered != Some(head.length) {
             return Err(Malformed);
         }
-        let bounce = head.bounce.map(usize::from);
-        let remote = RemoteSend { peer: from, id: head.send, spans, bounce };
+        let remote = RemoteSend { peer: from, id: head.send, bounce: head.bounce, key, spans };
         let cost = Memory::<L::Buffer>::announce_cost(remote.spans.len());
         self.check_window(from, cost)?;
         if head.was_dropped {
@@ -70,9 +69,8 @@ impl<L: Link> Endpoint<L> {
         if self.bulk.pulls.is_complete(key) {
             return self.end_pull(key, Ok(()));
         }
-        let means = Means { direct_from: self.link.direct_from(), bounce_bytes: self.bulk.bounces.bytes() };
-        let reaches = |peer| self.link.reaches_memory(peer);
-        match self.bulk.pulls.choose_way(key, waited, means, reaches) {
+        let bounce_bytes = self.bulk.bounces.bytes();
+        match self.bulk.pulls.choose_way(key, waited, bounce_bytes, |peer| self.link.capabilities(peer)) {
             Way::Read => self.step_pull(key),
             Way::Ask => self.ask_for_rest(key),
         }
@@ -102,8 +100,8 @@ impl<L: Link> Endpoint<L> {
         let most = self.config.bulk_bytes_per_progress;
         let begun = self.link.time_reading();
         let Some((transfer, part)) = self.bulk.begin_pull_part(key, most) else { return };
-        let Part { peer, spans, into, position, .. } = part;
-        let status = self.link.read_peer(TransferId(transfer.0), peer, &spans, into, position);
+        let Part { peer, from, into, position, .. } = part;
+        let status = self.link.read_peer(TransferId(transfer.0), peer, &from, into, position);
         self.bulk.pulls.note_reading(key, self.link.time_reading().saturating_sub(begun));
         if status != TransferStatus::Pending {
             self.end_transfer(TransferId(transfer.0), status);
@@ -123,14 +121,15 @@ impl<L: Link> Endpoint<L> {
 
     /// A transfer that the link was asked for has ended.
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
-        match self.bulk.end_transfer(Key(id.0)) {
-            Some(TransferOwner::Pull(key, length)) => self.end_pull_part(key, length, status),
+        match self.bulk.transfers.end(Key(id.0)) {
+            Some(Ended::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
             // The departure of the operation's peer ends it.
-            Some(TransferOwner::Operation(_)) if status == TransferStatus::Unreachable => {}
-            Some(TransferOwner::Operation(key)) => {
+            Some(Ended::Part(TransferOwner::Operation(_), _)) if status == TransferStatus::Unreachable => {}
+            Some(Ended::Part(TransferOwner::Operation(key), _)) => {
                 let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
                 self.end_part(key, result);
             }
+            Some(Ended::Last(ending)) => self.end_held(ending),
             None => {}
         }
     }

@@ -9,7 +9,7 @@ use crate::collections::slab::Key;
 use crate::completion::Operation;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
-use crate::link::{Buffer, Link, TransferId, TransferStatus};
+use crate::link::{Buffer, Link, RemoteMemory, TransferId, TransferStatus};
 use crate::malformed::Malformed;
 use crate::operation::{Access, ReadRequest, RemoteTarget, Target, TryAgain, WriteRequest};
 use crate::rma::{RemoteOperation, UnfinishedRead, WriteRest, pieces};
@@ -72,10 +72,10 @@ impl<L: Link> Endpoint<L> {
             }
             return self.rma.operations.note_part(key, status);
         };
-        if let Some(span) = self.direct_span(peer, target, bytes, Access::Write) {
+        if let Some(there) = self.direct_memory(peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
-            let transfer = TransferId(self.bulk.begin_transfer(TransferOwner::Operation(key)).0);
-            let status = self.link.write_peer(transfer, peer, &[span], &part, 0);
+            let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
+            let status = self.link.write_peer(transfer, peer, &[there], &part, 0);
             if self.has_begun(key, transfer, status) {
                 return;
             }
@@ -124,10 +124,10 @@ impl<L: Link> Endpoint<L> {
             }
             return self.rma.operations.note_part(key, status);
         };
-        if let Some(span) = self.direct_span(peer, target, bytes, Access::Read) {
-            let transfer = TransferId(self.bulk.begin_transfer(TransferOwner::Operation(key)).0);
+        if let Some(there) = self.direct_memory(peer, target, bytes, Access::Read) {
+            let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let mut part = buffer.slice(offset, bytes);
-            let status = self.link.read_peer(transfer, peer, &[span], &mut part, 0);
+            let status = self.link.read_peer(transfer, peer, &[there], &mut part, 0);
             if self.has_begun(key, transfer, status) {
                 return;
             }
@@ -143,8 +143,14 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// Where a part of an operation lies in the target's memory, if we can reach it without the target.
-    fn direct_span(&mut self, peer: PeerId, target: RemoteTarget, bytes: usize, access: Access) -> Option<crate::Span> {
-        if bytes == 0 || self.presence.lost(peer).is_some() || !self.link.reaches_memory(peer) {
+    fn direct_memory(
+        &mut self,
+        peer: PeerId,
+        target: RemoteTarget,
+        bytes: usize,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        if bytes == 0 || self.presence.lost(peer).is_some() || !self.link.capabilities(peer).reaches_memory {
             return None;
         }
         self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
@@ -154,7 +160,7 @@ impl<L: Link> Endpoint<L> {
     fn has_begun(&mut self, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
         match status {
             TransferStatus::Unreachable => {
-                self.bulk.end_transfer(Key(transfer.0));
+                self.bulk.transfers.end(Key(transfer.0));
                 return false;
             }
             TransferStatus::Pending => {

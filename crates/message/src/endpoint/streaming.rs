@@ -119,6 +119,9 @@ impl<L: Link> Endpoint<L> {
 
     /// Sends the next piece of an announced message through a bounce buffer, if one is free.
     fn bounce_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Bounced {
+        if !self.bulk.bounces.exists() || !self.link.capabilities(stream.to()).shares_bounce_buffers {
+            return Bounced::Unavailable;
+        }
         let Some(bounce) = self.bulk.bounces.take(stream.to(), stream.send(), Use::Asked) else {
             return if self.bulk.bounces.is_busy_for(stream.to()) { Bounced::Busy } else { Bounced::Unavailable };
         };

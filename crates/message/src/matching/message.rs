@@ -39,15 +39,18 @@ pub(crate) struct RemoteSend {
     pub(crate) peer: PeerId,
     /// The sender's name for it.
     pub(crate) id: u32,
-    pub(crate) spans: Vec<Span>,
     /// The sender's bounce buffer in which its first piece lies.
-    pub(crate) bounce: Option<usize>,
+    pub(crate) bounce: Option<u16>,
+    /// The key of its memory.
+    pub(crate) key: u64,
+    /// The pieces of its memory; none: they are not told, and the payload is to be asked for.
+    pub(crate) spans: Vec<Span>,
 }
 
 impl RemoteSend {
     /// A send that its peer has deferred: it has said no more of it than its name.
     pub(crate) fn of_deferred(peer: PeerId, id: u32) -> Self {
-        RemoteSend { peer, id, spans: Vec::new(), bounce: None }
+        RemoteSend { peer, id, bounce: None, key: 0, spans: Vec::new() }
     }
 
     /// What it costs of its sender's window, in bytes, not only until it is matched, but until it is pulled: the list

@@ -163,7 +163,7 @@ mod tests {
             post(&mut matching, queue, Source::From(A), name);
             post(&mut matching, queue, Source::Any, 10 + name);
             post(&mut matching, queue, Source::From(B), 20 + name);
-            let remote = RemoteSend { peer: PeerId(0), id: 1, spans: Vec::new(), bounce: None };
+            let remote = RemoteSend::of_deferred(PeerId(0), 1);
             let stored = Stored::Remote(remote);
             matching.of(queue).store(Unexpected { envelope: envelope(A), stored, claimed: None, cost: 0 });
         }

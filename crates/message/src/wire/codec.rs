@@ -24,8 +24,10 @@ pub(super) const WIDE_DATA: u32 = 1 << 25;
 pub(super) const WAS_DROPPED: u32 = 1 << 26;
 /// The message has waited in its sender's backlog (L §4.3). Nobody sets it yet.
 const WAITED: u32 = 1 << 27;
+/// The memory that the message names has a key.
+pub(super) const IS_KEYED: u32 = 1 << 28;
 
-const _: () = assert!(LARGEST_EAGER_BYTES <= LENGTH_MASK as usize && WAITED < 1 << 28);
+const _: () = assert!(LARGEST_EAGER_BYTES <= LENGTH_MASK as usize && WAITED < IS_KEYED);
 
 /// Lists the kinds of messages once: name and number.
 macro_rules! kinds {

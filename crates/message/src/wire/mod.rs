@@ -9,7 +9,8 @@
 //!
 //! - 0–7: P's message header (§3): a word.
 //! - 8–11: bits 0–23: the body's length; 24: completion data is there; 25: it is wide; 26: the receiver has dropped the
-//!   envelope once; 27: the message has waited in its sender's backlog (L §4.3; reserved); 28–31: spare.
+//!   envelope once; 27: the message has waited in its sender's backlog (L §4.3; reserved); 28: the memory that it names
+//!   has a key; 29–31: spare.
 //! - 12–15: an auxiliary number, or completion data that is not wide.
 //! - then 8: completion data, if it is wide.
 //! - then up to 32: fields of the kind, 8 bytes each.
@@ -192,7 +193,7 @@ mod tests {
             let mut payload = std::array::from_fn(|_| (self.bits() >> 32) as u8 >> (self.0 & 7));
             let numbers = payload.as_chunks_mut::<4>().0.iter_mut();
             numbers.filter(|_| self.bits() >> 62 == 0).for_each(|number| *number = [0; 4]);
-            payload[11] = (self.bits() >> 40) as u8 & 7;
+            payload[11] = (self.bits() >> 40) as u8 & 0b1_0111;
             payload
         }
     }
@@ -235,10 +236,20 @@ mod tests {
                     let first = Span { address: u64::MAX, length: 7 };
                     let (send, length, spans) = (u32::MAX, u64::MAX, 3);
                     for bounce in [None, Some(0), Some(u16::MAX - 1)] {
-                        let request =
-                            RequestToSend { queue, tag, data, was_dropped, send, length, spans, first, bounce };
-                        round_trip(request.into(), 32);
-                        assert!(Message::from(request).bytes() <= PAYLOAD_BYTES, "the largest head fits a packet");
+                        let names = RequestToSend {
+                            queue,
+                            tag,
+                            data,
+                            was_dropped,
+                            send,
+                            length,
+                            spans,
+                            first,
+                            bounce,
+                            is_keyed: was_dropped,
+                        };
+                        round_trip(names.into(), 32);
+                        assert!(Message::from(names).bytes() <= PAYLOAD_BYTES, "the largest head fits a packet");
                     }
                 }
                 round_trip(Offer { queue, tag, data, send: 5, length: 9 }.into(), 9);
@@ -255,7 +266,8 @@ mod tests {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }
         for &kind in MessageKind::ALL {
-            for flag in 27..32 {
+            let is_request = matches!(kind, MessageKind::RequestToSendTagged | MessageKind::RequestToSendUntagged);
+            for flag in (27..32).filter(|flag| *flag != 28 || !is_request) {
                 let mut payload = [0; PAYLOAD_BYTES];
                 payload[8..12].copy_from_slice(&(1_u32 << flag).to_le_bytes());
                 assert_eq!(Message::parse(kind as u8, &payload), None, "{kind:?} with flag {flag}");
@@ -298,8 +310,8 @@ mod tests {
             }
         }
         let all = [1, 2, 3].map(|n| Span { address: n << 50, length: n });
-        for count in 0..=3 {
-            let (spans, body) = (&all[..count], RequestToSend::body_of(&all[..count]));
+        for (count, key) in [(0, 0), (1, 0), (2, 0), (3, 0), (1, 5), (3, u64::MAX)] {
+            let (spans, body) = (&all[..count], RequestToSend::body_of(key, &all[..count]));
             let first = spans.first().copied().unwrap_or(Span { address: 0, length: 0 });
             let (queue, data) = (Queue::Untagged, None);
             let head = RequestToSend {
@@ -312,9 +324,11 @@ mod tests {
                 spans: count as u16,
                 first,
                 bounce: None,
+                is_keyed: key != 0,
             };
-            assert_eq!(head.spans(&body).as_deref(), Some(spans));
-            assert_eq!(head.spans(&[body, vec![0]].concat()), None, "a body that is too long");
+            assert_eq!(body.len() % 16, if key == 0 { 0 } else { 8 }, "memory without a key costs nothing for one");
+            assert_eq!(head.memory(&body), Some((key, spans.to_vec())));
+            assert_eq!(head.memory(&[body, vec![0]].concat()), None, "a body that is too long");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Messages of the rendezvous: the request to send and what follows it.
 
-use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, u64_at};
+use super::codec::{
+    HAS_DATA, Head, IS_KEYED, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, u64_at,
+};
 use super::rma::Status;
 use crate::link::Span;
 use crate::operation::Queue;
@@ -8,7 +10,7 @@ use crate::operation::Queue;
 /// Bytes of a piece of memory in a request to send.
 pub(crate) const SPAN_BYTES: usize = 16;
 
-/// Announces a long send. Body: the pieces of memory beyond the first.
+/// Announces a long send. Body: the key of the memory, if it has one; the pieces beyond the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestToSend {
     pub(crate) queue: Queue,
@@ -27,25 +29,34 @@ pub(crate) struct RequestToSend {
     pub(crate) first: Span,
     /// The sender's bounce buffer in which the first bytes lie.
     pub(crate) bounce: Option<u16>,
+    /// The memory has a key, other than 0.
+    pub(crate) is_keyed: bool,
 }
 
 impl RequestToSend {
-    /// The body for these pieces of memory.
-    pub(crate) fn body_of(spans: &[Span]) -> Vec<u8> {
-        spans.iter().skip(1).flat_map(|span| [span.address, span.length]).flat_map(u64::to_le_bytes).collect()
+    /// The body for these pieces of memory with this key.
+    pub(crate) fn body_of(key: u64, spans: &[Span]) -> Vec<u8> {
+        let key = Some(key).filter(|key| *key != 0);
+        let rest = spans.iter().skip(1).flat_map(|span| [span.address, span.length]);
+        key.into_iter().chain(rest).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The pieces of memory, if they are as many as the head says.
-    pub(crate) fn spans(&self, body: &[u8]) -> Option<Vec<Span>> {
+    /// The key of the memory and its pieces, if they are as many as the head says.
+    pub(crate) fn memory(&self, body: &[u8]) -> Option<(u64, Vec<Span>)> {
+        let (key, rest) = match self.is_keyed {
+            true => (u64_at(body, 0).filter(|key| *key != 0)?, &body[8..]),
+            false => (0, body),
+        };
         let count = usize::from(self.spans);
-        if body.len() != count.saturating_sub(1) * SPAN_BYTES {
+        if rest.len() != count.saturating_sub(1) * SPAN_BYTES {
             return None;
         }
         let first = (count > 0).then_some(self.first);
-        let rest = body
+        let rest = rest
             .chunks_exact(SPAN_BYTES)
             .map(|span| Some(Span { address: u64_at(span, 0)?, length: u64_at(span, 8)? }));
-        first.map(Some).into_iter().chain(rest).collect()
+        let spans: Option<Vec<Span>> = first.map(Some).into_iter().chain(rest).collect();
+        Some((key, spans?))
     }
 }
 
@@ -62,7 +73,8 @@ impl Head for RequestToSend {
     }
 
     fn emit(&self, writer: &mut Writer<'_>) {
-        writer.with_data(self.tag, self.data, if self.was_dropped { WAS_DROPPED } else { 0 });
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        writer.with_data(self.tag, self.data, flag(self.was_dropped, WAS_DROPPED) | flag(self.is_keyed, IS_KEYED));
         let bounce = self.bounce.map_or(0, |bounce| u64::from(bounce) + 1);
         writer.field(u64::from(self.send) | u64::from(self.spans) << 32 | bounce << 48);
         writer.field(self.length);
@@ -76,13 +88,13 @@ impl Head for RequestToSend {
             MessageKind::RequestToSendUntagged => Queue::Untagged,
             _ => return None,
         };
-        reader.allow(HAS_DATA | WIDE_DATA | WAS_DROPPED)?;
-        let (tag, was_dropped, data) = (reader.word, reader.has(WAS_DROPPED), reader.data()?);
-        let names = reader.field()?;
+        reader.allow(HAS_DATA | WIDE_DATA | WAS_DROPPED | IS_KEYED)?;
+        let (tag, was_dropped, is_keyed) = (reader.word, reader.has(WAS_DROPPED), reader.has(IS_KEYED));
+        let (data, names) = (reader.data()?, reader.field()?);
         let (send, spans, bounce) = (names as u32, (names >> 32) as u16, ((names >> 48) as u16).checked_sub(1));
         let length = reader.field()?;
         let first = Span { address: reader.field()?, length: reader.field()? };
-        Some(RequestToSend { queue, tag, data, was_dropped, send, length, spans, first, bounce })
+        Some(RequestToSend { queue, tag, data, was_dropped, send, length, spans, first, bounce, is_keyed })
     }
 }
 

@@ -21,3 +21,4 @@ mod remote_programs;
 mod rendezvous;
 mod rma;
 mod timing;
+mod transfers;

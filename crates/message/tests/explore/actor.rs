@@ -7,12 +7,12 @@ use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::rc::Rc;
-use tidegate_message::flow::{PAYLOAD_BYTES, Packet};
+use tidegate_message::flow::{PAYLOAD_BYTES, Packet, PacketKind};
 use tidegate_message::{
-    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Completion, Context, Counter,
-    Counters, Departure, Endpoint, Failure, Instant, Link, MatchFlags, Operation, PeerId, ReadRequest, Receive,
-    RemoteTarget, Send, Source, Space, Span, Target, TransferId, TransferStatus, WindowInspection, WriteError,
-    WriteRequest,
+    Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Capabilities,
+    Completion, Context, Counter, Counters, Departure, Endpoint, Failure, Instant, Link, LinkEvent, MatchFlags,
+    Operation, PeerId, ReadRequest, Receive, RemoteMemory, RemoteTarget, Send, Source, Space, Span, Target, TransferId,
+    TransferStatus, WindowInspection, WriteError, WriteRequest,
 };
 
 /// What a buffer holds once its operation has completed; nobody may change it or send it any more.
@@ -98,42 +98,48 @@ impl fmt::Debug for ActorLink {
 
 impl Link for ActorLink {
     type Buffer = MemoryBuffer;
+    type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
         let to = node_of(self.me, to, self.nodes);
         if self.told.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
         }
-        if self.room[to] == 0 {
+        let places = self.room[to].min(count as usize);
+        if places == 0 {
             return Err(WriteError::Full);
         }
-        self.room[to] -= 1;
-        let mut packet = *packet;
-        packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
-        let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
-        packet.payload[packet.header.length()..end].fill(0);
-        self.written.push((to, packet));
-        Ok(())
+        self.room[to] -= places;
+        for _ in 0..places {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(&mut packet);
+            packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
+            let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
+            packet.payload[packet.header.length()..end].fill(0);
+            self.written.push((to, packet));
+        }
+        Ok(places as u32)
     }
 
-    fn retrieve(&mut self) -> Option<Packet> {
-        self.incoming.pop_front()
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+        let packet = self.incoming.pop_front()?;
+        Some(Arrival { source: packet.header.source(), packet })
     }
 
-    fn reaches_memory(&mut self, _: PeerId) -> bool {
-        self.direct
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities { reaches_memory: self.direct, ..Capabilities::default() }
     }
 
     fn read_peer(
         &mut self,
         _: TransferId,
         peer: PeerId,
-        from: &[Span],
+        from: &[RemoteMemory],
         into: &mut MemoryBuffer,
         mut offset: usize,
     ) -> TransferStatus {
         let node = node_of(self.me, peer, self.nodes);
-        for span in from {
+        for RemoteMemory { span, .. } in from {
             let Some(remote) = self.arena.find(node, *span) else { return TransferStatus::Failed };
             let mut bytes = vec![0; remote.len()];
             remote.read(0, &mut bytes);
@@ -144,23 +150,31 @@ impl Link for ActorLink {
         TransferStatus::Done
     }
 
-    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[Span], _: &MemoryBuffer, _: usize) -> TransferStatus {
+    fn write_peer(
+        &mut self,
+        _: TransferId,
+        _: PeerId,
+        _: &[RemoteMemory],
+        _: &MemoryBuffer,
+        _: usize,
+    ) -> TransferStatus {
         unreachable!("no program writes to a peer's memory")
     }
 
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        unreachable!("every transfer ends at once")
+    }
+
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
         None
     }
 
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<Span> {
-        None
-    }
-
-    fn poll_departure(&mut self) -> Option<Departure> {
+    fn poll_event(&mut self) -> Option<LinkEvent> {
         let node = self.departure.take()?;
         self.told.push(node);
         let orderly = self.orderly[node];
-        Some(Departure { peer: peer_of(self.me, node, self.nodes), orderly, name: format!("node {node}") })
+        let peer = peer_of(self.me, node, self.nodes);
+        Some(LinkEvent::Departed(Departure { peer, orderly, name: format!("node {node}") }))
     }
 
     fn quarantine(&mut self, _: PeerId) -> String {

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tidegate_message::flow::{Config, Packet, PacketKind, Regions, SchemeName};
 use tidegate_message::{
-    Access, BounceBuffers, Buffer, Counters, Departure, Link, PeerId, Span, TransferId, TransferStatus, WriteError,
+    Access, Arrival, BounceBuffers, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory,
+    Span, TransferId, TransferStatus, WriteError,
 };
 
 pub use memory_link::MemoryLink;
@@ -74,6 +75,8 @@ struct Node {
     quarantined: Vec<usize>,
     transfers: Vec<Transfer>,
     finished: VecDeque<(TransferId, TransferStatus)>,
+    /// What else its link has to tell it.
+    events: VecDeque<LinkEvent>,
     regions: BTreeMap<u64, Region>,
     stages: Vec<Vec<u8>>,
 }
@@ -92,6 +95,7 @@ impl Node {
             quarantined: Vec::new(),
             transfers: Vec::new(),
             finished: VecDeque::new(),
+            events: VecDeque::new(),
             regions: BTreeMap::new(),
             stages: vec![vec![0; STAGES.bytes]; STAGES.count],
         }
@@ -129,6 +133,10 @@ pub struct Network {
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
     pub deaf: Option<usize>,
+    /// No transfer can be stopped: one whose peer is gone changes memory until it has ended.
+    pub is_stubborn: bool,
+    /// Transfers that are pending do not end.
+    pub holds_transfers: bool,
     /// Application memory.
     pub arena: Arena,
     /// What must never happen and did.
@@ -166,6 +174,8 @@ impl Network {
             hindered: None,
             hostile: false,
             deaf: None,
+            is_stubborn: false,
+            holds_transfers: false,
             arena,
             problems: Vec::new(),
             now: tidegate_message::Instant::default(),
@@ -173,16 +183,13 @@ impl Network {
         }
     }
 
-    fn write(&mut self, from: usize, to: usize, packet: &Packet) -> Result<(), WriteError> {
+    /// Whether there is a place for a packet.
+    fn reserve(&mut self, from: usize, to: usize) -> Result<(), WriteError> {
         if self.nodes[from].gone.contains(&to) || self.nodes[from].quarantined.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
         }
         if self.hindered == Some((from, to)) {
             return Err(WriteError::Full);
-        }
-        if self.deaf == Some(to) {
-            let is_data = packet.header.kind() == PacketKind::Data;
-            return if is_data { Err(WriteError::Full) } else { Ok(()) };
         }
         if self.cut.contains(&(from, to)) {
             let departures = &mut self.nodes[from].departures;
@@ -197,18 +204,22 @@ impl Network {
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
             if self.config.scheme.has_credits() && !self.hostile {
-                self.problem(format!("{from} found the mailbox of {to} full ({used} slots): {:?}", packet.header));
+                self.problem(format!("{from} found the mailbox of {to} full ({used} slots)"));
             }
             return Err(WriteError::Full);
         }
-        self.inject(from, to, *packet);
+        Ok(())
+    }
+
+    /// A packet for which there is a place.
+    fn publish_packet(&mut self, from: usize, to: usize, packet: Packet) {
+        self.inject(from, to, packet);
         let of_pair = self.nodes[to].in_transit[from].iter().chain(&self.nodes[to].mailbox);
         let source = peer_of(to, from, self.nodes.len());
         let credit = |packet: &&Packet| packet.header.source() == source && packet.header.kind() == PacketKind::Credit;
         if !self.hostile && of_pair.filter(credit).count() > self.config.credit_slots as usize {
             self.problem(format!("more than {} credit packets from {from} wait at {to}", self.config.credit_slots));
         }
-        Ok(())
     }
 
     /// Every fifth packet finds no buffer, where flow control reckons with that.
@@ -233,7 +244,11 @@ impl Network {
     /// Whether nothing has come for a node that would wake it.
     pub fn has_nothing_for(&self, node: usize) -> bool {
         let node = &self.nodes[node];
-        node.mailbox.is_empty() && node.finished.is_empty() && node.departures.is_empty() && node.closings.is_empty()
+        node.mailbox.is_empty()
+            && node.finished.is_empty()
+            && node.events.is_empty()
+            && node.departures.is_empty()
+            && node.closings.is_empty()
     }
 
     /// Lets one thing happen that is under way to a node of `awake`: a packet becomes visible, or a bulk transfer ends.
@@ -243,7 +258,7 @@ impl Network {
         let pairs = awake.iter().flat_map(|to| (0..self.nodes.len()).map(move |from| (*to, from)));
         let moving: Vec<_> = pairs.filter(|(to, from)| !self.nodes[*to].in_transit[*from].is_empty()).collect();
         let pending = awake.iter().flat_map(|to| (0..self.nodes[*to].transfers.len()).map(move |at| (*to, at)));
-        let pending: Vec<_> = pending.collect();
+        let pending: Vec<_> = pending.filter(|_| !self.holds_transfers).collect();
         match moving.len() + pending.len() {
             0 => false,
             count => {
@@ -270,7 +285,7 @@ impl Network {
     pub fn has_visible(&self, awake: &[usize]) -> bool {
         awake.iter().any(|node| {
             let node = &self.nodes[*node];
-            !node.mailbox.is_empty() || !node.finished.is_empty()
+            !node.mailbox.is_empty() || !node.finished.is_empty() || !node.events.is_empty()
         })
     }
 
@@ -284,6 +299,9 @@ impl Network {
         let mut offset = transfer.offset;
         for span in &transfer.remote {
             if !self.nodes[transfer.peer].alive {
+                if self.is_stubborn && transfer.fetch {
+                    local.write(offset, &[0xee]);
+                }
                 return TransferStatus::Unreachable;
             }
             let found = self.arena.find(transfer.peer, *span).filter(|_| !self.memory_fails);
@@ -346,6 +364,28 @@ impl Network {
         for other in (0..self.nodes.len()).filter(|other| *other != node) {
             self.nodes[other].departures.push_back((node, orderly));
         }
+    }
+
+    /// Packets of `from` that `to` has not seen never arrive, and `from` is told so; that it is out of reach is told
+    /// once it has retrieved what `to` has sent.
+    pub fn fail_late(&mut self, from: usize, to: usize) {
+        self.nodes[to].in_transit[from].clear();
+        let peer = peer_of(from, to, self.nodes.len());
+        let event = LinkEvent::WriteFailed(peer, format!("node {to} does not answer any more"));
+        self.nodes[from].events.push_back(event);
+        self.nodes[from].departures.push_back((to, false));
+        self.cut.push((from, to));
+    }
+
+    /// A packet of `from` has found no buffer at `to`.
+    pub fn refuse_late(&mut self, from: usize, to: usize) {
+        let event = LinkEvent::Refused(peer_of(from, to, self.nodes.len()));
+        self.nodes[from].events.push_back(event);
+    }
+
+    /// How many transfers of a node are pending.
+    pub fn transfers(&self, node: usize) -> usize {
+        self.nodes[node].transfers.len()
     }
 
     /// Packets from `node` that nobody has seen yet are lost.

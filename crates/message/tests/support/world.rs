@@ -83,7 +83,8 @@ impl Setup {
 
     /// The job, with nothing posted.
     pub fn build(self) -> World {
-        let network = Network::new(self.nodes, self.flow(), self.memory, self.scheduled);
+        let mut network = Network::new(self.nodes, self.flow(), self.memory, self.scheduled);
+        network.is_stubborn = self.seed % 2 == 1;
         let network = Rc::new(RefCell::new(network));
         let mut world = World {
             setup: self,

@@ -7,6 +7,7 @@ use crate::bulk::BulkPacket;
 use crate::config::{BlockedSender, FlowChoice, SimulationError};
 use crate::flight::{Flight, NodeId, Rank};
 use crate::node::Direction;
+use tidegate_message::RemoteMemory;
 
 impl Simulation {
     #[inline]
@@ -191,7 +192,7 @@ impl Simulation {
                 let Some(read) = self.bulk.receive_frame(id) else { return Ok(()) };
                 let request = read.request;
                 let mut offset = request.offset as u64;
-                for span in &request.remote {
+                for RemoteMemory { span, .. } in &request.remote {
                     let part = Part { offset: span.address, length: span.length };
                     if let Some(bytes) = self.processes[request.peer.0 as usize].task.memory().read(part) {
                         let into = request.local.part().slice(offset, span.length);

@@ -25,21 +25,67 @@ impl MemoryLink {
 
 impl Link for MemoryLink {
     type Buffer = MemoryBuffer;
+    type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
         let to = self.node(to);
-        self.network.borrow_mut().write(self.me, to, packet)
+        if self.network.borrow().deaf == Some(to) {
+            // What it takes and what not depends on what is in the packet, as with no honest peer.
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(&mut packet);
+            return if packet.header.kind() == PacketKind::Data { Err(WriteError::Full) } else { Ok(1) };
+        }
+        for written in 0..count {
+            // Not while the network is borrowed: nobody else is asked meanwhile.
+            let place = self.network.borrow_mut().reserve(self.me, to);
+            match place {
+                Ok(()) => {}
+                Err(error) if written == 0 => return Err(error),
+                Err(_) => return Ok(written),
+            }
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(&mut packet);
+            self.network.borrow_mut().publish_packet(self.me, to, packet);
+        }
+        Ok(count)
     }
 
-    fn retrieve(&mut self) -> Option<Packet> {
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
         let (me, nodes) = (self.me, self.nodes);
         let node = &mut self.network.borrow_mut().nodes[me];
         loop {
             let packet = node.mailbox.pop_front()?;
-            if !node.quarantined.contains(&node_of(me, packet.header.source(), nodes)) {
-                return Some(packet);
+            let source = packet.header.source();
+            if !node.quarantined.contains(&node_of(me, source, nodes)) {
+                return Some(Arrival { source, packet });
             }
         }
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        let mut network = self.network.borrow_mut();
+        let node = &mut network.nodes[self.me];
+        if let Some((id, status)) = node.finished.pop_front() {
+            return Some(LinkEvent::TransferEnded(id, status));
+        }
+        if let Some(event) = node.events.pop_front() {
+            return Some(event);
+        }
+        let peer_of = |other| peer_of(self.me, other, self.nodes);
+        if let Some(&closing) = node.closings.front()
+            && node.has_taken_all(closing, peer_of(closing))
+        {
+            node.closings.pop_front();
+            return Some(LinkEvent::Closing(peer_of(closing)));
+        }
+        let &(gone, orderly) = node.departures.front()?;
+        let peer = peer_of(gone);
+        if !node.has_taken_all(gone, peer) {
+            return None;
+        }
+        node.departures.pop_front();
+        node.gone.push(gone);
+        Some(LinkEvent::Departed(Departure { peer, orderly, name: format!("node {gone}") }))
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {
@@ -47,21 +93,36 @@ impl Link for MemoryLink {
         (self.network.borrow().hindered == Some(pair)).then_some(0)
     }
 
-    fn reaches_memory(&mut self, peer: PeerId) -> bool {
-        let peer = self.node(peer);
-        self.network.borrow().reaches(self.me, peer)
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        let (peer, network) = (self.node(peer), self.network.borrow());
+        Capabilities {
+            reaches_memory: network.reaches(self.me, peer),
+            shares_bounce_buffers: matches!(network.memory, Memory::Staged | Memory::StagedOrDirect),
+            direct_from: if network.memory == Memory::StagedOrDirect { DIRECT_FROM } else { 0 },
+        }
+    }
+
+    fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {
+        let mut network = self.network.borrow_mut();
+        if network.is_stubborn {
+            return false;
+        }
+        let node = &mut network.nodes[self.me];
+        node.transfers.retain(|transfer| transfer.id != id);
+        node.finished.retain(|(finished, _)| *finished != id);
+        true
     }
 
     fn read_peer(
         &mut self,
         id: TransferId,
         peer: PeerId,
-        from: &[Span],
+        from: &[RemoteMemory],
         into: &mut MemoryBuffer,
         offset: usize,
     ) -> TransferStatus {
         let (peer, local) = (self.node(peer), into.clone());
-        let transfer = Transfer { id, peer, remote: from.to_vec(), local, offset, fetch: true };
+        let transfer = Transfer { id, peer, remote: spans_of(from), local, offset, fetch: true };
         self.network.borrow_mut().transfer(self.me, transfer)
     }
 
@@ -69,20 +130,13 @@ impl Link for MemoryLink {
         &mut self,
         id: TransferId,
         peer: PeerId,
-        to: &[Span],
+        to: &[RemoteMemory],
         from: &MemoryBuffer,
         offset: usize,
     ) -> TransferStatus {
         let (peer, local) = (self.node(peer), from.clone());
-        let transfer = Transfer { id, peer, remote: to.to_vec(), local, offset, fetch: false };
+        let transfer = Transfer { id, peer, remote: spans_of(to), local, offset, fetch: false };
         self.network.borrow_mut().transfer(self.me, transfer)
-    }
-
-    fn direct_from(&self) -> usize {
-        match self.network.borrow().memory {
-            Memory::StagedOrDirect => DIRECT_FROM,
-            _ => 0,
-        }
     }
 
     fn bounce_buffers(&self) -> BounceBuffers {
@@ -113,16 +167,20 @@ impl Link for MemoryLink {
         })
     }
 
-    fn poll_transfer(&mut self) -> Option<(TransferId, TransferStatus)> {
-        self.network.borrow_mut().nodes[self.me].finished.pop_front()
-    }
-
-    fn find_region(&mut self, peer: PeerId, key: u64, offset: u64, length: u64, access: Access) -> Option<Span> {
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
         let (peer, network) = (self.node(peer), self.network.borrow());
         let region = network.nodes[peer].regions.get(&key)?;
         let end = offset.checked_add(length)?;
         let granted = network.reaches(self.me, peer) && region.access.contains(&access) && end <= region.span.length;
-        granted.then(|| Span { address: region.span.address + offset, length })
+        let span = Span { address: region.span.address + offset, length };
+        granted.then_some(RemoteMemory { key: 0, span })
     }
 
     fn tell_closing(&mut self) {
@@ -131,39 +189,9 @@ impl Link for MemoryLink {
         others.for_each(|other| network.nodes[other].closings.push_back(self.me));
     }
 
-    fn poll_closing(&mut self) -> Option<PeerId> {
-        let mut network = self.network.borrow_mut();
-        let node = &mut network.nodes[self.me];
-        let closing = *node.closings.front()?;
-        let peer = peer_of(self.me, closing, self.nodes);
-        if !node.has_taken_all(closing, peer) {
-            return None;
-        }
-        node.closings.pop_front();
-        Some(peer)
-    }
-
-    fn poll_departure(&mut self) -> Option<Departure> {
-        let mut network = self.network.borrow_mut();
-        let node = &mut network.nodes[self.me];
-        let (gone, orderly) = *node.departures.front()?;
-        let peer = peer_of(self.me, gone, self.nodes);
-        if !node.has_taken_all(gone, peer) {
-            return None;
-        }
-        node.departures.pop_front();
-        node.gone.push(gone);
-        Some(Departure { peer, orderly, name: format!("node {gone}") })
-    }
-
     fn quarantine(&mut self, peer: PeerId) -> String {
         let peer = self.node(peer);
-        let node = &mut self.network.borrow_mut().nodes[self.me];
-        node.quarantined.push(peer);
-        let (over, rest) = std::mem::take(&mut node.transfers).into_iter().partition(|transfer| transfer.peer == peer);
-        node.transfers = rest;
-        let over: Vec<Transfer> = over;
-        node.finished.extend(over.into_iter().map(|transfer| (transfer.id, TransferStatus::Unreachable)));
+        self.network.borrow_mut().nodes[self.me].quarantined.push(peer);
         format!("node {peer}")
     }
 
@@ -177,4 +205,8 @@ impl Link for MemoryLink {
     fn counters(&self) -> &Counters {
         &self.counters
     }
+}
+
+fn spans_of(memory: &[RemoteMemory]) -> Vec<Span> {
+    memory.iter().map(|piece| piece.span).collect()
 }

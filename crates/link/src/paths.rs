@@ -1,0 +1,389 @@
+//! [`Paths`]: two links behind one endpoint, which together are a link: it reaches some peers by the first and the
+//! others by the second. Of three, the second is `Paths` again.
+//!
+//! Each link has a table of peers of its own. The endpoint's places are given out here, at first contact, and each leads
+//! to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep their order
+//! only within a link.
+//!
+//! Both links must have room for all that flow control lends: any peer may come by either.
+
+use std::borrow::Borrow;
+use std::time::Duration;
+use tidegate_flow::{Config, PACKET_BYTES, Packet, PeerId};
+use tidegate_message::{
+    Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, TransferId,
+    TransferStatus, WriteError,
+};
+
+/// By which link a peer is reached, and its place in that link's table of peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// By the first link.
+    First(PeerId),
+    /// By the second link.
+    Second(PeerId),
+}
+
+/// What one of the two links lends.
+#[derive(Clone, Copy, Debug)]
+pub enum Lent<A, B> {
+    /// The first link.
+    First(A),
+    /// The second link.
+    Second(B),
+}
+
+impl<A: Borrow<Packet>, B: Borrow<Packet>> Borrow<Packet> for Lent<A, B> {
+    fn borrow(&self) -> &Packet {
+        match self {
+            Lent::First(lent) => lent.borrow(),
+            Lent::Second(lent) => lent.borrow(),
+        }
+    }
+}
+
+/// The endpoint's places, and where each leads.
+#[derive(Debug, Default)]
+struct Routes {
+    /// By place of the endpoint.
+    paths: Vec<Option<Path>>,
+    /// By place of either link: the place of the endpoint.
+    places: [Vec<Option<PeerId>>; 2],
+    /// Places that were given back.
+    free: Vec<PeerId>,
+    /// Places that there may be.
+    most: u32,
+}
+
+impl Path {
+    /// Which of the two links, and the place in its table.
+    fn parts(self) -> (usize, usize) {
+        match self {
+            Path::First(peer) => (0, peer.0 as usize),
+            Path::Second(peer) => (1, peer.0 as usize),
+        }
+    }
+}
+
+impl Routes {
+    fn path(&self, place: PeerId) -> Option<Path> {
+        self.paths.get(place.0 as usize).copied().flatten()
+    }
+
+    fn find(&self, path: Path) -> Option<PeerId> {
+        let (link, peer) = path.parts();
+        self.places[link].get(peer).copied().flatten()
+    }
+
+    /// The place that leads to `path`, a new one if there is none. `None`: all are taken.
+    fn admit(&mut self, path: Path) -> Option<PeerId> {
+        if let Some(place) = self.find(path) {
+            return Some(place);
+        }
+        let place = self.free.pop().or_else(|| {
+            let place = PeerId(self.paths.len() as u32);
+            (place.0 < self.most).then(|| self.paths.push(None)).map(|()| place)
+        })?;
+        self.paths[place.0 as usize] = Some(path);
+        let (link, peer) = path.parts();
+        let places = &mut self.places[link];
+        if places.len() <= peer {
+            places.resize(peer + 1, None);
+        }
+        places[peer] = Some(place);
+        Some(place)
+    }
+
+    /// The place goes to another.
+    fn release(&mut self, place: PeerId) -> Option<Path> {
+        let path = self.paths.get_mut(place.0 as usize)?.take()?;
+        let (link, peer) = path.parts();
+        self.places[link][peer] = None;
+        self.free.push(place);
+        Some(path)
+    }
+}
+
+/// Two links that are one. See the module.
+#[derive(Debug)]
+pub struct Paths<A, B> {
+    first: A,
+    second: B,
+    routes: Routes,
+    /// Whether the second link is asked first for the next packet.
+    is_seconds_turn: bool,
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
+    /// Two links for an endpoint of so many peers. Bounce buffers and counters are those of the first.
+    pub fn new(first: A, second: B, peers: u32) -> Self {
+        Paths { first, second, routes: Routes { most: peers, ..Routes::default() }, is_seconds_turn: false }
+    }
+
+    /// The first link.
+    pub fn first(&mut self) -> &mut A {
+        &mut self.first
+    }
+
+    /// The second link.
+    pub fn second(&mut self) -> &mut B {
+        &mut self.second
+    }
+
+    /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as many
+    /// peers as it was made for.
+    pub fn place(&mut self, path: Path) -> Option<PeerId> {
+        self.routes.admit(path)
+    }
+
+    /// The path to a peer, if the place is taken.
+    pub fn path(&self, peer: PeerId) -> Option<Path> {
+        self.routes.path(peer)
+    }
+
+    fn retrieve_from_first(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
+        loop {
+            let Arrival { source, packet } = self.first.retrieve()?;
+            match self.routes.admit(Path::First(source)) {
+                Some(source) => return Some(Arrival { source, packet: Lent::First(packet) }),
+                None => {
+                    self.first.give_back(packet);
+                    // It would wait for an answer for ever: so it is told that nobody hears it.
+                    self.first.quarantine(source);
+                }
+            }
+        }
+    }
+
+    fn retrieve_from_second(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
+        loop {
+            let Arrival { source, packet } = self.second.retrieve()?;
+            match self.routes.admit(Path::Second(source)) {
+                Some(source) => return Some(Arrival { source, packet: Lent::Second(packet) }),
+                None => {
+                    self.second.give_back(packet);
+                    self.second.quarantine(source);
+                }
+            }
+        }
+    }
+
+    /// What the endpoint is told of an event of one of the links. Nothing of peers that have no place, but then their
+    /// place in the link's own table is free.
+    fn translate(&mut self, event: LinkEvent, path: fn(PeerId) -> Path) -> Option<LinkEvent> {
+        let place = |peer| self.routes.find(path(peer));
+        match event {
+            LinkEvent::TransferEnded(..) => Some(event),
+            LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
+            LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
+            LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),
+            LinkEvent::Departed(Departure { peer, orderly, name }) => match place(peer) {
+                Some(peer) => Some(LinkEvent::Departed(Departure { peer, orderly, name })),
+                None => {
+                    match path(peer) {
+                        Path::First(peer) => self.first.release(peer),
+                        Path::Second(peer) => self.second.release(peer),
+                    }
+                    None
+                }
+            },
+        }
+    }
+}
+
+/// Does something by the link that leads to a peer; something else if none does.
+macro_rules! by_path {
+    ($paths:expr, $peer:expr, $link:ident, $place:ident => $does:expr, else $nobody:expr) => {
+        match $paths.routes.path($peer) {
+            Some(Path::First($place)) => {
+                let $link = &mut $paths.first;
+                $does
+            }
+            Some(Path::Second($place)) => {
+                let $link = &mut $paths.second;
+                $does
+            }
+            None => $nobody,
+        }
+    };
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
+    type Buffer = A::Buffer;
+    type Lent = Lent<A::Lent, B::Lent>;
+
+    #[inline]
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
+        by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
+    }
+
+    #[inline]
+    fn retrieve(&mut self) -> Option<Arrival<Self::Lent>> {
+        self.is_seconds_turn = !self.is_seconds_turn;
+        match self.is_seconds_turn {
+            true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
+            false => self.retrieve_from_second().or_else(|| self.retrieve_from_first()),
+        }
+    }
+
+    #[inline]
+    fn give_back(&mut self, lent: Self::Lent) {
+        match lent {
+            Lent::First(lent) => self.first.give_back(lent),
+            Lent::Second(lent) => self.second.give_back(lent),
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        while let Some(event) = self.first.poll_event() {
+            if let Some(event) = self.translate(event, Path::First) {
+                return Some(event);
+            }
+        }
+        while let Some(event) = self.second.poll_event() {
+            if let Some(event) = self.translate(event, Path::Second) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        match self.routes.path(peer) {
+            Some(Path::First(peer)) => self.first.capabilities(peer),
+            // The bounce buffers are the first link's.
+            Some(Path::Second(peer)) => Capabilities { shares_bounce_buffers: false, ..self.second.capabilities(peer) },
+            None => Capabilities::default(),
+        }
+    }
+
+    fn expose(&mut self, peer: PeerId, memory: &Self::Buffer) -> u64 {
+        by_path!(self, peer, link, peer => link.expose(peer, memory), else 0)
+    }
+
+    fn hide(&mut self, peer: PeerId, key: u64) {
+        by_path!(self, peer, link, peer => link.hide(peer, key), else ())
+    }
+
+    fn read_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut Self::Buffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let nobody = TransferStatus::Unreachable;
+        by_path!(self, peer, link, peer => link.read_peer(id, peer, from, into, offset), else nobody)
+    }
+
+    fn write_peer(
+        &mut self,
+        id: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &Self::Buffer,
+        offset: usize,
+    ) -> TransferStatus {
+        let nobody = TransferStatus::Unreachable;
+        by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
+    }
+
+    fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {
+        by_path!(self, peer, link, peer => link.cancel_transfer(peer, id), else true)
+    }
+
+    fn time_reading(&self) -> Duration {
+        self.first.time_reading() + self.second.time_reading()
+    }
+
+    fn bounce_buffers(&self) -> BounceBuffers {
+        self.first.bounce_buffers()
+    }
+
+    fn fill_bounce_buffer(&mut self, buffer: usize, from: &Self::Buffer, offset: usize, length: usize) {
+        self.first.fill_bounce_buffer(buffer, from, offset, length);
+    }
+
+    fn drain_bounce_buffer(
+        &mut self,
+        peer: PeerId,
+        buffer: usize,
+        into: &mut Self::Buffer,
+        offset: usize,
+        length: usize,
+    ) -> bool {
+        match self.routes.path(peer) {
+            Some(Path::First(peer)) => self.first.drain_bounce_buffer(peer, buffer, into, offset, length),
+            _ => false,
+        }
+    }
+
+    fn find_region(
+        &mut self,
+        peer: PeerId,
+        key: u64,
+        offset: u64,
+        length: u64,
+        access: Access,
+    ) -> Option<RemoteMemory> {
+        by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
+    }
+
+    /// The second link's mailbox is one more.
+    fn bookkeeping_bytes(flow: &Config) -> usize {
+        let mailbox = flow.regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
+        A::bookkeeping_bytes(flow) + mailbox + B::bookkeeping_bytes(flow)
+    }
+
+    fn tell_window(&mut self, bytes: u32) {
+        self.first.tell_window(bytes);
+        self.second.tell_window(bytes);
+    }
+
+    fn window(&mut self, peer: PeerId) -> Option<u32> {
+        by_path!(self, peer, link, peer => link.window(peer), else None)
+    }
+
+    fn tell_closing(&mut self) {
+        self.first.tell_closing();
+        self.second.tell_closing();
+    }
+
+    fn quarantine(&mut self, peer: PeerId) -> String {
+        by_path!(self, peer, link, place => link.quarantine(place), else format!("peer {}", peer.0))
+    }
+
+    fn release(&mut self, peer: PeerId) {
+        match self.routes.release(peer) {
+            Some(Path::First(peer)) => self.first.release(peer),
+            Some(Path::Second(peer)) => self.second.release(peer),
+            None => {}
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        self.first.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_one_place_and_a_place_one_path_until_it_is_released() {
+        let mut routes = Routes { most: 2, ..Routes::default() };
+        let (shared, network) = (Path::First(PeerId(7)), Path::Second(PeerId(7)));
+        assert_eq!((routes.admit(shared), routes.admit(network)), (Some(PeerId(0)), Some(PeerId(1))));
+        assert_eq!((routes.admit(shared), routes.path(PeerId(1))), (Some(PeerId(0)), Some(network)));
+        let third = Path::First(PeerId(8));
+        assert_eq!((routes.admit(third), routes.find(third)), (None, None), "all places are taken");
+        assert_eq!(
+            (routes.release(PeerId(0)), routes.release(PeerId(0)), routes.path(PeerId(0))),
+            (Some(shared), None, None)
+        );
+        assert_eq!((routes.admit(third), routes.find(shared), routes.path(PeerId(9))), (Some(PeerId(0)), None, None));
+    }
+}
