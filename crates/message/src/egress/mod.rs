@@ -290,17 +290,29 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut Outgoing<B>,
     ) -> Step {
-        loop {
-            match self.flow.request(to, message.packets_left(), now) {
-                Answer::Packets(credits) => {
-                    if let Some(step) = self.write_packets(mailboxes, now, to, message, credits) {
-                        return step;
-                    }
-                }
-                Answer::Wait => return Step::NoCredits,
-                Answer::Announce => return if message.packets == 0 { Step::Announce } else { Step::NoCredits },
-            }
+        let step = match self.flow.request(to, message.packets_left(), now) {
+            Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
+            Answer::Wait => Some(Step::NoCredits),
+            Answer::Announce if message.packets == 0 => Some(Step::Announce),
+            Answer::Announce => Some(Step::NoCredits),
+        };
+        match step {
+            Some(step) => step,
+            None => self.transmit_rest(mailboxes, now, to, message),
         }
+    }
+
+    /// Out of line, so that a message that leaves at once does not pay for a loop.
+    #[cold]
+    #[inline(never)]
+    fn transmit_rest(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &mut Outgoing<B>,
+    ) -> Step {
+        self.transmit(mailboxes, now, to, message)
     }
 
     /// Writes as many packets as there are credits and places for. `None`: some have left, and others have not.
