@@ -13,8 +13,8 @@
 //!
 //! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
 //! user's choice and P eq. 2), `threshold` (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue`
-//! (control packets that wait to be written), `violation` (packets that no correct peer sends), `inspect` (a copy of the
-//! state for displays and checkers), `time`.
+//! (control packets that wait to be written), `violation` (packets that no correct peer sends), `inspect` (a copy of
+//! the state for displays and checkers), `time`.
 //! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network.
 
 #![forbid(unsafe_code)]

@@ -106,8 +106,8 @@ impl Rooms {
         }
     }
 
-    /// Takes room for a message that costs so much, if nothing is deferred and there is some. Nobody has room for us whom
-    /// we have not [met](Self::meet).
+    /// Takes room for a message that costs so much, if nothing is deferred and there is some. Nobody has any whom we
+    /// have not [met](Self::meet).
     pub(crate) fn take(&mut self, to: PeerId, cost: u32) -> bool {
         self.0.get_mut(to).is_some_and(|towards| towards.take(cost))
     }
