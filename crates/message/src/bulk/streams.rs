@@ -101,7 +101,8 @@ impl<B: fmt::Debug> fmt::Debug for Streams<B> {
             });
             positions.filter_map(|at| self.list.get(at)).map(|queued| &queued.stream).collect::<Vec<_>>()
         };
-        let queues: Vec<_> = self.of_peers.contacted().map(|(_, peer)| (of_peer(peer), peer.is_listed)).collect();
+        let used = self.of_peers.contacted().filter(|(_, peer)| peer.length > 0 || peer.is_listed);
+        let queues: Vec<_> = used.map(|(peer, streams)| (peer, of_peer(streams), streams.is_listed)).collect();
         f.debug_tuple("Streams").field(&queues).field(&self.peers).finish()
     }
 }
