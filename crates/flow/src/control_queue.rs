@@ -3,7 +3,8 @@
 //! Credits that fall due twice before the caller polls travel in one packet. That only lowers the number of credit
 //! packets on the way, so the credit slots still suffice.
 
-use crate::PeerId;
+use crate::{PeerId, Peers};
+use std::collections::VecDeque;
 
 /// What one peer is owed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,81 +15,79 @@ struct Due {
     queued: bool,
 }
 
-/// See the module. Room for every peer is allocated at construction.
+/// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ControlQueue {
-    due: Box<[Due]>,
-    ring: Box<[u32]>,
-    first: usize,
-    len: usize,
+    due: Peers<Due>,
+    /// Whose turn it is.
+    turns: VecDeque<PeerId>,
 }
 
 impl ControlQueue {
     /// An empty queue for `peers` peers.
-    pub(crate) fn new(peers: usize) -> Self {
-        ControlQueue { due: vec![Due::default(); peers].into(), ring: vec![0; peers].into(), first: 0, len: 0 }
+    pub(crate) fn new(peers: u32) -> Self {
+        ControlQueue { due: Peers::new(peers, ()), turns: VecDeque::new() }
     }
 
     /// `credits` more are due to `peer`.
     #[inline]
-    pub(crate) fn return_credits(&mut self, peer: usize, credits: u32) {
-        self.due[peer].credits += credits;
+    pub(crate) fn return_credits(&mut self, peer: PeerId, credits: u32) {
+        self.due.of(peer).credits += credits;
         self.enqueue(peer);
     }
 
     /// `peer` has a control packet to look for.
     #[inline]
-    pub(crate) fn enqueue(&mut self, peer: usize) {
-        if std::mem::replace(&mut self.due[peer].queued, true) {
-            return;
+    pub(crate) fn enqueue(&mut self, peer: PeerId) {
+        if !std::mem::replace(&mut self.due.of(peer).queued, true) {
+            self.turns.push_back(peer);
         }
-        let last = self.first + self.len;
-        let place = if last < self.ring.len() { last } else { last - self.ring.len() };
-        self.ring[place] = peer as u32;
-        self.len += 1;
     }
 
     /// Whether it is nobody's turn.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.turns.is_empty()
     }
 
     /// The peer whose turn it is.
     pub(crate) fn front(&self) -> Option<PeerId> {
-        if self.is_empty() { None } else { Some(PeerId(self.ring[self.first])) }
+        self.turns.front().copied()
     }
 
     /// Takes the credits due to `peer`; 0 if none are.
-    pub(crate) fn take_credits(&mut self, peer: usize) -> u32 {
-        std::mem::take(&mut self.due[peer].credits)
+    pub(crate) fn take_credits(&mut self, peer: PeerId) -> u32 {
+        std::mem::take(&mut self.due.of(peer).credits)
     }
 
     /// Credits due to `peer` that no packet carries yet.
-    pub(crate) fn credits_due(&self, peer: usize) -> u32 {
-        self.due[peer].credits
+    pub(crate) fn credits_due(&self, peer: PeerId) -> u32 {
+        self.due.get(peer).map_or(0, |due| due.credits)
     }
 
     /// The front peer has nothing more to send: the next one's turn.
     pub(crate) fn pop_front(&mut self) {
-        debug_assert!(self.len > 0);
-        let peer = std::mem::take(&mut self.ring[self.first]);
-        self.due[peer as usize].queued = false;
-        self.len -= 1;
-        let next = self.first + 1;
-        // An empty queue always looks the same, so that equal states compare equal.
-        self.first = if self.len == 0 || next == self.ring.len() { 0 } else { next };
+        if let Some(peer) = self.turns.pop_front() {
+            self.due.of(peer).queued = false;
+        }
     }
 
     /// Forgets what is due to `peer`. It may keep its turn, with nothing to send.
-    pub(crate) fn forget(&mut self, peer: usize) {
-        self.due[peer].credits = 0;
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        if let Some(due) = self.due.get_mut(peer) {
+            due.credits = 0;
+        }
     }
 
-    /// Heap bytes.
+    /// Most heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.due) + size_of_val(&*self.ring)
+        Peers::<Due>::bytes_most(self.due.count()) + queue_bytes::<PeerId>(self.due.count())
     }
+}
+
+/// Most heap bytes of a queue in which each of so many peers stands once: it doubles as it grows.
+pub(crate) fn queue_bytes<T>(peers: u32) -> usize {
+    2 * peers.max(2) as usize * size_of::<T>()
 }
 
 #[cfg(test)]
@@ -99,7 +98,7 @@ mod tests {
     fn drain(queue: &mut ControlQueue) -> String {
         let mut line = String::new();
         while let Some(PeerId(peer)) = queue.front() {
-            line += &format!("{} to {peer}; ", queue.take_credits(peer as usize));
+            line += &format!("{} to {peer}; ", queue.take_credits(PeerId(peer)));
             queue.pop_front();
         }
         line
@@ -109,20 +108,20 @@ mod tests {
     fn peers_are_served_in_order_each_once_with_all_that_is_due() {
         let mut queue = ControlQueue::new(3);
         for (peer, credits) in [(2, 5), (0, 1), (2, 4), (1, 7)] {
-            queue.return_credits(peer, credits);
+            queue.return_credits(PeerId(peer), credits);
         }
         assert_eq!(drain(&mut queue), "9 to 2; 1 to 0; 7 to 1; ");
     }
 
     #[test]
-    fn the_ring_wraps_and_an_empty_queue_equals_a_new_one() {
+    fn turns_go_round_and_an_empty_queue_equals_a_new_one() {
         let mut queue = ControlQueue::new(3);
-        queue.return_credits(0, 1);
-        queue.return_credits(1, 1);
-        assert_eq!((queue.front(), queue.take_credits(0)), (Some(PeerId(0)), 1));
+        queue.return_credits(PeerId(0), 1);
+        queue.return_credits(PeerId(1), 1);
+        assert_eq!((queue.front(), queue.take_credits(PeerId(0))), (Some(PeerId(0)), 1));
         queue.pop_front();
-        queue.return_credits(2, 1);
-        queue.return_credits(0, 8);
+        queue.return_credits(PeerId(2), 1);
+        queue.return_credits(PeerId(0), 8);
         assert_eq!(drain(&mut queue), "1 to 1; 1 to 2; 8 to 0; ");
         assert_eq!(queue, ControlQueue::new(3));
     }
@@ -130,8 +129,8 @@ mod tests {
     #[test]
     fn a_forgotten_peer_is_owed_nothing() {
         let mut queue = ControlQueue::new(2);
-        queue.return_credits(1, 3);
-        queue.forget(1);
+        queue.return_credits(PeerId(1), 3);
+        queue.forget(PeerId(1));
         assert_eq!(drain(&mut queue), "0 to 1; ");
     }
 }

@@ -18,8 +18,9 @@ use crate::{Answer, Config, ConfigError, Control, Credits, Inspection, Instant, 
 /// * after each of these, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control
 ///   packets always fit into the peer's mailbox.
 ///
-/// Nothing is allocated after construction. A [`PeerId`] that is not in `0..Config::peers` panics, except in
-/// [`handle_retrieved`](Self::handle_retrieved), where it comes out of a packet.
+/// What is kept of a peer is allocated at the first contact with it; a silent one costs a few bytes. A [`PeerId`] that
+/// is not in `0..Config::peers` panics, except in [`handle_retrieved`](Self::handle_retrieved), where it comes out of a
+/// packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FlowControl {
     scheme: Chosen,
@@ -122,7 +123,7 @@ impl FlowControl {
         of_chosen!(&self.scheme, credits(to))
     }
 
-    /// Bytes of book-keeping this value occupies, heap included.
+    /// Bytes of book-keeping that this value occupies when all peers have been contacted, heap included.
     pub fn bookkeeping_bytes(&self) -> usize {
         size_of::<Self>() + of_chosen!(&self.scheme, heap_bytes())
     }

@@ -11,9 +11,10 @@
 //! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism;
 //! * `scheme/refuse_third.rs`: for tests, packets that are refused and tried again after a time.
 //!
-//! Beside them, what they share: [`packet`] (what a slot holds), `config` (the user's choice and P eq. 2), `threshold`
-//! (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue` (control packets that wait to be written),
-//! `violation` (packets that no correct peer sends), `inspect` (a copy of the state for displays and checkers), `time`.
+//! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
+//! user's choice and P eq. 2), `threshold` (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue`
+//! (control packets that wait to be written), `violation` (packets that no correct peer sends), `inspect` (a copy of
+//! the state for displays and checkers), `time`.
 //! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network.
 
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod control_queue;
 mod credit;
 mod flow_control;
 mod inspect;
+mod peers;
 mod scheme;
 mod threshold;
 mod time;
@@ -35,6 +37,7 @@ pub use credit::{Answer, Credits};
 pub use flow_control::FlowControl;
 pub use inspect::{Activity, Inspection, PeerInspection};
 pub use packet::{Control, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+pub use peers::{Initial, Peers};
 pub use scheme::table::{Lends, SchemeName, UnknownScheme};
 pub use threshold::slots_without_stall;
 pub use time::Instant;

@@ -13,7 +13,7 @@ use crate::malformed::Malformed;
 use crate::matching::Active;
 use crate::operation::Queue;
 use crate::wire::Message;
-use tidegate_flow::PeerId;
+use tidegate_flow::{PeerId, Peers};
 
 /// Where the rest of a message goes whose first packet has come.
 #[derive(Debug)]
@@ -43,39 +43,52 @@ struct Inbound<B> {
     scratch: Vec<u8>,
 }
 
-impl<B> Inbound<B> {
-    fn new() -> Self {
+impl<B> Default for Inbound<B> {
+    fn default() -> Self {
         Inbound { sink: Sink::Idle, length: 0, received: 0, scratch: Vec::new() }
     }
 }
 
 /// The messages that are being put together, one per peer at most.
 #[derive(Debug)]
-pub(crate) struct Assembly<B>(Vec<Inbound<B>>);
+pub(crate) struct Assembly<B> {
+    of_peers: Peers<Inbound<B>>,
+    /// How many are under way.
+    under_way: usize,
+}
 
 impl<B: Buffer> Assembly<B> {
-    /// What a peer takes, in bytes.
-    pub(crate) const PEER_BYTES: usize = size_of::<Inbound<B>>();
+    /// What it takes when all of so many peers talk, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Inbound<B>>::bytes_most(peers)
+    }
 
     pub(crate) fn new(peers: u32) -> Self {
-        Assembly((0..peers).map(|_| Inbound::new()).collect())
+        Assembly { of_peers: Peers::new(peers, ()), under_way: 0 }
     }
 
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Inbound<B> {
-        &mut self.0[peer.0 as usize]
+        self.of_peers.of(peer)
+    }
+
+    /// Whether no message of a peer is under way.
+    #[inline]
+    fn is_idle(&self, peer: PeerId) -> bool {
+        // Mostly none of anybody is.
+        self.under_way == 0 || self.of_peers.get(peer).is_none_or(|inbound| matches!(inbound.sink, Sink::Idle))
     }
 
     /// Whether a message of so many bytes may begin here, of which the first packet has so many.
     #[inline]
     pub(crate) fn check_first(&self, from: PeerId, length: usize, part: usize) -> Result<(), Malformed> {
-        let is_idle = matches!(self.0[from.0 as usize].sink, Sink::Idle);
-        if is_idle && part <= length { Ok(()) } else { Err(Malformed) }
+        if part <= length && self.is_idle(from) { Ok(()) } else { Err(Malformed) }
     }
 
     /// A message begins whose first `received` bytes have been placed.
     pub(crate) fn begin(&mut self, from: PeerId, sink: Sink<B>, length: usize, received: usize) {
-        let inbound = self.of(from);
+        let inbound = self.of_peers.of(from);
+        self.under_way += usize::from(matches!(inbound.sink, Sink::Idle));
         (inbound.sink, inbound.length, inbound.received) = (sink, length, received);
     }
 
@@ -87,20 +100,15 @@ impl<B: Buffer> Assembly<B> {
         self.begin(from, Sink::Control(head), length, 0);
     }
 
-    /// The next `part` bytes have come. Returns where they begin, and whether they are the last.
-    pub(crate) fn advance(&mut self, from: PeerId, part: usize) -> Result<(usize, bool), Malformed> {
-        let inbound = self.of(from);
+    /// The next `part` bytes have come. Returns where they begin, whether they are the last, and where they go.
+    pub(crate) fn advance(&mut self, from: PeerId, part: usize) -> Result<(usize, bool, &mut Sink<B>), Malformed> {
+        let inbound = self.of_peers.get_mut(from).ok_or(Malformed)?;
         let offset = inbound.received;
         if matches!(inbound.sink, Sink::Idle) || part > inbound.length - offset {
             return Err(Malformed);
         }
         inbound.received += part;
-        Ok((offset, inbound.received == inbound.length))
-    }
-
-    /// Where they go.
-    pub(crate) fn sink_mut(&mut self, from: PeerId) -> &mut Sink<B> {
-        &mut self.of(from).sink
+        Ok((offset, inbound.received == inbound.length, &mut inbound.sink))
     }
 
     /// Keeps a part of a message of our own kinds.
@@ -110,7 +118,10 @@ impl<B: Buffer> Assembly<B> {
 
     /// The message is whole, or will never be: takes where it went.
     pub(crate) fn end(&mut self, from: PeerId) -> Sink<B> {
-        std::mem::replace(&mut self.of(from).sink, Sink::Idle)
+        let Some(inbound) = self.of_peers.get_mut(from) else { return Sink::Idle };
+        let sink = std::mem::replace(&mut inbound.sink, Sink::Idle);
+        self.under_way -= usize::from(!matches!(sink, Sink::Idle));
+        sink
     }
 
     /// The rest of the message goes elsewhere.
@@ -130,7 +141,8 @@ impl<B: Buffer> Assembly<B> {
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        *self.of(peer) = Inbound::new();
+        self.end(peer);
+        self.of_peers.forget(peer);
     }
 }
 
@@ -155,14 +167,19 @@ mod tests {
     #[test]
     fn a_message_is_whole_when_all_of_its_bytes_have_come_and_not_one_more() {
         let mut assembly: Assembly<Bytes> = Assembly::new(1);
-        assert!(assembly.advance(A, 1).is_err(), "nothing has begun");
+        let advance = |assembly: &mut Assembly<Bytes>, part| {
+            let (offset, is_last, _) = assembly.advance(A, part).ok()?;
+            Some((offset, is_last))
+        };
+        assert_eq!(advance(&mut assembly, 1), None, "nothing has begun");
         assert!(assembly.check_first(A, 10, 11).is_err() && assembly.check_first(A, 10, 10).is_ok());
         assembly.begin(A, Sink::Discard, 100, 40);
         assert!(assembly.check_first(A, 10, 10).is_err(), "another message is under way");
-        assert_eq!(assembly.advance(A, 56).ok(), Some((40, false)));
-        assert!(assembly.advance(A, 5).is_err(), "that is more than was announced");
-        assert_eq!(assembly.advance(A, 4).ok(), Some((96, true)));
+        assert_eq!(advance(&mut assembly, 56), Some((40, false)));
+        assert_eq!(advance(&mut assembly, 5), None, "that is more than was announced");
+        assert_eq!(advance(&mut assembly, 4), Some((96, true)));
         assert!(matches!(assembly.end(A), Sink::Discard) && assembly.advance(A, 1).is_err());
+        assert!(assembly.check_first(A, 10, 10).is_ok(), "the next may begin");
     }
 
     #[test]

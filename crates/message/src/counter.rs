@@ -86,7 +86,7 @@ counters! {
     PressureNanoseconds, "pressure_ns", Nanoseconds, Sum, "Time during which peers deferred sends because of our receive memory.";
     BounceBufferBytes, "bounce_buffer_bytes", Bytes, Sum, "Memory of the bounce buffers, through which bulk data travels.";
     MailboxBytes, "mailbox_bytes", Bytes, Sum, "Memory of the mailbox.";
-    BookkeepingBytes, "bookkeeping_bytes", Bytes, Sum, "Memory of flow control's book-keeping and the table of peers.";
+    BookkeepingBytes, "bookkeeping_bytes", Bytes, Sum, "Most memory that flow control's book-keeping and the tables of peers take: once all peers have talked.";
     PeersDied, "peers_died", Count, Sum, "Peers that died while connected.";
     Violations, "violations", Count, Sum, "Packets that broke the protocol and were dropped.";
     PeersQuarantined, "peers_quarantined", Count, Sum, "Peers that exceeded what a bound allows them and count as lost since.";

@@ -28,6 +28,14 @@ pub(crate) struct Limits {
     pub(crate) answers: u32,
 }
 
+impl Limits {
+    /// The longest message that is sent eagerly. `inject`: its buffer may change at once.
+    #[inline]
+    pub(crate) fn most(&self, inject: bool) -> usize {
+        (if inject { self.inject } else { self.eager }) as usize
+    }
+}
+
 /// Why an endpoint cannot be as configured. Its text names the number to change and what it may be;
 /// [`named`](EndpointError::named) says it with the names of a product.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +109,8 @@ pub(crate) const WINDOW_MOST: usize = 1 << 30;
 /// What is fixed besides, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Others {
-    /// What the endpoint's tables take for a peer.
-    pub(crate) peer: usize,
+    /// What the endpoint's tables take when all peers talk.
+    pub(crate) tables: usize,
     /// What the link takes.
     pub(crate) link: usize,
 }
@@ -175,16 +183,16 @@ impl<B: Buffer> Memory<B> {
         (Self::ENVELOPE_BYTES + block(spans * SPAN_BYTES)) as u32
     }
 
-    /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, table of peers,
+    /// The part of the receive memory that configuration alone fixes, in bytes: mailbox, book-keeping, tables of peers,
     /// and for each peer what it takes to put a message of the protocol together, and to keep what it makes us say
-    /// until it listens.
+    /// until it listens. It is for the day on which all peers talk: those who never do take next to nothing of it.
     fn fixed(config: &EndpointConfig, flow: &FlowControl, others: Others) -> Result<usize, ConfigError> {
         let peers = config.flow.peers as usize;
         let mailbox = config.flow.regions()?.mailbox as usize * PACKET_BYTES;
         let said = Self::NOTE_MEMORY + Self::ANSWER_MESSAGE_MEMORY + Self::control_memory(&config.flow);
-        let per_peer = others.peer + block(LARGEST_CONTROL_BYTES) + said;
-        let bookkeeping = flow.bookkeeping_bytes() + others.link;
-        Ok(mailbox + bookkeeping + peers * per_peer + Matching::<B>::bytes_begun(peers))
+        let per_peer = block(LARGEST_CONTROL_BYTES) + said;
+        let bookkeeping = flow.bookkeeping_bytes() + others.tables + others.link;
+        Ok(mailbox + bookkeeping + peers * per_peer + Matching::<B>::bytes_begun(config.flow.peers))
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an
@@ -232,7 +240,7 @@ mod tests {
 
     type Arithmetic = Memory<Bytes>;
 
-    const OTHERS: Others = Others { peer: 500, link: 1000 };
+    const OTHERS: Others = Others { tables: 5000, link: 1000 };
 
     fn config(peers: u32, receive_memory: usize) -> EndpointConfig {
         let flow = FlowConfig::new(SchemeName::Static, peers, 8, 2);

@@ -1,6 +1,6 @@
 //! [`Presence`]: who is there, who is leaving, who is gone, and what was promised to those who are not.
 
-use tidegate_flow::PeerId;
+use tidegate_flow::{PeerId, Peers};
 
 /// A peer that cannot be reached any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,11 @@ struct Peer {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Presence {
-    peers: Vec<Peer>,
+    peers: Peers<Peer>,
+    /// How many cannot be reached any more.
+    lost: usize,
+    /// What was under way with anybody has been given up.
+    is_given_up: bool,
     /// Peers that left and whose stored messages the application has not received yet.
     departed: Vec<PeerId>,
     epoch: u32,
@@ -37,35 +41,40 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// What a peer takes, in bytes.
-    pub(crate) const PEER_BYTES: usize = size_of::<Peer>();
+    /// What it takes when all of so many peers are contacted, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Peer>::bytes_most(peers)
+    }
 
     pub(crate) fn new(peers: u32) -> Self {
-        let peers = (0..peers).map(|_| Peer::default()).collect();
-        Presence { peers, departed: Vec::new(), epoch: 0, copies: 0, is_closing: false }
+        let peers = Peers::new(peers, ());
+        Presence { peers, lost: 0, is_given_up: false, departed: Vec::new(), epoch: 0, copies: 0, is_closing: false }
     }
 
-    pub(crate) fn peers(&self) -> u32 {
-        self.peers.len() as u32
-    }
-
-    #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Peer {
-        &mut self.peers[peer.0 as usize]
+        self.peers.of(peer)
     }
 
     #[inline]
     pub(crate) fn lost(&self, peer: PeerId) -> Option<&Lost> {
-        self.peers[peer.0 as usize].lost.as_deref()
+        // Mostly nobody is.
+        if self.lost == 0 { None } else { self.peers.get(peer)?.lost.as_deref() }
     }
 
     /// A peer cannot be reached any more.
     pub(crate) fn lose(&mut self, peer: PeerId, lost: Lost) {
-        self.of(peer).lost = Some(Box::new(lost));
+        if self.of(peer).lost.replace(Box::new(lost)).is_none() {
+            self.lost += 1;
+        }
     }
 
     pub(crate) fn is_given_up(&self, peer: PeerId) -> bool {
-        self.peers[peer.0 as usize].is_given_up
+        self.is_given_up || self.peers.get(peer).is_some_and(|peer| peer.is_given_up)
+    }
+
+    /// What was under way with anybody is given up.
+    pub(crate) fn give_up_all(&mut self) {
+        self.is_given_up = true;
     }
 
     /// What was under way between us is given up.
@@ -130,7 +139,9 @@ impl Presence {
 
     /// The place of a peer goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        *self.of(peer) = Peer::default();
+        if self.peers.forget(peer).is_some_and(|before| before.lost.is_some()) {
+            self.lost -= 1;
+        }
         self.epoch = self.epoch.wrapping_add(1);
     }
 

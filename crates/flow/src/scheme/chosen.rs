@@ -12,6 +12,7 @@ macro_rules! chosen {
     ) => {
         /// The scheme chosen.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]
         pub(crate) enum Chosen {
             $($name($scheme),)+
             $($test_name($test_scheme),)+

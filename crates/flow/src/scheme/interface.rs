@@ -6,7 +6,7 @@ use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerI
 /// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
 /// everybody may always send. [`FlowControl`](crate::FlowControl) says when each method is called.
 pub(crate) trait Scheme {
-    /// The initial state. A scheme never allocates after this.
+    /// The initial state. What is kept of a peer is allocated at the first contact with it.
     fn new(config: &Config, regions: Regions) -> Self;
 
     /// May up to `wanted` data packets leave for `to`?
@@ -78,7 +78,7 @@ pub(crate) trait Scheme {
         u32::MAX
     }
 
-    /// Bytes of heap.
+    /// Most bytes of heap: those of all peers, once all have been contacted.
     fn heap_bytes(&self) -> usize {
         0
     }

@@ -5,7 +5,8 @@
 //! treated alike. A short message whose first packet is refused may be announced instead.
 
 use super::interface::Scheme;
-use crate::{Answer, Config, Credits, Instant, PeerId, Regions};
+use crate::control_queue::queue_bytes;
+use crate::{Answer, Config, Credits, Instant, PeerId, Peers, Regions};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const RETRY_AFTER: Duration = Duration::from_micros(20);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RefuseThird {
     /// Packets that each peer has taken since the last that it refused. Three: it has refused one, which waits.
-    taken: Box<[u32]>,
+    taken: Peers<u32>,
     /// Who waits until when, the earliest first.
     waiting: VecDeque<(Instant, PeerId)>,
     /// Who has waited.
@@ -25,23 +26,18 @@ pub(crate) struct RefuseThird {
 
 impl RefuseThird {
     fn refuse(&mut self, to: PeerId, now: Instant) {
-        self.taken[to.0 as usize] = 3;
+        *self.taken.of(to) = 3;
         self.waiting.push_back((now + RETRY_AFTER, to));
     }
 }
 
 impl Scheme for RefuseThird {
     fn new(config: &Config, _regions: Regions) -> Self {
-        let queue = || VecDeque::with_capacity(config.peers as usize);
-        RefuseThird {
-            taken: vec![0; config.peers as usize].into(),
-            waiting: queue(),
-            ready: VecDeque::with_capacity(config.peers as usize),
-        }
+        RefuseThird { taken: Peers::new(config.peers, ()), waiting: VecDeque::new(), ready: VecDeque::new() }
     }
 
     fn request(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
-        match self.taken[to.0 as usize] {
+        match *self.taken.of(to) {
             3 => Answer::Wait,
             2 => {
                 self.refuse(to, now);
@@ -49,14 +45,14 @@ impl Scheme for RefuseThird {
             }
             taken => {
                 let granted = wanted.min(2 - taken);
-                self.taken[to.0 as usize] += granted;
+                *self.taken.of(to) += granted;
                 Answer::Packets(Credits::new(granted))
             }
         }
     }
 
     fn give_back(&mut self, to: PeerId, credits: Credits) {
-        self.taken[to.0 as usize] -= credits.into_count();
+        *self.taken.of(to) -= credits.into_count();
     }
 
     fn handle_refused(&mut self, to: PeerId, credits: Credits, now: Instant) {
@@ -65,7 +61,7 @@ impl Scheme for RefuseThird {
     }
 
     fn handle_late_refusal(&mut self, by: PeerId, now: Instant) {
-        if self.taken[by.0 as usize] < 3 {
+        if *self.taken.of(by) < 3 {
             self.refuse(by, now);
         }
     }
@@ -83,7 +79,7 @@ impl Scheme for RefuseThird {
             && due <= now
         {
             self.waiting.pop_front();
-            self.taken[peer.0 as usize] = 0;
+            *self.taken.of(peer) = 0;
             self.ready.push_back(peer);
         }
     }
@@ -93,17 +89,16 @@ impl Scheme for RefuseThird {
     }
 
     fn reset(&mut self, peer: PeerId) {
-        self.taken[peer.0 as usize] = 0;
+        self.taken.forget(peer);
         self.waiting.retain(|&(_, other)| other != peer);
     }
 
     fn credits(&self, to: PeerId) -> u32 {
-        2_u32.saturating_sub(self.taken[to.0 as usize])
+        2_u32.saturating_sub(self.taken.get(to).copied().unwrap_or(0))
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.taken)
-            + self.waiting.capacity() * size_of::<(Instant, PeerId)>()
-            + self.ready.capacity() * size_of::<PeerId>()
+        let peers = self.taken.count();
+        Peers::<u32>::bytes_most(peers) + queue_bytes::<(Instant, PeerId)>(peers) + queue_bytes::<PeerId>(peers)
     }
 }

@@ -17,7 +17,7 @@ use crate::credit::{CreditCounter, Credits};
 use crate::inspect::{Inspection, PeerInspection};
 use crate::threshold::threshold;
 use crate::violation::returned_credits;
-use crate::{Answer, Config, Control, Instant, Packet, PacketKind, PeerId, Regions, Violation};
+use crate::{Answer, Config, Control, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, Violation};
 
 /// One peer, in both roles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,10 +28,19 @@ struct Peer {
     retrieved: u32,
 }
 
+impl Initial for Peer {
+    /// The quota.
+    type Config = u32;
+
+    fn initial(&quota: &u32, _: PeerId) -> Self {
+        Peer { credits: CreditCounter::new(quota), retrieved: 0 }
+    }
+}
+
 /// Static credits towards and from all peers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Static {
-    peers: Box<[Peer]>,
+    peers: Peers<Peer>,
     quota: u32,
     threshold: u32,
     piggyback: bool,
@@ -47,19 +56,25 @@ impl Scheme for Static {
 
     #[inline]
     fn request(&mut self, to: PeerId, wanted: u32, _now: Instant) -> Answer {
-        self.peers[to.0 as usize].credits.take(wanted).into()
+        self.peers.of(to).credits.take(wanted).into()
     }
 
     #[inline]
     fn give_back(&mut self, to: PeerId, credits: Credits) {
-        self.peers[to.0 as usize].credits.merge(credits);
+        if credits.count() > 0 {
+            self.peers.of(to).credits.merge(credits);
+        }
     }
 
     /// The retrieved count rides, as far as two bytes hold it, and starts again (P §5.4).
     #[inline]
     fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
-        let peer = &mut self.peers[to.0 as usize];
-        if self.piggyback && peer.retrieved > 0 && packet.has_room_to_piggyback() {
+        if !self.piggyback || !packet.has_room_to_piggyback() {
+            return;
+        }
+        if let Some(peer) = self.peers.get_mut(to)
+            && peer.retrieved > 0
+        {
             let riding = u16::try_from(peer.retrieved).unwrap_or(u16::MAX);
             packet.set_piggyback(riding);
             peer.retrieved -= u32::from(riding);
@@ -68,13 +83,12 @@ impl Scheme for Static {
 
     #[inline]
     fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
-        let index = from.0 as usize;
-        if index >= self.peers.len() {
+        if from.0 >= self.peers.count() {
             return Err(Violation::UnknownPeer);
         }
-        let gained = if packet.header.is_plain_data() { 0 } else { self.handle_returned(index, packet)? };
+        let gained = if packet.header.is_plain_data() { 0 } else { self.handle_returned(from, packet)? };
         if packet.header.kind() == PacketKind::Data {
-            self.retrieve(index);
+            self.retrieve(from);
         }
         Ok(gained)
     }
@@ -85,45 +99,47 @@ impl Scheme for Static {
     }
 
     fn reset(&mut self, peer: PeerId) {
-        self.peers[peer.0 as usize] = Peer { credits: CreditCounter::new(self.quota), retrieved: 0 };
-        self.control.forget(peer.0 as usize);
+        self.peers.forget(peer);
+        self.control.forget(peer);
     }
 
     #[inline]
     fn credits(&self, to: PeerId) -> u32 {
-        self.peers[to.0 as usize].credits.count()
+        self.peers.get(to).map_or(self.quota, |peer| peer.credits.count())
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.peers) + self.control.heap_bytes()
+        Peers::<Peer>::bytes_most(self.peers.count()) + self.control.heap_bytes()
     }
 
     fn inspect(&self, into: &mut Inspection) {
-        let peers = self.peers.iter().enumerate().map(|(index, peer)| PeerInspection {
-            credits: peer.credits.count(),
-            credits_due: self.control.credits_due(index),
-            current_credits: self.quota - peer.retrieved,
-            retrieved: peer.retrieved,
-            thresholds: vec![self.threshold],
-            intended_quota: self.quota,
-            ..PeerInspection::default()
-        });
-        into.peers = peers.collect();
+        let inspect = |peer| {
+            let retrieved = self.peers.get(peer).map_or(0, |state| state.retrieved);
+            PeerInspection {
+                credits: self.credits(peer),
+                credits_due: self.control.credits_due(peer),
+                current_credits: self.quota - retrieved,
+                retrieved,
+                thresholds: vec![self.threshold],
+                intended_quota: self.quota,
+                ..PeerInspection::default()
+            }
+        };
+        into.peers = (0..self.peers.count()).map(|peer| inspect(PeerId(peer))).collect();
     }
 }
 
 impl Static {
     /// The scheme with a threshold of the caller's choice.
     fn with_threshold(peers: u32, quota: u32, threshold: u32, piggyback: bool) -> Self {
-        let peer = Peer { credits: CreditCounter::new(quota), retrieved: 0 };
-        let control = ControlQueue::new(peers as usize);
-        Static { peers: vec![peer; peers as usize].into(), quota, threshold, piggyback, control }
+        let (peers, control) = (Peers::new(peers, quota), ControlQueue::new(peers));
+        Static { peers, quota, threshold, piggyback, control }
     }
 
     /// A data packet's slot is free again: counts it, and returns credits when the threshold is reached.
     #[inline]
-    fn retrieve(&mut self, from: usize) {
-        let peer = &mut self.peers[from];
+    fn retrieve(&mut self, from: PeerId) {
+        let peer = self.peers.of(from);
         peer.retrieved += 1;
         if peer.retrieved >= self.threshold {
             let returned = std::mem::take(&mut peer.retrieved);
@@ -133,13 +149,13 @@ impl Static {
 
     /// Credits that came back in a packet of their own or on data. Checks first: an impossible packet changes nothing.
     #[inline(never)]
-    fn handle_returned(&mut self, from: usize, packet: &Packet) -> Result<u32, Violation> {
+    fn handle_returned(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         let is_known = matches!(packet.header.kind(), PacketKind::Data | PacketKind::Credit);
         if !is_known || (packet.header.has_piggyback() && !self.piggyback) {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
-        let credits = &mut self.peers[from].credits;
+        let credits = &mut self.peers.of(from).credits;
         if gained > self.quota.saturating_sub(credits.count()) {
             return Err(Violation::TooManyCredits);
         }
@@ -150,7 +166,7 @@ impl Static {
     fn next_control(&mut self) -> Option<Control> {
         loop {
             let to = self.control.front()?;
-            let credits = self.control.take_credits(to.0 as usize);
+            let credits = self.control.take_credits(to);
             self.control.pop_front();
             // A peer that was reset keeps its turn with nothing due.
             if credits > 0 {

@@ -20,7 +20,7 @@ mod way;
 use crate::collections::slab::{Key, Slab};
 use crate::link::{BounceBuffers, Buffer};
 use streams::Streams;
-use tidegate_flow::PeerId;
+use tidegate_flow::{PeerId, Peers};
 
 pub(crate) use bounce::{BouncePool, Use};
 pub(crate) use gate::{Gate, PIECES_PER_TURN, Pieces};
@@ -45,14 +45,16 @@ pub(crate) struct Bulk<B> {
     /// What the link was asked to copy.
     pub(crate) transfers: Transfers<B>,
     /// By peer: whether it read the last long message of ours out of our memory.
-    readers: Box<[bool]>,
+    readers: Peers<bool, 64>,
 }
 
 impl<B: Buffer> Bulk<B> {
-    /// What a peer takes, in bytes.
-    pub(crate) const PEER_BYTES: usize = Streams::<B>::BYTES_PER_PEER + size_of::<bool>();
+    /// What it takes when long messages went to all of so many peers, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers)
+    }
 
-    pub(crate) fn new(peers: usize, bounce_buffers: BounceBuffers) -> Self {
+    pub(crate) fn new(peers: u32, bounce_buffers: BounceBuffers) -> Self {
         Bulk {
             gate: Gate::default(),
             pulls: Pulls::new(),
@@ -60,7 +62,7 @@ impl<B: Buffer> Bulk<B> {
             streams: Streams::new(peers),
             sends: Slab::new(),
             transfers: Transfers::new(),
-            readers: vec![false; peers].into(),
+            readers: Peers::new(peers, ()),
         }
     }
 
@@ -118,14 +120,14 @@ impl<B: Buffer> Bulk<B> {
     /// Its receiver has it: learns how, and frees its bounce buffers.
     pub(crate) fn note_finished(&mut self, key: Key, send: &PendingSend<B>) {
         if send.length > self.bounces.bytes() {
-            self.readers[send.peer.0 as usize] = !send.is_streamed;
+            *self.readers.of(send.peer) = !send.is_streamed;
         }
         self.bounces.free_send(key);
     }
 
     /// Whether the receiver will rather read a message of this length from memory, as it did last time.
     pub(crate) fn reads_memory(&self, peer: PeerId, length: usize) -> bool {
-        length > self.bounces.bytes() && self.readers[peer.0 as usize]
+        length > self.bounces.bytes() && self.readers.get(peer) == Some(&true)
     }
 
     /// The receiver asks for a send, from `position` on until it has `wanted` bytes. `None`: it cannot.
@@ -175,7 +177,7 @@ impl<B: Buffer> Bulk<B> {
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        self.readers[peer.0 as usize] = false;
+        self.readers.forget(peer);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::collections::slab::Key;
 use crate::link::Buffer;
 use std::collections::VecDeque;
 use std::fmt;
-use tidegate_flow::PeerId;
+use tidegate_flow::{PeerId, Peers};
 
 /// An announced send of ours that leaves in pieces, for the receiver's pull of this name.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ struct PeerStreams {
 pub(crate) struct Streams<B> {
     list: Ordered<Queued<B>>,
     /// By peer.
-    of_peers: Box<[PeerStreams]>,
+    of_peers: Peers<PeerStreams>,
     /// Peers with streams, in the order of their turns. One whose last stream has ended leaves at its turn.
     peers: VecDeque<PeerId>,
     count: usize,
@@ -101,17 +101,20 @@ impl<B: fmt::Debug> fmt::Debug for Streams<B> {
             });
             positions.filter_map(|at| self.list.get(at)).map(|queued| &queued.stream).collect::<Vec<_>>()
         };
-        let queues: Vec<_> = self.of_peers.iter().map(|peer| (of_peer(peer), peer.is_listed)).collect();
+        let used = self.of_peers.contacted().filter(|(_, peer)| peer.length > 0 || peer.is_listed);
+        let queues: Vec<_> = used.map(|(peer, streams)| (peer, of_peer(streams), streams.is_listed)).collect();
         f.debug_tuple("Streams").field(&queues).field(&self.peers).finish()
     }
 }
 
 impl<B> Streams<B> {
-    /// What it takes per peer that has none, in bytes.
-    pub(crate) const BYTES_PER_PEER: usize = size_of::<PeerStreams>() + 2 * size_of::<PeerId>();
+    /// What it takes when there were streams to all of so many peers, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<PeerStreams>::bytes_most(peers) + 2 * peers as usize * size_of::<PeerId>()
+    }
 
-    pub(crate) fn new(peers: usize) -> Self {
-        let of_peers = vec![PeerStreams::default(); peers].into();
+    pub(crate) fn new(peers: u32) -> Self {
+        let of_peers = Peers::new(peers, ());
         Streams { list: Ordered::new(), of_peers, peers: VecDeque::new(), count: 0, looks: 0 }
     }
 
@@ -120,14 +123,14 @@ impl<B> Streams<B> {
     }
 
     fn of(&mut self, peer: PeerId) -> &mut PeerStreams {
-        &mut self.of_peers[peer.0 as usize]
+        self.of_peers.of(peer)
     }
 
     /// Adds a stream behind all others to its peer. Returns where it is until it is popped or removed.
     pub(crate) fn push(&mut self, stream: Stream<B>) -> Position {
         let peer = stream.to;
         let at = self.list.push_back(Queued { stream, links: Links::default() });
-        let streams = &mut self.of_peers[peer.0 as usize];
+        let streams = self.of_peers.of(peer);
         streams.queue.append(&mut self.list, at, Queued::links_mut);
         streams.length += 1;
         self.count += 1;
@@ -155,7 +158,7 @@ impl<B> Streams<B> {
 
     /// The peers to which there are streams.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.peers.iter().copied().filter(|peer| self.of_peers[peer.0 as usize].length > 0)
+        self.peers.iter().copied().filter(|&peer| self.len_of(peer) > 0)
     }
 
     /// How often a stream was looked at so far, whether it could go on or not.
@@ -164,13 +167,13 @@ impl<B> Streams<B> {
     }
 
     /// How many streams there are to a peer.
-    pub(crate) fn len_of(&mut self, peer: PeerId) -> usize {
-        self.of(peer).length as usize
+    pub(crate) fn len_of(&self, peer: PeerId) -> usize {
+        self.of_peers.get(peer).map_or(0, |streams| streams.length as usize)
     }
 
     /// Takes the first stream to a peer, for a turn.
     pub(crate) fn pop(&mut self, peer: PeerId) -> Option<Stream<B>> {
-        let first = self.of(peer).queue.first()?;
+        let first = self.of_peers.get(peer)?.queue.first()?;
         self.take(first)
     }
 
@@ -178,7 +181,7 @@ impl<B> Streams<B> {
     pub(crate) fn put_back(&mut self, stream: Stream<B>) -> Position {
         let peer = stream.to;
         let at = self.list.push_back(Queued { stream, links: Links::default() });
-        let streams = &mut self.of_peers[peer.0 as usize];
+        let streams = self.of_peers.of(peer);
         streams.queue.prepend(&mut self.list, at, Queued::links_mut);
         streams.length += 1;
         self.count += 1;
@@ -194,7 +197,7 @@ impl<B> Streams<B> {
 
     fn take(&mut self, at: Position) -> Option<Stream<B>> {
         let Queued { stream, links } = self.list.remove(at)?;
-        let streams = &mut self.of_peers[stream.to.0 as usize];
+        let streams = self.of_peers.of(stream.to);
         streams.queue.take_out(&mut self.list, links, Queued::links_mut);
         streams.length -= 1;
         self.count -= 1;

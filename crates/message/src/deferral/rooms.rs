@@ -15,7 +15,7 @@ use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::Queue;
 use crate::wire::{BATCH_MOST, Room};
-use tidegate_flow::PeerId;
+use tidegate_flow::{PeerId, Peers};
 
 /// Where a deferred send is in the list of its peer.
 pub(crate) type Place = Position;
@@ -32,27 +32,40 @@ struct Towards {
     deferred: Option<Box<DeferredSends>>,
 }
 
+impl Towards {
+    #[inline]
+    fn take(&mut self, cost: u32) -> bool {
+        let has_room = self.room >= cost && self.deferred.is_none();
+        if has_room {
+            self.room -= cost;
+        }
+        has_room
+    }
+}
+
 /// What is left of all receivers' windows for us.
 #[derive(Debug)]
-pub(crate) struct Rooms(Vec<Towards>);
+pub(crate) struct Rooms(Peers<Towards>);
 
 impl Rooms {
-    /// What a receiver takes, in bytes.
-    pub(crate) const PEER_BYTES: usize = size_of::<Towards>();
+    /// What it takes when we have met so many receivers, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Towards>::bytes_most(peers)
+    }
 
     pub(crate) fn new(peers: u32) -> Self {
-        Rooms((0..peers).map(|_| Towards::default()).collect())
+        Rooms(Peers::new(peers, ()))
     }
 
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Towards {
-        &mut self.0[peer.0 as usize]
+        self.0.of(peer)
     }
 
     /// What a peer's window allows; all 0 if we have not [met](Self::meet) it.
     #[inline]
-    pub(crate) fn limits(&self, peer: PeerId) -> &Limits {
-        &self.0[peer.0 as usize].limits
+    pub(crate) fn limits(&self, peer: PeerId) -> Limits {
+        self.0.get(peer).map_or(Limits::default(), |towards| towards.limits)
     }
 
     /// Whether it is known, if only by supposition, what a peer's window allows.
@@ -64,13 +77,13 @@ impl Rooms {
     /// Whether a peer could not say yet what its window is.
     #[inline]
     pub(crate) fn is_stranger(&self, peer: PeerId) -> bool {
-        self.0[peer.0 as usize].is_stranger
+        self.0.get(peer).is_some_and(|towards| towards.is_stranger)
     }
 
     /// Bytes that are left; `None` if that is not known.
     pub(crate) fn room(&self, peer: PeerId) -> Option<u32> {
-        let towards = &self.0[peer.0 as usize];
-        (self.is_met(peer) && !towards.is_stranger).then_some(towards.room)
+        let towards = self.0.get(peer)?;
+        (towards.limits.window > 0 && !towards.is_stranger).then_some(towards.room)
     }
 
     /// Learns what a peer's window is, or supposes the least.
@@ -88,23 +101,27 @@ impl Rooms {
 
     /// A stranger has been lost.
     pub(crate) fn forget_stranger(&mut self, peer: PeerId) {
-        self.of(peer).is_stranger = false;
+        if let Some(towards) = self.0.get_mut(peer) {
+            towards.is_stranger = false;
+        }
     }
 
-    /// Takes room for a message that costs so much, if nothing is deferred and there is some.
-    #[inline]
+    /// Takes room for a message that costs so much, if nothing is deferred and there is some. Nobody has any whom we
+    /// have not [met](Self::meet).
     pub(crate) fn take(&mut self, to: PeerId, cost: u32) -> bool {
-        let towards = self.of(to);
-        let has_room = towards.room >= cost && towards.deferred.is_none();
-        if has_room {
-            towards.room -= cost;
-        }
-        has_room
+        self.0.get_mut(to).is_some_and(|towards| towards.take(cost))
+    }
+
+    /// The same for an eager message of so many bytes, if it is not too long for that. `inject`: its buffer may change.
+    #[inline]
+    pub(crate) fn take_eagerly(&mut self, to: PeerId, length: usize, inject: bool, cost: u32) -> bool {
+        let Some(towards) = self.0.get_mut(to) else { return false };
+        length <= towards.limits.most(inject) && towards.take(cost)
     }
 
     /// Whether there is room for `cost` once `taken` is given back.
     pub(crate) fn has_instead(&self, to: PeerId, taken: u32, cost: u32) -> bool {
-        self.0[to.0 as usize].room + taken >= cost
+        self.0.get(to).map_or(0, |towards| towards.room) + taken >= cost
     }
 
     /// Takes room for `cost` instead of for what was `taken`.
@@ -131,7 +148,7 @@ impl Rooms {
 
     /// The first deferred send, if it may leave now or when there is room (W3).
     pub(crate) fn first(&self, to: PeerId) -> Option<Key> {
-        let deferred = self.0[to.0 as usize].deferred.as_ref()?;
+        let deferred = self.0.get(to)?.deferred.as_ref()?;
         let first = deferred.list.get(deferred.list.first()?)?;
         (!matches!(first.stage, Stage::InDoubt | Stage::Offered)).then_some(first.send)
     }
@@ -151,7 +168,9 @@ impl Rooms {
 
     /// Ends the list of deferred sends when it is empty and nothing is pending: new sends go the usual way.
     pub(crate) fn end(&mut self, to: PeerId) {
-        self.of(to).deferred.take_if(|deferred| deferred.is_over());
+        if let Some(towards) = self.0.get_mut(to) {
+            towards.deferred.take_if(|deferred| deferred.is_over());
+        }
     }
 
     /// The sends that a deferral notice is to show the receiver now (W4): a batch, when the one before is acknowledged.
@@ -220,13 +239,14 @@ impl Rooms {
 
     /// A peer cannot be reached any more.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        let towards = self.of(peer);
-        (towards.deferred, towards.room, towards.limits) = (None, 0, Limits::default());
+        if let Some(towards) = self.0.get_mut(peer) {
+            (towards.deferred, towards.room, towards.limits) = (None, 0, Limits::default());
+        }
     }
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        *self.of(peer) = Towards::default();
+        self.0.forget(peer);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::{Queue, Target};
 use crate::wire::{Query, Room};
-use tidegate_flow::{Instant, PeerId};
+use tidegate_flow::{Initial, Instant, PeerId, Peers};
 
 /// What a receiver knows of sends of one peer whose envelopes it has dropped.
 #[derive(Debug)]
@@ -40,8 +40,11 @@ struct Window {
     dropped: Option<Box<Dropped>>,
 }
 
-impl Window {
-    fn new(bytes: u32) -> Self {
+impl Initial for Window {
+    /// Bytes of it.
+    type Config = u32;
+
+    fn initial(&bytes: &u32, _: PeerId) -> Self {
         Window { bytes, stored: 0, freed: 0, dropped: None }
     }
 }
@@ -75,7 +78,7 @@ pub(crate) struct Standing {
 /// The windows of all senders.
 #[derive(Debug)]
 pub(crate) struct Windows {
-    of_peers: Vec<Window>,
+    of_peers: Peers<Window>,
     /// What a window allows at least.
     limits: Limits,
     /// The least by which a window grows: an envelope.
@@ -94,13 +97,15 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// What a sender takes, with an account of dropped envelopes, in bytes.
-    pub(crate) const PEER_BYTES: usize = size_of::<Window>() + size_of::<Dropped>() + 64;
+    /// What it takes when all of so many peers send, with an account of dropped envelopes for each, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Window>::bytes_most(peers) + peers as usize * (size_of::<Dropped>() + 64)
+    }
 
     /// Equal windows for so many peers.
     pub(crate) fn new(peers: u32, limits: Limits, growth_least: usize, spare: usize) -> Self {
         Windows {
-            of_peers: (0..peers).map(|_| Window::new(limits.window)).collect(),
+            of_peers: Peers::new(peers, limits.window),
             limits,
             growth_least,
             spare,
@@ -124,11 +129,12 @@ impl Windows {
 
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Window {
-        &mut self.of_peers[peer.0 as usize]
+        self.of_peers.of(peer)
     }
 
     pub(crate) fn inspect(&self, peer: PeerId) -> Standing {
-        let window = &self.of_peers[peer.0 as usize];
+        let initial = Window::initial(&self.limits.window, peer);
+        let window = self.of_peers.get(peer).unwrap_or(&initial);
         let dropped = window.dropped.as_deref();
         Standing {
             bytes: window.bytes,
@@ -142,8 +148,8 @@ impl Windows {
     /// Whether a message that has come from `from` and costs so much is within its window. `returning`: bytes that are
     /// on their way back to it.
     #[inline]
-    pub(crate) fn check(&self, from: PeerId, cost: u32, returning: u32) -> Result<(), Malformed> {
-        let window = &self.of_peers[from.0 as usize];
+    pub(crate) fn check(&mut self, from: PeerId, cost: u32, returning: u32) -> Result<(), Malformed> {
+        let window = self.of(from);
         let given_back = u64::from(window.freed) + u64::from(returning);
         let is_within = u64::from(window.stored) + given_back + u64::from(cost) <= u64::from(window.bytes);
         if is_within { Ok(()) } else { Err(Malformed) }
@@ -221,7 +227,7 @@ impl Windows {
 
     /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.
     pub(crate) fn until(&self, from: PeerId) -> Option<Number> {
-        self.of_peers[from.0 as usize].dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked)
+        self.of_peers.get(from)?.dropped.as_ref().filter(|it| it.count > 0).map(|it| it.asked)
     }
 
     /// Nobody waits for a deferred send: it stays with its sender, and its envelope is dropped. `latest`: the last
@@ -316,8 +322,8 @@ impl Windows {
 
     /// Whether a sender has room for its first deferred send, whatever that is (W2): it will send it unasked.
     fn goes_on(&self, from: PeerId) -> bool {
-        let window = &self.of_peers[from.0 as usize];
-        window.bytes - window.stored - window.freed >= self.limits.largest
+        let left = |window: &Window| window.bytes - window.stored - window.freed;
+        self.of_peers.get(from).map_or(self.limits.window, left) >= self.limits.largest
     }
 
     /// Whether any envelopes are dropped.
@@ -362,7 +368,9 @@ impl Windows {
     /// Whether some sender may still have something for a peek.
     pub(crate) fn is_open(&self, inquiry: &Inquiry) -> bool {
         self.with_dropped.iter().any(|&peer| {
-            let Some(dropped) = &self.of_peers[peer.0 as usize].dropped else { return false };
+            let Some(dropped) = self.of_peers.get(peer).and_then(|window| window.dropped.as_ref()) else {
+                return false;
+            };
             let wanted = dropped.count > 0 && inquiry.pattern.may_come_from(Target::Peer(peer));
             wanted && dropped.asked < inquiry.number && (dropped.open.is_some() || !self.goes_on(peer))
         })
@@ -370,16 +378,16 @@ impl Windows {
 
     /// A peer is gone: what it deferred is lost.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        if self.of(peer).dropped.take().is_some() {
+        if self.of_peers.get_mut(peer).is_some_and(|window| window.dropped.take().is_some()) {
             self.relax(peer);
         }
     }
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        let base = self.limits.window;
-        let before = std::mem::replace(self.of(peer), Window::new(base));
-        self.spare += (before.bytes - base) as usize;
+        if let Some(before) = self.of_peers.forget(peer) {
+            self.spare += (before.bytes - self.limits.window) as usize;
+        }
     }
 
     /// Whether something is going on here whose time counts.
@@ -392,8 +400,8 @@ impl Windows {
     pub(crate) fn tell_time(&mut self, now: Instant) -> bool {
         let is_pressed = self.has_dropped();
         let was_pressed = std::mem::replace(&mut self.was_pressed, is_pressed);
-        let stored = self.of_peers.iter().enumerate().map(|(peer, it)| (PeerId(peer as u32), u64::from(it.stored)));
-        let window = |peer: PeerId| u64::from(self.of_peers[peer.0 as usize].bytes);
+        let stored = self.of_peers.contacted().map(|(peer, window)| (peer, u64::from(window.stored)));
+        let window = |peer| u64::from(self.of_peers.get(peer).map_or(self.limits.window, |window| window.bytes));
         self.pressure.tell_time(now, stored, window);
         is_pressed && was_pressed
     }

@@ -9,11 +9,14 @@ mod outgoing;
 
 use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, Link, WriteError};
+use crate::wire::MessageKind;
 use std::collections::VecDeque;
-use tidegate_flow::{Answer, Config, Control, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Violation};
+use tidegate_flow::{
+    Answer, Config, Control, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Violation,
+};
 
-pub(crate) use backlog::{BOUNCED_MOST, WaitingNote};
-use backlog::{Backlog, Waiting};
+use backlog::Waiting;
+pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
 
 /// What egress needs of a link.
@@ -74,8 +77,8 @@ struct Lane<B> {
     refused: u32,
 }
 
-impl<B: Buffer> Lane<B> {
-    fn new() -> Self {
+impl<B: Buffer> Default for Lane<B> {
+    fn default() -> Self {
         Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, refused: 0 }
     }
 }
@@ -90,9 +93,9 @@ struct Delayed {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Egress<B> {
+pub(crate) struct Egress<B: Buffer> {
     flow: FlowControl,
-    lanes: Vec<Lane<B>>,
+    lanes: Peers<Lane<B>>,
     /// What is in all lanes.
     waiting: Waiting,
     delayed: Delayed,
@@ -107,13 +110,15 @@ pub(crate) struct Egress<B> {
 }
 
 impl<B: Buffer> Egress<B> {
-    /// What a peer takes, in bytes.
-    pub(crate) const PEER_BYTES: usize = size_of::<Lane<B>>();
+    /// What it takes when something has waited for all of so many peers, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Lane<B>>::bytes_most(peers)
+    }
 
     pub(crate) fn new(flow: FlowControl, config: &Config) -> Self {
         Egress {
             flow,
-            lanes: (0..config.peers).map(|_| Lane::new()).collect(),
+            lanes: Peers::new(config.peers, ()),
             waiting: Waiting::default(),
             delayed: Delayed::default(),
             full: Vec::new(),
@@ -123,21 +128,42 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// What waits for a peer.
+    /// The backlog of a peer, if anything ever waited for it.
+    pub(crate) fn inspect_backlog(&self, peer: PeerId) -> Option<&Backlog<B>> {
+        self.lanes.get(peer).map(|lane| &lane.backlog)
+    }
+
+    /// What waits for a peer, if anything does for anybody, which is rare.
     #[inline]
-    pub(crate) fn backlog(&self, peer: PeerId) -> &Backlog<B> {
-        &self.lanes[peer.0 as usize].backlog
+    pub(crate) fn backlog(&self, peer: PeerId) -> Option<&Backlog<B>> {
+        if self.waiting() == 0 { None } else { self.inspect_backlog(peer) }
+    }
+
+    /// The peers for which something may wait, in order.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.lanes.contacted().map(|(peer, _)| peer)
     }
 
     /// Whether nothing waits for a peer.
     #[inline]
     pub(crate) fn is_idle(&self, peer: PeerId) -> bool {
-        self.backlog(peer).is_empty()
+        self.backlog(peer).is_none_or(Backlog::is_empty)
+    }
+
+    /// Bytes of our window for a peer that we are about to give back.
+    #[inline]
+    pub(crate) fn returning(&self, peer: PeerId) -> u32 {
+        self.backlog(peer).map_or(0, Backlog::returning)
+    }
+
+    /// Whether something of one of these kinds waits for a peer.
+    pub(crate) fn waits(&self, peer: PeerId, kinds: &[MessageKind]) -> bool {
+        self.backlog(peer).is_some_and(|backlog| kinds.iter().any(|&kind| backlog.waits(kind)))
     }
 
     /// How many control packets a peer's full mailbox has refused.
     pub(crate) fn refused(&self, peer: PeerId) -> u32 {
-        self.lanes[peer.0 as usize].refused
+        self.lanes.get(peer).map_or(0, |lane| lane.refused)
     }
 
     /// Messages and notes that wait.
@@ -233,7 +259,7 @@ impl<B: Buffer> Egress<B> {
     /// Lets a message wait that cannot leave. `is_full`: because of the mailbox.
     #[cold]
     pub(crate) fn wait(&mut self, mailboxes: &impl Mailboxes, to: PeerId, message: Outgoing<B>, is_full: bool) {
-        let lane = &mut self.lanes[to.0 as usize];
+        let lane = self.lanes.of(to);
         if !std::mem::replace(&mut lane.is_delayed, true) {
             self.delayed.peers += 1;
         }
@@ -248,7 +274,7 @@ impl<B: Buffer> Egress<B> {
     /// Remembers to try `to` again with every progress call.
     pub(crate) fn note_full(&mut self, mailboxes: &impl Mailboxes, to: PeerId) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
-        let lane = &mut self.lanes[to.0 as usize];
+        let lane = self.lanes.of(to);
         if !std::mem::replace(&mut lane.is_full, true) {
             self.full.push(to);
         }
@@ -264,17 +290,29 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut Outgoing<B>,
     ) -> Step {
-        loop {
-            match self.flow.request(to, message.packets_left(), now) {
-                Answer::Packets(credits) => {
-                    if let Some(step) = self.write_packets(mailboxes, now, to, message, credits) {
-                        return step;
-                    }
-                }
-                Answer::Wait => return Step::NoCredits,
-                Answer::Announce => return if message.packets == 0 { Step::Announce } else { Step::NoCredits },
-            }
+        let step = match self.flow.request(to, message.packets_left(), now) {
+            Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
+            Answer::Wait => Some(Step::NoCredits),
+            Answer::Announce if message.packets == 0 => Some(Step::Announce),
+            Answer::Announce => Some(Step::NoCredits),
+        };
+        match step {
+            Some(step) => step,
+            None => self.transmit_rest(mailboxes, now, to, message),
         }
+    }
+
+    /// Out of line, so that a message that leaves at once does not pay for a loop.
+    #[cold]
+    #[inline(never)]
+    fn transmit_rest(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &mut Outgoing<B>,
+    ) -> Step {
+        self.transmit(mailboxes, now, to, message)
     }
 
     /// Writes as many packets as there are credits and places for. `None`: some have left, and others have not.
@@ -321,7 +359,7 @@ impl<B: Buffer> Egress<B> {
 
     /// Sends the first message that waits for `to`, as far as it goes. The caller asks again as long as one has left.
     pub(crate) fn send_waiting(&mut self, mailboxes: &mut impl Mailboxes, now: Instant, to: PeerId) -> Resumed<B> {
-        let Some(mut message) = self.lanes[to.0 as usize].backlog.pop() else {
+        let Some(mut message) = self.lanes.get_mut(to).and_then(|lane| lane.backlog.pop()) else {
             self.end_delay(to);
             return Resumed::Stuck;
         };
@@ -331,7 +369,7 @@ impl<B: Buffer> Egress<B> {
             Step::Lost(name) => Resumed::Lost(message, name),
             step => {
                 self.waiting.add(&message);
-                self.lanes[to.0 as usize].backlog.put_back(message);
+                self.lanes.of(to).backlog.put_back(message);
                 if step == Step::Full {
                     self.note_full(mailboxes, to);
                 }
@@ -342,7 +380,7 @@ impl<B: Buffer> Egress<B> {
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        if std::mem::take(&mut self.lanes[to.0 as usize].is_delayed) {
+        if self.lanes.get_mut(to).is_some_and(|lane| std::mem::take(&mut lane.is_delayed)) {
             self.delayed.peers -= 1;
             self.delayed.before = self.delayed.before.min(self.delayed.peers);
         }
@@ -352,7 +390,7 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
         for _ in 0..self.refused.len() {
             let Some(control) = self.refused.pop_front() else { break };
-            self.lanes[control.to.0 as usize].refused -= 1;
+            self.lanes.of(control.to).refused -= 1;
             self.write_control(mailboxes, control);
         }
     }
@@ -365,7 +403,7 @@ impl<B: Buffer> Egress<B> {
 
     /// This one of them is being tried again.
     pub(crate) fn retry(&mut self, peer: PeerId) {
-        self.lanes[peer.0 as usize].is_full = false;
+        self.lanes.of(peer).is_full = false;
     }
 
     /// Writes the control packets that flow control wants sent.
@@ -400,7 +438,7 @@ impl<B: Buffer> Egress<B> {
     #[cold]
     fn keep_control(&mut self, control: Control) {
         let to = control.to;
-        let owed = &mut self.lanes[to.0 as usize].refused;
+        let owed = &mut self.lanes.of(to).refused;
         if *owed > self.refused_most {
             // It is about to be quarantined, and gets nothing any more.
             return;
@@ -421,7 +459,8 @@ impl<B: Buffer> Egress<B> {
     /// Nothing of what waits for a peer leaves any more: takes the messages.
     pub(crate) fn abandon(&mut self, peer: PeerId) -> Vec<Outgoing<B>> {
         self.end_delay(peer);
-        let mut backlog = std::mem::replace(&mut self.lanes[peer.0 as usize].backlog, Backlog::new());
+        let Some(lane) = self.lanes.get_mut(peer) else { return Vec::new() };
+        let mut backlog = std::mem::replace(&mut lane.backlog, Backlog::new());
         let messages: Vec<_> = std::iter::from_fn(|| backlog.pop()).collect();
         messages.iter().for_each(|message| self.waiting.remove(message));
         messages
@@ -429,7 +468,7 @@ impl<B: Buffer> Egress<B> {
 
     /// A peer is gone: it is owed nothing.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        if std::mem::take(&mut self.lanes[peer.0 as usize].refused) > 0 {
+        if self.lanes.get_mut(peer).is_some_and(|lane| std::mem::take(&mut lane.refused) > 0) {
             self.refused.retain(|control| control.to != peer);
         }
     }
@@ -437,8 +476,9 @@ impl<B: Buffer> Egress<B> {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.flow.reset(peer);
-        self.lanes[peer.0 as usize] = Lane::new();
-        self.full.retain(|&full| full != peer);
+        if self.lanes.forget(peer).is_some() {
+            self.full.retain(|&full| full != peer);
+        }
     }
 }
 

@@ -62,7 +62,9 @@ impl<B: Buffer> Outgoing<B> {
 
     #[inline]
     pub(super) fn packets_left(&self) -> u32 {
-        self.total.div_ceil(PAYLOAD_BYTES) as u32 - self.packets
+        // Most messages are short: they are spared the division.
+        let packets = if self.total <= PAYLOAD_BYTES { 1 } else { self.total.div_ceil(PAYLOAD_BYTES) };
+        packets as u32 - self.packets
     }
 
     /// Makes `packet` the message's `index`-th. It is filled in place: a copy of a packet on its way waits for stores

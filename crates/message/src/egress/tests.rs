@@ -44,7 +44,7 @@ fn credits_let_what_waits_go_on_in_order() {
     let (mut egress, mut written) = (egress(), Written::default());
     while send(&mut egress, &mut written, A, message(0)) == Step::Sent {}
     send(&mut egress, &mut written, A, Outgoing::new(BounceCopied { bounce: 7 }, Body::None, None));
-    assert_eq!(egress.backlog(A).bounced(), 1);
+    assert_eq!(egress.backlog(A).map(Backlog::bounced), Some(1));
     let before = written.packets.len();
     let credit = Packet::with_credits(PacketKind::Credit, 2);
     assert_eq!(egress.handle_retrieved(A, &credit), Ok(2));

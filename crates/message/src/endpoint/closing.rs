@@ -25,6 +25,7 @@ use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
+use std::collections::BTreeSet;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -47,8 +48,9 @@ impl<L: Link> Endpoint<L> {
     /// of them the application believed sent.
     pub fn abandon_unsent(&mut self) {
         self.presence.begin_closing();
-        for peer in (0..self.presence.peers()).map(PeerId) {
-            self.presence.give_up(peer);
+        self.presence.give_up_all();
+        let peers: BTreeSet<PeerId> = self.egress.peers().chain(self.rma.requests.peers()).collect();
+        for peer in peers {
             for message in self.egress.abandon(peer) {
                 if let Some(operation) = message.operation() {
                     self.lose_operation(operation);

@@ -79,9 +79,8 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether a deferred send leaves eagerly, and what it costs.
     fn way_of(&self, send: &PendingSend<L::Buffer>) -> (bool, u32) {
-        let towards = self.deferral.rooms.limits(send.peer);
-        let most = if send.is_copied() { towards.inject } else { towards.eager };
-        match send.length <= most as usize && !send.delivery {
+        let most = self.deferral.rooms.limits(send.peer).most(send.is_copied());
+        match send.length <= most && !send.delivery {
             true => (true, Memory::<L::Buffer>::eager_cost(send.length)),
             false => (false, Memory::<L::Buffer>::announce_cost(self.spans_of(send).len())),
         }
@@ -116,7 +115,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The receiver has matched or dropped all of a batch.
     pub(super) fn handle_acknowledged(&mut self, from: PeerId) -> Result<(), Malformed> {
-        if self.egress.backlog(from).waits(MessageKind::DeferralNotice) {
+        if self.egress.waits(from, &[MessageKind::DeferralNotice]) {
             return Err(Malformed);
         }
         if let Some((queue, pattern)) = self.deferral.rooms.acknowledge(from)? {
@@ -149,10 +148,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether an answer to a query of `peer` waits.
     fn is_answering(&self, peer: PeerId) -> bool {
-        let backlog = self.egress.backlog(peer);
-        [MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch]
-            .into_iter()
-            .any(|kind| backlog.waits(kind))
+        self.egress.waits(peer, &[MessageKind::OfferTagged, MessageKind::OfferUntagged, MessageKind::NoMatch])
     }
 
     /// Offers the first dropped send that `pattern` accepts, or says that there is none.

@@ -84,8 +84,8 @@ impl<L: Link> Endpoint<L> {
 
     /// The next part of the message under way from `from`.
     fn handle_next(&mut self, from: PeerId, part: &[u8]) -> Result<(), Malformed> {
-        let (offset, is_last) = self.assembly.advance(from, part.len())?;
-        match self.assembly.sink_mut(from) {
+        let (offset, is_last, sink) = self.assembly.advance(from, part.len())?;
+        match sink {
             Sink::Idle | Sink::Discard => {}
             Sink::Receive(active, ..) => write_clipped(&mut active.buffer, offset, part),
             Sink::Control(_) => self.assembly.keep(from, part),

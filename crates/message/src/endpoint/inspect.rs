@@ -1,7 +1,7 @@
 //! A copy of what an endpoint and one of its peers have agreed on about unmatched messages, for displays and checkers.
 
 use super::Endpoint;
-use crate::egress::WaitingNote;
+use crate::egress::{Backlog, WaitingNote};
 use crate::link::Link;
 use crate::memory::Memory;
 use tidegate_flow::{Control, PeerId};
@@ -73,21 +73,24 @@ impl BacklogInspection {
 impl<L: Link> Endpoint<L> {
     /// What waits between us and `peer`. Takes time in proportion to it.
     pub fn inspect_backlog(&self, peer: PeerId) -> BacklogInspection {
-        let backlog = self.egress.backlog(peer);
+        let backlog = self.egress.inspect_backlog(peer);
         let (window, base) = (self.deferral.windows.inspect(peer), self.deferral.windows.limits());
         let refused = self.egress.refused(peer) as usize;
         BacklogInspection {
-            messages: backlog.messages(),
-            notes: backlog.notes(),
+            messages: backlog.map_or(0, Backlog::messages),
+            notes: backlog.map_or(0, Backlog::notes),
             note_bytes: Share {
-                taken: backlog.note_bytes(),
+                taken: backlog.map_or(0, Backlog::note_bytes),
                 most: Memory::<L::Buffer>::note_bytes_most(window.bytes, base),
             },
             read_bytes: Share {
                 taken: self.rma.requests.read_bytes(peer),
                 most: Memory::<L::Buffer>::read_memory(base),
             },
-            answer_bytes: Share { taken: backlog.answer_bytes(), most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY },
+            answer_bytes: Share {
+                taken: backlog.map_or(0, Backlog::answer_bytes),
+                most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY,
+            },
             // The queue of all peers' has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
                 taken: 2 * refused * size_of::<Control>(),

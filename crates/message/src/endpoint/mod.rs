@@ -84,18 +84,21 @@ impl<L: Link> Endpoint<L> {
     /// queue to its sender, the note that an announced one has been pulled.
     pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
 
-    /// What the tables of peers take per peer, what is kept of dropped envelopes included.
-    const PEER_BYTES: usize = Assembly::<L::Buffer>::PEER_BYTES
-        + Rma::<L::Buffer>::PEER_BYTES
-        + Egress::<L::Buffer>::PEER_BYTES
-        + Rooms::PEER_BYTES
-        + Windows::PEER_BYTES
-        + Presence::PEER_BYTES
-        + Bulk::<L::Buffer>::PEER_BYTES;
+    /// What the tables of peers take when all of so many peers talk, what is kept of dropped envelopes included. Each
+    /// allocates the state of a peer at the first contact with it.
+    const fn table_bytes(peers: u32) -> usize {
+        Assembly::<L::Buffer>::bytes_most(peers)
+            + Rma::<L::Buffer>::bytes_most(peers)
+            + Egress::<L::Buffer>::bytes_most(peers)
+            + Rooms::bytes_most(peers)
+            + Windows::bytes_most(peers)
+            + Presence::bytes_most(peers)
+            + Bulk::<L::Buffer>::bytes_most(peers)
+    }
 
     /// What memory of ours is fixed besides mailbox and messages.
     fn others(config: &EndpointConfig) -> Others {
-        Others { peer: Self::PEER_BYTES, link: L::bookkeeping_bytes(&config.flow) }
+        Others { tables: Self::table_bytes(config.flow.peers), link: L::bookkeeping_bytes(&config.flow) }
     }
 
     /// The smallest legal `receive_memory` with this configuration, in bytes: the fixed part, and for each peer an
@@ -117,7 +120,7 @@ impl<L: Link> Endpoint<L> {
         let Division { fixed, limits, spare } = Memory::<L::Buffer>::divide(&config, &flow, Self::others(&config))?;
         link.tell_window(limits.window);
         let peers = config.flow.peers;
-        let bookkeeping = flow.bookkeeping_bytes() + peers as usize * Self::PEER_BYTES;
+        let bookkeeping = flow.bookkeeping_bytes() + Self::table_bytes(peers);
         let counters = link.counters();
         counters.add(Counter::BookkeepingBytes, bookkeeping as u64);
         counters.add(Counter::ReceiveBound, config.receive_memory as u64);
@@ -131,8 +134,8 @@ impl<L: Link> Endpoint<L> {
             egress: Egress::new(flow, &config.flow),
             config,
             assembly: Assembly::new(peers),
-            matching: Matching::new(peers as usize),
-            bulk: Bulk::new(peers as usize, bounce_buffers),
+            matching: Matching::new(peers),
+            bulk: Bulk::new(peers, bounce_buffers),
             presence: Presence::new(peers),
             rma: Rma::new(peers),
             completions: VecDeque::new(),

@@ -18,7 +18,7 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
         let count = body.len() / Entry::BYTES;
         // Who sends a batch before the one in front of it is acknowledged takes nothing of what we say.
-        let is_acknowledged = !self.egress.backlog(from).waits(MessageKind::Acknowledged);
+        let is_acknowledged = !self.egress.waits(from, &[MessageKind::Acknowledged]);
         if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
@@ -76,8 +76,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Whether the query that is open, if one is, has left: then it may be answered.
     fn has_asked(&self, peer: PeerId) -> bool {
-        let backlog = self.egress.backlog(peer);
-        !backlog.waits(MessageKind::QueryTagged) && !backlog.waits(MessageKind::QueryUntagged)
+        !self.egress.waits(peer, &[MessageKind::QueryTagged, MessageKind::QueryUntagged])
     }
 
     /// No receive takes an offered send: a peek may have found it.

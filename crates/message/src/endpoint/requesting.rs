@@ -4,7 +4,7 @@ use super::Endpoint;
 use crate::account::{answer_cost, fits};
 use crate::bulk::PIECES_PER_TURN;
 use crate::collections::slab::Key;
-use crate::egress::{Body, Outgoing};
+use crate::egress::{Backlog, Body, Outgoing};
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::operation::Access;
@@ -148,7 +148,7 @@ impl<L: Link> Endpoint<L> {
 
     /// What those requests of a peer cost whose answers have not left.
     pub(super) fn unanswered_of(&self, peer: PeerId) -> u32 {
-        let answers = self.egress.backlog(peer).answers();
+        let answers = self.egress.backlog(peer).map_or(0, Backlog::answers);
         answers + self.rma.requests.reading_cost(peer)
     }
 

@@ -8,6 +8,7 @@ use crate::link::{Buffer, Link};
 use crate::matching::MatchQueue;
 use crate::memory::Memory;
 use crate::operation::{Context, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain};
+use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// Sends a message: eagerly up to the eager size, else by rendezvous.
@@ -20,20 +21,37 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        if !self.deferral.rooms.is_met(to) {
-            self.meet(to);
-        }
-        let limits = self.deferral.rooms.limits(to);
-        let most = if send.inject { limits.inject } else { limits.eager };
-        if length > most as usize || send.delivery {
-            self.announce(to, send);
-            return Ok(());
-        }
-        match self.deferral.rooms.take(to, Memory::<L::Buffer>::eager_cost(length)) {
+        match self.take_room(to, &send) || self.meet_with_room(to, &send) {
             true => self.send_eagerly(to, send),
-            false => self.defer_eager(to, send),
+            false => self.send_otherwise(to, send),
         }
         Ok(())
+    }
+
+    /// Takes room in the receiver's window for a message, if it may be sent eagerly.
+    #[inline]
+    fn take_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
+        let length = send.buffer.len();
+        !send.delivery
+            && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
+    }
+
+    /// The same for the first message to a receiver.
+    #[cold]
+    fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
+        if self.deferral.rooms.is_met(to) {
+            return false;
+        }
+        self.meet(to);
+        self.take_room(to, send)
+    }
+
+    /// A message that is too long for the mailbox, or finds no room.
+    fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
+        match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
+            true => self.announce(to, send),
+            false => self.defer_eager(to, send),
+        }
     }
 
     /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very

@@ -10,8 +10,8 @@ use tidegate_flow::PeerId;
 impl<L: Link> Endpoint<L> {
     /// Whether a message that has come from `from` and costs so much is within its window.
     #[inline]
-    pub(super) fn check_window(&self, from: PeerId, cost: u32) -> Result<(), Malformed> {
-        self.deferral.windows.check(from, cost, self.egress.backlog(from).returning())
+    pub(super) fn check_window(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
+        self.deferral.windows.check(from, cost, self.egress.returning(from))
     }
 
     /// A message of `from` found its receive waiting.
@@ -42,7 +42,7 @@ impl<L: Link> Endpoint<L> {
 
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(super) fn review(&mut self, from: PeerId) {
-        let is_returning = self.egress.backlog(from).returning() > 0;
+        let is_returning = self.egress.returning(from) > 0;
         let (windows, matching) = (&mut self.deferral.windows, &mut self.matching);
         let first_from = |source, after| matching.first_from(source, after);
         let review = windows.review(self.link.counters(), from, is_returning, first_from);

@@ -26,12 +26,12 @@ impl<B: Buffer> Matching<B> {
     pub(crate) const ENVELOPE_BYTES: usize = MatchQueue::<B>::ENVELOPE_BYTES;
 
     /// Memory that the lists of unexpected messages may take beyond that, with so many peers.
-    pub(crate) const fn bytes_begun(peers: usize) -> usize {
+    pub(crate) const fn bytes_begun(peers: u32) -> usize {
         2 * MatchQueue::<B>::bytes_begun(peers)
     }
 
     /// Matches the messages of so many peers, and of this endpoint itself.
-    pub(crate) fn new(peers: usize) -> Self {
+    pub(crate) fn new(peers: u32) -> Self {
         let (tagged, untagged) = (MatchQueue::new(peers), MatchQueue::new(peers));
         Matching { tagged, untagged, numbered: Number::default() }
     }

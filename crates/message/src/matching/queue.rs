@@ -41,12 +41,12 @@ impl<B: Buffer> MatchQueue<B> {
     pub(crate) const ENVELOPE_BYTES: usize = UnexpectedMessages::<B>::BYTES_PER_MESSAGE;
 
     /// Memory that the list of unexpected messages may take beyond that, with so many peers.
-    pub(crate) const fn bytes_begun(peers: usize) -> usize {
+    pub(crate) const fn bytes_begun(peers: u32) -> usize {
         UnexpectedMessages::<B>::bytes_begun(peers)
     }
 
     /// Matches the messages of so many peers, and of this endpoint itself.
-    pub(crate) fn new(peers: usize) -> Self {
+    pub(crate) fn new(peers: u32) -> Self {
         MatchQueue { posted: PostedReceives::new(), unexpected: UnexpectedMessages::new(peers), multis: Slab::new() }
     }
 

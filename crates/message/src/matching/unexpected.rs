@@ -16,6 +16,7 @@ use crate::envelope::{Pattern, number_of};
 use crate::operation::{Context, Source, Target};
 use std::collections::BTreeSet;
 use std::fmt;
+use tidegate_flow::{PeerId, Peers};
 
 /// A message, and its neighbours of the same source and in the indices.
 struct Waiting<B> {
@@ -53,7 +54,7 @@ impl<B> Sought for Waiting<B> {
 pub(crate) struct UnexpectedMessages<B> {
     list: Ordered<Waiting<B>>,
     /// By source: this endpoint itself, then its peers.
-    sources: Box<[Chain]>,
+    sources: Peers<Chain>,
     indices: Indices,
     /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted
     /// receive's.
@@ -67,9 +68,9 @@ impl<B: fmt::Debug> fmt::Debug for UnexpectedMessages<B> {
     }
 }
 
-/// Which chain is a source's.
-fn chain_of(source: Target) -> usize {
-    number_of(source) as usize
+/// Which chain is a source's: this endpoint's own is the first.
+fn chain_of(source: Target) -> PeerId {
+    PeerId(number_of(source).min(u32::MAX.into()) as u32)
 }
 
 impl<B> UnexpectedMessages<B> {
@@ -77,13 +78,13 @@ impl<B> UnexpectedMessages<B> {
     pub(crate) const BYTES_PER_MESSAGE: usize = Ordered::<Waiting<B>>::BYTES_PER_ELEMENT + Indices::BYTES_PER_ELEMENT;
 
     /// Memory that a list may take beyond its messages' own, if messages come from so many peers.
-    pub(crate) const fn bytes_begun(peers: usize) -> usize {
-        Ordered::<Waiting<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + (peers + 1) * size_of::<Chain>()
+    pub(crate) const fn bytes_begun(peers: u32) -> usize {
+        Ordered::<Waiting<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + Peers::<Chain>::bytes_most(peers + 1)
     }
 
     /// A list for the messages of so many peers, and of this endpoint itself.
-    pub(crate) fn new(peers: usize) -> Self {
-        let sources = vec![Chain::default(); peers + 1].into();
+    pub(crate) fn new(peers: u32) -> Self {
+        let sources = Peers::new(peers + 1, ());
         UnexpectedMessages { list: Ordered::new(), sources, indices: Indices::default(), claimed: BTreeSet::new() }
     }
 
@@ -92,7 +93,7 @@ impl<B> UnexpectedMessages<B> {
         let (source, claimed) = (chain_of(message.envelope.source), message.claimed);
         let (of_source, of_classes) = Default::default();
         let at = self.list.push_back(Waiting { message, of_source, of_classes });
-        self.sources[source].append(&mut self.list, at, |waiting| &mut waiting.of_source);
+        self.sources.of(source).append(&mut self.list, at, |waiting| &mut waiting.of_source);
         self.indices.add(&mut self.list, at);
         if let Some(context) = claimed {
             self.claimed.insert((context.0, at));
@@ -126,7 +127,7 @@ impl<B> UnexpectedMessages<B> {
     pub(crate) fn remove(&mut self, at: Position) -> Option<Unexpected<B>> {
         let gone = self.list.remove(at)?;
         let source = chain_of(gone.message.envelope.source);
-        self.sources[source].take_out(&mut self.list, gone.of_source, |waiting| &mut waiting.of_source);
+        self.sources.of(source).take_out(&mut self.list, gone.of_source, |waiting| &mut waiting.of_source);
         self.indices.remove(&mut self.list, &gone);
         if let Some(context) = gone.message.claimed {
             self.claimed.remove(&(context.0, at));
@@ -199,7 +200,7 @@ mod tests {
 
     /// Random messages, receives and claims; `masks` are what receives may ignore.
     fn run_beside_a_search_of_the_whole_list(masks: &[u64], seed: u64) {
-        let mut list = UnexpectedMessages::new(PEERS as usize);
+        let mut list = UnexpectedMessages::new(PEERS);
         let mut seed = seed;
         let mut random = |bound: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -258,7 +259,7 @@ mod tests {
     #[test]
     fn tags_that_follow_each_other_in_any_step_share_few_chains() {
         for step in [1, 2, 3, 64, 1000, 4096, 1 << 20, 1 << 31, 1 << 40] {
-            let mut list = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS);
             for n in 0..1000 {
                 list.push(message(1, n * step));
             }
@@ -276,7 +277,7 @@ mod tests {
         ask: impl Fn(&mut UnexpectedMessages<()>, u64),
     ) {
         let [few, many] = [500, 20_000].map(|count| {
-            let mut list = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS);
             for n in 0..count {
                 let (peer, tag) = envelope_of(n);
                 list.push(message(peer, tag));
@@ -341,7 +342,7 @@ mod tests {
             for kind in [2, 3] {
                 // All of one communicator stand before all of the other.
                 let [few, many] = [500_u64, 20_000].map(|count| {
-                    let mut list = UnexpectedMessages::new(PEERS as usize);
+                    let mut list = UnexpectedMessages::new(PEERS);
                     let envelope = |n: u64| (n as u32 % PEERS, (u64::from(n >= count / 2) << 31) | (n % tags));
                     for n in 0..count {
                         let (peer, tag) = envelope(n);
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn masks_that_are_no_longer_in_use_give_their_indices_to_others() {
         let [few, many] = [500_u64, 20_000].map(|count| {
-            let mut list = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS);
             (0..count).for_each(|n| _ = list.push(message(1, n << 8)));
             let rounds = 4 * count;
             let all = steps::of(|| {
@@ -394,7 +395,7 @@ mod tests {
     #[test]
     fn indices_take_no_more_memory_than_messages_pay_for() {
         for learned_at in [17, 31, 32, 33, 100, 1000] {
-            let mut list = UnexpectedMessages::new(PEERS as usize);
+            let mut list = UnexpectedMessages::new(PEERS);
             for count in 1..3000 {
                 list.push(message(1, count << 8));
                 if count == learned_at {
@@ -411,7 +412,7 @@ mod tests {
 
     #[test]
     fn few_messages_have_no_index_and_it_goes_when_few_are_left() {
-        let mut list = UnexpectedMessages::new(PEERS as usize);
+        let mut list = UnexpectedMessages::new(PEERS);
         for (count, indices) in [(16, 0), (17, 1)] {
             (0..count).for_each(|n| _ = list.push(message(1, n)));
             take(&mut list, &exactly(1, count - 1));
@@ -423,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_claimed_message_is_passed_over_on_both_ways() {
-        let mut list = UnexpectedMessages::new(PEERS as usize);
+        let mut list = UnexpectedMessages::new(PEERS);
         let first = list.push(message(1, 5));
         let second = list.push(message(1, 5));
         list.claim(first, Context(9));

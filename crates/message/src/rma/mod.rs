@@ -33,8 +33,10 @@ pub(crate) struct Rma<B> {
 }
 
 impl<B: Buffer> Rma<B> {
-    /// What a peer takes, in bytes.
-    pub(crate) const PEER_BYTES: usize = Requests::<B>::PEER_BYTES;
+    /// What it takes when there are requests between us and all of so many peers, in bytes.
+    pub(crate) const fn bytes_most(peers: u32) -> usize {
+        Requests::<B>::bytes_most(peers)
+    }
 
     pub(crate) fn new(peers: u32) -> Self {
         let (operations, regions, requests) = (Operations::new(), Regions::new(), Requests::new(peers));

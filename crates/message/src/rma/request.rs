@@ -25,7 +25,7 @@ use crate::link::Buffer;
 use crate::malformed::Malformed;
 use crate::wire::{PIECE_BYTES, Write};
 use std::collections::VecDeque;
-use tidegate_flow::PeerId;
+use tidegate_flow::{PeerId, Peers};
 
 const _: () = assert!(WaitingNote::BYTES <= ANSWER_BYTES && UnfinishedRead::BYTES <= ANSWER_BYTES);
 
@@ -118,8 +118,8 @@ struct Lane<B> {
     unfinished: u32,
 }
 
-impl<B> Lane<B> {
-    fn new() -> Self {
+impl<B> Default for Lane<B> {
+    fn default() -> Self {
         Lane { waiting: VecDeque::new(), unanswered: 0, reads: VecDeque::new(), unfinished: 0 }
     }
 }
@@ -127,7 +127,7 @@ impl<B> Lane<B> {
 /// Requests in both directions, of all peers.
 #[derive(Debug)]
 pub(crate) struct Requests<B> {
-    lanes: Vec<Lane<B>>,
+    lanes: Peers<Lane<B>>,
     /// Peers for which requests of ours wait.
     requesting: VecDeque<PeerId>,
     /// Peers with reads whose data has not all left.
@@ -135,22 +135,23 @@ pub(crate) struct Requests<B> {
 }
 
 impl<B: Buffer> Requests<B> {
-    /// What a peer takes, in bytes.
-    pub(super) const PEER_BYTES: usize = size_of::<Lane<B>>();
+    /// What it takes when there are requests between us and all of so many peers, in bytes.
+    pub(super) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Lane<B>>::bytes_most(peers)
+    }
 
     pub(super) fn new(peers: u32) -> Self {
-        let lanes = (0..peers).map(|_| Lane::new()).collect();
-        Requests { lanes, requesting: VecDeque::new(), reading: VecDeque::new() }
+        Requests { lanes: Peers::new(peers, ()), requesting: VecDeque::new(), reading: VecDeque::new() }
     }
 
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Lane<B> {
-        &mut self.lanes[peer.0 as usize]
+        self.lanes.of(peer)
     }
 
     #[inline]
-    fn lane(&self, peer: PeerId) -> &Lane<B> {
-        &self.lanes[peer.0 as usize]
+    fn lane(&self, peer: PeerId) -> Option<&Lane<B>> {
+        self.lanes.get(peer)
     }
 
     /// Peers whose turn may come: with requests of ours, or with reads of theirs.
@@ -159,19 +160,24 @@ impl<B: Buffer> Requests<B> {
         self.reading.len() + self.requesting.len()
     }
 
+    /// The peers with which there may be requests, in order.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.lanes.contacted().map(|(peer, _)| peer)
+    }
+
     /// Whether one more request of ours that costs so much is within the account (Q1).
     pub(crate) fn fits(&self, to: PeerId, cost: u32, account: u32) -> bool {
-        fits(self.lane(to).unanswered, cost, account)
+        fits(self.unanswered(to), cost, account)
     }
 
     /// Whether requests of ours wait for a peer.
     pub(crate) fn has_waiting(&self, to: PeerId) -> bool {
-        !self.lane(to).waiting.is_empty()
+        self.waiting(to) > 0
     }
 
     /// How many.
     pub(crate) fn waiting(&self, to: PeerId) -> usize {
-        self.lane(to).waiting.len()
+        self.lane(to).map_or(0, |lane| lane.waiting.len())
     }
 
     /// A request of ours leaves, whose answer costs so much (Q2).
@@ -189,7 +195,7 @@ impl<B: Buffer> Requests<B> {
 
     /// What our unanswered requests cost.
     pub(crate) fn unanswered(&self, to: PeerId) -> u32 {
-        self.lane(to).unanswered
+        self.lane(to).map_or(0, |lane| lane.unanswered)
     }
 
     /// Lets a request of ours wait until earlier ones are answered (Q4).
@@ -225,11 +231,11 @@ impl<B: Buffer> Requests<B> {
 
     /// The first request that waits.
     pub(crate) fn first(&self, to: PeerId) -> Option<&Request<B>> {
-        self.lane(to).waiting.front()
+        self.lane(to)?.waiting.front()
     }
 
     pub(crate) fn pop(&mut self, to: PeerId) -> Option<Request<B>> {
-        self.of(to).waiting.pop_front()
+        self.lanes.get_mut(to)?.waiting.pop_front()
     }
 
     /// Puts back what is left of a request: behind the others if it had its turn.
@@ -243,22 +249,26 @@ impl<B: Buffer> Requests<B> {
 
     /// The operations of ours of which something waits.
     pub(crate) fn waiting_operations(&self, to: PeerId) -> Vec<Key> {
-        self.lane(to).waiting.iter().map(Request::operation).collect()
+        self.lane(to).into_iter().flat_map(|lane| &lane.waiting).map(Request::operation).collect()
     }
 
     /// What the peer's requests cost that are answered by reads which are not through.
     pub(crate) fn reading_cost(&self, peer: PeerId) -> u32 {
-        self.lane(peer).unfinished * answer_cost(0)
+        self.unfinished(peer) * answer_cost(0)
+    }
+
+    fn unfinished(&self, peer: PeerId) -> u32 {
+        self.lane(peer).map_or(0, |lane| lane.unfinished)
     }
 
     /// How many reads of a peer wait for their turn.
     pub(crate) fn reads(&self, peer: PeerId) -> usize {
-        self.lane(peer).reads.len()
+        self.lane(peer).map_or(0, |lane| lane.reads.len())
     }
 
     /// Bytes that unfinished reads of the peer have taken of the heap.
     pub(crate) fn read_bytes(&self, peer: PeerId) -> usize {
-        block(self.lane(peer).reads.capacity() * size_of::<UnfinishedRead>())
+        block(self.lane(peer).map_or(0, |lane| lane.reads.capacity()) * size_of::<UnfinishedRead>())
     }
 
     /// Adds a read of a peer. Returns whether it is the only one.
@@ -291,7 +301,7 @@ impl<B: Buffer> Requests<B> {
     }
 
     pub(crate) fn pop_read(&mut self, peer: PeerId) -> Option<UnfinishedRead> {
-        self.of(peer).reads.pop_front()
+        self.lanes.get_mut(peer)?.reads.pop_front()
     }
 
     /// A read goes behind the others.
@@ -301,7 +311,7 @@ impl<B: Buffer> Requests<B> {
 
     /// Whether reads of a peer are not through: none is if it is gone.
     pub(crate) fn is_reading(&self, peer: PeerId) -> bool {
-        self.lane(peer).unfinished > 0
+        self.unfinished(peer) > 0
     }
 
     /// A read is over.
@@ -315,9 +325,10 @@ impl<B: Buffer> Requests<B> {
 
     /// A peer is gone: it answers nothing any more, and wants no answers.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        *self.of(peer) = Lane::new();
-        self.requesting.retain(|to| *to != peer);
-        self.reading.retain(|reader| *reader != peer);
+        if self.lanes.forget(peer).is_some() {
+            self.requesting.retain(|to| *to != peer);
+            self.reading.retain(|reader| *reader != peer);
+        }
     }
 }
 

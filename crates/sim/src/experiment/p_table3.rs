@@ -79,8 +79,8 @@ pub(super) fn run() -> Result<Findings, SimulationError> {
     ];
     let figure = Figure { x_axis: "processes".to_owned(), ..figure("table3", "Memory per receiver", "MiB", series) };
     let setup = format!(
-        "For each number of processes the flow control of one receiver is built as it runs under MPI, and its heap is \
-         counted; a mailbox slot has {PACKET_BYTES} bytes. static with {STATIC_SLOTS}, dynamic with {DYNAMIC_SLOTS} \
+        "For each number of processes the flow control of one receiver is built as it runs under MPI, and the heap \
+         that it takes once all senders have talked is counted; a mailbox slot has {PACKET_BYTES} bytes. static with {STATIC_SLOTS}, dynamic with {DYNAMIC_SLOTS} \
          slots per sender, which is what the paper finds each to need for 3 % overhead. Our book-keeping covers both \
          roles of a process, as receiver and as sender; the paper counts the receiver's."
     );

@@ -2,13 +2,14 @@
 //! that ("the regular way"). Rules C1 and C2.
 
 use super::state::Dynamic;
+use crate::PeerId;
 use crate::threshold::threshold;
 
 impl Dynamic {
     /// A packet of `from` that cost a credit was retrieved: its slot is free again.
     #[inline]
-    pub(super) fn retrieve(&mut self, from: usize) {
-        let sender = &mut self.receivers[from];
+    pub(super) fn retrieve(&mut self, from: PeerId) {
+        let sender = self.receivers.of(from);
         self.slots.take_back(sender, 1);
         if sender.blocked {
             return self.retrieve_blocked(from);
@@ -25,16 +26,17 @@ impl Dynamic {
     /// what the piggyback way left over can reach two at once.) A second crossing may find that all that is left is
     /// reserved for others; then the sender has its static slots at least, and its next packet crosses.
     #[inline(never)]
-    fn cross(&mut self, from: usize) {
-        while self.receivers[from].retrieved >= self.receivers[from].head {
-            let grantable = self.slots.grantable(&self.receivers[from]);
-            if grantable == 0 {
+    fn cross(&mut self, from: PeerId) {
+        loop {
+            let sender = self.receivers.of(from);
+            let grantable = self.slots.grantable(sender);
+            if sender.retrieved < sender.head || grantable == 0 {
                 break;
             }
             let computed = self.reach_threshold(from);
             // C1: what is queued is what is granted, not what was computed.
             let granted = computed.min(grantable);
-            let sender = &mut self.receivers[from];
+            let sender = self.receivers.of(from);
             sender.retrieved -= sender.head;
             // The paper's regular way: what rode before is not considered (P §6.6.2).
             sender.piggybacked = 0;
@@ -46,10 +48,10 @@ impl Dynamic {
 
     /// Every `credit_slots + 1` crossings the sender has used all it was given: a monitoring point. Then, in any case,
     /// the new threshold follows from the intended quota (P eq. 1).
-    pub(super) fn reach_threshold(&mut self, from: usize) -> u32 {
-        if self.receivers[from].crossings == self.credit_slots {
+    pub(super) fn reach_threshold(&mut self, from: PeerId) -> u32 {
+        if self.receivers.of(from).crossings == self.credit_slots {
             self.handle_monitoring_point(from);
         }
-        threshold(self.receivers[from].intended_quota, self.credit_slots)
+        threshold(self.receivers.of(from).intended_quota, self.credit_slots)
     }
 }

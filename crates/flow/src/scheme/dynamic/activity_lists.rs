@@ -1,14 +1,17 @@
 //! The four activity lists (P §6.2): every sender is in exactly one, the most recently moved first.
 //!
-//! Linked through one entry per sender, so that nothing is allocated or searched. The lists for high, medium and low
-//! shift by renaming: which list plays which part is looked up in `parts`.
+//! Linked through one entry per sender, so that nothing is searched. A sender has none as long as neither it nor a
+//! neighbour was moved: its neighbours are those in rank. The lists for high, medium and low shift by renaming: which
+//! list plays which part is looked up in `parts`.
 
-use crate::PeerId;
 use crate::inspect::Activity;
+use crate::{Initial, PeerId, Peers};
 use std::hash::{Hash, Hasher};
 
 /// No sender: the end of a list.
 const END: u32 = u32::MAX;
+/// The list that plays low at the start.
+const LOW: u8 = 2;
 
 /// A sender's place: its neighbours and its list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +19,17 @@ struct Place {
     before: u32,
     after: u32,
     list: u8,
+}
+
+impl Initial for Place {
+    /// How many senders there are.
+    type Config = u32;
+
+    /// Everybody in low, in rank order (P §6.3).
+    fn initial(&peers: &u32, peer: PeerId) -> Self {
+        let after = if peer.0 + 1 < peers { peer.0 + 1 } else { END };
+        Place { before: peer.0.wrapping_sub(1), after, list: LOW }
+    }
 }
 
 /// The two ends of a list.
@@ -28,7 +42,7 @@ struct Ends {
 /// See the module. Equal when the lists hold the same senders in the same order, whichever list plays which part.
 #[derive(Clone, Debug)]
 pub(super) struct ActivityLists {
-    places: Box<[Place]>,
+    places: Peers<Place>,
     ends: [Ends; 4],
     /// The list that plays high, medium, low, null.
     parts: [u8; 4],
@@ -37,20 +51,17 @@ pub(super) struct ActivityLists {
 impl ActivityLists {
     /// Everybody in low, in rank order (P §6.3).
     pub(super) fn new(peers: u32) -> Self {
-        let place = Place { before: END, after: END, list: 0 };
         let empty = Ends { first: END, last: END };
-        let mut lists = ActivityLists {
-            places: vec![place; peers as usize].into(),
-            ends: [empty.clone(), empty.clone(), empty.clone(), empty],
-            parts: [0, 1, 2, 3],
-        };
-        (0..peers as usize).for_each(|peer| lists.link_last(peer, Activity::Low));
-        lists
+        let mut ends = [empty.clone(), empty.clone(), empty.clone(), empty];
+        if peers > 0 {
+            ends[usize::from(LOW)] = Ends { first: 0, last: peers - 1 };
+        }
+        ActivityLists { places: Peers::new(peers, peers), ends, parts: [0, 1, 2, 3] }
     }
 
     /// The list that `peer` is in.
-    pub(super) fn activity(&self, peer: usize) -> Activity {
-        let list = self.places[peer].list;
+    pub(super) fn activity(&self, peer: PeerId) -> Activity {
+        let list = self.places.get(peer).map_or(LOW, |place| place.list);
         let part = self.parts.iter().position(|&playing| playing == list).unwrap_or(0);
         Activity::ALL[part]
     }
@@ -61,25 +72,25 @@ impl ActivityLists {
     }
 
     /// The sender that has been in the list for longest.
-    pub(super) fn last(&self, activity: Activity) -> Option<usize> {
+    pub(super) fn last(&self, activity: Activity) -> Option<PeerId> {
         let last = self.ends[self.list(activity)].last;
-        (last != END).then_some(last as usize)
+        (last != END).then_some(PeerId(last))
     }
 
     /// Moves `peer` to the front of a list.
-    pub(super) fn move_to_front(&mut self, peer: usize, activity: Activity) {
+    pub(super) fn move_to_front(&mut self, peer: PeerId, activity: Activity) {
         self.unlink(peer);
         let list = self.list(activity);
-        let after = std::mem::replace(&mut self.ends[list].first, peer as u32);
-        self.places[peer] = Place { before: END, after, list: list as u8 };
+        let after = std::mem::replace(&mut self.ends[list].first, peer.0);
+        *self.places.of(peer) = Place { before: END, after, list: list as u8 };
         match after {
-            END => self.ends[list].last = peer as u32,
-            after => self.places[after as usize].before = peer as u32,
+            END => self.ends[list].last = peer.0,
+            after => self.places.of(PeerId(after)).before = peer.0,
         }
     }
 
     /// Moves `peer` to the back of a list.
-    pub(super) fn move_to_back(&mut self, peer: usize, activity: Activity) {
+    pub(super) fn move_to_back(&mut self, peer: PeerId, activity: Activity) {
         self.unlink(peer);
         self.link_last(peer, activity);
     }
@@ -94,25 +105,25 @@ impl ActivityLists {
         usize::from(self.parts[activity as usize])
     }
 
-    fn link_last(&mut self, peer: usize, activity: Activity) {
+    fn link_last(&mut self, peer: PeerId, activity: Activity) {
         let list = self.list(activity);
-        let before = std::mem::replace(&mut self.ends[list].last, peer as u32);
-        self.places[peer] = Place { before, after: END, list: list as u8 };
+        let before = std::mem::replace(&mut self.ends[list].last, peer.0);
+        *self.places.of(peer) = Place { before, after: END, list: list as u8 };
         match before {
-            END => self.ends[list].first = peer as u32,
-            before => self.places[before as usize].after = peer as u32,
+            END => self.ends[list].first = peer.0,
+            before => self.places.of(PeerId(before)).after = peer.0,
         }
     }
 
-    fn unlink(&mut self, peer: usize) {
-        let Place { before, after, list } = self.places[peer];
+    fn unlink(&mut self, peer: PeerId) {
+        let Place { before, after, list } = *self.places.of(peer);
         match before {
             END => self.ends[usize::from(list)].first = after,
-            before => self.places[before as usize].after = after,
+            before => self.places.of(PeerId(before)).after = after,
         }
         match after {
             END => self.ends[usize::from(list)].last = before,
-            after => self.places[after as usize].before = before,
+            after => self.places.of(PeerId(after)).before = before,
         }
     }
 
@@ -120,24 +131,29 @@ impl ActivityLists {
     pub(super) fn inspect(&self) -> [Vec<PeerId>; 4] {
         Activity::ALL.map(|activity| {
             // One more than there are senders: a broken list shows as too long, not as an endless walk.
-            self.members(activity).map(PeerId).take(self.places.len() + 1).collect()
+            self.members(activity).map(PeerId).take(self.places.count() as usize + 1).collect()
         })
     }
 
     fn members(&self, activity: Activity) -> impl Iterator<Item = u32> {
         let some = |peer: u32| (peer != END).then_some(peer);
         let first = some(self.ends[self.list(activity)].first);
-        std::iter::successors(first, move |&peer| some(self.places[peer as usize].after))
+        std::iter::successors(first, move |&peer| some(self.after(PeerId(peer))))
     }
 
+    fn after(&self, peer: PeerId) -> u32 {
+        self.places.get(peer).map_or_else(|| Place::initial(&self.places.count(), peer).after, |place| place.after)
+    }
+
+    /// Most heap bytes.
     pub(super) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.places)
+        Peers::<Place>::bytes_most(self.places.count())
     }
 }
 
 impl PartialEq for ActivityLists {
     fn eq(&self, other: &Self) -> bool {
-        self.places.len() == other.places.len()
+        self.places.count() == other.places.count()
             && Activity::ALL.iter().all(|&activity| self.members(activity).eq(other.members(activity)))
     }
 }
@@ -172,16 +188,27 @@ mod tests {
     }
 
     #[test]
+    fn whoever_was_never_moved_has_its_place_in_rank_order_among_those_who_were() {
+        let mut lists = ActivityLists::new(100);
+        lists.move_to_front(PeerId(50), High);
+        lists.move_to_front(PeerId(99), Low);
+        lists.move_to_back(PeerId(0), Low);
+        let low: Vec<_> = lists.members(Low).collect();
+        assert_eq!(low, [99].into_iter().chain(1..50).chain(51..99).chain([0]).collect::<Vec<_>>());
+        assert_eq!((lists.activity(PeerId(70)), lists.places.get(PeerId(70))), (Low, None), "nothing is kept of it");
+    }
+
+    #[test]
     fn members_move_to_either_end_from_anywhere() {
         let mut lists = ActivityLists::new(4);
-        lists.move_to_front(1, Medium);
-        lists.move_to_front(3, Medium);
-        lists.move_to_front(0, Null);
+        lists.move_to_front(PeerId(1), Medium);
+        lists.move_to_front(PeerId(3), Medium);
+        lists.move_to_front(PeerId(0), Null);
         assert_eq!(line(&lists), "high[] medium[3, 1] low[2] null[0]");
-        assert_eq!((lists.activity(1), lists.last(Medium), lists.last(High)), (Medium, Some(1), None));
-        lists.move_to_back(3, Medium);
-        lists.move_to_back(0, Low);
-        lists.move_to_front(2, Low);
+        assert_eq!((lists.activity(PeerId(1)), lists.last(Medium), lists.last(High)), (Medium, Some(PeerId(1)), None));
+        lists.move_to_back(PeerId(3), Medium);
+        lists.move_to_back(PeerId(0), Low);
+        lists.move_to_front(PeerId(2), Low);
         assert_eq!(line(&lists), "high[] medium[1, 3] low[2, 0] null[]");
     }
 
@@ -189,24 +216,24 @@ mod tests {
     fn shifting_makes_high_medium_and_medium_low() {
         let mut lists = ActivityLists::new(4);
         for (peer, activity) in [(0, High), (1, Medium), (2, Medium), (3, Null)] {
-            lists.move_to_front(peer, activity);
+            lists.move_to_front(PeerId(peer), activity);
         }
         assert_eq!(line(&lists), "high[0] medium[2, 1] low[] null[3]");
         lists.shift();
         assert_eq!(line(&lists), "high[] medium[0] low[2, 1] null[3]");
-        lists.move_to_front(1, High);
+        lists.move_to_front(PeerId(1), High);
         assert_eq!(line(&lists), "high[1] medium[0] low[2] null[3]");
     }
 
     #[test]
     fn lists_are_equal_whichever_list_plays_which_part() {
         let mut lists = ActivityLists::new(2);
-        lists.move_to_front(1, Medium);
-        lists.move_to_front(0, Medium);
+        lists.move_to_front(PeerId(1), Medium);
+        lists.move_to_front(PeerId(0), Medium);
         lists.shift();
         assert_ne!(lists.parts, [0, 1, 2, 3]);
         assert_eq!(lists, ActivityLists::new(2));
-        lists.move_to_front(1, Low);
+        lists.move_to_front(PeerId(1), Low);
         assert_ne!(lists, ActivityLists::new(2));
     }
 }

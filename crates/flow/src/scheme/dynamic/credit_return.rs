@@ -2,17 +2,18 @@
 //! Rules C4 and C5.
 
 use super::state::Dynamic;
-use crate::Violation;
+use crate::{PeerId, Violation};
 
 impl Dynamic {
     /// Receiver: asks `victim` to return what it does not use. Once; until it has answered it is blocked.
-    pub(super) fn request_return(&mut self, victim: usize) {
-        if std::mem::replace(&mut self.receivers[victim].blocked, true) {
+    pub(super) fn request_return(&mut self, victim: PeerId) {
+        let sender = self.receivers.of(victim);
+        if std::mem::replace(&mut sender.blocked, true) {
             return;
         }
-        self.receivers[victim].retrieved = 0;
-        self.receivers[victim].piggybacked = 0;
-        self.senders[victim].request_waiting = true;
+        sender.retrieved = 0;
+        sender.piggybacked = 0;
+        self.senders.of(victim).request_waiting = true;
         self.wake_control(victim);
     }
 
@@ -23,17 +24,18 @@ impl Dynamic {
     /// there are fewer than the static slots; but a sender that has run dry need not have reached a threshold, and one
     /// credit at zero is all that the answer needs.)
     #[cold]
-    pub(super) fn retrieve_blocked(&mut self, from: usize) {
-        if self.receivers[from].current_credits == 0 {
-            self.slots.lend(&mut self.receivers[from], 1);
+    pub(super) fn retrieve_blocked(&mut self, from: PeerId) {
+        let sender = self.receivers.of(from);
+        if sender.current_credits == 0 {
+            self.slots.lend(sender, 1);
             self.control.return_credits(from, 1);
         }
     }
 
     /// Sender: our receiver `from` wants credits back, and gets its answer when there is a credit for it.
-    pub(super) fn handle_request(&mut self, from: usize) -> Result<(), Violation> {
+    pub(super) fn handle_request(&mut self, from: PeerId) -> Result<(), Violation> {
         // One request at a time: nobody asks again before it was answered.
-        if std::mem::replace(&mut self.senders[from].response_waiting, true) {
+        if std::mem::replace(&mut self.senders.of(from).response_waiting, true) {
             return Err(Violation::Unexpected);
         }
         Ok(())
@@ -45,9 +47,9 @@ impl Dynamic {
     /// those granted before the request arrived before it, and one granted under C4 paid for this answer. A sender that
     /// had taken credits out of its counter when it answered still has more than its static slots; they go into the
     /// newest threshold, which keeps the sum that C1 demands.
-    pub(super) fn handle_response(&mut self, from: usize, returned: u32) -> Result<(), Violation> {
-        let sender = &mut self.receivers[from];
-        if !sender.blocked || self.senders[from].request_waiting {
+    pub(super) fn handle_response(&mut self, from: PeerId, returned: u32) -> Result<(), Violation> {
+        let sender = self.receivers.of(from);
+        if !sender.blocked || self.senders.of(from).request_waiting {
             return Err(Violation::Unexpected);
         }
         if returned >= sender.current_credits {
@@ -56,7 +58,7 @@ impl Dynamic {
         self.slots.take_back(sender, returned + 1);
         self.restart(from);
         let static_slots = self.slots.static_slots();
-        let sender = &mut self.receivers[from];
+        let sender = self.receivers.of(from);
         let granted = static_slots.saturating_sub(sender.current_credits);
         if granted > 0 {
             self.slots.lend(sender, granted);
@@ -68,8 +70,8 @@ impl Dynamic {
     }
 
     /// Receiver: counters of `from` as at the start; credits and thresholds are the caller's.
-    pub(super) fn restart(&mut self, from: usize) {
-        let sender = &mut self.receivers[from];
+    pub(super) fn restart(&mut self, from: PeerId) {
+        let sender = self.receivers.of(from);
         sender.blocked = false;
         sender.retrieved = 0;
         sender.piggybacked = 0;

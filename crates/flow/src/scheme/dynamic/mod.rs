@@ -58,7 +58,11 @@ use super::interface::Scheme;
 use crate::config::MAILBOX_SLOTS_MAX;
 use crate::inspect::{Inspection, PeerInspection};
 use crate::violation::returned_credits;
-use crate::{Answer, Config, Control, Credits, Instant, Packet, PacketKind, PeerId, Regions, Violation};
+use crate::{
+    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, Violation,
+};
+use receiver::ReceiverSide;
+use sender::SenderSide;
 pub(crate) use state::Dynamic;
 
 impl Scheme for Dynamic {
@@ -73,7 +77,9 @@ impl Scheme for Dynamic {
 
     #[inline]
     fn give_back(&mut self, to: PeerId, credits: Credits) {
-        self.merge_credits(to.0 as usize, credits);
+        if credits.count() > 0 {
+            self.merge_credits(to, credits);
+        }
     }
 
     #[inline]
@@ -84,15 +90,14 @@ impl Scheme for Dynamic {
     /// Slots and activity (receiver's half), then credits (sender's half), as in P fig. 11.
     #[inline]
     fn handle_retrieved(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
-        let index = from.0 as usize;
-        if index >= self.receivers.len() {
+        if from.0 >= self.receivers.count() {
             return Err(Violation::UnknownPeer);
         }
         if packet.header.is_plain_data() {
-            self.retrieve(index);
+            self.retrieve(from);
             return Ok(0);
         }
-        self.handle_control(index, packet)
+        self.handle_control(from, packet)
     }
 
     #[inline]
@@ -106,51 +111,57 @@ impl Scheme for Dynamic {
 
     #[inline]
     fn credits(&self, to: PeerId) -> u32 {
-        self.senders[to.0 as usize].credits()
+        self.senders.get(to).map_or(self.shares.static_slots, SenderSide::credits)
     }
 
     fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.senders)
-            + size_of_val(&*self.receivers)
+        let peers = self.receivers.count();
+        Peers::<SenderSide>::bytes_most(peers)
+            + Peers::<ReceiverSide>::bytes_most(peers)
             + self.thresholds.heap_bytes()
             + self.lists.heap_bytes()
             + self.control.heap_bytes()
     }
 
     fn inspect(&self, into: &mut Inspection) {
-        let peers =
-            self.receivers.iter().zip(&self.senders).enumerate().map(|(index, (receiver, sender))| PeerInspection {
-                credits: sender.credits(),
-                request_waiting: sender.request_waiting,
-                response_waiting: sender.response_waiting,
-                credits_due: self.control.credits_due(index),
-                current_credits: receiver.current_credits,
-                retrieved: receiver.retrieved,
-                piggybacked: receiver.piggybacked,
-                thresholds: self.thresholds.queue(index, receiver),
-                crossings: receiver.crossings,
-                intended_quota: receiver.intended_quota,
-                blocked: receiver.blocked,
-            });
         into.available_slots = self.slots.available();
         into.static_slots = self.slots.static_slots();
         into.activity_lists = self.lists.inspect();
-        into.peers = peers.collect();
+        into.peers = (0..self.receivers.count()).map(|peer| self.inspect_peer(PeerId(peer))).collect();
     }
 }
 
 impl Dynamic {
+    fn inspect_peer(&self, peer: PeerId) -> PeerInspection {
+        let initial = (SenderSide::initial(&self.shares.static_slots, peer), ReceiverSide::initial(&self.shares, peer));
+        let sender = self.senders.get(peer).unwrap_or(&initial.0);
+        let receiver = self.receivers.get(peer).unwrap_or(&initial.1);
+        PeerInspection {
+            credits: sender.credits(),
+            request_waiting: sender.request_waiting,
+            response_waiting: sender.response_waiting,
+            credits_due: self.control.credits_due(peer),
+            current_credits: receiver.current_credits,
+            retrieved: receiver.retrieved,
+            piggybacked: receiver.piggybacked,
+            thresholds: self.thresholds.queue(peer, receiver),
+            crossings: receiver.crossings,
+            intended_quota: receiver.intended_quota,
+            blocked: receiver.blocked,
+        }
+    }
+
     // Out of line, so that the common case stays small where it is inlined.
     /// Control packets, and data on which credits ride. Checks first, so that an impossible packet changes nothing.
     #[inline(never)]
-    fn handle_control(&mut self, from: usize, packet: &Packet) -> Result<u32, Violation> {
+    fn handle_control(&mut self, from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if packet.header.has_piggyback() && !self.piggyback {
             return Err(Violation::Unexpected);
         }
         let gained = returned_credits(packet)?;
         // Only the peer knows how many peers it has, and so how large its data region is: the largest legal one must
         // do.
-        if gained > MAILBOX_SLOTS_MAX.saturating_sub(self.senders[from].credits()) {
+        if gained > MAILBOX_SLOTS_MAX.saturating_sub(self.credits(from)) {
             return Err(Violation::TooManyCredits);
         }
         match packet.header.kind() {
@@ -173,12 +184,11 @@ impl Dynamic {
     /// Of one peer: credits first, since they cost nothing and a request must not overtake grants made before it.
     fn next_control(&mut self) -> Option<Control> {
         while let Some(to) = self.control.front() {
-            let index = to.0 as usize;
-            let credits = self.control.take_credits(index);
+            let credits = self.control.take_credits(to);
             if credits > 0 {
                 return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
             }
-            if let Some(packet) = self.senders[index].poll_waiting(self.slots.static_slots()) {
+            if let Some(packet) = self.senders.of(to).poll_waiting(self.slots.static_slots()) {
                 return Some(Control { to, packet });
             }
             self.control.pop_front();

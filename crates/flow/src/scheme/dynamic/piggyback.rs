@@ -31,14 +31,13 @@ impl Dynamic {
     /// A data packet is about to leave for `to`, our sender in this role.
     #[inline]
     pub(super) fn let_credits_ride(&mut self, to: PeerId, packet: &mut Packet) {
-        let index = to.0 as usize;
-        let sender = &mut self.receivers[index];
-        // While a sender is blocked nothing is counted as retrieved, so nothing rides.
-        if sender.retrieved == 0 || !self.piggyback || !packet.has_room_to_piggyback() {
+        if !self.piggyback || !packet.has_room_to_piggyback() {
             return;
         }
+        // While a sender is blocked nothing is counted as retrieved, so nothing rides.
+        let Some(sender) = self.receivers.get_mut(to).filter(|sender| sender.retrieved > 0) else { return };
         let riding = if sender.retrieved + sender.piggybacked >= sender.head {
-            self.cross_piggyback_way(index)
+            self.cross_piggyback_way(to)
         } else {
             let riding = sender.retrieved.min(self.slots.grantable(sender)).min(RIDE_MAX);
             sender.retrieved -= riding;
@@ -53,23 +52,23 @@ impl Dynamic {
 
     /// The threshold is reached the piggyback way, monitoring included. Returns what rides.
     #[inline(never)]
-    fn cross_piggyback_way(&mut self, index: usize) -> u32 {
+    fn cross_piggyback_way(&mut self, to: PeerId) -> u32 {
         let mut riding = 0;
         loop {
-            let sender = &self.receivers[index];
+            let sender = self.receivers.of(to);
             let grantable = self.slots.grantable(sender).min(RIDE_MAX - riding);
             let rode = sender.piggybacked;
             // The threshold that is queued must be at least 1, so something must have been granted for it (C1).
             if sender.retrieved + rode < sender.head || rode + grantable == 0 {
                 return riding;
             }
-            let earned = self.reach_threshold(index);
+            let earned = self.reach_threshold(to);
             let deficit = earned.saturating_sub(rode).min(grantable);
             let excess = rode.saturating_sub(earned);
-            let sender = &mut self.receivers[index];
+            let sender = self.receivers.of(to);
             sender.retrieved = sender.retrieved + rode - sender.head;
             sender.piggybacked = 0;
-            self.thresholds.advance(index, sender, rode + deficit - excess);
+            self.thresholds.advance(to, sender, rode + deficit - excess);
             sender.head += excess;
             self.slots.lend(sender, deficit);
             riding += deficit;

@@ -1,5 +1,7 @@
 //! What a receiver keeps for each of its senders.
 
+use crate::{Initial, PeerId};
+
 /// What the receiver knows of one sender (P §6.2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ReceiverSide {
@@ -17,4 +19,37 @@ pub(super) struct ReceiverSide {
     pub(super) crossings: u32,
     /// A return request is on its way, or its response.
     pub(super) blocked: bool,
+}
+
+/// How the slots are divided at the start (P §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Shares {
+    pub(super) static_slots: u32,
+    /// An equal share of the data region, rounded down.
+    pub(super) quota: u32,
+    /// Slots left over by that: so many of the first peers have one more.
+    pub(super) uneven: u32,
+}
+
+impl Shares {
+    /// The share of a peer.
+    pub(super) fn of(&self, peer: PeerId) -> u32 {
+        self.quota + u32::from(peer.0 < self.uneven)
+    }
+}
+
+impl Initial for ReceiverSide {
+    type Config = Shares;
+
+    fn initial(shares: &Shares, peer: PeerId) -> Self {
+        ReceiverSide {
+            retrieved: 0,
+            head: 1,
+            current_credits: shares.static_slots,
+            piggybacked: 0,
+            intended_quota: shares.of(peer),
+            crossings: 0,
+            blocked: false,
+        }
+    }
 }

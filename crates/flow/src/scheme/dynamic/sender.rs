@@ -5,7 +5,7 @@
 //! are returned too.
 
 use crate::credit::CreditCounter;
-use crate::{Packet, PacketKind};
+use crate::{Initial, Packet, PacketKind, PeerId};
 
 /// What the sender knows of one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,12 +17,17 @@ pub(super) struct SenderSide {
     pub(super) response_waiting: bool,
 }
 
-impl SenderSide {
-    /// The initial state (P §6.3).
-    pub(super) fn new(static_slots: u32) -> Self {
+impl Initial for SenderSide {
+    /// The static slots.
+    type Config = u32;
+
+    /// See P §6.3.
+    fn initial(&static_slots: &u32, _: PeerId) -> Self {
         SenderSide { credits: CreditCounter::new(static_slots), request_waiting: false, response_waiting: false }
     }
+}
 
+impl SenderSide {
     /// Credits held.
     #[inline]
     pub(super) fn credits(&self) -> u32 {

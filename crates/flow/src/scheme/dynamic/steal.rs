@@ -1,6 +1,7 @@
 //! Monitoring points and stealing (P §6.4, §6.5.2, figs 12 and 13).
 
 use super::state::Dynamic;
+use crate::PeerId;
 use crate::inspect::Activity;
 
 impl Dynamic {
@@ -9,7 +10,7 @@ impl Dynamic {
     ///
     /// Stealing is always between a high and a low sender. When all are equally active they stay within two
     /// neighbouring lists, and nobody steals back and forth.
-    pub(super) fn handle_monitoring_point(&mut self, monitored: usize) {
+    pub(super) fn handle_monitoring_point(&mut self, monitored: PeerId) {
         match self.lists.activity(monitored) {
             Activity::Low => self.lists.move_to_front(monitored, Activity::Medium),
             Activity::Medium => self.lists.move_to_front(monitored, Activity::High),
@@ -25,26 +26,28 @@ impl Dynamic {
 
     /// Moves intended quota from the sender that has been low for longest (P eq. 6), never below its static slots, and
     /// never more than the cap allows (P §7.4.1).
-    fn steal(&mut self, monitored: usize) {
+    fn steal(&mut self, monitored: PeerId) {
         let Some(victim) = self.lists.last(Activity::Low).filter(|&victim| victim != monitored) else {
             return;
         };
         let static_slots = self.slots.static_slots();
-        let (rich, poor) = (self.receivers[monitored].intended_quota, self.receivers[victim].intended_quota);
+        let (rich, poor) = (self.receivers.of(monitored).intended_quota, self.receivers.of(victim).intended_quota);
         let room = self.quota_most.saturating_sub(rich);
         if room == 0 {
             return;
         }
         let wanted = (rich.abs_diff(poor) / 2).max(self.credit_slots + 1);
         let amount = wanted.min(poor.saturating_sub(static_slots)).min(room);
-        self.receivers[monitored].intended_quota += amount;
-        self.receivers[victim].intended_quota -= amount;
-        if self.receivers[victim].intended_quota > static_slots {
+        self.receivers.of(monitored).intended_quota += amount;
+        let poor = self.receivers.of(victim);
+        poor.intended_quota -= amount;
+        let holds_more = poor.current_credits > static_slots;
+        if poor.intended_quota > static_slots {
             // Among the medium, so that the others in low are stolen from first.
             return self.lists.move_to_front(victim, Activity::Medium);
         }
         self.lists.move_to_front(victim, Activity::Null);
-        if self.receivers[victim].current_credits > static_slots {
+        if holds_more {
             self.request_return(victim);
         }
     }

@@ -1,0 +1,167 @@
+//! One endpoint whose peers are mirrors, and an allocator that counts what it takes: what silent peers cost.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_message::{
+    Access, Arrival, Buffer, Capabilities, Context, Counters, Endpoint, EndpointConfig, Instant, Link, LinkEvent,
+    MatchFlags, Receive, RemoteMemory, Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError,
+};
+
+thread_local! {
+    /// Bytes on the heap that this thread has asked for.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts.
+pub struct Counting;
+
+/// Bytes that this thread has on the heap.
+pub fn live_bytes() -> isize {
+    LIVE.get()
+}
+
+fn count(bytes: isize) {
+    LIVE.set(LIVE.get() + bytes);
+}
+
+// SAFETY: everything is left to the system's allocator; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promises are the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promises are the system's.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// So many zeros.
+#[derive(Debug)]
+pub struct Zeros(usize);
+
+impl Buffer for Zeros {
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn read(&self, _: usize, into: &mut [u8]) {
+        into.fill(0);
+    }
+    fn write(&mut self, _: usize, _: &[u8]) {}
+    fn spans(&self) -> impl Iterator<Item = Span> {
+        std::iter::empty()
+    }
+    fn slice(&self, _: usize, length: usize) -> Self {
+        Zeros(length)
+    }
+}
+
+/// Every peer is our mirror: whatever we write to it comes back from it. Keeps nothing of peers.
+#[derive(Debug)]
+pub struct Mirror {
+    packets: VecDeque<Packet>,
+    counters: Box<Counters>,
+}
+
+impl Link for Mirror {
+    type Buffer = Zeros;
+    type Lent = Packet;
+
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+        for _ in 0..count {
+            let mut packet = Packet::new(PacketKind::Data, 0, 0);
+            fill(&mut packet);
+            packet.header = packet.header.published(1, to);
+            self.packets.push_back(packet);
+        }
+        Ok(count)
+    }
+
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+        let packet = self.packets.pop_front()?;
+        Some(Arrival { source: packet.header.source(), packet })
+    }
+
+    fn poll_event(&mut self) -> Option<LinkEvent> {
+        None
+    }
+
+    fn capabilities(&mut self, _: PeerId) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn read_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &mut Zeros, _: usize) -> TransferStatus {
+        TransferStatus::Unreachable
+    }
+
+    fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &Zeros, _: usize) -> TransferStatus {
+        TransferStatus::Unreachable
+    }
+
+    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
+        true
+    }
+
+    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
+        None
+    }
+
+    fn quarantine(&mut self, _: PeerId) -> String {
+        "a mirror".to_owned()
+    }
+
+    fn release(&mut self, _: PeerId) {}
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+/// An endpoint for so many peers.
+pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
+    let config = EndpointConfig {
+        flow: Config { piggyback: true, ..Config::new(scheme, peers, 8, 2) },
+        eager_bytes: 2048,
+        operations: 1000,
+        receive_memory: 4 << 30,
+        packets_per_progress: 64,
+        bulk_bytes_per_progress: 1 << 16,
+    };
+    let link = Mirror { packets: VecDeque::with_capacity(256), counters: Box::default() };
+    Endpoint::new(config, link).expect("a legal configuration")
+}
+
+/// Sends messages of all these lengths to a peer, and receives them from it: some are expected, some are not.
+pub fn talk(endpoint: &mut Endpoint<Mirror>, peer: PeerId) {
+    let mut context = 0;
+    for length in [8, 8, 8, 1000, 100_000] {
+        for is_expected in [false, true] {
+            let (send, receive) = (Context(context), Context(context + 1));
+            context += 2;
+            let space = Space::Tagged { tag: length as u64, ignore: 0 };
+            let (from, buffer, flags) = (Source::From(Target::Peer(peer)), Zeros(length), MatchFlags::default());
+            let mut receive = Some(Receive { from, space, buffer, context: receive, multi: None, flags, report: true });
+            if is_expected && let Some(receive) = receive.take() {
+                endpoint.receive(receive).expect("there is room");
+            }
+            let (to, buffer) = (Target::Peer(peer), Zeros(length));
+            let send =
+                Send { to, space, buffer, data: None, context: send, inject: false, delivery: false, report: true };
+            endpoint.send(send).expect("there is room");
+            while endpoint.progress(Instant::default()) {}
+            if let Some(receive) = receive {
+                endpoint.receive(receive).expect("there is room");
+            }
+            while endpoint.progress(Instant::default()) {}
+            let mut ended: Vec<_> = std::iter::from_fn(|| endpoint.poll_completion()).collect();
+            ended.sort_by_key(|completion| completion.context.0);
+            let ended: Vec<_> = ended.iter().map(|completion| (completion.context.0, &completion.result)).collect();
+            assert_eq!(ended, [(context - 2, &Ok(())), (context - 1, &Ok(()))], "{length} bytes, {is_expected}");
+        }
+    }
+}
