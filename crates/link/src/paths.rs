@@ -1,9 +1,9 @@
 //! [`Paths`]: two links behind one endpoint, which together are a link: it reaches some peers by the first and the
 //! others by the second. Of three, the second is `Paths` again.
 //!
-//! Each link has a table of peers of its own. The endpoint's places are given out here, at first contact, and each leads
-//! to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep their order
-//! only within a link.
+//! Each link has a table of peers of its own. The endpoint's places are given out here, at first contact, and each
+//! leads to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep
+//! their order only within a link.
 //!
 //! Both links must have room for all that flow control lends: any peer may come by either.
 
@@ -130,8 +130,8 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
         &mut self.second
     }
 
-    /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as many
-    /// peers as it was made for.
+    /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as
+    /// many peers as it was made for.
     pub fn place(&mut self, path: Path) -> Option<PeerId> {
         self.routes.admit(path)
     }
