@@ -190,7 +190,7 @@ pub struct RunArguments {
     pub quiet: bool,
 
     /// The program with its arguments, usually an MPI launcher
-    // Without `allow_hyphen_values` an unknown option before the program is a usage error, and not the program.
+    // `allow_hyphen_values` is left out on purpose: with it an unknown option would be taken for the program.
     #[arg(required = true, trailing_var_arg = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
@@ -281,7 +281,7 @@ pub struct Tuning {
     pub provider_dir: Option<PathBuf>,
 }
 
-/// The words that name a flow control scheme, with their help. Those for tests are taken and not shown.
+/// The names of flow control schemes, with their help. Schemes for tests are accepted and not shown.
 fn scheme() -> impl TypedValueParser<Value = SchemeName> {
     let words = SchemeName::ALL.iter().map(|scheme| {
         PossibleValue::new(scheme.name()).help(scheme.help()).hide(!SchemeName::OFFERED.contains(scheme))
@@ -337,7 +337,7 @@ pub enum Ranks {
     None,
 }
 
-/// Reads a value as the provider does, which refuses what it does not take with the same words.
+/// Checks a value as the provider does, so that a value which it would not accept is refused in the same words.
 fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match parameter::check(name, text) {
         // To the provider an empty variable is an unset one.

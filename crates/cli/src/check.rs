@@ -1,6 +1,6 @@
 //! Checks options and environment before anything starts, so that a wrong parameter is one clear error and not one
-//! failure of MPI_Init per rank. Parser and words are the provider's own, which checks again: a launcher can give ranks
-//! another environment.
+//! failure of MPI_Init per rank. Parser and texts are the provider's own. The provider checks again, because a launcher
+//! can give ranks another environment.
 
 use std::ffi::OsString;
 
@@ -11,8 +11,8 @@ use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::failure::Failure;
 
-/// Whether the provider and flow control can work with `parameters`, else with what `environment` has, else with the
-/// defaults (P eq. 2).
+/// Fails unless the provider and flow control can work with the parameters of the run (P eq. 2): those in `parameters`,
+/// else those in `environment`, else the defaults.
 pub fn check(
     parameters: &[(&'static str, String)],
     environment: &dyn Fn(&str) -> Option<OsString>,
@@ -25,7 +25,7 @@ pub fn check(
     let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {
         (Some(bytes), Some(_)) => check_receive_memory(settings.flow(1), bytes),
-        // How many peers there will be, and so what is too small for them, only the provider knows.
+        // What is too small depends on the number of peers, which only the provider knows.
         _ => Ok(()),
     }
 }
@@ -51,7 +51,7 @@ pub fn misspelt(names: impl Iterator<Item = OsString>) -> Vec<Misspelt> {
     found
 }
 
-/// Whether a bound on receive memory has room for what configuration fixes.
+/// Fails unless a bound on receive memory has room for the part that the configuration fixes.
 fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
     let peers = flow.peers;
     let config = EndpointConfig {

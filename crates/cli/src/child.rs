@@ -1,4 +1,4 @@
-//! The program: started, sent the signals that we get, waited for.
+//! Starts the program, forwards signals to it, and waits for its end.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -14,9 +14,10 @@ use crate::failure::Failure;
 /// Signals that are meant for the program.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// Runs `command` to its end. Signals sent to this process go to the program; those that a terminal sends, it gets by
-/// itself, as a member of the same process group, and must not get twice: launchers take a second Ctrl-C for
-/// impatience. Signals that were ignored when this process started stay ignored, here and there (`nohup`).
+/// Runs `command` to its end. Signals that other processes send to this one are forwarded to the program. Signals of a
+/// terminal are not: the program gets them itself, as a member of the same process group, and launchers take a second
+/// Ctrl-C for a demand to stop at once. Signals that were ignored when this process started (`nohup`) stay ignored, in
+/// this process and in the program.
 pub fn run(command: &mut Command) -> Result<ExitStatus, Failure> {
     let ignored = ignored_signals();
     let caught = FORWARDED.iter().filter(|signal| ignored & (1 << (*signal - 1)) == 0).chain(&[SIGCHLD]);
@@ -43,7 +44,7 @@ fn is_for_the_program(origin: &Origin) -> bool {
 
 fn forward(child: &Child, signal: i32) {
     let signal = rustix::process::Signal::from_named_raw(signal);
-    // It fails when the program has just ended, which is then noticed.
+    // This fails if the program has just ended, which the caller's loop notices.
     let _ = signal.map(|signal| kill_process(Pid::from_child(child), signal));
 }
 

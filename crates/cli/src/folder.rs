@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 
 const PREFIX: &str = "tidegate-run-";
-/// A folder younger than this may not have its lock yet.
-const SETTLED: Duration = Duration::from_secs(60);
+/// A folder younger than this is left alone, because its run may not have locked it yet.
+const AGE_LEAST: Duration = Duration::from_secs(60);
 
 /// The folder of one run.
 pub struct StatsFolder {
@@ -36,7 +36,7 @@ impl StatsFolder {
     fn create_in(places: &[PathBuf]) -> Result<Self, Failure> {
         let mut refusals = String::new();
         for place in places {
-            sweep(place, SETTLED);
+            sweep(place, AGE_LEAST);
             match Self::try_in(place) {
                 Ok(folder) => return Ok(folder),
                 Err(error) => refusals += &format!("\n  {}: {error}", place.display()),
@@ -68,22 +68,24 @@ fn places(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf>
     runtime.into_iter().chain(["/dev/shm".into(), temporary]).collect()
 }
 
-/// Removes what killed runs of this user left in `place`. What cannot be read or removed is left alone.
-fn sweep(place: &Path, settled: Duration) {
+/// Removes the folders that killed runs of this user left in `place`, if they are at least `age_least` old. What cannot
+/// be read or removed is left alone.
+fn sweep(place: &Path, age_least: Duration) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && is_abandoned(&entry.path(), settled) {
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && is_abandoned(&entry.path(), age_least)
+        {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-fn is_abandoned(folder: &Path, settled: Duration) -> bool {
+fn is_abandoned(folder: &Path, age_least: Duration) -> bool {
     let Ok(metadata) = folder.symlink_metadata() else { return false };
     let age = metadata.modified().ok().and_then(|time| time.elapsed().ok());
     if !metadata.is_dir()
         || metadata.uid() != rustix::process::geteuid().as_raw()
-        || age.is_none_or(|age| age < settled)
+        || age.is_none_or(|age| age < age_least)
     {
         return false;
     }

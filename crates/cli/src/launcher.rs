@@ -37,12 +37,12 @@ const PREFIXES: &[&str] = &[
 /// A launcher found in a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
-    /// Where it was found, links not followed.
+    /// Its absolute path; symbolic links are not followed.
     pub path: PathBuf,
 }
 
 impl Launcher {
-    /// The launcher in `command`, if one is there. Looks it up in `PATH` as the command will, also when `env PATH=…`
+    /// The launcher in `command`, if there is one. Looks it up in `PATH` as the command will, also when `env PATH=…`
     /// before the launcher changes it.
     pub fn find(command: &[OsString]) -> Option<Launcher> {
         let first = command.first()?;

@@ -4,7 +4,8 @@
 //! * [`launcher`], [`mpi`]: which word of a command is the launcher, and to which MPI it belongs;
 //! * [`provider`], [`settings`]: where the provider is, and the environment that makes an MPI use it;
 //! * [`check`]: whether the provider takes options and environment, before anything starts;
-//! * [`folder`], [`child`]: the private folder of counter pages, and the child with its signals and exit code;
+//! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
+//! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;

@@ -1,4 +1,4 @@
-//! The `tidegate` command. See the library for everything.
+//! The `tidegate` command. The library of this crate does everything.
 
 use std::process::ExitCode;
 

@@ -11,7 +11,7 @@ use crate::arguments::MpiChoice;
 use crate::launcher::Launcher;
 
 /// How long a launcher may take to answer `--version`.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The MPIs that Tidegate knows how to set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Mpi {
     }
 }
 
-/// The MPI that `choice` names, or that `launcher` belongs to. `None`: any of them; nothing is lost then but the name,
-/// as the settings of different MPIs do not disturb each other.
+/// The MPI that `choice` names, or that `launcher` belongs to. `None`: it is not known. Then the settings of all MPIs
+/// are made, which do not disturb each other; only the name is missing in the report.
 pub fn recognise(choice: MpiChoice, launcher: Option<&Launcher>) -> Option<Mpi> {
     let found = launcher.and_then(|launcher| {
         version_text(&launcher.path).and_then(|text| from_version(&text)).or_else(|| from_files(launcher))
@@ -94,8 +94,9 @@ pub fn recognise(choice: MpiChoice, launcher: Option<&Launcher>) -> Option<Mpi> 
     Some(found.filter(|mpi| mpi.kind == kind).unwrap_or(Mpi::of(kind)))
 }
 
-/// What the launcher answers to `--version`, on either stream, if it does so in time. The answer goes through a file,
-/// so nobody waits for a reader, and everything the launcher started ends with it.
+/// What the launcher answers to `--version`, on either stream, if it ends in time. The answer goes through a file, not
+/// a pipe, so that a process which the launcher leaves behind cannot keep the reader waiting. After the time is over
+/// the launcher and all that it has started are killed.
 fn version_text(launcher: &Path) -> Option<String> {
     let mut answer = tempfile::tempfile().ok()?;
     let stream = |file: &File| file.try_clone().map(Stdio::from);
@@ -107,7 +108,7 @@ fn version_text(launcher: &Path) -> Option<String> {
         .process_group(0)
         .spawn()
         .ok()?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + ANSWER_TIMEOUT;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() > end {
             let group = rustix::process::Pid::from_child(&child);
@@ -147,7 +148,7 @@ fn from_version(text: &str) -> Option<Mpi> {
     None
 }
 
-/// Goes by the launcher's real name, else by the one kind of program that only this MPI has beside its launcher.
+/// Recognises the MPI by the launcher's real name, else by a program beside it that only this MPI has.
 fn from_files(launcher: &Launcher) -> Option<Mpi> {
     let real = launcher.path.canonicalize().ok()?;
     let name = real.file_name()?.to_string_lossy().into_owned();

@@ -7,7 +7,8 @@ use crate::failure::Failure;
 /// The file that libfabric loads. It only takes names that end in `-fi.so`.
 pub const FILE: &str = "libtidegate-fi.so";
 
-/// The folder that holds the provider: `chosen` by the user, else the first of those near this executable.
+/// The folder that holds the provider: the one that the user has chosen, else the first of those near this executable
+/// that has it.
 pub fn find(chosen: Option<&Path>) -> Result<PathBuf, Failure> {
     let executable = std::env::current_exe().and_then(|path| path.canonicalize());
     let near = match (&chosen, &executable) {

@@ -9,7 +9,7 @@ use crate::mpi::{Mpi, MpiKind};
 
 /// The provider's name.
 const PROVIDER: &str = "tidegate";
-/// By what Open MPI is allowed to run for root.
+/// The variable that lets Open MPI run as root.
 pub const ROOT_PERMISSION: &str = "OMPI_ALLOW_RUN_AS_ROOT";
 
 /// One variable to set.
@@ -31,7 +31,7 @@ pub struct Plan<'a> {
     pub provider_dir: &'a Path,
     /// The provider's parameters that the user chose.
     pub parameters: &'a [(&'static str, String)],
-    /// Folders with programs of the MPI, to find its own providers from.
+    /// Folders with programs of the MPI; its own providers are looked for near them.
     pub near: &'a [PathBuf],
     /// Whether the user is root.
     pub root: bool,
@@ -151,7 +151,7 @@ fn intel_providers(root: Option<&Path>, near: &[PathBuf]) -> Option<PathBuf> {
     let prefixes = root.into_iter().chain(near.iter().filter_map(|folder| folder.parent()));
     let folders = prefixes
         .flat_map(|prefix| ["opt/mpi/libfabric/lib/prov", "libfabric/lib/prov", "lib"].map(|below| prefix.join(below)));
-    // The provider for Mellanox is Intel's alone, so this is not some other library folder.
+    // Only Intel MPI has a provider of this name (for Mellanox), so a folder that holds it is Intel MPI's.
     folders.into_iter().find(|folder| folder.join("libmlx-fi.so").exists())
 }
 

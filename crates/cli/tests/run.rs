@@ -18,7 +18,7 @@ use tidegate_flow::{Config, SchemeName};
 use tidegate_link::{ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::{Counter, Link};
 
-/// A machine with a provider that nobody loads, and a private place for counter pages.
+/// A folder with a file in place of the provider, which nobody loads, and a private place for counter pages.
 struct Bench {
     root: TempDir,
 }
@@ -45,7 +45,7 @@ impl Bench {
     /// The command with its provider and place set, and nothing of this machine's MPI settings.
     fn tidegate(&self, words: &[&str]) -> Command {
         let mut command = Command::new("env");
-        // Whoever runs these tests in the background ignores signals that they are about.
+        // A test runner in the background may ignore the signals that these tests are about.
         command.args(["--default-signal", env!("CARGO_BIN_EXE_tidegate")]);
         for (name, _) in std::env::vars_os() {
             let known = name.to_string_lossy();
@@ -460,7 +460,7 @@ fn an_interrupt_from_the_terminal_reaches_the_program_once() {
     let tidegate = lines.next().unwrap().trim().to_owned();
     let signal = |name: &str| assert!(Command::new("kill").args([name, &tidegate]).status().unwrap().success());
 
-    // Stopped, it cannot pass the interrupt on before the program has had its own: two at once would look like one.
+    // A stopped `tidegate` cannot forward the interrupt before the program has had its own. (Two pending ones are one.)
     signal("-STOP");
     let stopped = |status: &str| status.lines().any(|line| line.starts_with("State:\tT"));
     while !stopped(&fs::read_to_string(format!("/proc/{tidegate}/status")).unwrap()) {

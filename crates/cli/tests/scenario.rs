@@ -39,9 +39,9 @@ fn lists_make_every_combination_in_the_order_of_the_file() {
     assert_eq!([slots(0), slots(5)], [8, 16]);
 }
 
-/// Every scheme of the table is a word of a file, the one for tests too, and what the file asks for runs. (The linear
-/// all-to-all sends all before it receives anything, and so needs messages that complete without their receivers: an
-/// announced one does not.)
+/// A file may name every scheme of the table, the one for tests too, and its run ends. (The plain all-to-all sends
+/// everything before it receives anything, so its sends must complete without their receivers. A refused message
+/// becomes a request to send, which does not.)
 #[test]
 fn every_scheme_can_be_simulated() {
     for scheme in SchemeName::ALL {

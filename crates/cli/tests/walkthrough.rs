@@ -1,4 +1,4 @@
-//! The walk-through of the simulator says what the program does: its files can be read, its tables are complete.
+//! docs/simulator.md says what the program does: its examples can be read, its tables are complete.
 
 use std::path::Path;
 

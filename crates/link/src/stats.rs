@@ -111,7 +111,7 @@ impl StatsPage {
                 }
             })
             .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))?;
-        memory_map::allocate(&file, PAGE_BYTES as u64)?;
+        memory_map::allocate(&file, 0..PAGE_BYTES)?;
         let map = Mapping::new(&file, 0, PAGE_BYTES, Access::Write)?;
         // `Counters` is a transparent wrapper of an array of atomics.
         let counters = map.slice::<AtomicU64>(HEADER_WORDS * 8, Counter::COUNT).cast::<Counters>();

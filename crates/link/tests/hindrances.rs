@@ -17,11 +17,8 @@ const BOUND: Duration = Duration::from_secs(3);
 /// Holds the lock of a table or a claim, as a process does that is stopped at the wrong moment, until dropped.
 fn hold(path: &Path) -> File {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    // SAFETY: a C struct of integers.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    (lock.l_type, lock.l_start, lock.l_len) = (libc::F_WRLCK as _, 1, 1);
-    // SAFETY: our descriptor; `lock` is alive through the call.
-    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) }, 0);
+    // SAFETY: our descriptor.
+    assert_eq!(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }, 0);
     file
 }
 

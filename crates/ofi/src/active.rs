@@ -22,14 +22,15 @@ pub struct Active {
     pub engine: Engine,
     /// Its own address.
     pub own: Address,
-    /// By `fi_addr_t`, to whom it leads: a peer's number, `MYSELF`, or `UNKNOWN`.
+    /// By `fi_addr_t`, the endpoint that it means: a peer's number, `MYSELF`, or `UNKNOWN`.
     targets: Vec<u32>,
     /// By a peer's number, the `fi_addr_t` that the application knows it by, or `NO_ADDRESS` if that has to be looked
     /// up.
     sources: Vec<fi_addr_t>,
     /// The same for this endpoint itself.
     own_source: fi_addr_t,
-    /// The state of the table of peers to which `targets` and `sources` belong.
+    /// The epoch of the link's table of peers for which `targets` and `sources` hold. In another epoch a peer's number
+    /// may mean another peer.
     pub epoch: u32,
     /// By index in the address vector, services that no endpoint has yet, and how long operations have waited for them.
     pub waits: HashMap<fi_addr_t, ServiceWait>,
@@ -137,7 +138,7 @@ impl Active {
         self.tickets.none_outgoing() && !self.engine.has_outstanding()
     }
 
-    /// Tells people that receive memory is used up, and who used it.
+    /// Logs a warning that receive memory is used up, with the senders whose messages fill it.
     #[cold]
     pub fn warn_of(&self, pressure: &Pressure) {
         let name = |peer: PeerId| {
@@ -161,21 +162,20 @@ impl Active {
         });
     }
 
-    /// Cancels the receive of this context. Returns whether there was one.
+    /// Cancels the receive of this context; of several, the oldest that has not matched. Returns whether there was one.
     pub fn cancel(&mut self, context: *mut c_void) -> bool {
-        // If several receives have this context, the oldest that has not matched is cancelled.
         let tickets = &self.tickets;
         self.engine.cancel_named(context.addr(), |ticket| tickets.application_context(ticket).addr())
     }
 
-    /// The name of the message that is set aside for this context. The operation that claims or discards the message
-    /// takes over its name.
+    /// The ticket of the peek that has set a message aside for this context. The operation that claims or discards the
+    /// message takes over this ticket.
     pub fn claimed(&self, context: *mut c_void) -> Option<Context> {
         self.tickets.find_claimed(context)
     }
 
-    /// Turns a completion into what queues and counters want, and ends its ticket. Returns nothing for those
-    /// completions that [`special_event`](Self::special_event) is for.
+    /// Turns a completion into what queues and counters are told, and ends its ticket. Returns `None` for completions
+    /// that need [`special_event`](Self::special_event).
     #[inline(always)]
     pub fn event(&mut self, completion: &Completion) -> Option<Event> {
         if completion.operation == Operation::RemoteWrite {

@@ -15,15 +15,15 @@ pub const NO_ADDRESS: fi_addr_t = u64::MAX;
 
 /// The addresses of a vector, behind the domain's lock.
 pub struct Addresses {
-    /// How many addresses the application announced.
-    pub announced: usize,
+    /// How many addresses the application expects to insert (`fi_av_attr.count`).
+    pub expected: usize,
     table: Guarded<Table>,
 }
 
 impl Addresses {
     /// No addresses yet.
-    pub fn new(announced: usize) -> Addresses {
-        Addresses { announced, table: Guarded::new(Table::default()) }
+    pub fn new(expected: usize) -> Addresses {
+        Addresses { expected, table: Guarded::new(Table::default()) }
     }
 
     /// Adds a name under an index of its own. `user_id` is what the application wants to see as the source of its
@@ -54,7 +54,7 @@ impl Addresses {
 
     /// Fails if the process of this address has other settings than ours, and tells the user.
     pub fn check_settings(&self, settings: &Settings, address: &Address) -> Result<()> {
-        check_settings(&settings.flow(self.announced), address).map_err(|error| {
+        check_settings(&settings.flow(self.expected), address).map_err(|error| {
             log::trouble(FI_LOG_AV, &error.to_string());
             Errno::of_link(&error)
         })
@@ -215,8 +215,8 @@ mod tests {
         assert!(all.indices.is_empty());
     }
 
-    /// Steps counted would be better than time, but with steps that grow with the number of addresses this takes
-    /// minutes.
+    /// Counting steps would be a better test than measuring time. But the limit is generous: if the cost of a step grew
+    /// with the number of addresses, this would take minutes.
     #[test]
     fn what_an_insertion_or_removal_costs_does_not_grow_with_the_addresses() {
         const MANY: u64 = 200_000;

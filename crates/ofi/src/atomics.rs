@@ -1,5 +1,5 @@
-//! Atomic operations all the way: libfabric's numbers for types and operations, operands in pieces, and which go
-//! together.
+//! Atomic operations: libfabric's numbers for types and operations, operands in pieces, the check that the parts of a
+//! call fit together, and the request to the message layer.
 
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
@@ -17,6 +17,7 @@ use tidegate_message::{
 /// The flags that a call may be given.
 const FLAGS: u64 =
     FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+
 /// libfabric's element types in the order of their numbers.
 pub fn datatype_of(number: fi_datatype) -> Option<AtomicType> {
     use AtomicType::*;
@@ -132,7 +133,7 @@ impl Elements {
 
 /// An atomic operation as the application asks for it.
 pub struct Operation<'a> {
-    /// Whose memory, and how.
+    /// Peer, flags and context.
     pub access: Access,
     /// Type of the elements.
     pub datatype: fi_datatype,
@@ -159,7 +160,7 @@ impl Operation<'_> {
 }
 
 impl Endpoint {
-    /// One atomic operation, all the way.
+    /// Checks an atomic operation and submits it.
     ///
     /// # Safety
     /// The memory must stay until the operation completes.

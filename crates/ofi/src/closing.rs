@@ -1,7 +1,7 @@
-//! `fi_close` of an endpoint. Peers are told first. Then the messages leave that the application believes sent, as long
-//! as their receivers live and `FI_TIDEGATE_CLOSE_TIMEOUT` is not over. Messages that are left after that are lost, and
-//! the user is told so. The domain's lock is free between two looks at what is left, and all endpoints of the domain
-//! make progress, because a receiver may be one of them.
+//! `fi_close` of an endpoint. Peers are told first. Then messages that the application believes sent go on leaving, as
+//! long as their receivers live and `FI_TIDEGATE_CLOSE_TIMEOUT` is not over. Messages that have not left by then are
+//! lost, and the user is told so. The domain's lock is free between two looks at what is left, and all endpoints of the
+//! domain make progress, because a receiver may be one of them.
 
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::endpoint::Endpoint;

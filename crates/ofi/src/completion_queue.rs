@@ -141,7 +141,7 @@ impl CompletionQueue {
         self.wake(entered);
     }
 
-    /// Whether threads other than this one sleep here, for whom nobody has rung.
+    /// Whether threads other than this one sleep here and nobody has rung to wake them.
     pub fn has_sleepers(&self, entered: &mut Entered) -> bool {
         self.state.get(entered).sleepers.are_unaware(Thread::current())
     }

@@ -20,7 +20,8 @@ struct Shared(UnsafeCell<fi_provider>);
 // which has its own lock around provider set-up.
 unsafe impl Sync for Shared {}
 
-/// `provider::initialize` fills in the functions that libfabric may call, because they lie far above this file.
+/// `provider::initialize` fills in the functions that libfabric may call. This file cannot name them, because files use
+/// only files before them in the table of `lib.rs`.
 static PROVIDER: Shared = Shared(UnsafeCell::new(fi_provider {
     version: VERSION,
     fi_version: 0,

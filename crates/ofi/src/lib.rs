@@ -16,16 +16,16 @@
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
 //! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
-//! | `transfer`, `remote`, `atomics` | messages, reads and writes, atomic operations, each all the way |
+//! | `transfer`, `remote`, `atomics` | messages, reads and writes, atomic operations: checked, then submitted |
 //! | `reading` | reading a completion queue or a counter, which makes progress, and waiting for them |
-//! | `opening`, `closing` | how an endpoint is bound and enabled, and how it ends |
+//! | `opening`, `closing` | how an endpoint is bound and enabled, and how it is closed |
 //! | `calls` | the tables and what they lead to: thin, they describe and pass on |
 //! | `info` | `fi_getinfo`: hints, and whether the offer meets them |
-//! | `provider` | the way in |
+//! | `provider` | `fi_prov_ini`, the function that libfabric calls first |
 //!
 //! Every call enters its domain (`Domain::enter`): that takes the lock where the application needs one, and keeps
-//! panics from reaching C. State is only reachable with the proof of having entered, so the compiler knows that no two
-//! calls mix.
+//! panics from reaching C. State can only be reached with an `Entered`, the proof of having entered the domain, so the
+//! compiler makes sure that no two calls use it at the same time.
 
 mod active;
 mod addresses;

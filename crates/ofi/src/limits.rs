@@ -19,7 +19,7 @@ pub const QUEUE_SIZE: usize = 65536;
 pub const OPERATIONS_MOST: usize = 1 << 22;
 /// Bytes of remote completion data.
 pub const CQ_DATA_BYTES: usize = 8;
-/// Longest text of an error, in bytes with its end.
+/// Longest text of an error, in bytes, the final zero included.
 pub const ERROR_TEXT_BYTES_MOST: usize = 256;
 /// Completion queues, endpoints, contexts and counters of a domain that applications are told of and may ask for. A
 /// domain makes more.

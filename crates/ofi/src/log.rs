@@ -51,7 +51,8 @@ fn text_of(text: &str) -> CString {
 const TEXTS_MOST: usize = 64;
 
 /// Reports a fault that the user has to mend. It goes to the log, and each text goes to standard error once as well,
-/// because libfabric's log is off unless somebody turns it on. `tidegate run` reads of it in the folder of counters.
+/// because libfabric's log is off unless somebody turns it on. A file in the folder of counters tells `tidegate run` of
+/// it, which repeats it in its report.
 #[track_caller]
 pub fn trouble(subsystem: fi_log_subsys, text: &str) {
     warn(subsystem, || text.to_owned());
@@ -64,7 +65,8 @@ pub fn trouble(subsystem: fi_log_subsys, text: &str) {
     }
 }
 
-/// Reports something that the user should know although it stops nothing. It goes where faults go.
+/// Reports something that the user should know although it stops nothing. It goes to the log and to standard error as a
+/// fault does, but not to the report of `tidegate run`, because it explains no failure.
 #[track_caller]
 pub fn notice(subsystem: fi_log_subsys, text: &str) {
     warn(subsystem, || text.to_owned());

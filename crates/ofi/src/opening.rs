@@ -1,4 +1,4 @@
-//! Binding and enabling an endpoint, and leaving everything that knows of it.
+//! Binding and enabling an endpoint, and taking it out of the lists of the objects that it is bound to.
 
 use crate::active::{Active, Engine};
 use crate::addresses::Addresses;
@@ -29,7 +29,7 @@ impl Endpoint {
             return Ok(());
         }
         let settings = &self.domain.settings;
-        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.announced));
+        let flow = settings.flow(self.vector.get().map_or(0, |vector| vector.expected));
         let mut config = ShmConfig::new(flow.clone());
         config.bulk = settings.bulk;
         config.bounce_buffers = settings.bounce_buffers;
@@ -180,6 +180,7 @@ impl Endpoint {
         self.vector.set(addresses).map(|()| 0).map_err(|_| INVALID)
     }
 
+    /// Enters the endpoint in the list of a queue or a counter, once.
     fn join(self: &Arc<Self>, endpoints: &mut Vec<Arc<Endpoint>>) {
         if !endpoints.iter().any(|other| Arc::ptr_eq(other, self)) {
             endpoints.push(Arc::clone(self));

@@ -43,7 +43,7 @@ pub enum Flags {
 
 /// What all operations have in common.
 pub struct Call {
-    /// Completion flags, which say what it is.
+    /// The flags of its completion that say what kind of operation it is, such as `FI_TAGGED | FI_SEND`.
     pub kind: u64,
     /// The application's flags of this call, with the endpoint's defaults where they apply.
     pub flags: u64,

@@ -52,18 +52,18 @@ const EAGER_SIZE: Parameter = Parameter {
     name: "eager_size",
     default: "2k",
     allowed: "bytes from 0 to 1M, with suffix k or M if wanted",
-    help: "Bytes of the longest message that is sent through the mailbox at once; the receiver fetches longer ones",
+    help: "Bytes of the longest message that is sent through the mailbox at once; the receiver pulls longer ones",
 };
 const RX_MEMORY: Parameter = Parameter {
     name: "rx_memory",
     default: "64M, or the smallest that is legal if that is more",
     allowed: "bytes from 0 to 1T, with suffix k, M, G or T if wanted; at least what mailbox and book-keeping need",
     help: "Most memory that an endpoint takes on behalf of its senders: mailbox, book-keeping, and messages that no receive waits \
-           for; what finds no room there waits with its sender",
+           for; what finds no room there is deferred: it waits with its sender",
 };
 const PEERS: Parameter = Parameter {
     name: "peers",
-    default: "ranks of the job as the launcher tells, else addresses announced to fi_av_open, plus 16",
+    default: "ranks of the job as the launcher tells, else the number of addresses that fi_av_open is told, plus 16",
     allowed: "a number of processes from 1 to 1048575",
     help: "How many other processes may exchange messages with this one over its life",
 };
@@ -92,7 +92,7 @@ const CLOSE_TIMEOUT: Parameter = Parameter {
     default: "300",
     allowed: "seconds from 0 to 86400",
     help: "How long closing an endpoint waits, in seconds, until living peers have taken what was sent to them; what they have not taken by \
-           then is lost, and said to be",
+           then is lost, and reported",
 };
 const STATS_DIR: Parameter = Parameter {
     name: "stats_dir",
@@ -205,7 +205,7 @@ pub fn variable(name: &str) -> String {
 }
 
 /// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was
-/// never meant for Tidegate. Such a variable has no effect, which its user had better hear of.
+/// never meant for Tidegate. Such a variable has no effect, so its user should be told.
 pub fn misspelling(variable_set: &str) -> Option<String> {
     let start = variable_set.get(..PREFIX.len())?;
     let known: Vec<String> = TABLE.iter().map(|parameter| variable(parameter.name)).collect();
@@ -238,33 +238,34 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 
 /// The bound on receive memory unless the user says otherwise, in bytes.
 const RECEIVE_MEMORY: usize = 64 << 20;
-/// Peers that find room beside those that the launcher or the application announced: spawned processes, tools.
+/// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
 const PEERS_SPARE: u32 = 16;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
 impl Settings {
-    /// The bound on receive memory, `least` being the smallest that is legal. A user's own value is for the endpoint to
-    /// refuse.
+    /// The bound on receive memory in bytes, `least` being the smallest that is legal. A value that the user gave is
+    /// returned as it is: the endpoint refuses it if it is too small.
     pub fn receive_memory(&self, least: usize) -> usize {
         self.receive_memory.unwrap_or(RECEIVE_MEMORY.max(least))
     }
 
-    /// The configuration of flow control, `announced` being the application's hint for its address vector.
-    pub fn flow(&self, announced: usize) -> Config {
-        let announced = u32::try_from(announced).unwrap_or(PEERS_MOST).max(1);
-        let known = self.job.size.unwrap_or(announced);
+    /// The configuration of flow control. `expected` is how many addresses the application expects in its address
+    /// vector; it counts where the launcher does not tell the number of ranks.
+    pub fn flow(&self, expected: usize) -> Config {
+        let expected = u32::try_from(expected).unwrap_or(PEERS_MOST).max(1);
+        let known = self.job.size.unwrap_or(expected);
         let peers = self.peers.unwrap_or(known.saturating_add(PEERS_SPARE).min(PEERS_MOST));
         Config { piggyback: self.piggyback, ..Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots) }
     }
 }
 
 impl Settings {
-    /// Reads and checks all parameters. `value_of` is asked by the names of the table, such as `slots`; an empty value
-    /// is none.
+    /// Reads and checks all parameters. `value_of` returns the text of a parameter by its name in the table, such as
+    /// `slots`. An empty text counts as not set.
     pub fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
-        // What two parameters allow together is for flow control to say.
+        // Flow control checks the values that depend on each other.
         settings.flow(1).regions().map_err(Refusal::Combination)?;
         Ok(settings)
     }

@@ -43,7 +43,7 @@ impl Endpoint {
         moved
     }
 
-    /// Sees to it that other threads that sleep on our queues wake when they must. This thread may have retrieved the
+    /// Makes sure that other threads that sleep on our queues wake when they must. This thread may have retrieved the
     /// packet that would have woken them, and may never call again (see `sleepers`).
     #[cold]
     pub fn look_after_sleepers(&self, entered: &mut Entered) {

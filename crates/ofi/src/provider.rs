@@ -29,7 +29,8 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
     core::arch::naked_asm!("mov x0, x30", "b {}", sym initialize)
 }
 
-/// The entry point that libfabric looks up. Without the caller's address, libfabric is searched by its name.
+/// The entry point that libfabric looks up. On this architecture the caller's address is not known, so libfabric is
+/// looked for in the whole program and by its name.
 ///
 /// # Safety
 /// Called by libfabric, once per loading.
@@ -39,13 +40,13 @@ pub unsafe extern "C" fn fi_prov_ini() -> *mut fi_provider {
     initialize(core::ptr::null())
 }
 
-/// The provider's struct. It is null if the library cannot be served; libfabric then goes on without us.
+/// Returns the provider's struct, or null if this libfabric cannot be served; it then goes on without us.
 extern "C" fn initialize(caller: *const c_void) -> *mut fi_provider {
     guard::catch(|| {
         let Some(loader) = loader::find(caller) else {
             tidegate_link::log::print_line(
-                "cannot serve the libfabric that loads it: it does not export its functions, or another libfabric in \
-                 this process has loaded the provider before; the provider is left out",
+                "cannot serve the libfabric that loads this provider: it does not export its functions, or another \
+                 libfabric in this process has loaded the provider before; the provider is left out",
             );
             return core::ptr::null_mut();
         };

@@ -1,4 +1,5 @@
-//! Access to peers' memory: what `rma` and `atomic` have in common, and reads and writes all the way.
+//! Access to peers' memory: what reads, writes and atomic operations have in common, and reads and writes from the
+//! checked call to the message layer.
 
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
@@ -21,7 +22,7 @@ const FLAGS: u64 = FI_REMOTE_CQ_DATA
     | FI_DELIVERY_COMPLETE
     | FI_FENCE;
 
-/// A transfer as the application asks for it.
+/// What a remote operation says beside its memory.
 pub struct Access {
     /// The peer whose memory it is.
     pub peer: fi_addr_t,
@@ -67,7 +68,7 @@ impl Endpoint {
         pieces.iter().map(place).collect()
     }
 
-    /// One write, all the way. The pieces are of the target's memory.
+    /// Checks a write and submits it. The pieces are of the target's memory.
     pub fn write(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
         self.domain.enter(|entered| {
             let (flags, silent) = self.access_flags(access.flags, FLAGS, entered)?;
@@ -86,7 +87,7 @@ impl Endpoint {
         })
     }
 
-    /// One read, all the way. The pieces are of the target's memory.
+    /// Checks a read and submits it. The pieces are of the target's memory.
     pub fn read(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
         self.domain.enter(|entered| {
             let (flags, silent) = self.access_flags(access.flags, FLAGS & !(FI_REMOTE_CQ_DATA | FI_INJECT), entered)?;

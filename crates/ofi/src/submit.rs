@@ -20,7 +20,8 @@ struct Reporting {
 }
 
 impl Endpoint {
-    /// Starts an operation. All calls use this way into the message layer, except claims.
+    /// Starts an operation. All calls use this way into the message layer, except claims, which use
+    /// [`submit_claimed`](Self::submit_claimed).
     #[inline]
     pub fn submit(
         &self,

@@ -35,7 +35,7 @@ pub struct Tickets {
     claimed: BTreeSet<(usize, usize)>,
 }
 
-/// The name of all operations that are not to be reported unless they fail. They have no ticket.
+/// The context, in the message layer, of all operations that are reported only if they fail. They have no ticket.
 pub const SILENT: Context = Context(usize::MAX);
 
 impl Tickets {

@@ -68,9 +68,9 @@ fn kind_of(space: Space) -> u64 {
 }
 
 impl Endpoint {
-    /// One send, all the way. `call` describes it, and is called inside the domain: the compiler cannot see through the
-    /// border where panics are caught, and only so does it know there what each of libfabric's calls fixes (its flags,
-    /// whether it has a tag).
+    /// Checks a send and submits it. `call` describes it. It is a closure that is called inside the domain, because the
+    /// compiler propagates no constants across `catch_unwind`: only in this way does it know there what each of
+    /// libfabric's calls fixes (its flags, whether it has a tag).
     #[inline(always)]
     pub fn send(&self, call: impl FnOnce() -> SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
         self.domain.enter(|entered| {
@@ -110,8 +110,8 @@ impl Endpoint {
         })
     }
 
-    /// One receive, all the way, described as for [`send`](Self::send). `start` is where the buffer begins, for
-    /// multi-receive.
+    /// Checks a receive and submits it. `call` describes it as for [`send`](Self::send). `start` is where the buffer
+    /// begins, for multi-receive.
     #[inline(always)]
     pub fn receive(
         &self,

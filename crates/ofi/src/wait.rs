@@ -1,7 +1,7 @@
 //! What a waiting thread sleeps on: one descriptor for everything that may end its sleep. A packet wakes through a
-//! descriptor of the link, which is added when an endpoint is enabled. Beside these there is a signal (`fi_cq_signal`),
-//! and an alarm. The alarm is needed because neither the death of a peer nor room in a full mailbox wakes anybody, so
-//! progress has to be made after a while even if nothing has come.
+//! descriptor of the link, which is added when an endpoint is enabled. Beside these descriptors there are a signal
+//! (`fi_cq_signal`) and an alarm. The alarm is needed because neither the death of a peer nor room in a full mailbox
+//! wakes anybody, so progress has to be made after a while even if nothing has come.
 
 use crate::errno::{Errno, Result};
 use core::ffi::c_int;
@@ -88,6 +88,7 @@ impl Wait {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // A time of zero would stop the timer.
         let nap = after.clamp(Duration::from_nanos(1), NAP);
+        // A nap is shorter than a second.
         let nap = libc::timespec { tv_sec: 0, tv_nsec: nap.subsec_nanos().into() };
         let once = libc::itimerspec { it_interval: zero, it_value: nap };
         // SAFETY: the struct lives through the call.

@@ -101,13 +101,13 @@ fn rendezvous_for_everything_matches_alike() {
 }
 
 #[test]
-fn messages_that_find_no_room_are_held_and_received_all_the_same() {
+fn messages_that_find_no_room_are_deferred_and_received_all_the_same() {
     for scheme in ["none", "static", "dynamic"] {
         for bulk in ["auto", "mailbox"] {
-            run_with_least_receive_memory("holding", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", bulk)]);
+            run_with_least_receive_memory("deferring", &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_BULK", bulk)]);
         }
     }
-    run("holding", &[]);
+    run("deferring", &[]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn threads_asleep_are_woken_by_what_other_threads_do() {
 #[test]
 fn closing_delivers_what_somebody_receives_and_waits_for_nobody_else() {
     for scheme in ["none", "static", "dynamic"] {
-        run("closing patient", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);
+        run("closing unlimited", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000"), ("FI_TIDEGATE_SCHEME", scheme)]);
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Nowhere, and nothing there.
+    /// A part of no bytes.
     pub const EMPTY: Part = Part { offset: 0, length: 0 };
 
     /// `length` bytes from `offset` on. Panics if that is not inside.

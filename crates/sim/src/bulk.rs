@@ -11,10 +11,11 @@ use crate::flight::{Flight, NodeId, Rank};
 use crate::link::TransferRequest;
 use crate::parcel::{Body, Parcel};
 
-/// The kinds of packets that are no mailbox's: the last ones, while kinds of messages are numbered from 1.
+/// Kinds of packets that go to no mailbox. They are the last numbers, because the message layer numbers its kinds from
+/// 1 on.
 const REQUEST_KIND: u8 = 0xff;
 const FRAME_KIND: u8 = 0xfe;
-/// Payload of such a packet beside the bulk data: which read it belongs to, and where.
+/// Payload bytes of such a packet beside the bulk data: which read it belongs to, and where its bytes go.
 const ADDRESS_BYTES: usize = 8;
 
 /// Names one read that is under way.
@@ -27,7 +28,7 @@ pub(crate) struct BulkRead {
     pub reader: Rank,
     pub request: TransferRequest,
     pub bytes: u64,
-    /// Frames that have not arrived.
+    /// Number of frames that have not arrived.
     pub left: u64,
 }
 
@@ -51,7 +52,7 @@ pub(crate) enum BulkPacket {
 }
 
 impl BulkPacket {
-    /// What a packet of the network is, if it is no mailbox's.
+    /// What a packet of the network is, if it does not go to a mailbox.
     #[inline]
     pub fn of(parcel: Parcel) -> Option<BulkPacket> {
         match parcel.header.message() {
@@ -141,8 +142,8 @@ impl Bulk {
         })
     }
 
-    /// The network has taken that packet. The next job has its turn, so that no reader waits for another's long
-    /// message.
+    /// The network has taken the packet that [`next`](Self::next) returned. The next job has its turn, so that no
+    /// reader waits for another reader's long message.
     pub fn sent(&mut self, node: NodeId) {
         let jobs = &mut self.jobs[node.0 as usize];
         let Some(mut job) = jobs.pop_front() else { return };

@@ -14,10 +14,10 @@ use crate::noise::Noise;
 use crate::topology::Topology;
 use crate::{NetworkError, NetworkParameters, Time};
 
-/// Flow control between the processes.
+/// Which flow control the processes use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowChoice {
-    /// None, and mailboxes without end: what P measures overhead against.
+    /// None, and mailboxes of unlimited size: what P measures overhead against.
     Unlimited,
     /// A scheme and mailboxes as the library has them.
     Mailbox {
@@ -34,7 +34,7 @@ pub enum FlowChoice {
     },
 }
 
-/// What a sender does whose packets the network does not take, because a mailbox is full far away.
+/// What a sender does while the network does not take its packets, because some receiver's mailbox is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockedSender {
     /// It looks at its own mailbox meanwhile, as Tidegate's library does.
@@ -64,7 +64,7 @@ pub struct SimulationConfig {
     pub peers: Option<u32>,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
-    /// Most bytes that an endpoint holds on behalf of its senders. `None`: no bound, as in P.
+    /// Most bytes that an endpoint keeps on behalf of its senders. `None`: no bound, as in P.
     pub receive_memory: Option<usize>,
     /// Whether processes of one node reach each other without mailbox and credits (P §7.2).
     pub intra_node_path: bool,
@@ -72,7 +72,7 @@ pub struct SimulationConfig {
     pub slow_receivers: SlowReceivers,
     /// What interrupts processes at work.
     pub noise: Noise,
-    /// What senders do that the network blocks.
+    /// What senders do while the network does not take their packets.
     pub blocked_sender: BlockedSender,
     /// Whether memory has bytes.
     pub contents: Contents,
@@ -165,7 +165,7 @@ impl SimulationConfig {
             operations: OPERATIONS,
             receive_memory: self.receive_memory.unwrap_or(usize::MAX / 2),
             packets_per_progress: PACKETS_PER_PROGRESS,
-            // A fetch is one transfer: the interface cuts it into frames.
+            // A pull is one transfer: the interface cuts it into frames.
             bulk_bytes_per_progress: usize::MAX,
         };
         Ok((endpoint, slots))
@@ -184,7 +184,7 @@ pub enum SimulationError {
     Setup(String),
     /// Flow control, or the endpoints, refuse their part of the configuration.
     Endpoint(EndpointError),
-    /// The network does.
+    /// The network refuses its part of the configuration.
     Network(NetworkError),
     /// Nothing could move any more, and programs had not ended.
     Deadlock(Deadlock),

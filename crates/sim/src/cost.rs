@@ -9,21 +9,21 @@ use crate::parameters::Bandwidth;
 /// [`Cost::extoll`] is the set calibrated to the machine of P.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// A send is called, up to its first packet.
+    /// A send call, up to its first packet.
     pub send_call: Time,
     /// One packet is written to the network interface (P §2: one PIO write).
     pub send_packet: Time,
-    /// A receive is called: it is matched against stored messages or posted.
+    /// A receive call: the receive is matched against unexpected messages, or posted.
     pub receive_call: Time,
     /// A look into an empty mailbox.
     pub poll: Time,
     /// One packet is taken out of the mailbox and its payload put where it belongs.
     pub retrieve_packet: Time,
-    /// The same, in addition, of a packet that has left the cache. Of the packets that wait, in the mailbox and in the
-    /// store of messages that no receive waited for, the cache holds [`near_slots`](Self::near_slots); which ones is
-    /// chance, so each costs its share.
+    /// What a packet that is no longer in the cache costs in addition when it is retrieved. Of the packets that wait,
+    /// in the mailbox and as unexpected messages, the cache holds [`near_slots`](Self::near_slots). Which ones these
+    /// are is chance, so every packet costs the mean.
     pub retrieve_far_packet: Time,
-    /// Packets, in the mailbox and stored, that the cache holds.
+    /// How many packets, in the mailbox and of unexpected messages, the cache holds.
     pub near_slots: u32,
     /// A message that has arrived whole is handed to the program.
     pub complete_message: Time,
@@ -35,7 +35,7 @@ pub struct Cost {
     pub credit_take: Time,
     /// The slot of one data packet is accounted for by its receiver.
     pub credit_count: Time,
-    /// A control packet is made or understood, in addition to being sent or retrieved as any packet is.
+    /// Making or handling a control packet, in addition to what sending or retrieving any packet costs.
     pub credit_packet: Time,
     /// Activity lists, thresholds and quotas of `dynamic`, per control packet made (P §6.5).
     pub dynamic_packet: Time,
@@ -137,7 +137,7 @@ pub struct SlowReceivers {
     pub delay: Time,
 }
 
-/// Whole bytes at a rate.
+/// How long so many bytes take at a rate, rounded down to a picosecond.
 pub(crate) fn time_of(bandwidth: Bandwidth, bytes: u64) -> Time {
     Time((u128::from(bytes) * 1_000_000_000_000 / u128::from(bandwidth.0)) as u64)
 }

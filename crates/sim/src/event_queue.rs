@@ -3,21 +3,21 @@
 //! A binary heap does that too, and costs some fifteen comparisons and as many scattered writes per event. But nearly
 //! all events of a network are due within a microsecond, so this is a calendar:
 //!
-//! * the next `BUCKETS` spans of time, each `width` long, are *buckets*: unsorted lists. An event that falls into one
-//!   is put at its head, whatever its time: constant work;
+//! * the next `BUCKETS` spans of time, each 2^`shift` ps long (the *width*), are *buckets*: unsorted lists. An event
+//!   that falls into one is put at its head, whatever its time: constant work;
 //! * when a bucket's turn comes, its list is sorted once into `today`, from which events are taken. An event
 //!   scheduled for a time that falls into the span of `today` is put where it belongs;
 //! * what is due later than the last bucket waits in a heap, and moves into the buckets as their window moves on.
 //!
-//! What is scheduled for the very time of the last event taken stands in a line of its own: processes that act in
-//! step schedule many such events at once.
+//! Events that are scheduled for the very time of the last event taken have a queue of their own (`at_once`), because
+//! processes that act in step schedule many of them.
 //!
 //! Equal times: a list is sorted stably from oldest to newest, and what comes out of the heap (which numbers its
 //! events) comes into a bucket before anything can be scheduled there directly, because both happen as soon as the
 //! window covers it.
 //!
-//! The width adapts: if buckets hold many events when their turn comes, it is halved; if most are empty, or much has
-//! to wait in the heap, doubled. That changes speed only, never the order.
+//! The width adapts: if buckets hold many events when their turn comes, it is halved; if most are empty, or many events
+//! have to wait in the heap, it is doubled. That changes speed only, never the order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -31,13 +31,14 @@ const WORDS: usize = BUCKETS / 64;
 const NONE: u32 = u32::MAX;
 /// log2 of the picoseconds per bucket to begin with: 4.096 ns, and so a window of 16.8 µs.
 const SHIFT_AT_START: u32 = 12;
-/// Widths may range from 16 ps to 17 µs: then the window is 69 ms, and the heap is quick enough for what is rarer.
+/// Widths may range from 16 ps to 17 µs. With the largest the window is 69 ms; events that are rarer than that go into
+/// the heap, which is quick enough for them.
 const SHIFTS: std::ops::RangeInclusive<u32> = 4..=24;
-/// After so many buckets, or so many events from them, the width is looked at.
+/// After so many buckets, or so many events from them, the width is reviewed.
 const REVIEW_BUCKETS: u64 = 4_096;
 const REVIEW_EVENTS: u64 = 32_768;
-/// An event that is put into `today` before so many others is one too many, and after so many of them the width is
-/// divided by four at once: nobody knows how long this bucket still lasts.
+/// An event that passes more than so many others when it is put into `today` is a slow one. After so many slow ones the
+/// width is divided by four at once, before the next review, because nobody knows how long this bucket still lasts.
 const CROWD: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,7 @@ pub struct EventQueue<E> {
     /// The number of the bucket that is open: times `today_number << shift ..`.
     today_number: u64,
     shift: u32,
-    /// The newest event of each bucket, by bucket number modulo [`BUCKETS`].
+    /// The newest event of each bucket, as an index into `entries`, by bucket number modulo [`BUCKETS`].
     heads: Box<[u32; BUCKETS]>,
     /// Which buckets have any.
     occupied: [u64; WORDS],
@@ -97,11 +98,15 @@ pub struct EventQueue<E> {
     far_number: u64,
     /// When the last event taken was due.
     now: u64,
-    /// Since the last review of the width.
+    /// Buckets opened since the last review of the width.
     opened: u64,
+    /// The number of the bucket that was open then.
     opened_from: u64,
+    /// Events in the buckets opened since then.
     opened_events: u64,
+    /// Events that have come out of the heap since then.
     opened_far: u64,
+    /// Slow insertions into `today` since then (see [`CROWD`]).
     crowded: usize,
 }
 
@@ -331,7 +336,7 @@ impl<E: Copy> EventQueue<E> {
         self.change_width(shift);
     }
 
-    /// The open bucket is crowded.
+    /// Counts a slow insertion into `today`, and narrows the buckets after [`CROWD`] of them.
     #[cold]
     fn thin_out(&mut self) {
         self.crowded += 1;

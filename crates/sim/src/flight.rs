@@ -42,9 +42,9 @@ pub struct Flight {
     pub source: Rank,
     /// The process whose mailbox it is for.
     pub destination: Rank,
-    /// Bytes of bulk data (P §2: RMA) that the packet stands for on the wire, in addition to its own; 0 for a packet
-    /// of a mailbox. One buffer slot holds it whatever its size, so keep it to the size of a frame of the network
-    /// simulated.
+    /// Bytes of bulk data (P §2: RMA) that the packet carries on the wire, in addition to its payload; 0 for a packet
+    /// of a mailbox. The packet takes one buffer whatever its size, so this should be at most a frame of the network
+    /// that is simulated.
     pub bulk_bytes: u32,
 }
 
@@ -59,7 +59,8 @@ impl Flight {
     }
 }
 
-/// Where a packet stands, in the few words that each hop touches: the flight itself is read only when it leaves.
+/// Where a packet is, in the few words that each hop touches. The [`Flight`] itself is read only when the packet leaves
+/// the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// The next packet in the queue this one waits in, or the next free entry of the pool.

@@ -1,8 +1,8 @@
 //! The simulator: the same flow control and message code that runs under MPI, in simulated processes on simulated
 //! nodes of a simulated network.
 //!
-//! Deterministic: time is a whole number of picoseconds ([`Time`]), events that are due at the same time happen in
-//! the order in which they were scheduled ([`EventQueue`]), and nothing else decides.
+//! Deterministic: time is a whole number of picoseconds ([`Time`]), events that are due at the same time happen in the
+//! order in which they were scheduled ([`EventQueue`]), and random choices depend on the seed alone ([`Random`]).
 //!
 //! * `time.rs`, `event_queue.rs`: the engine;
 //! * `topology/`: who is wired to whom and which way a packet goes: mesh, torus, switch, ideal;
@@ -10,12 +10,14 @@
 //! * `parcel.rs`, `flight.rs`: a packet in 16 bytes, a packet under way, and the pool of them;
 //! * `router.rs`: queues and link-level credits;
 //! * `network/`: the network model itself, from injection to extraction;
-//! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: what an endpoint has to do with: memory, mailbox, remote memory,
-//!   and the path between processes of one node;
+//! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: the environment of an endpoint: memory, mailbox, remote memory, and
+//!   the path between processes of one node;
 //! * `cost.rs`, `noise.rs`, `node.rs`, `process.rs`: what work costs, what interrupts it, network interfaces, and
 //!   processes: a real endpoint and a program;
-//! * `task.rs`, `workload/`: what programs are written in, and programs;
+//! * `task.rs`, `workload/`: the calls that programs make, and programs;
 //! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
+//! * `random.rs`: numbers that a seed decides;
+//! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
 //! * `experiment/`: the figures and tables of the papers.
 

@@ -128,7 +128,7 @@ pub struct SimLink {
     me: Rank,
     peers: PeerTable,
     costs: Rc<PacketCost>,
-    /// What retrieving a packet takes this process in addition to the others.
+    /// How much longer than other processes this one takes to retrieve a packet.
     sink_delay: Time,
     interruptions: Interruptions,
     pub(crate) clock: Time,
@@ -141,7 +141,7 @@ pub struct SimLink {
     /// The payloads of the whole run.
     bodies: Rc<RefCell<Bodies>>,
     ledger: Option<Rc<RefCell<Ledger>>>,
-    /// What the endpoint could not be told: the run ends with it.
+    /// Why the process cannot go on, which the calls of the endpoint cannot return: the run ends with this error.
     pub(crate) failure: Option<String>,
 }
 
@@ -217,7 +217,7 @@ impl SimLink {
         peer
     }
 
-    /// The process is busy for so long, interruptions excepted.
+    /// The process works for so long; interruptions by noise prolong that.
     #[inline]
     pub(crate) fn spend(&mut self, activity: Activity, span: Time) {
         self.clock += span + self.interruptions.during(span);
@@ -268,7 +268,7 @@ impl Link for SimLink {
     fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
         let to = self.peers.rank(to);
         for _ in 0..count {
-            // A fresh one each time: nothing stale lies behind a short payload.
+            // A new packet each time, so that no bytes of an earlier one lie behind a short payload.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
             fill(&mut packet);
             self.write_one(to, &packet);
@@ -318,7 +318,7 @@ impl Link for SimLink {
         TransferStatus::Pending
     }
 
-    /// Programs here write no remote memory: a false peer alone could ask for it.
+    /// No simulated program writes remote memory, so only a peer that breaks the protocol could ask for this.
     fn write_peer(
         &mut self,
         _: TransferId,
@@ -330,7 +330,7 @@ impl Link for SimLink {
         TransferStatus::Failed
     }
 
-    /// Nobody leaves, so nothing is ever given up.
+    /// No simulated peer closes or dies, so no transfer is ever cancelled.
     fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
         false
     }

@@ -66,8 +66,8 @@ impl LocalPath {
         Some(self.posted.remove(at))
     }
 
-    /// The receive got its message another way.
-    pub fn forget(&mut self, operation: u32) {
+    /// The endpoint has matched this receive, so no local message may match it any more.
+    pub fn withdraw(&mut self, operation: u32) {
         self.posted.retain(|posted| posted.operation != operation);
     }
 

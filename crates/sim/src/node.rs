@@ -64,7 +64,7 @@ impl Node {
         self.ready.len() - 1
     }
 
-    /// A source has packets, the first of them at `ready`. Of bulk data it may have been known.
+    /// A source has packets, the first of them at `ready`. The source of bulk data may have some already.
     #[inline]
     pub fn add_source(&mut self, source: usize, ready: Time) {
         let known = &mut self.ready[source];
@@ -74,14 +74,15 @@ impl Node {
         *known = ready.min(*known);
     }
 
-    /// The place among those who wait of the next source, in turn, whose packet is ready, and the source.
+    /// The first waiting source, in the order of turns, whose packet is ready: its place among those that wait, and the
+    /// source.
     #[inline]
     pub fn next_source(&self, now: Time) -> Option<(usize, usize)> {
         let place = self.waiting.iter().position(|&source| self.ready[source as usize] <= now)?;
         Some((place, self.waiting[place] as usize))
     }
 
-    /// The source at this place had its turn; its next packet is ready then, never if it has none.
+    /// The source at this place had its turn. `next` is when its next packet is ready; [`Time::NEVER`] if it has none.
     #[inline]
     pub fn pass_turn(&mut self, place: usize, next: Time) {
         let Some(source) = self.waiting.remove(place) else { return };
@@ -129,7 +130,8 @@ impl Node {
         if self.refused {
             return incoming;
         }
-        // What is ready before the interface is free has to wait for it: the first such source settles it.
+        // A packet that is ready before the interface is free has to wait for it, so no source can be earlier than
+        // `free_at`.
         let free_at = self.free_at[Direction::Out as usize];
         let mut outgoing = Time::NEVER;
         for &source in &self.waiting {

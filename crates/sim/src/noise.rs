@@ -1,7 +1,7 @@
 //! [`Noise`]: the operating system's share of a real machine.
 //!
-//! Without it equal processes keep step for ever, and who waits for whom falls into a pattern that a slightly different
-//! message would not. With it and several seeds a run says how sure its numbers are.
+//! Without noise equal processes keep step for ever, and who waits for whom falls into a pattern that a slightly longer
+//! message could change. Runs with noise and several seeds show how far the numbers depend on that.
 
 use crate::{Random, Time};
 

@@ -41,12 +41,12 @@ pub struct Outcome {
     pub bounds: Bounds,
     /// Events of the simulation.
     pub events: u64,
-    /// Heap bytes of mailboxes at the end, their high-water mark.
+    /// Heap bytes of all mailboxes at the end. They never shrink, so this is their high-water mark.
     pub mailbox_bytes: usize,
 }
 
 impl Outcome {
-    /// One counter of all processes, added up or the largest, as the counter is meant.
+    /// One counter over all processes: the sum or the maximum, as [`Counter::aggregate`] says.
     #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
         let values = self.processes.iter().map(|process| process.counter(counter));

@@ -20,7 +20,7 @@ impl Bandwidth {
     }
 }
 
-/// The network between the nodes. See [`Network`](crate::Network) for what each stage does with its numbers.
+/// The network between the nodes. See [`Network`](crate::Network) for what happens at each step of a packet's way.
 ///
 /// [`NetworkParameters::extoll`] is the set for the machine of P.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl NetworkParameters {
     }
 }
 
-/// The times of the sizes that packets of a mailbox have, computed once: a division less per hop.
+/// The times of all packet sizes below [`SHORT`](Rate::SHORT) bytes, computed once: that saves a division per hop.
 #[derive(Debug)]
 pub(crate) struct Rate {
     bandwidth: Bandwidth,

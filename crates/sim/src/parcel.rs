@@ -6,8 +6,8 @@
 
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId};
 
-/// Where a packet's payload is. What the number means is the business of who injects and takes packets, not of the
-/// network.
+/// Where a packet's payload is. The network does not look at the number; it means something to whoever injects and
+/// takes packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body(pub u32);
 

@@ -48,7 +48,7 @@ pub(crate) struct Process {
     pub task: Task,
     /// `None` when the program has ended. The endpoint goes on serving its peers.
     program: Option<Run>,
-    /// When it ended, and what the process had spent its time on until then.
+    /// When the program ended, and what the process had spent its time on until then.
     pub finished: Option<(Time, Spent)>,
     costs: Rc<PacketCost>,
     local: LocalPath,
@@ -125,8 +125,8 @@ impl Process {
         }
     }
 
-    /// Looks at the mailbox while the interface does not take what was written, as far as it helps others: the program
-    /// stays where it is.
+    /// Looks at the mailbox while the interface does not take what was written, which may help peers to go on. The
+    /// program does not go on.
     pub fn retrieve_while_blocked(&mut self, now: Time) {
         let link = self.endpoint.link_mut();
         link.clock = link.clock.max(now);
@@ -136,7 +136,7 @@ impl Process {
     fn progress(&mut self) -> bool {
         let mut worked = self.endpoint.progress(self.clock().instant());
         let moved = worked;
-        // What is not in the mailbox waits for nobody: bulk data that ended, messages that were held.
+        // Work that does not come out of the mailbox is done at once: bulk data that has come, deferred sends.
         while worked && self.endpoint.link().mailbox.len() == 0 {
             worked = self.endpoint.progress(self.clock().instant());
         }
@@ -274,11 +274,12 @@ impl Process {
         }
     }
 
-    /// A message has come on the local path. Its receive may be one that the endpoint knows too.
+    /// A message has come on the local path. The receive for it may be posted at the endpoint as well, if it accepts
+    /// messages from anybody.
     pub fn accept_local(&mut self, message: LocalMessage) {
         let Some(posted) = self.local.take_posted(&message) else { return self.local.store(message) };
         if posted.from == Sender::Any && !self.endpoint.cancel(Context(posted.operation as usize)) {
-            // The endpoint has a message for it, of which not all has come.
+            // The endpoint has matched the receive with a message of which not all has come.
             return self.local.store(message);
         }
         let clock = self.clock().max(message.arrives);
@@ -327,7 +328,7 @@ impl Process {
         if received {
             self.endpoint.link_mut().spend(Activity::Receive, self.costs.cost.complete_message);
             if self.neighbours.is_some() {
-                self.local.forget(operation);
+                self.local.withdraw(operation);
             }
         }
         let delivery = Delivery { peer, tag: Tag(tag), length: completion.length as u64 };

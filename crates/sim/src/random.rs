@@ -11,7 +11,7 @@ impl Random {
         Random(seed)
     }
 
-    /// A sequence of its own for each of many users of one seed, such as the ranks of a job.
+    /// A separate sequence for each of the users of one seed, such as the ranks of a job.
     #[must_use]
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut random = Random(seed ^ stream.wrapping_mul(0xd6e8_feb8_6659_fd93));

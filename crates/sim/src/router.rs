@@ -211,7 +211,7 @@ pub(crate) struct Channel {
     pub waiting: Turns,
     /// Buffers at the far end.
     pub credits: Credits,
-    /// Whether the link is to be woken by the next credit given back: something waits and none is on its way.
+    /// Whether the next credit given back has to wake the link: a packet waits, and no credit is on its way.
     pub starved: bool,
 }
 
@@ -226,7 +226,7 @@ pub(crate) enum LinkKind {
     Edge,
 }
 
-/// One direction of a link, seen from the router that sends into it. Its channels are in an array beside.
+/// One direction of a link, seen from the router that sends into it. Its channels are in the network's own array.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     /// When the last packet's end has left.

@@ -42,9 +42,9 @@ enum Event {
     Timeout(u32),
 }
 
-/// Checked packets between two checks of all credits.
+/// Events between two checks of all credits, where checkers are on.
 const EVENTS_PER_CHECK: u64 = 2_000;
-/// Where the random streams of noise begin, by rank: those before are the programs'.
+/// The random stream of rank 0's noise; the streams of the other ranks follow. Streams before are left to programs.
 const NOISE_STREAMS: u64 = 1 << 32;
 
 /// A run that is about to happen. Deterministic: equal configurations and programs give equal outcomes, to the last
@@ -229,7 +229,7 @@ impl Simulation {
         if self.processes[index].finished.is_some() && !had_ended {
             self.end_program();
         }
-        self.settle(now, index)?;
+        self.pass_on(now, index)?;
         match after {
             After::Drain => self.start_draining(index),
             After::Again => self.schedule_run(index),
@@ -238,7 +238,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Sees to it that an idle process runs when its endpoint wants to, though nothing comes for it.
+    /// Schedules the next timeout of an idle process's endpoint, so that it runs even if nothing comes for it.
     #[inline]
     fn schedule_timeout(&mut self, index: usize) {
         let process = &mut self.processes[index];
@@ -261,7 +261,8 @@ impl Simulation {
         }
     }
 
-    /// A program has ended. After the last one only loose ends are left, which the run's time does not contain.
+    /// A program has ended. What happens after the last one (credits on their way back) does not count for the run's
+    /// time, nor for its bounds.
     fn end_program(&mut self) {
         self.running -= 1;
         if self.running == 0 {
@@ -280,12 +281,13 @@ impl Simulation {
         if process.endpoint.link().mailbox.len() > 0 {
             self.schedule_run(index);
         }
-        self.settle(now, index)
+        self.pass_on(now, index)
     }
 
-    /// Takes what a process has left behind: packets, requests for bulk data, local messages, room in its mailbox.
+    /// Passes on what a process has produced when it ran: packets, requests for bulk data, local messages, room in its
+    /// mailbox.
     #[inline]
-    fn settle(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+    fn pass_on(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
         let rank = Rank(index as u32);
         let home = self.home(rank).0 as usize;
         let process = &mut self.processes[index];
@@ -316,7 +318,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Sees to it that a process runs when its clock is reached.
+    /// Schedules a run of a process for when its clock is reached.
     #[inline]
     fn schedule_run(&mut self, index: usize) {
         let process = &mut self.processes[index];
@@ -340,7 +342,7 @@ impl Simulation {
         self.run_process(now, index)
     }
 
-    /// Compares the ledger with what every endpoint believes.
+    /// Compares the ledger with the state of every endpoint's flow control.
     fn check(&self) -> Result<(), SimulationError> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let holders: Vec<_> = self.processes.iter().map(Process::holder).collect();

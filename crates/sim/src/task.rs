@@ -100,7 +100,7 @@ pub(crate) enum Call {
     Counter(Counter),
 }
 
-/// What an operation is, for whoever wonders why it does not end.
+/// What an operation is, as the report of a deadlock names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
     Send { to: Rank, tag: Tag },
@@ -244,7 +244,7 @@ impl Task {
         self.size
     }
 
-    /// Whether a message of so many bytes leaves without its receiver's doing. A longer one waits for its receive, so
+    /// Whether a message of so many bytes leaves before its receive is posted. A longer one waits for its receive, so
     /// two processes that send long messages to each other before they receive wait for ever, as in MPI.
     #[must_use]
     pub fn is_eager(&self, bytes: u64) -> bool {
@@ -332,8 +332,8 @@ impl Task {
         }
     }
 
-    /// Waits until one of them has ended, and takes it out of the list: its former place and what came of it. Waits for
-    /// ever if the list is empty.
+    /// Waits until one of them has ended, and takes it out of the list (the last one takes its place). Returns its
+    /// former place and what came of it. Waits for ever if the list is empty.
     pub async fn wait_any(&self, requests: &mut Vec<Request>) -> (usize, Delivery) {
         poll_fn(|_| {
             let mut state = self.state.borrow_mut();

@@ -35,7 +35,7 @@ impl Time {
         Instant::from_nanos(self.0 / 1_000)
     }
 
-    /// The first time that the library does not take for an earlier moment.
+    /// The earliest time that [`instant`](Self::instant) turns into this moment.
     #[must_use]
     pub const fn of_instant(instant: Instant) -> Self {
         Time(instant.as_nanos().saturating_mul(1_000))

@@ -29,7 +29,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Checks everything, and says what is odd but stops nothing.
+    /// Checks everything. Prints a line for each misspelt variable, which does not stop the run.
     fn new(tuning: &Tuning, command: &[std::ffi::OsString]) -> Result<Self, Failure> {
         let environment = |name: &str| std::env::var_os(name);
         let parameters = tuning.parameters();
@@ -55,7 +55,8 @@ impl Prepared {
         Ok(Prepared { mpi, settings, misspelt })
     }
 
-    /// What Open MPI is let do that it refuses by default, if it is Open MPI and was not allowed to by the user.
+    /// A notice that Open MPI has been allowed to run as root, which it refuses by default. `None` for other MPIs, or
+    /// where the user had allowed it already.
     fn permission(&self) -> Option<&'static str> {
         let is_given = self.settings.iter().any(|setting| setting.name == ROOT_PERMISSION);
         let is_open_mpi = self.mpi.as_ref().is_some_and(|mpi| mpi.kind == MpiKind::OpenMpi);
@@ -64,7 +65,7 @@ impl Prepared {
     }
 }
 
-/// Folders of the programs in a command without a launcher, and of the launcher that it may call in the end.
+/// Folders of the programs in a command without a launcher, and of `mpiexec`, which a script may call.
 fn folders_of_programs(command: &[std::ffi::OsString]) -> Vec<PathBuf> {
     let search = std::env::var_os("PATH");
     let words = command.iter().map(|word| word.as_os_str()).chain(["mpiexec".as_ref()]);
@@ -85,7 +86,7 @@ fn print(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a JSON value to standard output, for people to read too.
+/// Writes a JSON value to standard output, indented.
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     print(format!("{value:#}\n").as_bytes())
 }

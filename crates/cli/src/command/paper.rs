@@ -34,7 +34,7 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     let workshop = Workshop::new(scale, arguments.seed, arguments.jobs.map(|jobs| jobs as usize), &bar);
     let workshop = if arguments.noise { workshop.with_noise() } else { workshop };
     if let Some(folder) = &arguments.out {
-        // Before the first run, which may be long: a folder that cannot be made is a mistake to hear of now.
+        // The folder is made before the first run, so that the user hears of a wrong name now and not after hours.
         std::fs::create_dir_all(folder).map_err(cannot_write(folder))?;
     }
     let mut reports = Vec::new();
@@ -77,7 +77,7 @@ fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::own(format!("cannot write to {}: {error}", folder.display()))
 }
 
-/// Makes everything in the folder anew that is made from reports.
+/// Makes all files of the folder anew that are made from its JSON reports.
 fn redraw(folder: &Path) -> Result<(), Failure> {
     let reports = files::read(folder).map_err(|error| Failure::own(error.to_string()))?;
     if reports.is_empty() {

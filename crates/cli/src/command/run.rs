@@ -23,7 +23,7 @@ use crate::settings;
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let prepared = Prepared::new(&arguments.tuning, &arguments.command)?;
-    // Before the run, which may be long: a file that cannot be written is a mistake to hear of now.
+    // The file is opened before the run, so that the user hears of a wrong name now and not after a long run.
     let json_file = arguments.json.as_deref().map(JsonFile::open).transpose()?;
     if let Some(permission) = prepared.permission().filter(|_| !arguments.quiet) {
         print_line(permission);
@@ -33,7 +33,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     command.args(&arguments.command[1..]);
     command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
     command.env("FI_TIDEGATE_STATS_DIR", folder.path());
-    // The user has been told of these, and they have no effect: the ranks need not tell again.
+    // The user has been told of these variables already, so the ranks need not tell again.
     prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
 
     let start = Instant::now();
@@ -80,7 +80,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
 }
 
-/// Prints the report, or why it would tell nothing, to standard error.
+/// Prints the report to standard error, or why there is nothing to report.
 fn say(arguments: &RunArguments, usage: &Usage, wall_time: Duration) {
     let title = usage.mpi.map(|mpi| mpi.title());
     let mut text = String::new();
@@ -100,7 +100,7 @@ fn say(arguments: &RunArguments, usage: &Usage, wall_time: Duration) {
             }
         }
     }
-    // Nobody is left to tell if standard error is closed.
+    // If standard error is closed, there is nobody to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

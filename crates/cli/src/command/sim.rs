@@ -105,7 +105,7 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
     Ok(kept.into_iter().enumerate().map(row).collect())
 }
 
-/// What the file asks for and cannot be is a wrong usage; everything else is a failed run.
+/// A configuration that is impossible is wrong usage; every other error is a failed run.
 fn failure(error: &SimulationError, values: Option<&str>) -> Failure {
     let at = values.map(|values| format!(" (with {values})")).unwrap_or_default();
     match error {

@@ -39,7 +39,7 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<Vec<String>> {
         let rows = std::iter::once(&table.columns).chain(&table.rows);
         fs::write(path_of(format!("{}-table-{}.csv", stem(report), table.name)), csv(rows))?;
     }
-    // The paper's size without noise is what everybody expects.
+    // Pictures of the paper's size without noise need no note.
     let is_plain = report.scale == "full" && !report.noise;
     let note = if is_plain { String::new() } else { text::scale(report) };
     for figure in &report.figures {

@@ -72,7 +72,7 @@ fn page(reports: &[Report]) -> String {
     text
 }
 
-/// As a page on the web names a heading.
+/// The name that Markdown gives to the heading of a report.
 fn anchor(report: &Report) -> String {
     report.id.to_lowercase()
 }

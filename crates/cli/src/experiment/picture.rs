@@ -33,7 +33,7 @@ fn load_font() {
     ONCE.call_once(|| {
         let bytes = include_bytes!("../../assets/DejaVuSans-subset.ttf");
         for style in [FontStyle::Normal, FontStyle::Bold] {
-            // The bytes are a font: a test draws with them.
+            // This fails only if the bytes are no font; a test draws with them.
             let _ = register_font(FONT, style, bytes);
         }
     });
@@ -57,7 +57,7 @@ pub fn draw(figure: &Figure, note: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The least and the most of some numbers; the other way round if there are none.
+/// The least and the most of some numbers. If there are none, the first is larger than the second.
 fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values
         .filter(|value| value.is_finite())
@@ -122,7 +122,7 @@ where
 /// The corner that the lines cross least, for the names of the series; the upper right one if others are no better.
 /// `x` and `y` are the borders, `scale` is that of both axes.
 fn free_corner(figure: &Figure, x: (f64, f64), y: (f64, f64), scale: fn(f64) -> f64) -> SeriesLabelPosition {
-    /// Parts of a line between two points that are looked at.
+    /// Into so many parts a line between two points is divided to see where it runs.
     const STEPS: u32 = 16;
     use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
     let share = |value: f64, (low, high): (f64, f64)| (scale(value) - scale(low)) / (scale(high) - scale(low));
@@ -183,7 +183,7 @@ impl ValueFormatter<f64> for Rows {
     }
 }
 
-/// A group of lying bars for each category: names need room that an axis at the bottom does not have.
+/// A group of horizontal bars for each category, because the names do not fit below a horizontal axis.
 fn bars<B>(builder: &mut ChartBuilder<'_, '_, B>, figure: &Figure, values: (f64, f64)) -> Result<()>
 where
     B: DrawingBackend,

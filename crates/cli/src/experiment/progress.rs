@@ -12,7 +12,7 @@ impl Bar {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let bar = ProgressBar::new(0).with_prefix(name.to_owned());
-        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} runs, {elapsed} (still {eta})  {msg}");
+        let style = ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} runs, {elapsed} ({eta} to go)  {msg}");
         if let Ok(style) = style {
             bar.set_style(style);
         }

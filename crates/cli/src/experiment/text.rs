@@ -15,7 +15,7 @@ fn table(columns: &[String]) -> Table {
     table
 }
 
-/// A number as short as it can be told from its neighbours.
+/// A number with two decimals below 10, one below 1000, and none from there on; trailing zeros are left out.
 #[must_use]
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
@@ -53,7 +53,7 @@ pub fn noise(report: &Report) -> &'static str {
     if report.noise { ", with noise" } else { "" }
 }
 
-/// Which scale, in words that nobody overlooks.
+/// The scale of a report; one that is not full is written in capitals, so that nobody overlooks it.
 #[must_use]
 pub fn scale(report: &Report) -> String {
     let noise = noise(report);

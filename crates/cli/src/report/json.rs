@@ -33,7 +33,7 @@ pub struct RunFacts<'a> {
     pub wall_time: Duration,
     /// What it exited with, as a shell sees it.
     pub exit_code: u8,
-    /// How far it used Tidegate.
+    /// Whether its messages went through Tidegate.
     pub usage: &'a Usage<'a>,
 }
 

@@ -11,7 +11,8 @@ use crate::report::table::{FEW, align, label, plain_table, push_table};
 use crate::report::units::human;
 use crate::report::{Job, Process, distinct};
 
-/// Counters that the line shows for the job, so that its table need not: the same number for all ranks, most often.
+/// Counters that the line shows for the job, so that the job's table leaves them out: most often they are the same for
+/// all ranks.
 pub const IN_THE_LINE: [Counter; 3] = [Counter::ReceiveBound, Counter::ReceiveFixedBytes, Counter::WindowBytes];
 
 /// Columns of the table: a header of a few lines, and the counter.
@@ -27,7 +28,7 @@ const COLUMNS: [(&str, Counter); 9] = [
     ("deferral\nnotices", Counter::DeferralNotices),
 ];
 
-/// Receivers that the advice names one by one.
+/// How many receivers the advice names one by one.
 const NAMED: usize = 4;
 
 /// The bound, what of it is fixed, what is set aside for each sender, and how much was used; empty if no endpoint told
@@ -77,7 +78,7 @@ fn is_concerned(process: &Process) -> bool {
     process.get(Counter::SendsDeferred) > 0 || process.get(Counter::EnvelopesDropped) > 0
 }
 
-/// The few with most dropped envelopes and deferred sends, in the order given.
+/// The [`FEW`] processes with most dropped envelopes and deferred sends, in the order given.
 fn most_concerned<'a>(concerned: &[&'a Process]) -> Vec<&'a Process> {
     let weight = |process: &Process| {
         let of = |counter| process.get(counter);
@@ -117,7 +118,7 @@ fn advice(job: &Job) -> String {
     }
     let longest = receivers.iter().map(|process| process.get(Counter::PressureNanoseconds)).max().unwrap_or(0);
     let time = match longest {
-        // A process that was killed has not told for how long.
+        // A process that was killed while peers deferred sends has not counted the time.
         0 => String::new(),
         time => format!(", for up to {}", human(time, Unit::Nanoseconds)),
     };
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_that_nobody_forgot_waited_a_moment() {
+    fn sends_waited_a_moment_where_no_envelope_was_dropped() {
         let text = advice(&job(vec![with_bound(0, &[(Counter::SendsDeferred, 1)])]));
         assert!(text.starts_with("tidegate: 1 send waited a moment"), "{text}");
     }

@@ -1,7 +1,7 @@
 //! Counter pages into a report.
 //!
 //! * [`table`]: for people;
-//! * [`memory`]: of it, what concerns receive memory;
+//! * [`memory`]: the part of that text about receive memory;
 //! * [`json`]: for programs;
 //! * [`usage`]: whether the messages went through Tidegate at all, and what to say if not;
 //! * [`units`]: numbers as people read them.
@@ -38,7 +38,7 @@ pub struct Setup {
 pub struct Process {
     /// Its rank, if known.
     pub rank: Option<u32>,
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Ranks of its job, if known.
     pub job_size: Option<u32>,
@@ -105,7 +105,7 @@ pub struct Spread {
     pub median: u64,
     /// Most of a process.
     pub max: u64,
-    /// The first process that has it, as an index.
+    /// The index of the first process with that maximum.
     pub max_at: usize,
 }
 
@@ -144,7 +144,7 @@ impl Job {
     }
 }
 
-/// What `of` says of the processes, each answer once.
+/// What `of` returns for the processes: each different text once, separated by `|`.
 fn distinct(job: &Job, of: &dyn Fn(&Process) -> String) -> String {
     let mut values: Vec<String> = Vec::new();
     for value in job.processes().iter().map(of) {

@@ -13,7 +13,7 @@ use crate::report::{Job, Process, Spread, distinct, memory};
 /// Above this many processes, `--ranks auto` shows only those that hold a maximum.
 pub(super) const FEW: usize = 16;
 
-/// Counters that every report shows. The rest shows up when it is not 0.
+/// Counters that every report shows. Others are shown if they are not 0.
 const MAIN: [Counter; 13] = [
     Counter::PacketsSent,
     Counter::PacketsReceived,
@@ -30,7 +30,7 @@ const MAIN: [Counter; 13] = [
     Counter::BounceBufferBytes,
 ];
 
-/// What is held at the moment says nothing at the end.
+/// Counters of what is stored at the moment. They say nothing at the end of a run, so they are left out.
 const NOW: [Counter; 2] = [Counter::UnexpectedBytes, Counter::UnmatchedBytes];
 
 /// The whole report, lines ended by line feeds. `mpi` is the MPI's name, if known.
@@ -77,8 +77,8 @@ fn job_table(job: &Job) -> Table {
     table.set_header(["", "job", "min", "median", "max", "max at"]);
     for counter in Counter::ALL {
         let Some(spread) = job.spread(*counter) else { continue };
-        let told = NOW.contains(counter) || memory::IN_THE_LINE.contains(counter);
-        if told || (spread.max == 0 && !MAIN.contains(counter)) {
+        let is_left_out = NOW.contains(counter) || memory::IN_THE_LINE.contains(counter);
+        if is_left_out || (spread.max == 0 && !MAIN.contains(counter)) {
             continue;
         }
         let value = |value| human(value, counter.unit());
@@ -93,7 +93,8 @@ fn job_table(job: &Job) -> Table {
 /// One row per process.
 fn rank_table(processes: &[&Process]) -> Table {
     let mut table = plain_table();
-    // Times bring their unit along; the headers need not be as wide as the names.
+    // The unit of a time stands beside its value, so it is left out of the header; names are broken at underscores to
+    // keep columns narrow.
     let names = MAIN.iter().map(|counter| counter.name().trim_end_matches("_ns").replace('_', "\n"));
     table.set_header([String::new()].into_iter().chain(names));
     for process in processes {

@@ -7,7 +7,7 @@ use tidegate_message::Counter;
 use crate::mpi::{Mpi, MpiKind};
 use crate::report::Job;
 
-/// Texts of processes that the report repeats at most.
+/// Most texts of processes that the report repeats.
 const TROUBLES_MOST: usize = 4;
 
 /// How far a job used Tidegate.
@@ -58,8 +58,8 @@ impl Usage<'_> {
         }
     }
 
-    /// That the messages did not go through Tidegate, and why that may be. `None`: they did, or there were none to
-    /// expect.
+    /// A text that says that messages did not go through Tidegate, and why that may be. `None` if they did, or if the
+    /// process was alone and had nobody to send to.
     pub fn explain(&self) -> Option<String> {
         let mut text = match self.used() {
             Used::Messages => return None,
@@ -74,8 +74,8 @@ impl Usage<'_> {
         Some(text)
     }
 
-    /// Why no message went through Tidegate: what is certain alone, else what is likely, most likely first. Empty if
-    /// some did.
+    /// Why no message went through Tidegate: the certain reason alone, if there is one, else likely ones, most likely
+    /// first. Empty if some message did.
     pub fn reasons(&self) -> Vec<String> {
         let used = self.used();
         if used == Used::Messages {

@@ -37,7 +37,7 @@ macro_rules! fields {
     };
 }
 
-/// All fields. Where the table of a set of parameters is concerned, the set comes first.
+/// All fields. They take effect in this order, so a set of parameters comes before the fields that change one of them.
 pub const FIELDS: &[Field] = fields! {
     "machine" "parameters" "extoll"
         "Where the fields of [network] and [cost] begin: extoll, the calibrated machine of the paper; or free, the \
@@ -121,7 +121,7 @@ pub const FIELDS: &[Field] = fields! {
     "cost" "retrieve_far_packet" ""
         "In addition, of a packet that has left the cache, as all but near_slots of those that wait have" =>
             |d, t| d.config.cost.retrieve_far_packet = time(t)?;
-    "cost" "near_slots" "" "Packets, in the mailbox and stored, that the cache holds" => |d, t| d.config.cost.near_slots = number(t)?;
+    "cost" "near_slots" "" "Packets, in the mailbox and of unexpected messages, that the cache holds" => |d, t| d.config.cost.near_slots = number(t)?;
     "cost" "complete_message" ""
         "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = time(t)?;
     "cost" "copy_bandwidth" "" "Copying within a process's memory" => |d, t| d.config.cost.copy_bandwidth = rate(t)?;
@@ -159,7 +159,7 @@ pub const FIELDS: &[Field] = fields! {
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
     "flow" "receive_memory" ""
-        "Most bytes that a process holds on behalf of its senders; without it, as much as it takes" =>
+        "Most bytes that a process keeps on behalf of its senders; without it, as much as it takes" =>
             |d, t| d.config.receive_memory = Some(bytes(t)? as usize);
     "flow" "peers" ""
         "Places in a process's table of peers; without it one for everybody. Fewer keep a large job with few contacts \

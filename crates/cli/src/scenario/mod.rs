@@ -89,7 +89,7 @@ struct Given {
     place: Range<usize>,
 }
 
-/// Combinations beyond this many are refused: somebody's list is longer than meant.
+/// Most combinations of a sweep. More are refused, because then a list is longer than its author meant.
 const POINTS_MOST: usize = 100_000;
 
 impl Sweep {

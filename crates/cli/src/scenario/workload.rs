@@ -115,7 +115,7 @@ pub enum Work {
         /// How many of a process are under way at most.
         window: usize,
     },
-    /// The text of a trace that was found in order, to be replayed.
+    /// The text of a trace, which has been checked.
     Trace(Arc<str>),
 }
 
@@ -139,7 +139,7 @@ impl Work {
     }
 }
 
-/// A program that does not time itself.
+/// A program that does not measure its own time, so [`timed`] does.
 #[derive(Clone)]
 enum Timed {
     Traffic(Traffic, u64, usize),

@@ -56,18 +56,26 @@ impl ShmLink {
         self.give_places_away();
         let locked = self.segment.lock_table(if self.is_table_busy { Duration::ZERO } else { lock::PATIENCE });
         self.is_table_busy = matches!(locked, Err(LinkError::Busy { .. }));
-        let found = locked.map(|_held| match self.is_removed && self.table.find(address).is_none() {
-            true => Err(elsewhere(&self.why_nobody_connects())),
-            false => Ok(self.table.find_or_insert(address)),
-        });
-        let place = match found {
-            Ok(place) => place?,
+        let place = locked.and_then(|_held| self.place_of(address));
+        let peer = match place {
+            Ok(Some(peer)) => peer,
+            Ok(None) if self.is_removed => return Err(elsewhere(&self.why_nobody_connects())),
+            Ok(None) => return Err(self.no_place()),
             Err(error) => return Err(self.weigh(None, error)),
         };
-        let Some(peer) = place else { return Err(self.no_place()) };
         self.hindrance = Hindrance::default();
         self.introduce(peer, *address);
         Ok(peer)
+    }
+
+    /// The place of `address` in our own table, whose lock we hold: a new one if need be, and if it can be of use.
+    fn place_of(&self, address: &Address) -> Result<Option<PeerId>, LinkError> {
+        let allocate = |memory| self.segment.allocate_table(memory);
+        let place = match self.is_removed {
+            true => self.table.find(address, allocate),
+            false => self.table.find_or_insert(address, allocate),
+        };
+        place.map_err(|error| LinkError::system("making room for a peer in the segment of this process", error))
     }
 
     /// Why our own table has no place. Those who have ended make place as soon as they are noticed, and the endpoint
@@ -82,7 +90,7 @@ impl ShmLink {
     /// A packet came with this source, of which we have not heard: whether it is in the table of peers.
     #[cold]
     pub(super) fn admit(&mut self, source: PeerId) -> bool {
-        let unheard = self.peers.get(source.0 as usize).is_some_and(|peer| match peer.standing {
+        let unheard = self.peers.get(source.0 as usize).is_none_or(|peer| match peer.standing {
             Standing::Unknown => true,
             // It had not connected when it was released, and has now: the place is that of a new peer.
             Standing::Released => !peer.is_silent && self.table.may_write(source),

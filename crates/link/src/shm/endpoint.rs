@@ -68,18 +68,19 @@ impl ShmLink {
         if config.bulk.may_be_direct() {
             bulk::permit();
         }
-        let peers: Vec<Peer> = (0..table.capacity()).map(|_| Peer::default()).collect();
         stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
         stats.counters().set(Counter::BounceBufferBytes, segment.bounce_buffer_bytes());
-        let local = peers.len() * size_of::<Peer>();
-        stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes() + local as u64);
+        stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes());
         let mut link = ShmLink {
             reader: Reader::new(mailbox),
             is_armed: false,
             burst: 0,
             polls: 0,
             spin: SpinPolicy::new(config.spin),
-            peers,
+            peers: Vec::new(),
+            roster: Vec::new(),
+            vacant: Vec::new(),
+            processes: HashMap::new(),
             monitor: Monitor::default(),
             hindrance: Hindrance::default(),
             is_table_busy: false,

@@ -127,6 +127,10 @@ impl LinkError {
                 "; this process may lock no more memory: raise its limit (ulimit -l), or do not lock all (mlockall)"
                     .into()
             }
+            Some(libc::ENOSPC | libc::EDQUOT) => {
+                "; make room in the folder of segments, or enlarge it (mount -o remount,size=; docker: --shm-size)"
+                    .into()
+            }
             Some(libc::ENOLCK) => "; the system gives no more locks: leave more memory free".into(),
             _ => String::new(),
         }
@@ -211,9 +215,11 @@ impl Shortage {
     }
 }
 
-/// Whether the system has said that it has, or allows us, no more of something: descriptors, memory, locks.
+/// Whether the system has said that it has, or allows us, no more of something: descriptors, memory, locks,
+/// space for segments.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN | libc::ENOLCK))
+    let lacks = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN, libc::ENOLCK, libc::ENOSPC, libc::EDQUOT];
+    error.raw_os_error().is_some_and(|error| lacks.contains(&error))
 }
 
 /// A limit of this process as people read it: ` (1024)`. Empty if there is none.

@@ -30,39 +30,49 @@ const UNSETTLED: i32 = -1;
 static PLACES: [AtomicI32; PLACES_MOST] = [const { AtomicI32::new(FREE) }; PLACES_MOST];
 /// All places from this one on have always been free.
 static PLACES_USED: AtomicUsize = AtomicUsize::new(0);
+/// Where to begin to look for a free place: there is none before, unless two threads have met.
+static SEARCH_FROM: AtomicUsize = AtomicUsize::new(0);
 /// How many forks lie between the first process that used this library and this one.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
 /// A place in the list of descriptors of which no child keeps a copy.
 #[derive(Debug)]
-pub(crate) struct Place(&'static AtomicI32);
+pub(crate) struct Place(usize);
 
 impl Place {
     /// A free place, for a descriptor that is about to be opened. `None`: there is none.
     pub fn reserve() -> Option<Place> {
         register_handler();
-        let take = |place: &AtomicI32| {
+        let take = |at: &usize| {
+            let place = &PLACES[*at];
             place.load(Ordering::Relaxed) == FREE
                 && place.compare_exchange(FREE, UNSETTLED, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };
-        let at = PLACES.iter().position(take)?;
+        let begin = SEARCH_FROM.load(Ordering::Relaxed);
+        let at = (begin..PLACES_MOST).chain(0..begin).find(take)?;
+        SEARCH_FROM.store(at + 1, Ordering::Relaxed);
         PLACES_USED.fetch_max(at + 1, Ordering::SeqCst);
-        Some(Place(&PLACES[at]))
+        Some(Place(at))
+    }
+
+    fn word(&self) -> &'static AtomicI32 {
+        &PLACES[self.0]
     }
 
     /// The descriptor has been opened.
     pub fn settle(&self, descriptor: RawFd) {
-        self.0.store(descriptor + 1, Ordering::SeqCst);
+        self.word().store(descriptor + 1, Ordering::SeqCst);
     }
 
     /// The descriptor is about to be closed.
     pub fn unsettle(&self) {
-        self.0.store(UNSETTLED, Ordering::SeqCst);
+        self.word().store(UNSETTLED, Ordering::SeqCst);
     }
 
     /// The descriptor is closed, or has not been opened after all.
     pub fn free(self) {
-        self.0.store(FREE, Ordering::SeqCst);
+        self.word().store(FREE, Ordering::SeqCst);
+        SEARCH_FROM.fetch_min(self.0, Ordering::Relaxed);
     }
 }
 

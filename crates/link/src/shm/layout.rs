@@ -2,16 +2,20 @@
 
 use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::config::BOUNCE_BUFFERS_MOST;
+use super::index::Index;
 use super::mailbox::{Alone, Mailbox, Pointers, Slot};
-use super::memory_map::{Mapping, Shared};
-use super::peer::{Entry, Table};
+use super::memory_map::{self, Mapping, Shared};
+use super::peer::{Entry, Memory, Parts, Places, Table};
 use super::region::{Place, REGIONS, Regions};
 use super::wake::WakeName;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x05");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x06");
 /// More peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -46,6 +50,7 @@ pub(crate) struct Signals {
     /// Not 0 while the owner waits to be woken.
     pub armed: Alone<AtomicU64>,
     pointers: Pointers,
+    places: Places,
 }
 
 // SAFETY: atomics only.
@@ -75,8 +80,9 @@ pub(super) struct Layout {
     pub(super) peers: usize,
     pub(super) slots: usize,
     pub(super) bounce_buffers: usize,
-    /// Where the shared part begins; the next two count from there.
+    /// Where the shared part begins; what follows counts from there.
     pub(super) shared_at: usize,
+    pub(super) index_at: usize,
     pub(super) slots_at: usize,
     pub(super) shared_bytes: usize,
 }
@@ -95,22 +101,45 @@ impl Layout {
         let [peers, slots, bounce_buffers] = [peers, slots, bounce_buffers].map(usize::try_from);
         let (peers, slots, bounce_buffers) = (peers.ok()?, slots.ok()?, bounce_buffers.ok()?);
         let shared_at = bounce_buffers.checked_mul(BOUNCE_BUFFER_BYTES)?.checked_add(BOUNCE_BUFFERS_AT)?;
-        let slots_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(PAGE);
+        // A bucket of the index is to lie in one page.
+        let index_at = (PEERS_AT + peers * size_of::<Entry>()).next_multiple_of(index_bytes(peers).min(PAGE));
+        let slots_at = (index_at + index_bytes(peers)).next_multiple_of(PAGE);
         let shared_bytes =
             slots.checked_mul(size_of::<Slot>())?.checked_add(slots_at)?.checked_next_multiple_of(PAGE)?;
         shared_at.checked_add(shared_bytes)?;
-        Some(Layout { peers, slots, bounce_buffers, shared_at, slots_at, shared_bytes })
+        Some(Layout { peers, slots, bounce_buffers, shared_at, index_at, slots_at, shared_bytes })
     }
 
     /// Bytes of the file.
     pub(super) fn total(&self) -> usize {
         self.shared_at + self.shared_bytes
     }
+
+    /// Makes all of the file be there but for the table of peers, which is allocated place by place.
+    pub(super) fn allocate(&self, file: &File) -> io::Result<()> {
+        memory_map::allocate(file, 0..self.shared_at + PEERS_AT)?;
+        memory_map::allocate(file, self.shared_at + self.slots_at..self.total())
+    }
+
+    /// Makes a part of the table of peers be there.
+    pub(super) fn allocate_table(&self, file: &File, memory: Memory) -> io::Result<()> {
+        let within = |start: usize, bytes: Range<usize>| start + bytes.start..start + bytes.end;
+        let bytes = match memory {
+            Memory::Entries(bytes) => within(PEERS_AT, bytes),
+            Memory::Index(bytes) => within(self.index_at, bytes),
+        };
+        memory_map::allocate(file, within(self.shared_at, bytes))
+    }
 }
 
-/// Receive memory of a segment besides its mailbox, in bytes.
+fn index_bytes(peers: usize) -> usize {
+    Index::words_for(peers) * size_of::<AtomicU32>()
+}
+
+/// Receive memory of a segment besides its mailbox, in bytes, when every peer has its place.
 pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
-    BOUNCE_BUFFERS_AT + PEERS_AT + peers as usize * size_of::<Entry>() + 2 * PAGE
+    let table = peers as usize * size_of::<Entry>() + index_bytes(peers as usize);
+    BOUNCE_BUFFERS_AT + PEERS_AT + table + 3 * PAGE
 }
 
 /// A mapped segment, ours or a peer's.
@@ -136,8 +165,15 @@ impl View {
     /// # Safety
     /// The value and its copies must not be used after the view is dropped.
     pub(super) unsafe fn table(&self) -> Table {
-        // SAFETY: valid as long as the mapping.
-        unsafe { Table::new(self.shared.slice::<Entry>(PEERS_AT, self.layout.peers)) }
+        let words = self.shared.slice::<AtomicU32>(self.layout.index_at, Index::words_for(self.layout.peers));
+        // SAFETY: all is valid as long as the mapping.
+        unsafe {
+            Table::new(Parts {
+                entries: self.shared.slice::<Entry>(PEERS_AT, self.layout.peers),
+                places: NonNull::from(&self.signals().places),
+                index: Index::new(words),
+            })
+        }
     }
 
     /// # Safety
@@ -163,6 +199,23 @@ impl View {
             BounceArea::new(
                 self.shown.slice::<AtomicU64>(BOUNCE_BUFFERS_AT, self.layout.bounce_buffers * BOUNCE_BUFFER_BYTES / 8),
             )
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_on_book_keeping_holds_for_every_layout() {
+        for peers in (0..2000).chain([4095, 4096, 4097, 65_536, 65_537, PEERS_LIMIT as u32]) {
+            let slots = u64::from(peers).max(1) * 8;
+            let layout = Layout::of(peers.into(), slots, 0).unwrap();
+            let beside = layout.total() - slots as usize * size_of::<Slot>();
+            assert!(beside <= bookkeeping_bytes(peers), "{peers}: {beside} > {}", bookkeeping_bytes(peers));
+            assert!(layout.index_at >= PEERS_AT + peers as usize * size_of::<Entry>(), "{peers}");
+            assert!(layout.slots_at >= layout.index_at + index_bytes(peers as usize), "{peers}");
         }
     }
 }

@@ -118,16 +118,32 @@ pub(crate) enum Rights {
 
 /// Opens a segment's file, and nothing that merely has its name: no link, no pipe, no file of another user.
 pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<LockFile> {
+    let file = LockFile::open(&options(rights), path)?;
+    check(&file)?;
+    Ok(file)
+}
+
+/// The same, to map it: nobody takes a lock on what is mapped, so none need be released.
+pub(crate) fn open_to_map(path: &Path, rights: Rights) -> io::Result<File> {
+    let file = options(rights).open(path)?;
+    check(&file)?;
+    Ok(file)
+}
+
+fn options(rights: Rights) -> OpenOptions {
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let mut options = OpenOptions::new();
     options.read(true).write(rights == Rights::Lock).custom_flags(flags);
-    let file = LockFile::open(&options, path)?;
+    options
+}
+
+fn check(file: &File) -> io::Result<()> {
     let facts = file.metadata()?;
     // SAFETY: `geteuid` has no preconditions.
     if !facts.is_file() || facts.uid() != unsafe { libc::geteuid() } {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "not a file of this user"));
     }
-    Ok(file)
+    Ok(())
 }
 
 /// The kernel's boot id, a random UUID, folded into a word. 0 where it is hidden.

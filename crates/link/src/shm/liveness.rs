@@ -1,10 +1,10 @@
 //! The liveness monitor: who has closed, who has died, and what a dead one left behind: a hole in our mailbox, a
 //! segment.
 //!
-//! Every [`INTERVAL`] at most, from `idle` or `poll_event`: look at the hole in front of our reader, if there is
-//! one; look at the marks that closing peers leave, in our table and in their headers; and ask the system about an
-//! [`SHARE`]th of the peers, at least [`ASKED_AT_LEAST`], so that a death is noticed within a second and costs little
-//! among many.
+//! Every [`INTERVAL`] at most, from `idle` or `poll_event`: look at the hole in front of our reader, if it has been
+//! there for so long; look at the marks that closing peers leave, in our table and in their headers; and ask the system
+//! about an [`SHARE`]th of the peers, so that a death is noticed within a second. Among many it takes longer: no look
+//! goes beyond [`MARKS_AT_MOST`] peers, or asks about more than [`ASKED_AT_MOST`]. No look goes through the table.
 //!
 //! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped. A
 //! peer whose end is proven, or who said that it would write no more, wrote nothing after that, and its place can go to
@@ -32,6 +32,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const SHARE: usize = 8;
 /// Peers that the system is asked about in one look, if there are so many.
 const ASKED_AT_LEAST: usize = 4;
+/// The same, however many there are: some microseconds each.
+const ASKED_AT_MOST: usize = 32;
+/// Peers whose marks are looked at in one look: some hundred nanoseconds each where there are so many.
+const MARKS_AT_MOST: usize = 1024;
 
 /// Everything that tells whether a peer lives.
 #[derive(Clone, Copy)]
@@ -80,7 +84,6 @@ impl ShmLink {
             }
             self.give_places_away();
             self.look_for_strangers();
-            self.look_at_closings();
             self.look_at_marks();
             self.look_at_own_file();
             self.ask_about_some();
@@ -127,31 +130,36 @@ impl ShmLink {
     /// Peers that entered our table and have not written yet may die as well, perhaps while they write their first
     /// packet.
     fn look_for_strangers(&mut self) {
-        let table = self.table;
-        for peer in table.taken() {
-            if self.peers[peer.0 as usize].standing == Standing::Unknown
-                && let Some(address) = table.address(peer)
-            {
-                self.introduce(peer, address);
+        for place in self.monitor.seen..self.table.used() {
+            self.monitor.seen = place + 1;
+            let peer = PeerId(place as u32);
+            if !self.meet(peer) {
+                self.vacant.push(peer);
             }
+        }
+        // Of the places that became free, others take those first that did so last.
+        while let Some(peer) = self.vacant.last()
+            && self.meet(*peer)
+        {
+            self.vacant.pop();
+        }
+        // Unless the list of free places is damaged. Then places are found without it when there are no others.
+        if self.table.is_full() {
+            let mut vacant = std::mem::take(&mut self.vacant);
+            vacant.retain(|peer| !self.meet(*peer));
+            self.vacant = vacant;
         }
     }
 
-    /// Peers to which we are connected say so before they close.
-    fn look_at_closings(&mut self) {
-        for at in 0..self.peers.len() {
-            let peer = &mut self.peers[at];
-            let is_closing = peer.connection.as_ref().is_some_and(Connection::is_closing);
-            if is_closing && !std::mem::replace(&mut peer.is_closing, true) {
-                self.monitor.closings.push_back((PeerId(at as u32), self.reader.end()));
-            }
-        }
-    }
-
-    /// Peers that closed, or gave up, say so.
+    /// Peers to which we are connected say so before they close. Those that closed, or gave up, say so too.
     fn look_at_marks(&mut self) {
-        for at in 0..self.peers.len() {
-            let peer = PeerId(at as u32);
+        for _ in 0..self.roster.len().min(MARKS_AT_MOST) {
+            let peer = self.roster[self.monitor.marks.next(self.roster.len())];
+            let known = &mut self.peers[peer.0 as usize];
+            let is_closing = known.connection.as_ref().is_some_and(Connection::is_closing);
+            if is_closing && !std::mem::replace(&mut known.is_closing, true) {
+                self.monitor.closings.push_back((peer, self.reader.end()));
+            }
             if self.is_present(peer)
                 && let Some(end) = self.last_words(peer)
             {
@@ -169,8 +177,8 @@ impl ShmLink {
         self.is_removed = true;
         let why = self.why_nobody_connects();
         log::line(Level::Trouble, || format!("{why}. Who is connected already goes on, nobody else can"));
-        for at in 0..self.peers.len() {
-            let peer = PeerId(at as u32);
+        for at in 0..self.roster.len() {
+            let peer = self.roster[at];
             if self.is_present(peer) && self.table.state(peer) == State::Expected {
                 self.notice_departure(peer, End::OutOfReach(why.clone()));
             }
@@ -179,16 +187,13 @@ impl ShmLink {
 
     /// Asks the system whether the next few peers live.
     fn ask_about_some(&mut self) {
-        let present: Vec<PeerId> =
-            (0..self.peers.len() as u32).map(PeerId).filter(|peer| self.is_present(*peer)).collect();
-        if present.is_empty() {
-            return;
+        let all = self.roster.len();
+        for _ in 0..all.div_ceil(SHARE).clamp(ASKED_AT_LEAST, ASKED_AT_MOST).min(all) {
+            let peer = self.roster[self.monitor.questions.next(all)];
+            if self.is_present(peer) {
+                self.ask_about(peer);
+            }
         }
-        let count = present.len().div_ceil(SHARE).max(ASKED_AT_LEAST).min(present.len());
-        for step in 0..count {
-            self.ask_about(present[(self.monitor.turn + step) % present.len()]);
-        }
-        self.monitor.turn = (self.monitor.turn + count) % present.len();
     }
 
     /// Asks the system whether the peer lives; if not, notes its departure and clears away its segment.
@@ -230,6 +235,12 @@ impl ShmLink {
             self.stats.counters().add(Counter::Violations, 1);
             log::line(Level::Warn, || "the mailbox's write pointer is out of bounds: a peer has damaged it".into());
         }
+        // A packet that is being written as we look makes no hole.
+        let position = self.reader.position();
+        if std::mem::replace(&mut self.monitor.position, position) != position {
+            self.monitor.hole = None;
+            return;
+        }
         // A dead writer leaves as many holes as it had reserved slots at once.
         for _ in 0..self.reader.size() {
             let table = self.table;
@@ -248,7 +259,8 @@ impl ShmLink {
                 }
                 alive
             };
-            let verdict = Hole::examine(&mut self.reader, self.monitor.hole.take(), || table.writing_words(), is_alive);
+            let (before, word) = (self.monitor.hole.take(), |peer| table.writing_word(peer));
+            let verdict = Hole::examine(&mut self.reader, before, table.taken(), word, is_alive);
             for peer in suspects {
                 self.ask_about(peer);
             }

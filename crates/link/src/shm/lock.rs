@@ -1,7 +1,11 @@
-//! Byte-range locks on a segment's file. The kernel releases them when the holder dies, which is what they are for.
+//! Locks on a segment's file. The kernel releases them when the holder dies, which is what they are for.
 //!
-//! They belong to the open file (`F_OFD_*`), not to the process, so two endpoints of one process exclude each other
-//! as well. `lock_file` says what that means for forked children.
+//! They belong to the open file, not to the process, so two endpoints of one process exclude each other as well.
+//! `lock_file` says what that means for forked children.
+//!
+//! There are two kinds. Locks of a byte (`F_OFD_*`) are held for as long as somebody lives. The kernel keeps those of a
+//! file in a list and walks it for every request, and each peer of the file's owner has one in it. So what is held for
+//! microseconds, and taken by every peer, is a lock of the other kind, `flock`, of which a file has one.
 
 use std::fs::File;
 use std::io;
@@ -24,8 +28,6 @@ pub(crate) struct Byte(libc::off_t);
 impl Byte {
     /// Held by the owner for the life of the segment.
     pub const LIFE: Byte = Byte(0);
-    /// Held while somebody looks for, or takes, a place in the table of peers.
-    pub const INSERTION: Byte = Byte(1);
 
     /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the
     /// place's: a child of a process that has died may hold that one's locks, and the place goes to another.
@@ -80,32 +82,48 @@ pub(crate) fn release_all(file: &File) {
     let _ = control(file, libc::F_OFD_SETLK, &mut all);
 }
 
-/// A lock held until dropped.
+/// Takes or releases the lock of the whole file; returns whether.
+fn lock_whole(file: &File, operation: libc::c_int) -> io::Result<bool> {
+    loop {
+        // SAFETY: the descriptor is ours.
+        if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::Interrupted => {}
+            io::ErrorKind::WouldBlock => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// The lock of the whole file, held until dropped: while somebody looks for, or takes, a place in a table of peers, or
+/// writes into a claim.
 #[derive(Debug)]
 pub(crate) struct Held<'a> {
     file: &'a File,
-    byte: Byte,
 }
 
 impl<'a> Held<'a> {
     /// Tries to get the lock for so long. `None`: somebody has held it all the while. The system could wait without end
-    /// (`F_OFD_SETLKW`), but then a process that is stopped while it has the lock would stop us too.
-    pub fn take(file: &'a File, byte: Byte, patience: Duration) -> io::Result<Option<Self>> {
+    /// (no `LOCK_NB`), but then a process that is stopped while it has the lock would stop us too.
+    pub fn take(file: &'a File, patience: Duration) -> io::Result<Option<Self>> {
         let (begun, mut pause) = (Instant::now(), PAUSE_FIRST);
-        while !try_take(file, byte)? {
+        while !lock_whole(file, libc::LOCK_EX | libc::LOCK_NB)? {
             if begun.elapsed() >= patience {
                 return Ok(None);
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSE_LAST);
         }
-        Ok(Some(Held { file, byte }))
+        Ok(Some(Held { file }))
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // Unlocking what one holds cannot fail; if it did, closing the file would still release it.
-        let _ = control(self.file, libc::F_OFD_SETLK, &mut request(libc::F_UNLCK, self.byte));
+        let _ = lock_whole(self.file, libc::LOCK_UN);
     }
 }

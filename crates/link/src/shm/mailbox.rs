@@ -402,12 +402,13 @@ pub(crate) enum Verdict {
 }
 
 impl Hole {
-    /// Looks at the slot that the reader waits for. `before` is what the last look returned; `writing` lists the
-    /// words of all peers in the table, in any order; `is_alive` is asked about few of them.
+    /// Looks at the slot that the reader waits for. `before` is what the last look returned; `writers` are all peers
+    /// in the table, in any order, `writing` is the word of one that is still there; `is_alive` is asked about few.
     pub fn examine(
         reader: &mut Reader,
         before: Option<Hole>,
-        writing: impl Fn() -> Vec<(PeerId, u64)>,
+        writers: impl Iterator<Item = PeerId>,
+        writing: impl Fn(PeerId) -> Option<u64>,
         mut is_alive: impl FnMut(PeerId) -> bool,
     ) -> Verdict {
         // A wild pointer counts as a hole: the slots that do not exist have no owner and would block the reader as
@@ -416,11 +417,10 @@ impl Hole {
             return Verdict::Clear;
         }
         let mut hole = before.filter(|hole| hole.ticket == reader.ticket).unwrap_or_else(|| {
-            let suspects = writing().into_iter().filter(|(_, word)| word % 2 == 1).collect();
-            Hole { ticket: reader.ticket, suspects }
+            let words = writers.filter_map(|peer| Some((peer, writing(peer)?)));
+            Hole { ticket: reader.ticket, suspects: words.filter(|(_, word)| word % 2 == 1).collect() }
         });
-        let now = writing();
-        hole.suspects.retain(|suspect| now.contains(suspect));
+        hole.suspects.retain(|(peer, word)| writing(*peer) == Some(*word));
         if hole.suspects.iter().any(|(peer, _)| is_alive(*peer)) {
             return Verdict::Wait(hole);
         }

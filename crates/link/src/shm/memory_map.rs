@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 
@@ -14,6 +15,8 @@ pub(crate) unsafe trait Shared {}
 
 // SAFETY: an atomic integer is what the trait asks for.
 unsafe impl Shared for std::sync::atomic::AtomicU64 {}
+// SAFETY: the same.
+unsafe impl Shared for std::sync::atomic::AtomicU32 {}
 
 /// What a mapping is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +79,14 @@ impl Drop for Mapping {
     }
 }
 
-/// Makes the file `length` bytes long with all of them really there, so that no later access finds the disk full.
-pub(crate) fn allocate(file: &File, length: u64) -> io::Result<()> {
-    let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
+/// Makes these bytes of the file be really there, so that no later access finds the disk full. A shorter file becomes
+/// as long as they reach.
+pub(crate) fn allocate(file: &File, bytes: Range<usize>) -> io::Result<()> {
+    let offset = libc::off_t::try_from(bytes.start).map_err(io::Error::other)?;
+    let length = libc::off_t::try_from(bytes.len()).map_err(io::Error::other)?;
     loop {
         // SAFETY: a plain system call on a descriptor that we hold.
-        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) } {
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, length) } {
             0 => return Ok(()),
             libc::EINTR => {}
             error => return Err(io::Error::from_raw_os_error(error)),

@@ -1,13 +1,13 @@
 //! Shared memory between the processes of one host.
 //!
-//! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s and a `mailbox`, which peers write
-//! to, and a list of published `region`s and `bounce buffer`s for bulk data, which they only read. A `connection` is
-//! made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's table. `bulk` data
-//! goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an endpoint is made
-//! of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what makes that wait,
-//! `endpoint` what messages see of all that. `liveness` notices peers that close or die and what they leave behind;
-//! `life` says who lives, by each `lock` that an endpoint holds and no forked child of it keeps (`lock_file`, `fork`).
-//! `spin` decides when an idle process yields, and `wake` lets it block.
+//! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, its `index`, and a `mailbox`, which
+//! peers write to, and a list of published `region`s and `bounce buffer`s for bulk data, which they only read. A
+//! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
+//! table. `bulk` data goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an
+//! endpoint is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what
+//! makes that wait, `endpoint` what messages see of all that. `liveness` notices peers that close or die and what they
+//! leave behind; `life` says who lives, by each `lock` that an endpoint holds and no forked child of it keeps
+//! (`lock_file`, `fork`). `spin` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bounce;
@@ -19,6 +19,7 @@ mod endpoint;
 mod error;
 mod fork;
 mod hindrance;
+mod index;
 mod layout;
 mod life;
 mod liveness;

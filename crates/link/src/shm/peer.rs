@@ -1,10 +1,21 @@
 //! The table of peers: one entry per endpoint that we talk to or that talks to us. It lies in the segment of its
 //! owner. The owner and the peers insert, under a lock on the segment's file, and find each other's entries by
-//! identity: so a pair has one index on either side, whoever comes first.
+//! identity: so a pair has one place on either side, whoever comes first.
+//!
+//! Places are given out in order, those that became free first, so that few peers are close together. The memory of a
+//! place is allocated when it is first given out.
+//!
+//! A process can die between any two stores of an insertion, and its lock goes to the next. So the counts and the list
+//! of free places follow the entry, and whoever comes next corrects them: a place that they call free and whose entry
+//! is in use has been taken. What a hostile process writes into them costs time, but bounded time: free places that
+//! are lost that way are found again by a look at all of them, when there is no other.
 
 use super::address::Address;
+use super::index::{Found, Hash, Index, look};
 use super::memory_map::Shared;
 use super::sync;
+use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_flow::PeerId;
@@ -19,16 +30,39 @@ pub(crate) struct Entry {
     address: [AtomicU64; ADDRESS_WORDS],
     /// Whether the peer holds the lock that says that it lives (`Byte::of`); it may be short of descriptors.
     is_locked: AtomicU64,
-    writing: Writing,
+    changing: Changing,
 }
 
-/// The word by which a peer shows that it is in the middle of writing a packet; see the mailbox.
+/// The second line of an entry.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Writing(sync::AtomicU64);
+struct Changing {
+    /// By this the peer shows that it is in the middle of writing a packet; see the mailbox.
+    writing: sync::AtomicU64,
+    /// In the list of free places, the next one plus one; 0: there is none.
+    next_free: AtomicU64,
+}
+
+/// What the table says of its places as a whole.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct Places {
+    /// All from this one on have never been given out.
+    used: AtomicU64,
+    /// The first in the list of those that became free, plus one; 0: there is none.
+    free: AtomicU64,
+}
 
 // SAFETY: atomics only.
 unsafe impl Shared for Entry {}
+
+/// What a table consists of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub entries: NonNull<[Entry]>,
+    pub places: NonNull<Places>,
+    pub index: Index,
+}
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,29 +83,47 @@ pub(crate) enum State {
 
 /// A table, ours or a peer's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
-    entries: NonNull<[Entry]>,
+pub(crate) struct Table(Parts);
+
+/// Memory that has to be there before it is touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// Bytes of the entries.
+    Entries(Range<usize>),
+    /// Bytes of the index.
+    Index(Range<usize>),
 }
 
 impl Table {
     /// # Safety
-    /// The entries must stay valid as long as the value or a copy of it is used.
-    pub unsafe fn new(entries: NonNull<[Entry]>) -> Table {
-        Table { entries }
+    /// The parts must stay valid as long as the value or a copy of it is used.
+    pub unsafe fn new(parts: Parts) -> Table {
+        Table(parts)
     }
 
     fn entries(&self) -> &[Entry] {
         // SAFETY: valid by the promise made to `new`; all fields are atomics.
-        unsafe { self.entries.as_ref() }
+        unsafe { self.0.entries.as_ref() }
+    }
+
+    fn places(&self) -> &Places {
+        // SAFETY: as for the entries.
+        unsafe { self.0.places.as_ref() }
     }
 
     /// How many peers fit.
     pub fn capacity(&self) -> usize {
-        self.entries.len()
+        self.0.entries.len()
     }
 
-    /// What the entry is; `Free` for indices outside the table too.
+    /// All places from this one on have never been given out.
+    pub fn used(&self) -> usize {
+        (self.places().used.load(Ordering::Acquire) as usize).min(self.capacity())
+    }
+
+    /// What the entry is; `Free` for places outside the table too.
     pub fn state(&self, peer: PeerId) -> State {
+        look();
         match self.entries().get(peer.0 as usize).map(|entry| entry.state.load(Ordering::Acquire)) {
             Some(1) => State::Expected,
             Some(2) => State::Connected,
@@ -84,7 +136,7 @@ impl Table {
 
     /// Whose it is.
     pub fn address(&self, peer: PeerId) -> Option<Address> {
-        if self.state(peer) == State::Free {
+        if peer.0 as usize >= self.used() || self.state(peer) == State::Free {
             return None;
         }
         let mut bytes = [0; Address::BYTES];
@@ -97,32 +149,100 @@ impl Table {
 
     /// All places in use.
     pub fn taken(&self) -> impl Iterator<Item = PeerId> + '_ {
-        (0..self.capacity() as u32).map(PeerId).filter(|peer| self.state(*peer) != State::Free)
+        (0..self.used() as u32).map(PeerId).filter(|peer| self.state(*peer) != State::Free)
     }
 
-    /// Whether no place is free.
+    /// Whether no place is free, as far as the table says.
     pub fn is_full(&self) -> bool {
-        self.taken().count() == self.capacity()
+        self.used() == self.capacity() && self.places().free.load(Ordering::Relaxed) == 0
     }
 
-    /// The place of `address`, if it has one.
-    pub fn find(&self, address: &Address) -> Option<PeerId> {
-        self.taken().find(|peer| self.address(*peer).as_ref() == Some(address))
+    /// The place of `address`, if it has one. The caller holds the insertion lock. `allocate` makes memory be there;
+    /// its errors are returned.
+    pub fn find(&self, address: &Address, allocate: impl Fn(Memory) -> io::Result<()>) -> io::Result<Option<PeerId>> {
+        let hash = hash(address);
+        allocate(Memory::Index(self.0.index.bytes(hash)))?;
+        let is_its = |peer| self.address(peer).as_ref() == Some(address);
+        Ok(match self.0.index.find(hash, is_its) {
+            Found::At(peer) => Some(peer),
+            Found::Absent => None,
+            Found::Unknown => {
+                self.repair_index(hash);
+                self.taken().find(|peer| is_its(*peer))
+            }
+        })
     }
 
-    /// The place of `address`, a new one if it has none yet; `None`: the table is full. The caller holds the
-    /// insertion lock.
-    pub fn find_or_insert(&self, address: &Address) -> Option<PeerId> {
-        if let Some(peer) = self.find(address) {
-            return Some(peer);
+    /// The place of `address`, a new one if it has none yet; `None`: the table is full. Otherwise as
+    /// [`find`](Self::find).
+    pub fn find_or_insert(
+        &self,
+        address: &Address,
+        allocate: impl Fn(Memory) -> io::Result<()>,
+    ) -> io::Result<Option<PeerId>> {
+        if let Some(peer) = self.find(address, &allocate)? {
+            return Ok(Some(peer));
         }
-        let free = (0..self.capacity() as u32).map(PeerId).find(|peer| self.state(*peer) == State::Free)?;
+        let Some(free) = self.free_place(allocate)? else { return Ok(None) };
         let entry = &self.entries()[free.0 as usize];
         for (word, bytes) in entry.address.iter().zip(address.to_bytes().as_chunks::<8>().0) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
+        self.0.index.insert(hash(address), free, |peer| self.hash_at(peer));
         entry.state.store(State::Expected as u64, Ordering::Release);
-        Some(free)
+        self.note_taken(free);
+        Ok(Some(free))
+    }
+
+    /// A place that nobody has.
+    fn free_place(&self, allocate: impl Fn(Memory) -> io::Result<()>) -> io::Result<Option<PeerId>> {
+        let Places { used, free } = self.places();
+        let is_free = |place: &PeerId| self.state(*place) == State::Free;
+        // One that became free. Each is in the list once, unless somebody has damaged it.
+        for _ in 0..self.capacity() {
+            let Some(place) = self.first_free() else { break };
+            if is_free(&place) {
+                return Ok(Some(place));
+            }
+            self.note_taken(place);
+        }
+        free.store(0, Ordering::Relaxed);
+        // One that has never been given out.
+        for place in self.used()..self.capacity() {
+            let bytes = place * size_of::<Entry>();
+            allocate(Memory::Entries(bytes..bytes + size_of::<Entry>()))?;
+            let place = PeerId(place as u32);
+            if is_free(&place) {
+                return Ok(Some(place));
+            }
+            used.store(u64::from(place.0) + 1, Ordering::Release);
+        }
+        Ok((0..self.capacity() as u32).map(PeerId).find(is_free))
+    }
+
+    /// The first in the list of free places, if that is a place at all.
+    fn first_free(&self) -> Option<PeerId> {
+        let place = self.places().free.load(Ordering::Relaxed).checked_sub(1)?;
+        (place < self.used() as u64).then_some(PeerId(place as u32))
+    }
+
+    /// A free place is taken.
+    fn note_taken(&self, place: PeerId) {
+        let Places { used, free } = self.places();
+        if self.first_free() == Some(place) {
+            let next = self.entries()[place.0 as usize].changing.next_free.load(Ordering::Relaxed);
+            free.store(next, Ordering::Release);
+        }
+        used.fetch_max(u64::from(place.0) + 1, Ordering::Release);
+    }
+
+    fn repair_index(&self, hash: Hash) {
+        self.0.index.repair(hash, self.taken().filter_map(|peer| Some((peer, self.hash_at(peer)?))));
+    }
+
+    /// The hash of the address at a place, if there is one.
+    fn hash_at(&self, peer: PeerId) -> Option<Hash> {
+        self.address(peer).as_ref().map(hash)
     }
 
     /// The peer of this entry says that it is about to write, and whether it holds its lock.
@@ -157,76 +277,40 @@ impl Table {
 
     /// The owner of the table gives the place to whoever comes next. It holds the insertion lock.
     pub fn free(&self, peer: PeerId) {
-        self.entries()[peer.0 as usize].state.store(State::Free as u64, Ordering::Release);
+        let entry = &self.entries()[peer.0 as usize];
+        let hash = self.hash_at(peer);
+        entry.state.store(State::Free as u64, Ordering::Release);
+        if let Some(hash) = hash
+            && !self.0.index.remove(hash, peer, |peer| self.hash_at(peer))
+        {
+            self.repair_index(hash);
+        }
+        let Places { free, .. } = self.places();
+        entry.changing.next_free.store(free.load(Ordering::Relaxed), Ordering::Relaxed);
+        free.store(u64::from(peer.0) + 1, Ordering::Relaxed);
     }
 
     /// The peer's `writing` word.
     pub fn writing(&self, peer: PeerId) -> NonNull<sync::AtomicU64> {
-        NonNull::from(&self.entries()[peer.0 as usize].writing.0)
+        NonNull::from(&self.entries()[peer.0 as usize].changing.writing)
     }
 
-    /// The `writing` words of all places in use.
-    pub fn writing_words(&self) -> Vec<(PeerId, u64)> {
-        let word = |peer: PeerId| self.entries()[peer.0 as usize].writing.0.load(sync::Ordering::Acquire);
-        self.taken().map(|peer| (peer, word(peer))).collect()
+    /// What the `writing` word of a place in use says.
+    pub fn writing_word(&self, peer: PeerId) -> Option<u64> {
+        let entry = self.entries().get(peer.0 as usize).filter(|_| self.state(peer) != State::Free)?;
+        Some(entry.changing.writing.load(sync::Ordering::Acquire))
     }
+}
+
+/// All bits of an address count, and the nonce among them is random.
+fn hash(address: &Address) -> Hash {
+    let bytes = address.to_bytes();
+    let words = bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+    words.fold(0, |hash: Hash, word| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    })
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::super::address::{Identity, Settings};
-    use super::*;
-
-    fn entries(count: usize) -> Vec<Entry> {
-        let word = || AtomicU64::new(0);
-        let entry = |_| Entry {
-            state: word(),
-            address: std::array::from_fn(|_| word()),
-            is_locked: word(),
-            writing: Writing(word()),
-        };
-        (0..count).map(entry).collect()
-    }
-
-    fn address(pid: u32) -> Address {
-        Address {
-            identity: Identity { boot: 1, namespace: 2, pid, uid: 0, serial: 0, nonce: 3 },
-            settings: Settings { scheme: 0, piggyback: true, slots_per_peer: 64, credit_slots: 2 },
-        }
-    }
-
-    #[test]
-    fn an_entry_is_two_cache_lines() {
-        assert_eq!(size_of::<Entry>(), 128);
-    }
-
-    #[test]
-    fn everybody_has_one_place_and_a_freed_one_is_given_away() {
-        let entries = entries(2);
-        // SAFETY: `entries` outlives the table.
-        let table = unsafe { Table::new(NonNull::from(&*entries)) };
-        assert_eq!(table.find_or_insert(&address(10)), Some(PeerId(0)));
-        assert_eq!(table.find_or_insert(&address(11)), Some(PeerId(1)));
-        assert_eq!(table.find_or_insert(&address(10)), Some(PeerId(0)));
-        assert_eq!(table.find_or_insert(&address(12)), None, "full");
-        assert_eq!(table.state(PeerId(0)), State::Expected);
-        assert!(!table.may_write(PeerId(0)));
-        table.mark_connected(PeerId(0), false);
-        assert_eq!(table.state(PeerId(0)), State::Connected);
-        assert!(table.may_write(PeerId(0)) && !table.is_locked(PeerId(0)));
-        table.sever(PeerId(0));
-        assert_eq!(table.state(PeerId(0)), State::Severed);
-        assert!(table.may_write(PeerId(0)), "nobody can keep it from writing");
-        table.mark_connected(PeerId(0), true);
-        assert!(table.is_locked(PeerId(0)));
-        table.mark_ended(PeerId(0), true);
-        table.sever(PeerId(0));
-        assert_eq!(table.state(PeerId(0)), State::Left, "who has left has left");
-        assert_eq!(table.find_or_insert(&address(12)), None, "who left is not forgotten before the owner says so");
-        table.free(PeerId(0));
-        assert_eq!(table.address(PeerId(0)), None);
-        assert_eq!(table.find_or_insert(&address(12)), Some(PeerId(0)));
-        assert_eq!(table.address(PeerId(0)), Some(address(12)));
-        assert_eq!(table.state(PeerId(7)), State::Free, "outside the table");
-    }
-}
+mod tests;

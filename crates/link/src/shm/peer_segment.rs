@@ -30,14 +30,14 @@ impl PeerSegment {
     /// Opens the segment of `peer` and checks its layout.
     pub fn open(directory: &Path, here: &Here, peer: &Address) -> Result<Self, LinkError> {
         let path = directory.join(peer.identity.file_name());
-        let opened = |rights| {
-            life::open(&path, rights).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => missing(here, peer, &path),
-                _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
-            })
+        let unopened = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => missing(here, peer, &path),
+            _ => LinkError::system(format!("opening the segment {} of {peer}", path.display()), error),
         };
         // Three times: to hold locks, which nothing is mapped from (see `lock_file`), and for mappings of two kinds.
-        let (file, shared_file, shown_file) = (opened(Rights::Lock)?, opened(Rights::Lock)?, opened(Rights::Read)?);
+        let file = life::open(&path, Rights::Lock).map_err(unopened)?;
+        let shared_file = life::open_to_map(&path, Rights::Lock).map_err(unopened)?;
+        let shown_file = life::open_to_map(&path, Rights::Read).map_err(unopened)?;
         let broken = |what: String| LinkError::Elsewhere { peer: *peer, reason: format!("its segment {what}") };
         let unmapped = |error: io::Error| match is_shortage(&error) {
             true => LinkError::system(format!("mapping the segment {} of {peer}", path.display()), error),
@@ -75,7 +75,7 @@ impl PeerSegment {
         patience: Duration,
     ) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
-        let held = lock::Held::take(&file, Byte::INSERTION, patience)
+        let held = lock::Held::take(&file, patience)
             .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
             .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
         if self.has_closed() {
@@ -83,7 +83,11 @@ impl PeerSegment {
         }
         // SAFETY: used in this function only.
         let table = unsafe { self.table() };
-        let Some(place) = table.find_or_insert(ours) else {
+        let allocate = |memory| self.view.layout.allocate_table(&file, memory);
+        let place = table.find_or_insert(ours, allocate);
+        let place =
+            place.map_err(|error| LinkError::system(format!("taking a place in the segment of {peer}"), error))?;
+        let Some(place) = place else {
             // To ask about many takes a while, in which others may have the table.
             drop(held);
             let is_changing = here.sees_some_ended(&table, &file);

@@ -14,8 +14,8 @@ use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
 use super::mailbox::{Mailbox, Slot};
-use super::memory_map::{self, Access, Mapping};
-use super::peer::Table;
+use super::memory_map::{Access, Mapping};
+use super::peer::{Memory, Table};
 use super::region::Regions;
 use crate::log::{self, Level};
 use std::fs::{self, OpenOptions};
@@ -57,13 +57,13 @@ impl OwnSegment {
             let _ = fs::remove_file(&path);
             error
         };
-        memory_map::allocate(&file, layout.total() as u64).map_err(|error| {
+        layout.allocate(&file).map_err(|error| {
             // First of all, so that what is measured as free does not lack what this attempt has taken.
             let _ = fs::remove_file(&path);
             no_space(directory, &layout, error)
         })?;
         let cannot_map = |error| remove(LinkError::system(format!("mapping {}", path.display()), error));
-        let mapped = life::open(&path, Rights::Lock).map_err(cannot_map)?;
+        let mapped = life::open_to_map(&path, Rights::Lock).map_err(cannot_map)?;
         let shown = Mapping::new(&mapped, 0, layout.shared_at, Access::Write).map_err(cannot_map)?;
         let shared = Mapping::new(&mapped, layout.shared_at, layout.shared_bytes, Access::Write).map_err(cannot_map)?;
         let cookie = Cookie::new(address.identity.nonce).map_err(cannot_map)?;
@@ -144,9 +144,14 @@ impl OwnSegment {
 
     /// Keeps others out of the table of peers. Tries for so long.
     pub fn lock_table(&self, patience: Duration) -> Result<lock::Held<'_>, LinkError> {
-        lock::Held::take(&self.file, Byte::INSERTION, patience)
+        lock::Held::take(&self.file, patience)
             .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))?
             .ok_or_else(|| LinkError::Busy { file: self.path.clone() })
+    }
+
+    /// Makes memory of the table be there.
+    pub fn allocate_table(&self, memory: Memory) -> io::Result<()> {
+        self.view.layout.allocate_table(&self.file, memory)
     }
 
     /// # Safety

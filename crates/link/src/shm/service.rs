@@ -247,7 +247,7 @@ impl Entry {
     /// Keeps others from reading, writing and removing it. They hold it for a few system calls. `None`: somebody holds
     /// it for longer than that.
     fn lock(&self, patience: Duration) -> io::Result<Option<Held<'_>>> {
-        Held::take(&self.0, Byte::INSERTION, patience)
+        Held::take(&self.0, patience)
     }
 
     /// Whether the file still has its name. While it is locked, that stays so.

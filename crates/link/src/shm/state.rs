@@ -19,7 +19,7 @@ use crate::stats::{BulkState, StatsPage};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
-use tidegate_message::Departure;
+use tidegate_message::{Counter, Departure};
 
 /// What we know of the peer at an index.
 #[derive(Debug, Default)]
@@ -38,6 +38,8 @@ pub(super) struct Peer {
     /// What has kept us from connecting to it.
     pub(super) hindrance: Hindrance,
     pub(super) standing: Standing,
+    /// Where it is in the roster.
+    listed_at: usize,
 }
 
 /// Whether a peer's packets count.
@@ -67,13 +69,32 @@ impl Standing {
     }
 }
 
+/// Whose turn it is in the roster.
+#[derive(Debug, Default)]
+pub(super) struct Turn(usize);
+
+impl Turn {
+    /// The next one of so many, from the first on again after the last.
+    pub fn next(&mut self, count: usize) -> usize {
+        let at = if self.0 < count { self.0 } else { 0 };
+        self.0 = at + 1;
+        at
+    }
+}
+
 /// What the liveness monitor remembers.
 #[derive(Debug, Default)]
 pub(super) struct Monitor {
     /// When to look again.
     pub(super) next: Instant,
-    /// Where in the table to go on asking.
-    pub(super) turn: usize,
+    /// Where in the roster to go on with marks.
+    pub(super) marks: Turn,
+    /// Where in the roster to go on asking the system.
+    pub(super) questions: Turn,
+    /// Places in the table below this one have been looked at for strangers.
+    pub(super) seen: usize,
+    /// The ticket to which the reader had come at the last look.
+    pub(super) position: u64,
     pub(super) hole: Option<Hole>,
     pub(super) departures: VecDeque<Leaving>,
     /// Peers that are closing and have not been reported, each with the ticket to which the reader has to come before.
@@ -131,8 +152,13 @@ pub struct ShmLink {
     /// Calls of `poll_event`.
     pub(super) polls: u32,
     pub(super) spin: SpinPolicy,
-    /// By `PeerId`.
+    /// By `PeerId`, as far as peers are known. Places are given out in order, so it is as long as many peers were there
+    /// at once.
     pub(super) peers: Vec<Peer>,
+    /// All peers whose addresses are known, in any order.
+    pub(super) roster: Vec<PeerId>,
+    /// Places that we have given away, those last that others take first.
+    pub(super) vacant: Vec<PeerId>,
     pub(super) monitor: Monitor,
     /// What has kept us from taking peers into our own table.
     pub(super) hindrance: Hindrance,
@@ -142,6 +168,8 @@ pub struct ShmLink {
     /// Somebody has removed our file: nobody can connect to us any more.
     pub(super) is_removed: bool,
     pub(super) by_address: HashMap<Address, PeerId>,
+    /// Other processes, by namespace and process id, and how many endpoints we know of each.
+    pub(super) processes: HashMap<(u64, u32), u32>,
     /// Peers whose places are still to be given away.
     pub(super) released: Vec<PeerId>,
     pub(super) table: Table,
@@ -174,28 +202,47 @@ impl ShmLink {
         self.peers.get(peer.0 as usize)?.address
     }
 
-    /// Remembers whose index this is.
+    /// Remembers whose place this is.
     pub(super) fn introduce(&mut self, peer: PeerId, address: Address) {
-        self.peers[peer.0 as usize] = Peer { address: Some(address), standing: Standing::Known, ..Peer::default() };
-        if self.is_new_process(&address) {
+        let at = peer.0 as usize;
+        if self.peers.len() <= at {
+            let more = (at + 1 - self.peers.len()) * size_of::<Peer>();
+            self.peers.resize_with(at + 1, Peer::default);
+            self.stats.counters().add(Counter::BookkeepingBytes, more as u64);
+        }
+        self.strike(peer);
+        let listed_at = self.roster.len();
+        self.roster.push(peer);
+        self.peers[at] = Peer { address: Some(address), standing: Standing::Known, listed_at, ..Peer::default() };
+        if self.by_address.insert(address, peer).is_none() {
+            self.count_process(&address);
+        }
+    }
+
+    fn count_process(&mut self, address: &Address) {
+        let endpoints = self.processes.entry(process(address)).or_insert(0);
+        *endpoints += 1;
+        if *endpoints == 1 && process(address) != process(&self.segment.address()) {
             // Of a process in another container only the number counts; no process has this pid.
             let pid =
                 if self.here.shares_namespace(&address.identity) { address.identity.pid } else { i32::MAX as u32 };
             self.spin.add_process(pid);
         }
-        self.by_address.insert(address, peer);
     }
 
-    /// Whether no other endpoint that we know belongs to the same process.
-    fn is_new_process(&self, address: &Address) -> bool {
-        let process = |address: &Address| (address.identity.pid, address.identity.namespace);
-        let same = |known: &Address| process(known) == process(address);
-        !same(&self.address()) && !self.by_address.keys().any(same)
+    fn discount_process(&mut self, address: &Address) {
+        let Some(endpoints) = self.processes.get_mut(&process(address)) else { return };
+        *endpoints -= 1;
+        if *endpoints == 0 {
+            self.processes.remove(&process(address));
+            if process(address) != process(&self.address()) {
+                self.spin.remove_process();
+            }
+        }
     }
 
     pub(super) fn is_present(&self, peer: PeerId) -> bool {
-        let known = &self.peers[peer.0 as usize];
-        match known.standing {
+        match self.peers.get(peer.0 as usize).map_or(Standing::Unknown, |known| known.standing) {
             Standing::Known => true,
             Standing::Unwanted | Standing::Quarantined => {
                 !self.monitor.departures.iter().any(|leaving| leaving.departure.peer == peer)
@@ -256,17 +303,27 @@ impl ShmLink {
 
     /// Gives the place of a peer away that will write no more, or never has.
     pub(super) fn forget(&mut self, peer: PeerId) {
+        self.strike(peer);
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
-        if let Some(address) = known.address {
-            self.by_address.remove(&address);
-            if self.is_new_process(&address) {
-                self.spin.remove_process();
-            }
-        }
         self.peers[peer.0 as usize] =
             Peer { standing: Standing::Released, is_silent: known.is_silent, ..Peer::default() };
         self.released.push(peer);
         self.give_places_away();
+    }
+
+    /// Forgets whose place this is.
+    fn strike(&mut self, peer: PeerId) {
+        let known = &mut self.peers[peer.0 as usize];
+        let (Some(address), at) = (known.address.take(), known.listed_at) else { return };
+        self.roster.swap_remove(at);
+        if let Some(moved) = self.roster.get(at) {
+            self.peers[moved.0 as usize].listed_at = at;
+        }
+        // Somebody who has damaged the table may have given it two places.
+        if self.by_address.get(&address) == Some(&peer) {
+            self.by_address.remove(&address);
+            self.discount_process(&address);
+        }
     }
 
     /// Gives the places of those away that have been forgotten, or does so at a later call if somebody holds the lock.
@@ -274,18 +331,39 @@ impl ShmLink {
         if self.released.is_empty() || self.is_forked() {
             return;
         }
-        // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
-        let Ok(_held) = self.segment.lock_table(Duration::ZERO) else { return };
-        for peer in self.released.drain(..) {
-            let known = &mut self.peers[peer.0 as usize];
-            if known.standing != Standing::Released {
-                continue;
+        let mut newcomers = Vec::new();
+        {
+            // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
+            let Ok(_held) = self.segment.lock_table(Duration::ZERO) else { return };
+            for peer in self.released.drain(..) {
+                let known = &mut self.peers[peer.0 as usize];
+                if known.standing != Standing::Released {
+                    continue;
+                }
+                if known.is_silent || !self.table.may_write(peer) {
+                    self.table.free(peer);
+                    self.vacant.push(peer);
+                } else {
+                    newcomers.push(peer);
+                }
+                *known = Peer::default();
             }
-            if known.is_silent || !self.table.may_write(peer) {
-                self.table.free(peer);
-            }
-            *known = Peer::default();
         }
+        for peer in newcomers {
+            self.meet(peer);
+        }
+    }
+
+    /// Introduces whoever has a place, if we have not heard of it; returns whether it is known now.
+    pub(super) fn meet(&mut self, peer: PeerId) -> bool {
+        if self.peers.get(peer.0 as usize).is_some_and(|known| known.standing != Standing::Unknown) {
+            return true;
+        }
+        let address = self.table.address(peer);
+        if let Some(address) = address {
+            self.introduce(peer, address);
+        }
+        address.is_some()
     }
 
     /// Drops our connection to a peer, if there is one, and tells the peer that we will write no more.
@@ -313,6 +391,11 @@ impl Drop for ShmLink {
         }
         self.peers.iter().filter_map(|peer| peer.connection.as_ref()).for_each(|connection| connection.leave(true));
     }
+}
+
+/// The process of an endpoint.
+fn process(address: &Address) -> (u64, u32) {
+    (address.identity.namespace, address.identity.pid)
 }
 
 /// A peer's name for people.

@@ -133,6 +133,49 @@ fn packets_from_nobody_are_dropped_and_counted() {
     std::fs::remove_dir(folder).unwrap();
 }
 
+#[test]
+fn no_look_at_few_peers_goes_through_a_table_for_many() {
+    let folder = folder();
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 5000, 16, 2) };
+    let config = ShmConfig { directory: folder.clone(), ..ShmConfig::new(flow) };
+    let (mut a, mut b, mut c) = (ShmLink::new(config).unwrap(), link(&folder), link(&folder));
+    for other in [&mut b, &mut c] {
+        let to = other.peer(&a.address()).unwrap();
+        write(other, to, &packet(1)).unwrap();
+        receive(&mut a);
+    }
+    // One has left, and its place is free; the other dies with a slot reserved.
+    drop(c);
+    let left = loop {
+        if let Some(left) = poll_departure(&mut a) {
+            break left;
+        }
+        a.idle();
+    };
+    a.release(left.peer);
+    let to_a = b.peer(&a.address()).unwrap();
+    b.peers[to_a.0 as usize].connection.take().unwrap().reserve_and_die();
+    for _ in 0..2 * 20 {
+        let before = index::LOOKS.get();
+        a.look_soon();
+        a.watch();
+        let looks = index::LOOKS.get() - before;
+        assert!(looks < 40, "{looks} looks");
+    }
+    assert!(a.monitor.hole.is_some(), "there is a slot that may never be written");
+    assert_eq!(a.roster.len(), 1);
+    drop((a, b));
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn everybodys_turn_comes_also_when_some_leave() {
+    let mut turn = state::Turn::default();
+    assert_eq!([(); 5].map(|()| turn.next(3)), [0, 1, 2, 0, 1]);
+    assert_eq!([(); 3].map(|()| turn.next(2)), [0, 1, 0]);
+    assert_eq!(turn.next(1), 0);
+}
+
 static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
 fn collect_troubles(level: crate::log::Level, text: &str) {

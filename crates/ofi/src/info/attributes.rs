@@ -9,7 +9,7 @@ use crate::loader::Loader;
 use crate::name::Name;
 use core::ffi::{c_int, c_void};
 
-/// Kinds of transfers.
+/// Capabilities that are kinds of transfers.
 pub const KINDS: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
 /// Directions of transfers that the application starts, receives apart.
 pub const SENDING: u64 = FI_SEND | FI_READ | FI_WRITE;

@@ -75,7 +75,7 @@ impl Answer {
             self.control_progress = hints.control_progress;
         }
         if hints.data_progress != FI_PROGRESS_UNSPEC {
-            // Messages move while the application calls us, and never otherwise: saying AUTO would be a lie.
+            // Messages move while the application calls us, and never otherwise, so AUTO would not be true.
             require(hints.data_progress != FI_PROGRESS_AUTO, "automatic data progress", hints.data_progress)?;
             require(hints.data_progress == FI_PROGRESS_MANUAL, "data progress", hints.data_progress)?;
             self.data_progress = hints.data_progress;
@@ -139,7 +139,11 @@ fn meet_endpoint(hints: &fi_ep_attr) -> core::result::Result<(), Mismatch> {
     require(hints.msg_prefix_size == 0, "room before messages", hints.msg_prefix_size)?;
     let ordered = hints.max_order_raw_size.max(hints.max_order_war_size).max(hints.max_order_waw_size);
     require(ordered <= MESSAGE_BYTES_MOST, "largest ordered transfer", ordered)?;
-    require(hints.tx_ctx_cnt != FI_SHARED_CONTEXT && hints.rx_ctx_cnt != FI_SHARED_CONTEXT, "shared contexts", "")?;
+    require(
+        hints.tx_ctx_cnt != FI_SHARED_CONTEXT && hints.rx_ctx_cnt != FI_SHARED_CONTEXT,
+        "contexts that are",
+        "shared",
+    )?;
     let contexts = hints.tx_ctx_cnt.max(hints.rx_ctx_cnt);
     require(contexts <= 1, "several contexts per endpoint", contexts)?;
     require(hints.auth_key_size == 0, "authorization key", hints.auth_key_size)

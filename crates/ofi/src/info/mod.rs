@@ -27,7 +27,7 @@ use hints::Hints;
 
 /// The flag by which libfabric's own layers look for a provider to stand on. It is no part of the interface, but the
 /// same in all versions. One of these layers (rxd) would make reliable endpoints of our datagrams, and would appear
-/// beside our own reliable endpoints as another "tidegate".
+/// beside our own reliable endpoints as a second provider of the name "tidegate".
 const FOR_ANOTHER_LAYER: u64 = 1 << 59;
 
 /// `fi_getinfo`, called by libfabric with pointers of its caller.

@@ -1,6 +1,6 @@
-/* fi_close of an endpoint with messages that have not left: nothing is lost that somebody still receives, nobody waits for somebody who
- * closes too, it ends whatever peers do, and meanwhile others of the domain go on. Run `patient` with a timeout that the
- * test never reaches, `stopped` with one second. */
+/* fi_close of an endpoint with messages that have not left: no message is lost that a peer still receives, two endpoints that close do
+ * not wait for each other, closing ends whatever peers do, and meanwhile other endpoints of the domain go on. Run `unlimited` with a
+ * timeout that the test never reaches, `stopped` with one second. */
 #include "harness.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ static void mutually(void)
 	meet(2);
 }
 
-/* The receiver does not even look while its peer closes. All the same it gets everything. */
+/* The receiver makes no progress while its peer closes, and still gets everything. */
 static void receiver_computes(void)
 {
 	if (my.rank == 0) {
@@ -54,7 +54,7 @@ static struct fid_ep *other_endpoint(fi_addr_t *address)
 	return other;
 }
 
-/* The receiver is another endpoint of the same domain: nobody but the closing call can let it take anything. */
+/* The receiver is another endpoint of the same domain, so only the closing call itself can make progress for it. */
 static void within_a_domain(void)
 {
 	fi_addr_t address;
@@ -128,7 +128,7 @@ static void stopped_receiver(void)
 int main(int count, char **arguments)
 {
 	CHECK(count == 2);
-	if (strcmp(arguments[1], "patient") == 0) {
+	if (strcmp(arguments[1], "unlimited") == 0) {
 		int failed = run(2, &(struct wishes){0}, mutually, -1);
 		failed |= run(2, &(struct wishes){0}, receiver_computes, -1);
 		return failed | run(1, &(struct wishes){0}, within_a_domain, -1);

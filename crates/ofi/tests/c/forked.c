@@ -29,7 +29,7 @@ static void *poller(void *unused)
 	return unused;
 }
 
-/* Most of them are forked while the other thread is inside the provider, which they do not have. */
+/* Children are forked while another thread is inside the provider, most of the time; that thread does not exist in the child. */
 static void fork_while_another_thread_polls(void)
 {
 	pthread_t thread;

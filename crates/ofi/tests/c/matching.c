@@ -187,7 +187,8 @@ static void multi_receive(int other)
 		fill(bytes[i], sizeof bytes[i], i);
 		OK_WHEN_ROOM(fi_send(my.ep, bytes[i], sizeof bytes[i], NULL, my.peers[other], &a));
 	}
-	/* Messages take their places in order; where they have to be fetched, they may be complete in another one. */
+	/* Messages get their places in the buffer in the order of the sends; where they have to be pulled, they may complete in another
+	 * order. */
 	unsigned got[2] = {0, 0};
 	for (unsigned sent = 0; got[0] + got[1] + sent < 8;) {
 		struct fi_cq_tagged_entry entry = next();

@@ -11,7 +11,7 @@ static void read_some(struct fid_cq *queue, int count)
 			EQUAL(got, -FI_EAGAIN);
 }
 
-/* The other side may be waiting for our progress, at this queue, of which nothing is read. */
+/* Makes progress, which the other side may be waiting for, by a read of no entries, so that nothing is taken from this queue. */
 static void meet_at(struct fid_cq *queue)
 {
 	int other = 1 - my.rank;
@@ -30,7 +30,7 @@ static void full_of_sends(void)
 	static int numbers[NUMBERS];
 	int number = -1, sent = 0;
 	if (my.rank == 1) {
-		/* Until its sender says how many they were. */
+		/* Receives until the sender says how many messages there were. */
 		OK(fi_trecv(endpoint, &sent, sizeof sent, NULL, peer, 2, 0, &sent));
 		OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 1, 0, NULL));
 		for (int received = 0; sent == 0 || received < sent;) {
@@ -40,7 +40,7 @@ static void full_of_sends(void)
 			OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 1, 0, NULL));
 		}
 		OK(fi_tinject(endpoint, &sent, sizeof sent, peer, 3));
-		/* And the one that it may send then. */
+		/* And the one that the sender may send after it has read a completion. */
 		read_some(receive_queue, 1);
 		meet_at(send_queue);
 		return;

@@ -302,7 +302,7 @@ static void client_and_server(void)
 	meet(2);
 }
 
-/* A place that names no service is one of a host, where nobody can be met. */
+/* A node without a service names a host only, so no endpoint can be reached there. */
 static void no_service(void)
 {
 	struct side side;
@@ -329,7 +329,7 @@ static void wait_for_end(pid_t pid)
 	}
 }
 
-/* One owner at a time; who closes or dies gives it free. */
+/* A service has one owner at a time; it becomes free when its owner closes or dies. */
 static void owners(void)
 {
 	struct side first, second;
@@ -382,8 +382,9 @@ static double refused_after(struct side *client, fi_addr_t nobody)
 	return seconds() - begun;
 }
 
-/* The patience with a server that does not come ends, whatever else an address vector learns; who inserts anew waits anew. */
-static void patience(void)
+/* The wait for a server that does not come ends, whatever else is inserted into the address vector meanwhile. A service that is
+ * removed and inserted again is waited for from the beginning. */
+static void absent_server(void)
 {
 	struct side side;
 	fi_addr_t nobody, again;
@@ -400,7 +401,7 @@ static void patience(void)
 	close_side(&side);
 }
 
-/* Another user was first to make the file of our service: it is in use for us, and nobody else is disturbed. */
+/* Another user has made the file of our service first: for us the service is in use, and no other service is affected. */
 static void a_strangers_file(void)
 {
 	struct side side;
@@ -433,7 +434,7 @@ static void body(void)
 static void alone(void)
 {
 	a_strangers_file();
-	patience();
+	absent_server();
 }
 
 int main(void)

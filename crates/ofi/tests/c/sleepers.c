@@ -69,15 +69,15 @@ static pthread_t start_sleeper(intptr_t count)
 	return thread;
 }
 
-/* Waits in vain now and then: machines are busy. Being late is being late most of the time. */
+/* Fails if more than a third of the wakes were late. A few late ones prove nothing, because the machine may be busy. */
 static void woken(const char *what, int late)
 {
 	if (late > ROUNDS / 3)
 		FAIL("%s wakes a thread asleep %s late in %d rounds of %d", what, of_sleep, late, ROUNDS);
 }
 
-/* Until the sleeper has had its `count`-th completion; `begun` is when that was caused. Whether that took long: an alarm comes
- * after 100 ms on average, a busy machine lets a thread wait for some 20. */
+/* Waits until the sleeper has had its `count`-th completion; `begun` is when that was caused. Returns whether that took long: the
+ * provider's alarm comes after 100 ms on average, and a busy machine lets a thread wait for some 20 ms. */
 static bool is_late(int count, long begun)
 {
 	while (received < count)

@@ -1,4 +1,4 @@
-//! [`Ledger`]: the books of all packets under way, kept apart from the flow control that they check.
+//! [`Ledger`]: an account of all packets under way, kept apart from the flow control that it checks.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,7 +20,7 @@ struct Pair {
     credit_packets: u32,
 }
 
-/// The books of one run. Violations are collected and end the run.
+/// The account of one run. Violations are collected and end the run.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pairs: HashMap<(Rank, Rank), Pair>,
@@ -117,7 +117,7 @@ impl Ledger {
             for (index, of_sender) in receiver.inspection.peers.iter().enumerate() {
                 let Some(&rank) = receiver.ranks.get(index) else { continue };
                 let sender = &holders[rank.0 as usize];
-                // A sender that has not met the receiver yet still holds all it is born with.
+                // A sender that has had no contact with the receiver still owns all its initial credits.
                 let Some(place) = sender.ranks.iter().position(|&met| met == receiver.rank) else { continue };
                 let held = sender.inspection.peers[place].credits;
                 let spent = self.pairs.get(&(rank, receiver.rank)).map_or(0, |pair| pair.spent);

@@ -1,4 +1,4 @@
-//! When nothing can move any more: who waits for whom.
+//! [`Deadlock`]: who waits for whom when nothing can move any more.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub enum Wait {
         /// How many packets.
         packets: usize,
     },
-    /// Any of a list of operations, which is empty.
+    /// Any operation of an empty list: this never ends.
     Nothing,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let lines =
         meshes.iter().flat_map(|mesh| [line(mesh, "static", static_credits), line(mesh, "dynamic", dynamic_credits)]);
     let curves = measure(workshop, lines.collect())?;
-    // Where both have room for whole messages there is nothing to gain.
+    // With more slots both have room for whole messages, and there is nothing to gain.
     let overhead = |curve: &Curve| mean(&curve.overheads(), |slots| (12..=40).contains(&slots));
     let pairs: Vec<(f64, f64)> = curves.chunks(2).map(|pair| (overhead(&pair[0]), overhead(&pair[1]))).collect();
     let shown = |pairs: &[(f64, f64)]| {

@@ -118,7 +118,8 @@ fn overheads(rows: &[Row], groups: &[&str], slots: u32) -> [f64; 2] {
     [mean(|row| &row.fixed), mean(|row| &row.moving)]
 }
 
-/// What each benchmark loses: times of microseconds and of milliseconds, as the paper has them, do not fit one axis.
+/// The overhead of each benchmark. The paper draws times, but those of microseconds and of milliseconds do not fit one
+/// axis.
 fn bars(number: u32, slots: u32, rows: &[Row]) -> Figure {
     let series = |name: &str, curve: fn(&Row) -> &Curve| {
         let overheads = rows.iter().map(|row| at(&curve(row).overheads(), slots).unwrap_or(0.0));
@@ -191,7 +192,7 @@ pub(super) fn times(workshop: &Workshop<'_>) -> Result<Findings, SimulationError
     Ok(Findings { setup, figures, tables, facts })
 }
 
-/// Slots that the means of a scheme need.
+/// The fewest slots with which the mean overhead of a scheme is at most [`MOST`].
 fn enough(means: &[(u32, [f64; 2])], scheme: usize) -> Option<u32> {
     means.iter().find(|(_, mean)| mean[scheme] <= MOST).map(|(slots, _)| *slots)
 }

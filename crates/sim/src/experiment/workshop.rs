@@ -1,4 +1,4 @@
-//! [`Workshop`]: where experiments get their runs from: in parallel, each at most once, with progress told.
+//! [`Workshop`] runs cases for experiments: in parallel, each at most once, and reports progress.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,13 +42,13 @@ impl Scale {
 
 /// Told how runs get on, from any thread.
 pub trait Progress: Sync {
-    /// So many runs will follow in addition to those announced before.
+    /// So many runs will follow in addition to those expected before.
     fn expect(&self, runs: usize);
     /// One of them has ended.
     fn finish(&self, run: &str);
 }
 
-/// Nobody wants to know.
+/// Reports no progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Silent;
 

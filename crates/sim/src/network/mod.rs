@@ -85,9 +85,9 @@ struct Injector {
     room: Credits,
     /// Which of its router's inputs it is.
     input: u32,
-    /// A refused node is to be told of the next place that becomes free.
+    /// Whether a refused node is to be told of the next place that becomes free.
     starved: bool,
-    /// That notice is on its way.
+    /// Whether that notice is scheduled.
     notice_due: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Network {
     link_rate: Rate,
     injection_rate: Rate,
     extraction_rate: Rate,
-    /// Whether there is no network, only interfaces.
+    /// Whether the topology is [`Topology::Ideal`]: no routers, only interfaces.
     ideal: bool,
     ports: u32,
     virtual_channels: u32,
@@ -267,7 +267,8 @@ impl Network {
         let channel_index = link_index * self.virtual_channels + hop.channel;
         let link = &mut self.links[link_index as usize];
         let channel = &mut self.channels[channel_index as usize];
-        // What waits without a wake-up due lacks credits of its own channel, so nobody is overtaken who could go.
+        // Packets for which no wake-up is due lack credits of their own channel, so this one overtakes none that could
+        // leave.
         let nobody_first = link.waiting == 0 || (channel.waiting.is_empty() && link.wake_at > now);
         if nobody_first && link.free_at <= now && channel.credits.ready(&self.rings, now) {
             self.depart(now, packet, link_index, channel_index, schedule);
@@ -413,7 +414,7 @@ impl Network {
         }
     }
 
-    /// An ideal network: the packet is at its node, where there is always room.
+    /// In an ideal network the packet is at its node now, where there is always room.
     fn receive_ideal(&mut self, now: Time, packet: u32, schedule: &mut impl FnMut(Time, NetworkEvent)) {
         let place = &self.pool.places[packet as usize];
         let extractor = &mut self.extractors[place.to as usize];

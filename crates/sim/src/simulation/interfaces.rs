@@ -20,7 +20,7 @@ impl Simulation {
         }
     }
 
-    /// Lets a node's interface pass on what it can, and arranges for the rest.
+    /// Lets a node's interface pass on what it can now, and wakes it when it can pass on more.
     #[inline]
     pub(super) fn serve(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
         loop {
@@ -96,7 +96,7 @@ impl Simulation {
         Time::NEVER
     }
 
-    /// The network refuses packets of a node: its processes that wait for that may look at their mailboxes.
+    /// The network refuses packets of a node. Its processes that wait to write may look at their mailboxes meanwhile.
     pub(super) fn rouse_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
         if self.config.blocked_sender == BlockedSender::Blocks {
             return Ok(());
@@ -150,7 +150,7 @@ impl Simulation {
         self.processes[index].endpoint.link().mailbox.len() < self.mailbox_slots
     }
 
-    /// Under credits no packet ever finds a mailbox full.
+    /// A packet has found a mailbox full. Under credits that must never happen, so it is a violation.
     #[cold]
     pub(super) fn note_full(&mut self, rank: Rank) {
         let has_credits = matches!(self.config.flow, FlowChoice::Mailbox { scheme, .. } if scheme.has_credits());

@@ -4,13 +4,13 @@
 //! third. In a mesh no circle of waiting links can come about: turns go from lower dimensions to higher ones only,
 //! and within a dimension packets in one direction never come back.
 //!
-//! In a torus the links of one dimension and direction are a ring, and packets could wait for each other all around
-//! it. So the ring has two classes of virtual channels and a *dateline*, the link between its last router and its
-//! first: a packet that has the dateline still ahead of it in this dimension is in class 0, any other in class 1
-//! (Dally and Seitz). Class 1 is never used on the dateline link itself, and class 0 never behind it, so neither
-//! class closes the circle. The class follows from where the packet is and where it goes: nothing is to be
-//! remembered. Of two ways of equal length a packet takes the upward one where it starts in an even column, so both
-//! directions get their share.
+//! In a torus the links of one dimension and direction are a ring, and packets could wait for each other all around it.
+//! So the ring has two classes of virtual channels and a *dateline*, the link between its last router and its first: a
+//! packet that has the dateline still ahead of it in this dimension is in class 0, any other in class 1 (Dally and
+//! Seitz). Class 1 is never used on the dateline link itself, and class 0 never behind it, so neither class closes the
+//! circle. The class follows from where the packet is and where it goes, so a packet carries no state for it. Of two
+//! ways of equal length a packet takes the upward one where it starts in an even column, so both directions get their
+//! share.
 //!
 //! Virtual channels beyond these are *lanes*: destinations are divided among them, so that a blocked destination does
 //! not block all others behind it, while the packets of one pair stay in order.

@@ -1,12 +1,12 @@
 //! [`Ideal`]: a network that is never in the way, to tell what a real one costs.
 //!
-//! A packet takes the time of its injection, one link's latency and the time of its extraction, whatever else is
-//! under way. There is room for every packet: one that finds no place in its mailbox waits behind its predecessors at
-//! the same node, and nothing is pushed back to senders.
+//! A packet takes the time of its injection, the latency of one router and the time of its extraction; it waits only
+//! for other packets at the interfaces of its own two nodes. There is room for every packet: one that finds no place in
+//! its mailbox waits behind its predecessors at the same node, and nothing is pushed back to senders.
 
 use super::{TopologyError, checked_nodes};
 
-/// Any two nodes are joined by a link of their own, and every node has room for all that is sent to it.
+/// Packets between different nodes share nothing, and every node has room for all that is sent to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ideal {
     nodes: u32,

@@ -54,7 +54,7 @@ pub enum Topology {
     Grid(Grid),
     /// All nodes on one switch.
     Switch(Switch),
-    /// No routers at all: nothing but the interfaces limits the nodes.
+    /// No routers and links: only the interfaces of the nodes limit what they send and receive.
     Ideal(Ideal),
 }
 

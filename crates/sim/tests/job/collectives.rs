@@ -9,7 +9,7 @@ use tidegate_sim::{FlowChoice, Part, Task};
 use crate::support::{all_flows, bytes_of, filled, job, mailbox, read, run, sum_of_all};
 
 const TREES: [u32; 3] = [2, 3, 5];
-/// Less than a packet, some packets, and more than goes eagerly.
+/// Bytes of a block: less than a packet, some packets, and more than the eager limit.
 const BLOCKS: [u64; 3] = [24, 300, 2500];
 
 /// Runs a program in groups of all small sizes, and in one of them under every scheme.

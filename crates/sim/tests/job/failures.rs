@@ -1,4 +1,4 @@
-//! What is said of a job that cannot go on.
+//! The errors of jobs that cannot go on.
 
 use tidegate_flow::SchemeName;
 use tidegate_sim::checker::Wait;

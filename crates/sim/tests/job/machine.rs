@@ -133,7 +133,7 @@ fn long_messages_are_fetched_and_use_few_slots() {
     let config = SimulationConfig { processes_per_node: 1, topology: Topology::mesh(&[2]).expect("legal"), ..config };
     let outcome = run(config, &program);
     assert_eq!(outcome.counter(Counter::MessagesRendezvous), 1);
-    // Announcement and receipt, one request and 512 frames of 2 KiB.
+    // Request to send and finished, one read request, and 512 frames of 2 KiB.
     assert_eq!(outcome.network.delivered, 2 + 1 + 512);
     let least = NetworkParameters::extoll().link_bandwidth.time_of(1 << 20);
     assert!(outcome.time >= least && outcome.time.0 < 2 * least.0, "{}", outcome.time);

@@ -3,8 +3,8 @@ use tidegate_sim::{NodeId, Time, Topology};
 use crate::traffic::{all_topologies, random_pairs};
 use crate::world::{Random, Receiver, World, round_numbers};
 
-/// Long enough for all that can move to have moved.
-const SETTLED: Time = Time::from_microseconds(100);
+/// By then every packet that can move has moved.
+const QUIESCENT: Time = Time::from_microseconds(100);
 
 #[test]
 fn a_stopped_receiver_blocks_the_whole_path_back_to_the_sender_and_no_further() {
@@ -26,7 +26,7 @@ fn what_shares_the_path_to_a_stopped_receiver_waits_and_what_does_not_goes_on() 
     let mut world = World::new(Topology::mesh(&[6]).expect("legal"), round_numbers());
     world.set_receiver(5, Receiver::Stopped);
     (0..200).for_each(|_| world.send(0, 5));
-    world.run_until(SETTLED);
+    world.run_until(QUIESCENT);
     // Node 3 is in the lane of node 5, nodes 2 and 4 are in the other; leftwards everything is free.
     for _ in 0..200 {
         world.send(1, 3);

@@ -37,8 +37,8 @@ impl Shared {
         unsafe { Writer::new(self.mailbox(), NonNull::from(&self.writing[peer as usize]), PeerId(peer), admission) }
     }
 
-    fn words(&self) -> Vec<(PeerId, u64)> {
-        (0..2).map(|peer| (PeerId(peer), self.writing[peer as usize].load(Ordering::Acquire))).collect()
+    fn word(&self, peer: PeerId) -> Option<u64> {
+        Some(self.writing[peer.0 as usize].load(Ordering::Acquire))
     }
 }
 
@@ -194,7 +194,8 @@ fn loom_only_the_dead_writers_slot_is_skipped() {
                 got += 1;
                 continue;
             }
-            match Hole::examine(&mut reader, hole.take(), || shared.words(), |peer| peer == PeerId(1)) {
+            let (peers, word) = ((0..2).map(PeerId), |peer| shared.word(peer));
+            match Hole::examine(&mut reader, hole.take(), peers, word, |peer| peer == PeerId(1)) {
                 Verdict::Skipped => skipped += 1,
                 Verdict::Wait(found) => hole = Some(found),
                 Verdict::Clear => {}

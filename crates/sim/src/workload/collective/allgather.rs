@@ -10,10 +10,10 @@ use crate::workload::Communicator;
 pub enum Allgather {
     /// A gather at the first member, and a plain broadcast.
     Plain,
-    /// n − 1 rounds; each block goes round.
+    /// n − 1 rounds, in which each block goes round a ring.
     Ring,
-    /// log₂ n rounds, in each of which what everybody has doubles: with the one whose number differs in one bit. Only
-    /// for powers of two; [`Bruck`](Self::Bruck) takes its place elsewhere.
+    /// log₂ n rounds, in each of which everybody exchanges all that it has with the member whose number differs in one
+    /// bit. Only for powers of two; [`Bruck`](Self::Bruck) takes its place elsewhere.
     RecursiveDoubling,
     /// log₂ n rounds for any n: in round i from the one 2^i behind; a rotation at the end puts blocks where they
     /// belong.
@@ -42,17 +42,17 @@ pub async fn allgather(group: &Communicator, form: Allgather, out: Part, into: P
         }
         Allgather::Bruck | Allgather::RecursiveDoubling => {
             let tag = group.begin();
-            let staging = task.allocate(u64::from(size) * block);
-            task.copy(out.slice(0, block), staging.block(0, block)).await;
+            let scratch = task.allocate(u64::from(size) * block);
+            task.copy(out.slice(0, block), scratch.block(0, block)).await;
             let mut have = 1;
             while have < size {
                 let count = have.min(size - have);
-                let (leaving, coming) = (staging.blocks(0, count, block), staging.blocks(have, count, block));
+                let (leaving, coming) = (scratch.blocks(0, count, block), scratch.blocks(have, count, block));
                 group.exchange(group.before(have), leaving, group.after(have), coming, tag).await;
                 have += count;
             }
-            task.copy(staging.blocks(0, size - me, block), into.blocks(me, size - me, block)).await;
-            task.copy(staging.blocks(size - me, me, block), into.blocks(0, me, block)).await;
+            task.copy(scratch.blocks(0, size - me, block), into.blocks(me, size - me, block)).await;
+            task.copy(scratch.blocks(size - me, me, block), into.blocks(0, me, block)).await;
         }
     }
 }

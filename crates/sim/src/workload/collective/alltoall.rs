@@ -12,7 +12,7 @@ pub enum Alltoall {
     Plain,
     /// n − 1 rounds; in round i everybody sends to the one i behind it and receives from the one i before it.
     Pairwise,
-    /// log₂ n rounds; in round i every block that still has to travel by 2^i does, all for one neighbour together: for
+    /// log₂ n rounds; in round i all blocks whose remaining distance has bit i set travel by 2^i, in one message. For
     /// short blocks.
     Bruck,
 }
@@ -44,7 +44,8 @@ pub async fn alltoall(group: &Communicator, form: Alltoall, out: Part, into: Par
     task.wait_all(sends).await;
 }
 
-/// Sends before anything is received: what is long is only started.
+/// Sends a block before anything is received. A send of a long message would wait for its receive, so it is only
+/// started.
 async fn send_first(group: &Communicator, to: u32, tag: Tag, part: Part, sends: &mut Vec<Request>) {
     if group.task().is_eager(part.length) {
         group.send(to, tag, part).await;
@@ -57,27 +58,27 @@ async fn send_first(group: &Communicator, to: u32, tag: Tag, part: Part, sends: 
 async fn bruck(group: &Communicator, out: Part, into: Part, block: u64) {
     let tag = group.begin();
     let (task, me, size) = (group.task(), group.me(), group.size());
-    let staging = task.allocate(u64::from(size) * block);
+    let scratch = task.allocate(u64::from(size) * block);
     let half = u64::from(size.div_ceil(2)) * block;
     let (packed, arrived) = (task.allocate(half), task.allocate(half));
-    task.copy(out.blocks(me, size - me, block), staging.blocks(0, size - me, block)).await;
-    task.copy(out.blocks(0, me, block), staging.blocks(size - me, me, block)).await;
+    task.copy(out.blocks(me, size - me, block), scratch.blocks(0, size - me, block)).await;
+    task.copy(out.blocks(0, me, block), scratch.blocks(size - me, me, block)).await;
     let mut distance = 1;
     while distance < size {
         let places: Vec<u32> = (0..size).filter(|place| place & distance != 0).collect();
         for (index, &place) in places.iter().enumerate() {
-            task.copy(staging.block(place, block), packed.block(index as u32, block)).await;
+            task.copy(scratch.block(place, block), packed.block(index as u32, block)).await;
         }
         let count = places.len() as u32;
         let (leaving, coming) = (packed.blocks(0, count, block), arrived.blocks(0, count, block));
         group.exchange(group.after(distance), leaving, group.before(distance), coming, tag).await;
         for (index, &place) in places.iter().enumerate() {
-            task.copy(arrived.block(index as u32, block), staging.block(place, block)).await;
+            task.copy(arrived.block(index as u32, block), scratch.block(place, block)).await;
         }
         distance *= 2;
     }
     for place in 0..size {
-        task.copy(staging.block(place, block), into.block(group.before(place), block)).await;
+        task.copy(scratch.block(place, block), into.block(group.before(place), block)).await;
     }
 }
 

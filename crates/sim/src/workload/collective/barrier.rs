@@ -31,7 +31,7 @@ pub async fn barrier(group: &Communicator, form: Barrier) {
             }
             return;
         }
-        // A tree of which all are children of the first.
+        // A tree in which all other members are children of the first.
         Barrier::Plain => size.max(2),
         Barrier::Tree { radix } => radix,
     };

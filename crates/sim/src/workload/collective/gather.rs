@@ -54,18 +54,18 @@ async fn gather_up(group: &Communicator, radix: u32, root: u32, out: Part, into:
     let (task, size) = (group.task(), group.size());
     let circle = Circle::new(group, root);
     let place = circle.place(radix);
-    let staging = task.allocate(u64::from(place.members) * block);
-    task.copy(out.slice(0, block), staging.block(0, block)).await;
+    let scratch = task.allocate(u64::from(place.members) * block);
+    task.copy(out.slice(0, block), scratch.block(0, block)).await;
     // The smallest subtree is complete first.
     for child in place.children.iter().rev() {
-        let part = staging.blocks(child.first - circle.me, child.members, block);
+        let part = scratch.blocks(child.first - circle.me, child.members, block);
         group.receive(circle.member(child.first), tag, part).await;
     }
     match place.parent {
-        Some(parent) => group.send(circle.member(parent), tag, staging).await,
+        Some(parent) => group.send(circle.member(parent), tag, scratch).await,
         None => {
-            task.copy(staging.blocks(0, size - root, block), into.blocks(root, size - root, block)).await;
-            task.copy(staging.blocks(size - root, root, block), into.blocks(0, root, block)).await;
+            task.copy(scratch.blocks(0, size - root, block), into.blocks(root, size - root, block)).await;
+            task.copy(scratch.blocks(size - root, root, block), into.blocks(0, root, block)).await;
         }
     }
 }

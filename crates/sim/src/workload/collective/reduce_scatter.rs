@@ -13,8 +13,8 @@ pub enum ReduceScatter {
     Plain,
     /// n − 1 rounds; in round i everybody sends the block of the one i behind it straight there.
     Pairwise,
-    /// log₂ n rounds, each with half as much: with the one whose number differs in the highest bit first. Only for
-    /// powers of two; [`Pairwise`](Self::Pairwise) takes its place elsewhere.
+    /// log₂ n rounds, each with half as much data as the one before; the first with the member whose number differs in
+    /// the highest bit. Only for powers of two; [`Pairwise`](Self::Pairwise) takes its place elsewhere.
     RecursiveHalving,
     /// Blocks are added up on their way round a ring.
     Ring,
@@ -42,7 +42,6 @@ pub async fn reduce_scatter(group: &Communicator, form: ReduceScatter, out: Part
             }
         }
         ReduceScatter::Ring => {
-            // The last piece to come round is the one behind this member: so pieces are counted from there.
             let sum = task.allocate(out.length);
             task.copy(out, sum).await;
             reduce_scatter_ring(group, sum).await;

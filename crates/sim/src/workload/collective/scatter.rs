@@ -55,22 +55,22 @@ async fn scatter_down(group: &Communicator, radix: u32, root: u32, out: Part, in
     let (task, size) = (group.task(), group.size());
     let circle = Circle::new(group, root);
     let place = circle.place(radix);
-    let staging = task.allocate(u64::from(place.members) * block);
+    let scratch = task.allocate(u64::from(place.members) * block);
     match place.parent {
         Some(parent) => {
-            group.receive(circle.member(parent), tag, staging).await;
+            group.receive(circle.member(parent), tag, scratch).await;
         }
         None => {
             // The root's own order begins with itself.
-            task.copy(out.blocks(root, size - root, block), staging.blocks(0, size - root, block)).await;
-            task.copy(out.blocks(0, root, block), staging.blocks(size - root, root, block)).await;
+            task.copy(out.blocks(root, size - root, block), scratch.blocks(0, size - root, block)).await;
+            task.copy(out.blocks(0, root, block), scratch.blocks(size - root, root, block)).await;
         }
     }
     for child in &place.children {
-        let part = staging.blocks(child.first - circle.me, child.members, block);
+        let part = scratch.blocks(child.first - circle.me, child.members, block);
         group.send(circle.member(child.first), tag, part).await;
     }
-    task.copy(staging.block(0, block), into.slice(0, block)).await;
+    task.copy(scratch.block(0, block), into.slice(0, block)).await;
 }
 
 /// Scatters pieces of the root's `part` down a binomial tree: the i-th member, counted from the root, has the i-th

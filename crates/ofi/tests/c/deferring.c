@@ -1,5 +1,6 @@
-/* Messages for which their receiver has no room: FI_TIDEGATE_RX_MEMORY is as small as it may be. What was sent is received in any
- * order, found by peeking, and arrives although its sender closes; what counts as delivered is told apart. */
+/* Messages for which their receiver has no room: FI_TIDEGATE_RX_MEMORY is as small as it may be. Deferred messages can be received in
+ * any order, are found by peeking, and arrive although their sender closes. A send that asks for delivery complete waits for its
+ * receiver, an injected one does not. */
 #include "harness.h"
 
 enum { COUNT = 400, BYTES = 300 };
@@ -61,7 +62,8 @@ static int look(int from, unsigned tag)
 	return 0;
 }
 
-/* A peek finds what its sender holds, sooner or later, and never what there is not. Who is asked has to make progress: `meet` does. */
+/* A peek finds a message that its sender has deferred, sooner or later, and never one that was not sent. The sender that is queried has
+ * to make progress: `meet` does. */
 static void looking(int other)
 {
 	if (my.rank == 0) {
@@ -83,7 +85,7 @@ static void looking(int other)
 	meet(2);
 }
 
-/* Sends by a call that asks for delivery complete not before they are received. */
+/* A send whose call asks for delivery complete does not complete before it is received. */
 static void asked_for(int other)
 {
 	struct iovec iov = {out[0], BYTES};
@@ -101,7 +103,7 @@ static void asked_for(int other)
 	meet(2);
 }
 
-/* Injected messages are complete, and their sender goes: they arrive all the same. */
+/* Injected messages are complete for their sender, which then closes: they arrive all the same. */
 static void injected_and_gone(int other)
 {
 	if (my.rank == 0) {
