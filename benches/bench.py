@@ -26,12 +26,12 @@ from harness.paths import BUILD, ROOT  # noqa: E402
 
 SOURCE = ROOT / "benches" / "bench.c"
 AMPLE_SLOTS = 1024
-"""Slots per peer with which no sender waits: what the schemes cost by themselves."""
+"""Slots per peer with which no sender waits for credits, so that the work of the schemes alone is measured."""
 ALL_TO_ALL_RANKS = 8
 FLOOD_ROUNDS = 3
-"""Rounds of the floods at the most: each takes minutes."""
+"""Most rounds of the floods: each takes minutes."""
 USUAL_MEMORY, AMPLE_MEMORY = "64M", "1G"
-"""FI_TIDEGATE_RX_MEMORY as it is by default, and so much that nothing could ever come near."""
+"""FI_TIDEGATE_RX_MEMORY: the default, and so much that no benchmark comes near it."""
 
 Key = tuple[str, int]
 """Metric and message length in bytes."""

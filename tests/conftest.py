@@ -1,7 +1,7 @@
 """Whole-system tests: real MPI programs over the built provider.
 
-`--full` adds the whole matrix of `make test-full`. `--fabric tcp` or `shm` runs the same programs over libfabric's own providers:
-what fails there as well is not ours.
+`--full` adds the whole matrix of `make test-full`. `--fabric tcp` or `shm` runs the same programs over libfabric's own providers: a test
+that fails there as well is no fault of Tidegate's.
 """
 
 from __future__ import annotations

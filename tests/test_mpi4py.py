@@ -35,7 +35,7 @@ def test_subset_passes(jobs, name, ranks):
     modules = [module for module in SUBSET if module not in LEFT_OUT.get((name, ranks), ())]
     result = run_modules(jobs, mpis.WHEELS[name](), ranks, modules, timeout=300)
     assert result.clean, result.explain(200)
-    # It exits 0 as well when no name of a module fits.
+    # The suite exits 0 also if no module has a name that was given.
     assert result.output.count("Ran ") >= 1 and "Ran 0 tests" not in result.output, result.explain()
 
 
@@ -46,7 +46,7 @@ def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
     mpi = mpis.WHEELS[name]()
     if run_modules(jobs, mpi, ranks, MODULES, timeout=900).clean:
         return
-    # Now one by one, to see which module it was, and whether it is ours to mend.
+    # Now module by module, to see which ones fail over Tidegate only.
     ours, both = [], []
     for module in MODULES:
         result = run_modules(jobs, mpi, ranks, [module], timeout=300)

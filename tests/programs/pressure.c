@@ -71,7 +71,7 @@ static long status_kib(const char *name) {
     return value;
 }
 
-// Where that is forbidden, the peak is the one since the process began: too high, never too low.
+// Where resetting the mark is forbidden, the peak is that since the process began, which may be too high and is never too low.
 static void reset_peak(void) {
     FILE *file = fopen("/proc/self/clear_refs", "w");
     if (file) {
