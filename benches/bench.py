@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares Tidegate with libfabric's own providers and the MPIs' own shared memory, and its schemes with each other.
 
-All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the machine does
-meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better for Tidegate
-(first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
+All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the
+machine does meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better
+for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Candidate:
 
 
 def candidates() -> list[Candidate]:
-    """What is compared: Tidegate as it comes, for each MPI what it can use instead; the schemes with ample slots; bounds of memory."""
+    """What is compared: Tidegate as it comes, for each MPI what it can use instead; the schemes with ample slots;
+    bounds of memory."""
     result = []
     for mpi in (mpis.mpich(), mpis.openmpi()):
         result.append(Candidate(mpi, Fabric.TIDEGATE))

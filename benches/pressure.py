@@ -1,7 +1,9 @@
-"""Floods of ranks that wait for something else: which ways to carry messages end them, in what time, and how far ranks grow.
+"""Floods of ranks that wait for something else: which ways to carry messages end them, in what time, and how far ranks
+grow.
 
-Every MPI carries each flood over Tidegate, with the bound BOUND, and over all that it can use instead. The others have LIMIT_FACTOR times
-as long as Tidegate took; one that does not end by then, or is killed, is not run in later rounds. Times are medians over the rounds.
+Every MPI carries each flood over Tidegate, with the bound BOUND, and over all that it can use instead. The others have
+LIMIT_FACTOR times as long as Tidegate took; one that does not end by then, or is killed, is not run in later rounds.
+Times are medians over the rounds.
 """
 
 from __future__ import annotations

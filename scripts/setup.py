@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Installs what the demo, the tests and the benchmark need: a C compiler, the MPIs, mpi4py's test suite, the test runner.
+"""Installs what the demo, the tests and the benchmark need: a C compiler, the MPIs, mpi4py's test suite, the test
+runner.
 
-Each MPI gets a virtual environment of its own under `.mpi/`, from a pinned list in `scripts/requirements/`. An environment that has been
-made from the present list is left alone.
+Each MPI gets a virtual environment of its own under `.mpi/`, from a pinned list in `scripts/requirements/`. An
+environment that has been made from the present list is left alone.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def missing_packages() -> list[str]:
 
 
 def install_libfabric() -> None:
-    """Installs libfabric with headers, which the C programs among the crates' tests are compiled against. Those tests are skipped without it."""
+    """Installs libfabric with headers, which the C programs among the crates' tests are compiled against. Those tests
+    are skipped without it."""
     has_headers = subprocess.run(["gcc", "-E", "-include", "rdma/fabric.h", "-x", "c", os.devnull], capture_output=True).returncode == 0
     if has_headers:
         return

@@ -1,5 +1,5 @@
-"""Ranks are killed, in the middle of a flood and at random moments: the job ends soon, nothing hangs, no rank gets a message that was not
-meant for it, and the next job is not hindered by what was left."""
+"""Ranks are killed, in the middle of a flood and at random moments: the job ends soon, nothing hangs, no rank gets a
+message that was not meant for it, and the next job is not hindered by what was left."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ def test_a_killed_rank_ends_the_job_and_the_next_one_runs(jobs, name, scheme):
 KILLS = PROGRAMS / "kills.c"
 RANKS = 4
 INSTANTS_SECONDS = 1.5
-"""A rank of `kills` is killed at some instant of this time after the first rank was seen: in MPI_Init, or while they communicate."""
+"""A rank of `kills` is killed at some instant of this time after the first rank was seen: in MPI_Init, or while they
+communicate."""
 WAITS_FOR_EVER_IN_INIT = {"impi"}
-"""MPIs whose launcher does not notice that a rank died in MPI_Init, over any fabric: the others wait for it in a read from the launcher.
-Intel MPI 2021.18: 29 of 29 jobs over tcp, 12 of 12 over Tidegate. Their ranks are killed once all have begun."""
+"""MPIs whose launcher does not notice that a rank died in MPI_Init, over any fabric: the others wait for it in a read
+from the launcher. Intel MPI 2021.18: 29 of 29 jobs over tcp, 12 of 12 over Tidegate. Their ranks are killed once all
+have begun."""
 
 
 class Killer:

@@ -1,6 +1,7 @@
 """mpi4py's own test suite: hundreds of small uses of nearly all of MPI, with results checked.
 
-`--full` runs all of it; where that fails, each module over Tidegate and over libfabric's `tcp`, and fails where only Tidegate does.
+`--full` runs all of it; where that fails, each module over Tidegate and over libfabric's `tcp`, and fails where only
+Tidegate does.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from harness.paths import MPI4PY_TESTS
 SUBSET = ["p2p_buf", "p2p_buf_matched", "p2p_obj", "p2p_obj_matched", "request", "cco_buf", "cco_nb_buf", "cco_obj", "cco_vec", "rma", "rma_nb",
           "threads", "msgzero"]
 LEFT_OUT = {("mpich", 4): {"rma", "rma_nb"}}
-"""Minutes on two cores, over any provider and over MPICH's own shared memory too: two ranks and the other MPIs cover them here."""
+"""Minutes on two cores, over any provider and over MPICH's own shared memory too: two ranks and the other MPIs cover
+them here."""
 EXCLUDED = ["testGetFortranInfo"]
 """Asks for Fortran types that MPICH's wheel is built without."""
 EXCLUDED_WITH = {"impi": [f"test_win.TestWinCreateDynamic*.{name}" for name in ("testMemory", "testAttachDetach", "testAttributes", "testGetAttr")]}
-"""Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's `shm` fails the
-same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages."""
+"""Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's
+`shm` fails the same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages."""
 MODULES = sorted(path.stem.removeprefix("test_") for path in MPI4PY_TESTS.glob("test_*.py"))
 
 

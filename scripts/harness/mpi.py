@@ -1,4 +1,5 @@
-"""The MPIs: where each one is, what it wants in its environment to use a libfabric provider, and how its jobs are started."""
+"""The MPIs: where each one is, what it wants in its environment to use a libfabric provider, and how its jobs are
+started."""
 
 from __future__ import annotations
 
@@ -140,7 +141,8 @@ class IntelMpi(Mpi):
             "I_MPI_FABRICS": "shm" if fabric is Fabric.NATIVE else "ofi",
             # Otherwise collectives within a host go through its own shared memory, past any provider.
             **({} if fabric is Fabric.NATIVE else {"I_MPI_COLL_INTRANODE": "pt2pt"}),
-            # There are more ranks than cores here: they must not be bound to cores, and Intel MPI's own waiting must yield.
+            # There are more ranks than cores here: they must not be bound to cores, and Intel MPI's own waiting must
+            # yield.
             "I_MPI_PIN": "off",
             "I_MPI_THREAD_YIELD": "2",
         }
