@@ -2,9 +2,9 @@
 //
 // usage: bench pair|alltoall SECONDS          SECONDS: measuring time of each number
 //
-// Rank 0 prints lines `metric length value`: seconds for latency and all-to-all, bytes per second for bandwidth, messages per
-// second for the rate. Each value is of the fastest of BATCHES batches, since a disturbance only ever adds time, after a warm-up that
-// also finds how many repetitions fit the time.
+// Rank 0 prints lines `metric length value`: seconds for latency and all-to-all, bytes per second for bandwidth,
+// messages per second for the rate. Each value is that of the fastest of BATCHES batches, because a disturbance can
+// only add time. A warm-up comes first, which also finds how many repetitions fit the time.
 
 #include <mpi.h>
 #include <stdio.h>
@@ -60,7 +60,8 @@ static double timed(operation *run, int length, int repetitions) {
 static double measure(operation *run, int length) {
     double best, once;
     int repetitions = 4;
-    // Doubling until a batch takes long enough to be believed: the first calls connect, map and warm caches.
+    // Repetitions are doubled until a batch takes its share of the time. The first batches also connect, map memory and
+    // warm caches.
     for (;;) {
         once = timed(run, length, repetitions);
         int enough = once * repetitions >= budget / BATCHES || repetitions >= 1 << 20;

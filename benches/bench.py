@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares Tidegate with libfabric's own providers and the MPIs' own shared memory, and its schemes with each other.
 
-All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the machine does
-meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better for Tidegate
-(first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
+All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the
+machine does meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better
+for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from harness.paths import BUILD, ROOT  # noqa: E402
 
 SOURCE = ROOT / "benches" / "bench.c"
 AMPLE_SLOTS = 1024
-"""Slots per peer with which no sender waits: what the schemes cost by themselves."""
+"""Slots per peer with which no sender waits for credits, so that the work of the schemes alone is measured."""
 ALL_TO_ALL_RANKS = 8
 FLOOD_ROUNDS = 3
-"""Rounds of the floods at the most: each takes minutes."""
+"""Most rounds of the floods: each takes minutes."""
 USUAL_MEMORY, AMPLE_MEMORY = "64M", "1G"
-"""FI_TIDEGATE_RX_MEMORY as it is by default, and so much that nothing could ever come near."""
+"""FI_TIDEGATE_RX_MEMORY: the default, and so much that no benchmark comes near it."""
 
 Key = tuple[str, int]
 """Metric and message length in bytes."""
@@ -66,7 +66,8 @@ class Candidate:
 
 
 def candidates() -> list[Candidate]:
-    """What is compared: Tidegate as it comes, for each MPI what it can use instead; the schemes with ample slots; bounds of memory."""
+    """What is compared: Tidegate as it comes, for each MPI what it can use instead; the schemes with ample slots;
+    bounds of memory."""
     result = []
     for mpi in (mpis.mpich(), mpis.openmpi()):
         result.append(Candidate(mpi, Fabric.TIDEGATE))

@@ -1,7 +1,9 @@
-"""Floods of ranks that wait for something else: who ends them, in what time, and how far receivers and senders grow.
+"""Floods of ranks that wait for something else: which ways to carry messages end them, in what time, and how far ranks
+grow.
 
-Every MPI carries each flood over Tidegate, with the bound BOUND, and over all that it can use instead. The others have PATIENCE times as
-long as Tidegate took; whoever does not end then, or is killed, is not asked again. Times are medians over the rounds.
+Every MPI carries each flood over Tidegate, with the bound BOUND, and over all that it can use instead. The others have
+LIMIT_FACTOR times as long as Tidegate took; one that does not end by then, or is killed, is not run in later rounds.
+Times are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from harness.pressure import Flood, Outcome
 BOUND = "16M"
 END_SECONDS = 60
 """How long Tidegate may take."""
-PATIENCE, START_SECONDS = 4, 2
+LIMIT_FACTOR, START_SECONDS = 4, 2
 """How many times as long as Tidegate the others may take, beyond what it takes to start."""
 PAUSE_MS = 500
 """How long a rank that is flooded by blocking sends waits. (Others wait until all sends have been started.)"""
@@ -56,7 +58,7 @@ class Samples:
         return statistics.median(outcome.seconds_after for outcome in self.outcomes if outcome.seconds_after is not None)
 
     def grown_kib(self, is_meant: Callable[[int], bool]) -> int:
-        """The largest growth of the ranks that are meant."""
+        """The largest growth, in KiB, of the ranks for which `is_meant` is true."""
         return max((kib for outcome in self.outcomes for rank, kib in outcome.grown.items() if is_meant(rank)), default=0)
 
 
@@ -64,13 +66,13 @@ Results = dict[tuple[Flood, str, Fabric], Samples]
 
 
 def peers(mpi: Mpi) -> list[Fabric]:
-    """What an MPI can use instead: first what it uses when it is not told anything."""
+    """What an MPI can use instead of Tidegate, its default first."""
     return [fabric for fabric in (Fabric.NATIVE, Fabric.SHM, Fabric.TCP) if fabric is not Fabric.SHM or mpi.has_shm]
 
 
-def patience_for(tidegate: Samples) -> float:
-    """What Tidegate took, or what it had."""
-    return tidegate.seconds() if tidegate.ended else END_SECONDS / PATIENCE
+def reference_seconds(tidegate: Samples) -> float:
+    """The time that Tidegate took; if it did not end, as much as gives the others END_SECONDS."""
+    return tidegate.seconds() if tidegate.ended else END_SECONDS / LIMIT_FACTOR
 
 
 def measure(rounds: int, floods: list[Flood]) -> Results:
@@ -87,7 +89,7 @@ def measure(rounds: int, floods: list[Flood]) -> Results:
                     text = f"round {turn + 1} of {rounds}: {flood.name} with {mpi.title} over {fabric.value}"
                     print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
                     ours = fabric is Fabric.TIDEGATE
-                    timeout = END_SECONDS if ours else START_SECONDS + PATIENCE * patience_for(results[flood, name, Fabric.TIDEGATE])
+                    timeout = END_SECONDS if ours else START_SECONDS + LIMIT_FACTOR * reference_seconds(results[flood, name, Fabric.TIDEGATE])
                     parameters = {"RX_MEMORY": BOUND} if ours else {}
                     samples.outcomes.append(pressure.run(mpi, fabric, flood, pause_ms=PAUSE_MS, timeout=timeout, **parameters))
     print("\r" + " " * 100 + "\r", end="", file=sys.stderr)
@@ -114,7 +116,7 @@ def cell(flood: Flood, samples: Samples) -> list[str]:
     if samples.ended:
         return [f"{samples.seconds():.2f}", f"{samples.seconds_after():.2f}", *growth]
     last = samples.outcomes[-1].result
-    return [f"> {PATIENCE}x" if last.timed_out else f"fails ({last.status})", "", *growth]
+    return [f"> {LIMIT_FACTOR}x" if last.timed_out else f"fails ({last.status})", "", *growth]
 
 
 def fastest(results: Results, flood: Flood, mpi: Mpi) -> float | None:

@@ -1,7 +1,8 @@
 """Runs the test programs of the crates many times beside a busy loop, to find tests that fail now and then.
 
-Tests with processes, files or sockets depend on what else the machine does: they are run 200 times, the others 20 times. What a failed run
-printed is kept in build/repeat/. usage: repeat.py [--often N] [--seldom N] [NAME ...], a NAME being part of a test program's, such as run.
+Tests with processes, files or sockets depend on what else the machine does: they are run 200 times, the others 20
+times. What a failed run printed is kept in build/repeat/. usage: repeat.py [--often N] [--seldom N] [NAME ...], a NAME
+being part of a test program's, such as run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Installs what the demo, the tests and the benchmark need: a C compiler, the MPIs, mpi4py's test suite, the test runner.
+"""Installs what the demo, the tests and the benchmark need: a C compiler, the MPIs, mpi4py's test suite, the test
+runner.
 
-Each MPI gets a virtual environment of its own under `.mpi/`, from a pinned list in `scripts/requirements/`. What is there already,
-and made from the list as it is now, is left alone.
+Each MPI gets a virtual environment of its own under `.mpi/`, from a pinned list in `scripts/requirements/`. An
+environment that has been made from the present list is left alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def fail(what: str, remedy: str, detail: str = "") -> None:
 
 
 def python_can_make_environments() -> bool:
-    """Debian ships Python without the parts that make virtual environments."""
+    """Whether Python can make virtual environments; Debian ships it without those modules."""
     return subprocess.run([sys.executable, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
 
 
@@ -63,7 +64,8 @@ def missing_packages() -> list[str]:
 
 
 def install_libfabric() -> None:
-    """The C programs among the crates' tests are compiled against the system's libfabric. Without it they are left out, and say so."""
+    """Installs libfabric with headers, which the C programs among the crates' tests are compiled against. Those tests
+    are skipped without it."""
     has_headers = subprocess.run(["gcc", "-E", "-include", "rdma/fabric.h", "-x", "c", os.devnull], capture_output=True).returncode == 0
     if has_headers:
         return
@@ -78,7 +80,7 @@ def pip(python: Path | str, *words: str | Path) -> None:
     command = [str(python), "-m", "pip", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        fail(f"pip could not fetch what `{' '.join(map(str, words))}` asks for", "Check the network (or PIP_INDEX_URL), then run this again.",
+        fail(f"pip could not download what `{' '.join(map(str, words))}` asks for", "Check the network (or PIP_INDEX_URL), then run this again.",
              done.stdout[-2000:] + done.stderr[-2000:])
 
 
@@ -89,7 +91,7 @@ def environment_is_current(folder: Path, requirements: Path) -> bool:
 
 
 def stamp_text(folder: Path, requirements: Path) -> str:
-    """An environment holds absolute paths: a moved checkout needs a new one."""
+    """What an environment depends on. The folder is part of it, because an environment holds absolute paths."""
     return f"{folder}\n{sys.version}\n{requirements.read_text()}"
 
 
@@ -103,7 +105,7 @@ def make_environment(name: str) -> None:
     made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
     if made.returncode != 0:
         fail(f"could not make a virtual environment in {folder}", "Check that the disk has room and Python's venv module works.", made.stdout + made.stderr)
-    # The lists are complete: nothing else may come in.
+    # The lists name all that is needed, dependencies included, so nothing else may be installed.
     pip(folder / "bin" / "python", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", requirements)
     (folder / "made-from.txt").write_text(stamp_text(folder, requirements))
 
@@ -114,7 +116,7 @@ def make_mpi4py_tests() -> None:
     stamp = MPI4PY_TESTS / "made-from.txt"
     if stamp.exists() and stamp.read_text() == pin:
         return
-    print(f"setup: fetching the test suite of {pin}", flush=True)
+    print(f"setup: downloading the test suite of {pin}", flush=True)
     shutil.rmtree(MPI4PY_TESTS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as download:
         pip(MPIS / "mpich" / "bin" / "python", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", "mpi4py",

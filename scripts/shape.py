@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How the code hangs together: circles between files, long files, long functions, long comment lines.
+"""Checks the shape of the code: circles between files, long files, long functions, long comment lines.
 
-    scripts/shape.py             what is beyond a limit of LIMITS, and exit status 1 if anything is
+    scripts/shape.py             what is beyond a limit; exit status 1 if anything is
     scripts/shape.py --circles   also the uses that close each circle
 
 A file uses another if it names something that is defined there: by a path (`crate::…`, `super::…`, also by way of a
-re-export or `super::*`, which count as the place of definition), or by a method of a type whose `impl` block lies there
-(so blocks of one type in many files count as what they are). Tests and generated bindings are left out.
+re-export or `super::*`, where the file that defines it counts), or if it calls a method of `self` that only that file
+defines (because `impl` blocks of one type may lie in many files). Tests and generated bindings are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES, FUNCTION_LINES, COLUMNS = 500, 70, 120
 GENERATED = {"bindings.rs"}
 LIMITS = {"flow": [], "message": [], "link": [], "ofi": ["domain", "endpoint", "completion_queue", "counter"]}
-"""Crates that must have no circle, but for one among the files named (libfabric's own objects)."""
+"""Crates whose files must not use each other in a circle. Circles among the files named are allowed (libfabric's own
+objects)."""
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ITEM = re.compile(

@@ -1,7 +1,7 @@
 """Whole-system tests: real MPI programs over the built provider.
 
-`--full` adds the whole matrix of `make test-full`. `--fabric tcp` or `shm` runs the same programs over libfabric's own providers:
-what fails there as well is not ours.
+`--full` adds the whole matrix of `make test-full`. `--fabric tcp` or `shm` runs the same programs over libfabric's own
+providers: a test that fails there as well is no fault of Tidegate's.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PROGRAMS = ROOT / "tests" / "programs"
 SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1}
 """The smallest mailbox that the configuration allows: one slot for data and one for credits per peer."""
 ALONE = 1
-"""Ranks of an MPICH job that must fail in MPI_Init and say why. With more, MPICH 5's launcher may die of a broken pipe (once in 150 jobs:
-it answers one rank while another ends), and what the ranks had printed is lost with it."""
+"""Ranks of an MPICH job that must fail in MPI_Init and say why. With more, MPICH 5's launcher may die of a broken pipe
+(once in 150 jobs: it answers one rank while another ends), and what the ranks had printed is lost with it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,7 +79,8 @@ class Jobs:
 
     def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, timeout: float = 120, cwd: Path | None = None,
             extra: dict[str, str] | None = None, observe: Callable[[set[int]], None] | None = None, **parameters: str | int) -> process.Result:
-        """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds; `observe` as for `process.run`."""
+        """Runs a program; a source file in C is compiled for this MPI first. `timeout` in seconds; `observe` as for
+        `process.run`."""
         first = Path(program[0])
         if first.suffix == ".c":
             first = mpi.compile(first)

@@ -1,5 +1,5 @@
-"""Ranks are killed, at a bad moment and at random ones: the job ends soon, nothing hangs, nobody gets a message that was not meant for it,
-and the next job finds nothing in its way."""
+"""Ranks are killed, in the middle of a flood and at random moments: the job ends soon, nothing hangs, no rank gets a
+message that was not meant for it, and the next job is not hindered by what was left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_killed_rank_ends_the_job_and_the_next_one_runs(jobs, name, scheme):
     killed = jobs.run(mpi, 4, [FLOOD, "200", "2", "50"], timeout=END_SECONDS, SCHEME=scheme)
     assert not killed.timed_out and killed.status != 0, killed.explain()
     assert "flood: rank 2 dies" in killed.output, killed.explain()
-    # Launchers end the other ranks by SIGKILL too: what those could not remove, the next job does.
+    # Launchers end the other ranks by SIGKILL too. The next job removes what these could not.
     after = jobs.run(mpi, 4, [FLOOD, "20", "-1"], SCHEME=scheme)
     assert after.clean and "flood: 20 rounds" in after.output, after.explain()
     assert not process.orphans(before, killed.processes), "segments of the killed job were left"
@@ -36,10 +36,12 @@ def test_a_killed_rank_ends_the_job_and_the_next_one_runs(jobs, name, scheme):
 KILLS = PROGRAMS / "kills.c"
 RANKS = 4
 INSTANTS_SECONDS = 1.5
-"""A rank of `kills` is killed at some instant of this time after the first rank was seen: in MPI_Init, or while they communicate."""
+"""A rank of `kills` is killed at some instant of this time after the first rank was seen: in MPI_Init, or while they
+communicate."""
 WAITS_FOR_EVER_IN_INIT = {"impi"}
-"""MPIs whose launcher does not notice that a rank died in MPI_Init, over any fabric: the others wait for it in a read from the launcher.
-Intel MPI 2021.18: 29 of 29 jobs over tcp, 12 of 12 over Tidegate. Their ranks are killed once all have begun."""
+"""MPIs whose launcher does not notice that a rank died in MPI_Init, over any fabric: the others wait for it in a read
+from the launcher. Intel MPI 2021.18: 29 of 29 jobs over tcp, 12 of 12 over Tidegate. Their ranks are killed once all
+have begun."""
 
 
 class Killer:
@@ -58,7 +60,7 @@ class Killer:
             return
         if self.at is None:
             self.at = time.monotonic() + self.delay
-        # Looks are rare, and instants should not be.
+        # Calls come only every WATCH_SECONDS; the rest is slept here, so that any instant is possible.
         remaining = self.at - time.monotonic()
         if remaining > process.WATCH_SECONDS:
             return
@@ -90,7 +92,7 @@ def kill_at_random(jobs, folder: Path, name: str, count: int, seed: int) -> None
         assert killer.victim is not None, f"{said}: found no rank to kill\n{killed.explain()}"
         assert not killed.timed_out and killed.status != 0, f"{said}\n{killed.explain()}"
         assert "WRONG" not in killed.output, f"{said}\n{killed.explain()}"
-        # Only a job that came as far as to open its endpoints tidies up.
+        # Only a job whose ranks opened their endpoints removes what earlier jobs left.
         if begun.exists():
             left = process.orphans(before, earlier)
             assert not left, f"{said}: left by jobs before: {left}"

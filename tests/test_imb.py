@@ -1,4 +1,5 @@
-"""The Intel MPI Benchmarks run to the end, with Intel MPI and with MPICH's library, under every scheme and at the smallest mailbox."""
+"""The Intel MPI Benchmarks run to the end, with Intel MPI and with MPICH's library, under every scheme and at the
+smallest mailbox."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def lengths_file(lengths: list[int]) -> str:
 
 
 def run_imb(jobs, mpi, suite: str, ranks: int, benchmarks: list[str], *, lengths: list[int], timeout: float = 120, **parameters) -> None:
-    """Runs benchmarks of one suite, and checks that each of them ran: IMB exits 0 also when it refuses its command line.
+    """Runs benchmarks of one suite, and checks that each of them ran: IMB exits 0 also when it refuses its command
+    line.
 
     An empty list of benchmarks runs all of the suite.
     """

@@ -1,6 +1,7 @@
 """mpi4py's own test suite: hundreds of small uses of nearly all of MPI, with results checked.
 
-`--full` runs all of it; where that fails, each module over Tidegate and over libfabric's `tcp`, and fails where only Tidegate does.
+`--full` runs all of it; where that fails, each module over Tidegate and over libfabric's `tcp`, and fails where only
+Tidegate does.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from harness.paths import MPI4PY_TESTS
 SUBSET = ["p2p_buf", "p2p_buf_matched", "p2p_obj", "p2p_obj_matched", "request", "cco_buf", "cco_nb_buf", "cco_obj", "cco_vec", "rma", "rma_nb",
           "threads", "msgzero"]
 LEFT_OUT = {("mpich", 4): {"rma", "rma_nb"}}
-"""Minutes on two cores, over any provider and over MPICH's own shared memory too: two ranks and the other MPIs cover them here."""
+"""Minutes on two cores, over any provider and over MPICH's own shared memory too: two ranks and the other MPIs cover
+them here."""
 EXCLUDED = ["testGetFortranInfo"]
 """Asks for Fortran types that MPICH's wheel is built without."""
 EXCLUDED_WITH = {"impi": [f"test_win.TestWinCreateDynamic*.{name}" for name in ("testMemory", "testAttachDetach", "testAttributes", "testGetAttr")]}
-"""Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's `shm` fails the
-same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages."""
+"""Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's
+`shm` fails the same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages."""
 MODULES = sorted(path.stem.removeprefix("test_") for path in MPI4PY_TESTS.glob("test_*.py"))
 
 
@@ -35,7 +37,7 @@ def test_subset_passes(jobs, name, ranks):
     modules = [module for module in SUBSET if module not in LEFT_OUT.get((name, ranks), ())]
     result = run_modules(jobs, mpis.WHEELS[name](), ranks, modules, timeout=300)
     assert result.clean, result.explain(200)
-    # It exits 0 as well when no name of a module fits.
+    # The suite exits 0 also if no module has a name that was given.
     assert result.output.count("Ran ") >= 1 and "Ran 0 tests" not in result.output, result.explain()
 
 
@@ -46,7 +48,7 @@ def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
     mpi = mpis.WHEELS[name]()
     if run_modules(jobs, mpi, ranks, MODULES, timeout=900).clean:
         return
-    # Now one by one, to see which module it was, and whether it is ours to mend.
+    # Now module by module, to see which ones fail over Tidegate only.
     ours, both = [], []
     for module in MODULES:
         result = run_modules(jobs, mpi, ranks, [module], timeout=300)

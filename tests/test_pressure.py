@@ -1,8 +1,9 @@
-"""Ranks that flood others while these wait for something else: every program ends, with the right data, within its receivers' bound.
+"""Ranks that flood others while these wait for something else: every program ends, with the right data, within its
+receivers' bound.
 
-What is measured is the growth of each rank's resident memory from outside: its high-water mark (see `harness.memory`) over what it had
-when its buffers existed and every pair had exchanged messages. That counts more than FI_TIDEGATE_RX_MEMORY promises, namely what the
-MPI and this program take meanwhile, so a tenth is allowed on top.
+What is measured is the growth of each rank's resident memory from outside: its high-water mark (see `harness.memory`)
+over what it had when its buffers existed and every pair had exchanged messages. That counts more than
+FI_TIDEGATE_RX_MEMORY promises, namely what the MPI and this program take meanwhile, so a tenth is allowed on top.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from harness import pressure
 from harness.pressure import Flood
 
 BOUND_MIB = 16
-"""The bound of every endpoint here. Without one, nearly each of these programs makes its receiver grow by more than that."""
+"""The bound of every endpoint here. Without one, nearly each of these programs makes its receiver grow by more than
+that."""
 GROWTH_KIB = BOUND_MIB * 1024 * 11 // 10
 """How much a receiver may grow, and a sender whose sends have all been completed."""
 SEND_KIB = 1
 """What an MPI and the provider may keep for a send that its program has not completed."""
 INJECTED_BYTES = 64
-"""Sends of up to so many bytes are complete for their program at once, also those for which the receiver has no room: programs that
-start any number of them before they receive, which MPIs do not tell apart from blocking ones, must get on."""
+"""Sends of up to so many bytes are complete for their program at once, also if the receiver has no room: a program may
+start any number of them before it receives, and MPIs pass non-blocking sends of this length to libfabric in the same
+way as blocking ones."""
 PAUSE_MILLISECONDS = 200
-"""How long blocking senders have to do their worst."""
+"""How long the receiver waits while blocking senders flood it."""
 
 BLOCKING = [Flood("flood", "order", 1, 40000, 1024, "blocking"), Flood("flood", "wildcard", 2, 15000, 2048, "blocking")]
 STARTING = [
@@ -73,7 +76,8 @@ def test_the_bound_holds_under_every_scheme(jobs, scheme):
 ], ids=lambda value: value)
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_every_flood_ends_within_the_bound(jobs, name, kind, receives, sends, senders, length):
-    # As many as make 64 MiB, at least 20,000 together, so that envelopes count too, and at most 120,000; in reverse each is asked for.
+    # As many messages as make 64 MiB: at least 20,000 together, so that envelopes count too, and at most 120,000. In
+    # reverse, where each message needs a query of its own, at most 20,000.
     together = 2000 if length > 10000 else max(20000, min(120000, (64 << 20) // max(length, 1)))
     together = min(together, 20000) if receives == "reverse" else together
     ranks = max(senders, 2) if kind == "everybody" else senders

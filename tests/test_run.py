@@ -23,7 +23,7 @@ def only_tidegate(fabric):
 
 
 def bare_environment(mpi) -> dict[str, str]:
-    """What a user has who knows of no settings: only the launchers that refuse root are told."""
+    """The environment of a user who has made no settings: no variables of libfabric or of an MPI."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
     return kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"}
 
@@ -52,7 +52,7 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     assert values["packets_sent"] > 0 and values["messages_eager"] > 0 and values["messages_rendezvous"] > 0
     # 2 KiB messages need more packets than anybody has credits: some must have waited.
     assert values["sends_delayed"] > 0 and values["delay_ns"] > 0 and values["credit_packets"] > 0
-    # Under credits no packet finds the mailbox full.
+    # Under credits no packet may find the mailbox full.
     assert values["mailbox_full"] == 0 and values["violations"] == 0
 
 

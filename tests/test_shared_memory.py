@@ -63,14 +63,14 @@ def test_too_little_shared_memory_is_an_error_that_names_what_takes_most(size, p
 
 
 def test_the_remedy_for_too_little_shared_memory_works():
-    # Intel MPI keeps next to nothing of its own there, MPICH some MiB.
+    # With Intel MPI, because MPICH itself keeps some MiB in /dev/shm.
     assert not run_with_shared_memory(4, "3m", mpi=mpis.impi()).clean
     result = run_with_shared_memory(4, "3m", mpi=mpis.impi(), BOUNCE_BUFFERS=0)
     assert result.clean, result.explain()
 
 
 def test_a_job_without_enough_shared_memory_hears_what_all_its_ranks_need(tmp_path):
-    # The launcher may lose what the ranks say, the report does not.
+    # The launcher may lose what the ranks print, so the report is read.
     report = tmp_path / "run.json"
     place = {"XDG_RUNTIME_DIR": str(tmp_path)}
     result = run_with_shared_memory(2, "1m", [TIDEGATE, "run", "--json", report, "--"], place)

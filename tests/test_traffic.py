@@ -1,4 +1,5 @@
-"""Random traffic with every byte checked, under every MPI, scheme and way of moving bulk data; and more ranks than cores."""
+"""Random traffic with every byte checked, under every MPI, scheme and way of moving bulk data; and more ranks than
+cores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes src/bindings.rs from the installed libfabric headers (Debian: libfabric-dev 1.17; any 1.x or 2.x header from there on
-# only adds to the ends of structs). Needs bindgen (`cargo install bindgen-cli`) and libclang; building the provider needs
-# neither, because the result is checked in. tests/bindings.rs compares it with whatever headers are installed.
+# Writes src/bindings.rs from the installed libfabric headers (Debian: libfabric-dev 1.17; any 1.x or 2.x header from
+# there on only adds to the ends of structs). Needs bindgen (`cargo install bindgen-cli`) and libclang; building the
+# provider needs neither, because the result is checked in. tests/bindings.rs compares it with whatever headers are
+# installed.
 set -eu
 cd "$(dirname "$0")"
 header=$(mktemp --suffix=.h)
@@ -9,8 +10,8 @@ trap 'rm -f "$header"' EXIT
 for part in fabric fi_domain fi_endpoint fi_tagged fi_rma fi_atomic fi_cm fi_eq fi_errno providers/fi_prov providers/fi_log; do
     echo "#include <rdma/$part.h>" >>"$header"
 done
-# Macros come out of bindgen with whatever integer type fits their value. Flags are 64-bit in the interface, error numbers and
-# memory registration modes are `int`.
+# Macros come out of bindgen with whatever integer type fits their value. Flags are 64-bit in the interface, error
+# numbers and memory registration modes are `int`.
 bindgen "$header" --no-layout-tests --no-doc-comments --no-derive-debug --use-core --rust-target 1.88 --rust-edition 2024 \
     --default-enum-style consts --no-prepend-enum-name --blocklist-function '.*' \
     --allowlist-type 'fi_(info|provider|mr_mode|av_type|progress|threading|resource_mgmt|param_type|log_level|log_subsys|context|ioc|datatype|op)' \

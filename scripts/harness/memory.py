@@ -1,8 +1,9 @@
 """Resident memory of the ranks of a job, measured from outside while it runs.
 
-What is read is the kernel's own high-water mark of each process, `VmHWM` in /proc/PID/status: all resident pages, private ones, those
-of files, and those in shared memory of whoever's segment it is, as far as this process has touched them. So nothing that a receiver
-holds for its senders can hide, wherever it lies. Between two looks the mark cannot miss a peak, only the last moments of a process.
+What is read is the kernel's own high-water mark of each process, `VmHWM` in /proc/PID/status: all resident pages,
+private ones, those of files, and those in shared memory of whoever's segment it is, as far as this process has touched
+them. So all memory that a receiver keeps for its senders counts, wherever it lies. The mark misses no peak between two
+looks; only what a process does after the last look is not seen.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ class Residents:
                 if rank is not None:
                     self._look(pid, self.ranks.setdefault(rank, Resident(pid)))
             except (OSError, KeyError):
-                continue  # It has just ended, or is about to: then there are no such lines.
+                continue  # The process has just ended, or is ending: then these files or lines do not exist.
 
     def _rank(self, pid: int) -> int | None:
-        """The rank of a process, if it runs the program. (A launcher's helper between fork and exec has the same environment.)"""
+        """The rank of a process, if it runs the program. (A launcher's helper between fork and exec has the same
+        environment.)"""
         if (Path(f"/proc/{pid}/comm").read_text().strip()) != self.program[:15]:
             return None
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -62,7 +64,8 @@ class Residents:
             name, _, value = line.partition(":")
             figures[name] = value
         kib = {name: int(figures[name].split()[0]) for name in ("VmHWM", "RssAnon", "RssShmem")}
-        # The mark may go down when a program resets it, which is then what counts.
+        # The mark goes down when a program resets it. The growth since then is what is measured, so the latest value
+        # counts.
         resident.peak = kib["VmHWM"]
         resident.anonymous = max(resident.anonymous, kib["RssAnon"])
         resident.shared = max(resident.shared, kib["RssShmem"])

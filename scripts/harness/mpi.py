@@ -1,4 +1,5 @@
-"""The MPIs: where each one is, what it wants in its environment to use a libfabric provider, and how its jobs are started."""
+"""The MPIs: where each one is, what it wants in its environment to use a libfabric provider, and how its jobs are
+started."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ class Mpich(Mpi):
             "LD_LIBRARY_PATH": f"{self.prefix}/lib",
             "MPIR_CVAR_CH4_NETMOD": "ofi",
             "MPIR_CVAR_NOLOCAL": "0" if fabric is Fabric.NATIVE else "1",
-            # Its own shared memory still opens a provider at start.
+            # MPICH opens a provider at start also when its own shared memory carries the messages.
             **({"FI_PROVIDER": "tcp"} if fabric is Fabric.NATIVE else {}),
         }
 
@@ -135,12 +136,13 @@ class IntelMpi(Mpi):
 
     def _choose(self, fabric: Fabric) -> dict[str, str]:
         return {
-            # Otherwise it takes the libfabric of the system, if there is one.
+            # Otherwise Intel MPI loads the system's libfabric, if there is one.
             "LD_LIBRARY_PATH": f"{self.prefix}/lib",
             "I_MPI_FABRICS": "shm" if fabric is Fabric.NATIVE else "ofi",
             # Otherwise collectives within a host go through its own shared memory, past any provider.
             **({} if fabric is Fabric.NATIVE else {"I_MPI_COLL_INTRANODE": "pt2pt"}),
-            # Ranks outnumber cores here: it must not bind each to a core, and must give way itself.
+            # There are more ranks than cores here: they must not be bound to cores, and Intel MPI's own waiting must
+            # yield.
             "I_MPI_PIN": "off",
             "I_MPI_THREAD_YIELD": "2",
         }

@@ -57,11 +57,13 @@ class Outcome:
     seconds_after: float | None
     """Of that, the time after what the receiver waited for had come."""
     grown: dict[int, int]
-    """By how many KiB each rank's resident memory had grown at its peak, seen from outside, also if the run did not end."""
+    """By how many KiB each rank's resident memory had grown at its peak, seen from outside, also if the run did not
+    end."""
 
 
 def run(mpi: Mpi, fabric: Fabric, flood: Flood, *, pause_ms: int, timeout: float, room_mib: int = 0, **parameters: str | int) -> Outcome:
-    """Runs the program. `timeout` in seconds; `room_mib`: by how much a rank's address space may grow, if not 0; `parameters` are Tidegate's."""
+    """Runs the program. `timeout` in seconds; `room_mib`: by how much a rank's address space may grow, if not 0;
+    `parameters` are Tidegate's."""
     program = mpi.compile(SOURCE)
     words = [flood.pressure, flood.receives, str(flood.count), str(flood.length), flood.sends, str(pause_ms), str(room_mib)]
     residents = Residents(program.name)

@@ -1,7 +1,7 @@
 """Runs one command to its end and leaves nothing behind.
 
-Each run carries a marker in its environment. Whatever of it is still alive afterwards, also a daemon in a session of its own, is
-found by that marker in /proc, reported and killed.
+Each run carries a marker in its environment. Every process of it that is still alive afterwards, also a daemon in a
+session of its own, is found by that marker in /proc, reported and killed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ OWNER_FIELD = 4
 WATCH_SECONDS = 0.1
 """How often to look who belongs to a run."""
 MPI_FILES = re.compile(r"mpich_shm_|sm_segment\.|vader_segment\.|Intel_MPI_|\d+:\d+:\d+$")
-"""How the MPIs, and at last libfabric's own `shm`, name their files there; they leave them when a rank is killed."""
-SETTLING_SECONDS = 5.0
+"""How the MPIs and libfabric's own `shm` (the last alternative) name their files there, which stay when a rank is
+killed."""
+EXIT_SECONDS = 5.0
 """How long the last processes of a job may take to end after its launcher has."""
 
 
@@ -100,8 +101,8 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
         check_segments: bool = False, observe: Callable[[set[int]], None] | None = None) -> Result:
     """Runs a command in a process group of its own. `timeout` in seconds; past it the whole group is killed.
 
-    `check_segments`: also report segments that it left in shared memory and that no live process owns. `observe` is called with the ids
-    of all processes of the run every WATCH_SECONDS.
+    `check_segments`: also report segments that it left in shared memory and that no live process owns. `observe` is
+    called with the ids of all processes of the run every WATCH_SECONDS.
     """
     run_id, processes = uuid.uuid4().hex, set[int]()
     words = [str(word) for word in command]
@@ -117,7 +118,7 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
             timed_out = True
         finally:
             seconds = time.monotonic() - started
-            leftovers = _settle(child, run_id, before, processes, kill_now=child.returncode is None)
+            leftovers = _end_rest(child, run_id, before, processes, kill_now=child.returncode is None)
             if child.returncode != 0:
                 for name in _unheld(_mpi_files() - mpi_files):
                     (SHARED_MEMORY / name).unlink(missing_ok=True)
@@ -127,7 +128,8 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None, *,
 
 
 def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[int] | None, observe: Callable[[set[int]], None] | None) -> None:
-    """Waits for a child; meanwhile notes in `processes` who belongs to the run, to know its segments from those of other jobs."""
+    """Waits for a child; meanwhile notes in `processes` who belongs to the run, to know its segments from those of
+    other jobs."""
     if processes is None:
         child.wait(timeout)
         return
@@ -145,8 +147,9 @@ def _watch(child: subprocess.Popen, run_id: str, timeout: float, processes: set[
                 raise
 
 
-def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: set[int], *, kill_now: bool) -> list[str]:
-    """Ends what is left of a run; returns what should have ended by itself."""
+def _end_rest(child: subprocess.Popen, run_id: str, before: set[str], processes: set[int], *, kill_now: bool) -> list[str]:
+    """Kills the processes that are left of a run. Returns, in words, processes and segments that should not have been
+    left."""
     killed = set(marked(run_id)) if kill_now else set()
     if kill_now:
         try:
@@ -154,7 +157,7 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: s
         except ProcessLookupError:
             pass
         child.wait()
-    deadline = time.monotonic() + (0.0 if kill_now else SETTLING_SECONDS)
+    deadline = time.monotonic() + (0.0 if kill_now else EXIT_SECONDS)
     alive = marked(run_id)
     while alive and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -165,12 +168,13 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: s
         except ProcessLookupError:
             pass
     # A large process takes a while to end, and holds its files in shared memory until then.
-    patience = time.monotonic() + SETTLING_SECONDS
-    while any(_is_running(pid) for pid in killed | set(alive)) and time.monotonic() < patience:
+    gone_by = time.monotonic() + EXIT_SECONDS
+    while any(_is_running(pid) for pid in killed | set(alive)) and time.monotonic() < gone_by:
         time.sleep(0.02)
     leftovers = [] if kill_now else [f"process {pid}: {line}" for pid, line in alive.items()]
     left = orphans(before, processes)
-    # The last process may just be ending. A job that failed may leave segments to the next one.
+    # The last process may just be ending, so a job that succeeded gets time to remove its segments. One that failed may
+    # leave them.
     while left and child.returncode == 0 and time.monotonic() < deadline:
         time.sleep(0.02)
         left = orphans(before, processes)
@@ -179,7 +183,7 @@ def _settle(child: subprocess.Popen, run_id: str, before: set[str], processes: s
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie; one that is ending still is there, though its memory is not."""
+    """Whether a process exists and is no zombie. One that is ending counts, although its memory may be gone already."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

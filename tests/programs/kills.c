@@ -1,6 +1,6 @@
-// All ranks exchange messages that say from whom, to whom and in which round they are, until somebody from outside kills one of them.
-// The others end with their first round that fails, if their MPI lets them. Whatever was received must be what was meant: "kills: WRONG"
-// tells of others.
+// All ranks exchange messages that say from whom, to whom and in which round they are, until somebody from outside
+// kills one of them. The others end with their first round that fails, if their MPI lets them. Whatever was received
+// must be what was meant: "kills: WRONG" tells of others.
 //
 // usage: kills SECONDS FILE     ends by itself after so long; FILE appears when all ranks have begun
 

@@ -1,25 +1,29 @@
-// Ranks that flood others while these wait for something else, with every byte, every length and the order of all messages checked,
-// and the memory that it takes.
+// Ranks that flood others while these wait for something else, with every byte, every length and the order of all
+// messages checked, and the memory that it takes.
 //
 // usage: pressure PRESSURE RECEIVES COUNT BYTES SENDS PAUSE_MILLISECONDS [ROOM_MIB]
 //
-//   PRESSURE  flood      rank 0 waits for a message of the last rank, while all between send it COUNT messages each. The last rank
-//                        sends its own PAUSE after the others have started all of theirs (blocking: PAUSE after the start)
+//   PRESSURE  flood      rank 0 waits for a message of the last rank, while all between send it COUNT messages each.
+//                        The last rank sends its own PAUSE after the others have started all of theirs (blocking:
+//                        PAUSE after the start)
 //             before     rank 0 waits for a last message of each of the others, who have started COUNT sends before it
-//             everybody  every rank starts COUNT sends to every other one; then comes a barrier, and only then do they receive
+//             everybody  every rank starts COUNT sends to every other one; then comes a barrier, and only then do they
+//                        receive
 //   RECEIVES  order      source by source in turn, in the order of the sends
 //             reverse    the last message first; each has a tag of its own
 //             wildcard   any source, any tag
 //             probe      any source, any tag, by MPI_Probe, MPI_Iprobe, MPI_Mprobe and MPI_Improbe in turn
 //   SENDS     blocking   MPI_Send; for `flood` without `reverse` only: the others would be wrong as MPI programs
 //             starting   MPI_Isend of all, then MPI_Waitall
-//   ROOM_MIB  by how much each rank's address space may grow in the end, as `ulimit -v` would say it; 0, the default: without a limit
+//   ROOM_MIB  by how much each rank's address space may grow in the end, as `ulimit -v` would limit it; 0, the default:
+//             without a limit
 //
-// Message i of a source is BYTES bytes of that source's own stream of random words, from word i on: so all messages differ, both sides
-// know them beforehand, and no send needs a buffer of its own. Memory is read in /proc/self/status: `before`, when all buffers of the
-// program exist and every pair has exchanged messages of this length, and the peak after that (the high-water mark is reset).
-// Rank 0 prints lines of words: for each rank `before RANK PID KIB` (at once, so that it is known also of a program that does not end)
-// and `peak RANK PID KIB`, and `seconds TOTAL AFTER_THE_WAIT`.
+// Message i of a source is BYTES bytes of that source's own stream of random words, from word i on: so all messages
+// differ, both sides know them beforehand, and no send needs a buffer of its own. Memory is read in /proc/self/status:
+// `before`, when all buffers of the program exist and every pair has exchanged messages of this length, and the peak
+// after that (the high-water mark is reset). Rank 0 prints lines of words: for each rank `before RANK PID KIB` (at
+// once, so that it is known also of a program that does not end) and `peak RANK PID KIB`, and `seconds TOTAL
+// AFTER_THE_WAIT`.
 
 #include <mpi.h>
 #include <stdint.h>
@@ -71,7 +75,8 @@ static long status_kib(const char *name) {
     return value;
 }
 
-// Where that is forbidden, the peak is the one since the process began: too high, never too low.
+// Where resetting the mark is forbidden, the peak is that since the process began, which may be too high and is never
+// too low.
 static void reset_peak(void) {
     FILE *file = fopen("/proc/self/clear_refs", "w");
     if (file) {

@@ -1,4 +1,4 @@
-// All-to-all exchanges, checked, and storms of barriers: more ranks than cores must still get on.
+// All-to-all exchanges, checked, and many barriers in a row, which must end also with more ranks than cores.
 //
 // usage: storm ROUNDS BARRIERS
 

@@ -2,10 +2,11 @@
 //
 // usage: traffic ROUNDS MESSAGES LARGEST SEED [plain]
 //
-// What rank s sends to rank d as its k-th message of a round follows from (seed, round, s, d, k) alone, so that the receiver knows
-// what must come. Even ranks post all receives beforehand by source and tag; odd ranks probe for anything from anybody. Both see
-// a message that overtakes another of the same source and tag, because the contents differ. `plain` leaves out synchronous sends:
-// in Open MPI 4.1 over any libfabric provider, one that is received by MPI_Mrecv never completes.
+// What rank s sends to rank d as its k-th message of a round follows from (seed, round, s, d, k) alone, so that the
+// receiver knows what must come. Even ranks post all receives beforehand by source and tag; odd ranks probe for
+// anything from anybody. Both see a message that overtakes another of the same source and tag, because the contents
+// differ. `plain` leaves out synchronous sends: in Open MPI 4.1 over any libfabric provider, one that is received by
+// MPI_Mrecv never completes.
 
 #include <mpi.h>
 #include <stdint.h>

@@ -143,7 +143,7 @@ fn results_from_before_there_was_noise_had_none() {
 fn reports_that_were_written_are_read_again_as_they_were() {
     let folder = Folder::new("again");
     let mut report = report();
-    // Many numbers with all their digits: a reader that is nearly right is wrong for a few of them.
+    // Many numbers with all their digits, because a reader of floats that is not exact fails for a few of them only.
     let points = (1..2000).map(|n| (f64::from(n), f64::from(n).sqrt() * 37.7));
     report.figures[0].series.push(Series::new("roots", points));
     files::write(&report, &folder.0).unwrap();

@@ -206,7 +206,7 @@ fn signals_reach_the_program_and_the_folder_goes_all_the_same() {
 fn a_signal_that_was_ignored_stays_ignored() {
     let bench = Bench::new();
     let tidegate = env!("CARGO_BIN_EXE_tidegate");
-    // As under nohup: the hang-up neither ends the run nor reaches the program, the termination does both.
+    // As under nohup: a SIGHUP neither ends the run nor reaches the program, a SIGTERM does both.
     let script = format!("trap '' HUP; exec {tidegate} run sh -c 'echo ready; exec sleep 1000'");
     let mut command = bench.tidegate(&[]);
     let environment: Vec<_> = command.get_envs().map(|(n, v)| (n.to_owned(), v.map(ToOwned::to_owned))).collect();
@@ -389,7 +389,7 @@ fn an_option_that_does_not_exist_is_not_run_as_a_program() {
 fn every_message_is_one_write() {
     let bench = Bench::new();
     for words in [&["run", "--slots", "3", "true"][..], &["env", "nosuch"], &["run", "--json", "/nowhere/x", "true"]] {
-        // Each write to a socket of datagrams is a datagram.
+        // Standard error is a socket of datagrams: each write is one datagram.
         let (ours, theirs) = UnixDatagram::pair().unwrap();
         let status = bench.tidegate(words).stderr(OwnedFd::from(theirs)).status().unwrap();
         assert!(!status.success(), "{words:?}");
@@ -475,7 +475,7 @@ fn an_interrupt_from_the_terminal_reaches_the_program_once() {
     terminal.wait().unwrap();
 }
 
-/// Not a test by itself: the program of the next one.
+/// No test by itself: the next test runs it as its program.
 #[test]
 #[ignore = "ends its process"]
 fn an_endpoint_that_is_killed() {

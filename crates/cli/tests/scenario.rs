@@ -109,7 +109,7 @@ fn the_bundled_trace_runs() {
     assert!(scenario.work.run(scenario.config.clone()).unwrap().network.delivered > 0);
 }
 
-/// The lines of the documented example that are no comments, and those that show a field without setting it.
+/// The path and the text of docs/machine.toml.
 fn example() -> (PathBuf, String) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/machine.toml");
     let text = std::fs::read_to_string(&path).unwrap();

@@ -14,11 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_message::{Counter, Link};
 
-/// Time between two complaints that closing takes long.
+/// Time between two lines to the user that closing takes long.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
-/// After so many looks in vain, a closing thread sleeps between two looks.
+/// After this number of looks that found nothing to do, a closing thread sleeps between two looks.
 const LOOKS_BEFORE_SLEEP: u32 = 1000;
-/// How long it sleeps.
+/// How long it sleeps between two looks.
 const NAP: Duration = Duration::from_millis(1);
 
 /// What a look found.

@@ -8,7 +8,7 @@ use crate::completion::{Entry, Failed};
 use crate::errno::{Errno, Result};
 use std::collections::VecDeque;
 
-/// For so many completions there is memory from the start.
+/// Number of completions that memory is allocated for at the start.
 const ENTRIES_FIRST: usize = 4096;
 
 /// Completions in the order in which they came.

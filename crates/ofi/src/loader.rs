@@ -2,8 +2,8 @@
 //! finds its functions.
 //!
 //! Linking against libfabric would tie the provider to one library file. MPI packages bring their own, rename it, load
-//! it privately (`RTLD_LOCAL`) or contain it. But whoever calls `fi_prov_ini` is libfabric, so the return address of
-//! that call leads to the right object even if several are loaded.
+//! it privately (`RTLD_LOCAL`) or contain it. But `fi_prov_ini` is called by libfabric, so the return address of that
+//! call leads to the right object even if several are loaded.
 
 use crate::bindings::*;
 use crate::identity;

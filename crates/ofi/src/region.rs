@@ -38,7 +38,7 @@ impl Region {
     }
 }
 
-/// So many bits of a key of ours tell regions of equal start apart.
+/// Bits of a key of ours that tell regions of equal start apart.
 const NUMBER_BITS: u32 = 16;
 
 /// The key that we choose for a region at `start`.

@@ -1,10 +1,10 @@
 //! Who sleeps on a completion queue, and how they are woken by what other threads do.
 //!
-//! A sleeper waits for a packet: its endpoints are armed (see `tidegate_link`), and the next packet makes its
-//! descriptor readable. That is enough while no other thread calls into the domain. But another thread may retrieve the
-//! packet, which disarms the endpoint, and report the completion to the queue that the sleeper does not look at. It may
-//! also complete an operation without any packet (a message to itself, a cancelled receive), or start work that needs
-//! more calls of progress, and then never call again. So there are four rules:
+//! A sleeper waits for a packet: its endpoints are armed (`ShmLink::arm`), and the next packet makes its descriptor
+//! readable. That is enough while no other thread calls into the domain. But another thread may retrieve the packet,
+//! which disarms the endpoint, and report the completion to the queue that the sleeper does not look at. It may also
+//! complete an operation without any packet (a message to itself, a cancelled receive), or start work that needs more
+//! calls of progress, and then never call again. So there are four rules:
 //! 1. Whoever adds a completion to a queue with sleepers rings.
 //! 2. Whoever makes progress of an endpoint, or starts something there, arms it again before leaving the domain. If
 //!    there is work left that can go on at once, it rings instead (`Endpoint::look_after_sleepers`).

@@ -62,7 +62,7 @@ impl Wait {
         unsafe { libc::epoll_ctl(self.set.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor, core::ptr::null_mut()) };
     }
 
-    /// Wakes whoever sleeps.
+    /// Wakes a thread that sleeps, or the next one that goes to sleep.
     pub fn signal(&self) {
         let one = 1u64;
         // SAFETY: eight bytes are written from `one`. The only failure is a counter that is full, which wakes too.

@@ -10,7 +10,7 @@ use std::process::Command;
 use tidegate_fi::bindings::*;
 use toolbox::{Folder, have_libfabric};
 
-/// What C calls a thing, and its value here.
+/// C expressions, and their values here.
 type Facts = Vec<(String, u64)>;
 
 macro_rules! fields {
@@ -107,7 +107,7 @@ fn offsets() -> Facts {
     facts
 }
 
-/// Structs that arrays are made of may not even grow.
+/// Structs that are passed in arrays, so newer headers must have the same size.
 fn exact_sizes() -> Facts {
     let mut facts = Facts::new();
     sizes!(facts; iovec, fi_ioc, fi_rma_iov, fi_rma_ioc, fi_cq_entry, fi_cq_msg_entry, fi_cq_data_entry, fi_cq_tagged_entry,
@@ -115,7 +115,7 @@ fn exact_sizes() -> Facts {
     facts
 }
 
-/// Structs that callers allocate in their version's size.
+/// Structs that callers allocate in the size of their version, so newer headers may have larger ones.
 fn growing_sizes() -> Facts {
     let mut facts = Facts::new();
     sizes!(facts; fi_info, fi_tx_attr, fi_rx_attr, fi_ep_attr, fi_domain_attr, fi_fabric_attr, fi_cq_err_entry, fi_mr_attr);
@@ -140,7 +140,7 @@ fn constants() -> Facts {
     facts
 }
 
-/// What the installed headers say to each of `facts`.
+/// The value of each of `facts` according to the installed headers.
 fn ask_headers(facts: &Facts) -> BTreeMap<String, u64> {
     let folder = Folder::new("bindings");
     let mut source = String::from("#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n");

@@ -140,7 +140,7 @@ fn a_line_of_the_provider_is_one_write() {
         return;
     }
     let folder = Folder::new("writes");
-    // Each write to a socket of datagrams is a datagram.
+    // Standard error is a socket of datagrams, so that each write of the program arrives as one datagram.
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let status = Command::new("fi_info")
         .args(["-p", "tidegate"])
@@ -181,7 +181,7 @@ fn log_lines_follow_the_settings_of_libfabric() {
 
 #[test]
 fn the_ping_pong_of_libfabric_runs() {
-    // Without a choice it plays with datagrams.
+    // Unless it is told otherwise, fi_pingpong uses FI_EP_DGRAM.
     for arguments in [&[][..], &["-e", "rdm"]] {
         play_ping_pong(arguments);
     }
@@ -206,7 +206,7 @@ fn play_ping_pong(arguments: &[&str]) {
             .unwrap()
     };
     let server = side(&["-B", &port]);
-    // Nothing tells when it listens: the other side tries until it does.
+    // The server does not tell when it listens, so the client is started again until it connects.
     let client = (0..100)
         .map(|_| side(&["-P", &port, "127.0.0.1"]).wait_with_output().unwrap())
         .find(|output| {

@@ -1,6 +1,6 @@
-//! C programs that use the provider through the installed libfabric, as applications do: each is compiled, run, and
-//! looked after for what it leaves behind. Needs a C compiler and libfabric with headers; says so and passes where they
-//! are missing.
+//! C programs that use the provider through the installed libfabric, as applications do. Each is compiled and run, and
+//! must leave no segments behind. The tests need a C compiler and libfabric with headers; where they are missing, the
+//! tests say so and pass.
 
 mod toolbox;
 
@@ -36,7 +36,7 @@ fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
         .unwrap()
 }
 
-/// Runs a program with the smallest receive memory that is legal for two peers, which the refusal of less names.
+/// Runs a program with the smallest receive memory that is legal for two peers. The error for less names that value.
 fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
     if !have_libfabric() {
         return;

@@ -89,7 +89,8 @@ impl Cost {
         }
     }
 
-    /// What a packet costs in addition while so many wait: it is far with probability 1 − near/waiting.
+    /// What a packet costs in addition while `waiting` packets wait: the probability that it is not in the cache, 1 −
+    /// near_slots / waiting, times [`retrieve_far_packet`](Self::retrieve_far_packet).
     #[inline]
     pub(crate) fn far(&self, waiting: u64) -> Time {
         match waiting.saturating_sub(u64::from(self.near_slots)) {
@@ -137,7 +138,7 @@ pub struct SlowReceivers {
     pub delay: Time,
 }
 
-/// How long so many bytes take at a rate, rounded down to a picosecond.
+/// How long `bytes` take at a rate, rounded down to a picosecond.
 pub(crate) fn time_of(bandwidth: Bandwidth, bytes: u64) -> Time {
     Time((u128::from(bytes) * 1_000_000_000_000 / u128::from(bandwidth.0)) as u64)
 }

@@ -34,10 +34,10 @@ const SHIFT_AT_START: u32 = 12;
 /// Widths may range from 16 ps to 17 µs. With the largest the window is 69 ms; events that are rarer than that go into
 /// the heap, which is quick enough for them.
 const SHIFTS: std::ops::RangeInclusive<u32> = 4..=24;
-/// After so many buckets, or so many events from them, the width is reviewed.
+/// The width is reviewed after this number of buckets, or of events from them.
 const REVIEW_BUCKETS: u64 = 4_096;
 const REVIEW_EVENTS: u64 = 32_768;
-/// An event that passes more than so many others when it is put into `today` is a slow one. After so many slow ones the
+/// An event that passes more than `CROWD` others when it is put into `today` is a slow one. After `CROWD` slow ones the
 /// width is divided by four at once, before the next review, because nobody knows how long this bucket still lasts.
 const CROWD: usize = 64;
 

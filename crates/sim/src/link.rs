@@ -31,7 +31,7 @@ use crate::parcel::{Bodies, Body, Parcel};
 enum PeerTable {
     /// All but itself, in order: nothing to store.
     Everybody { me: u32 },
-    /// Those it had contact with, in the order of the first.
+    /// Those that it has had contact with, in the order of first contact.
     Contacts { ranks: Vec<Rank>, places: HashMap<Rank, PeerId>, most: u32 },
 }
 

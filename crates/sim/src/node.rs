@@ -22,7 +22,8 @@ pub(crate) struct Node {
     pub id: NodeId,
     /// The rank of the node's first process.
     pub first: u32,
-    /// When each process's next packet is ready; bulk data of all of them comes last.
+    /// When each source's next packet is ready. The sources are the node's processes and, last, bulk data of all of
+    /// them.
     ready: Vec<Time>,
     /// The sources that have packets, in the order of their turns.
     waiting: VecDeque<u32>,

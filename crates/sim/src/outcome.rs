@@ -1,4 +1,4 @@
-//! [`Outcome`]: what came of a run.
+//! [`Outcome`]: the result of a run.
 
 use tidegate_message::{Aggregate, Counter};
 
@@ -7,7 +7,7 @@ use crate::cost::Spent;
 use crate::task::Sample;
 use crate::{Time, Totals};
 
-/// What came of one process.
+/// The result of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessOutcome {
     /// When its program ended.
@@ -26,7 +26,7 @@ impl ProcessOutcome {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// When the last program ended.

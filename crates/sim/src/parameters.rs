@@ -7,7 +7,7 @@ use crate::Time;
 pub struct Bandwidth(pub u64);
 
 impl Bandwidth {
-    /// So many megabytes (10⁶ bytes) per second.
+    /// A rate in megabytes (10⁶ bytes) per second.
     #[must_use]
     pub const fn from_megabytes(megabytes: u64) -> Self {
         Bandwidth(megabytes * 1_000_000)

@@ -1,4 +1,4 @@
-//! [`Process`]: a real endpoint, a program and a clock.
+//! [`Process`]: a real endpoint (`tidegate_message::Endpoint`), a program and a clock.
 
 use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
@@ -97,8 +97,8 @@ impl Process {
         self.endpoint.link().clock
     }
 
-    /// Lets the process do what it can. As MPI libraries do, it looks at its mailbox while its program waits, and once
-    /// after each send that it did not have to wait for.
+    /// Runs the process until it has to wait. As MPI libraries do, it looks at its mailbox while its program waits, and
+    /// once after each send that it did not have to wait for.
     #[inline]
     pub fn run(&mut self, now: Time) -> After {
         let link = self.endpoint.link_mut();

@@ -142,7 +142,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Lets everything happen.
+    /// Runs the simulation to its end.
     ///
     /// # Errors
     /// If nothing can move before all programs have ended, if a process cannot go on, or if a checker found something.

@@ -244,7 +244,7 @@ impl Task {
         self.size
     }
 
-    /// Whether a message of so many bytes leaves before its receive is posted. A longer one waits for its receive, so
+    /// Whether a message of `bytes` bytes leaves before its receive is posted. A longer one waits for its receive, so
     /// two processes that send long messages to each other before they receive wait for ever, as in MPI.
     #[must_use]
     pub fn is_eager(&self, bytes: u64) -> bool {

@@ -17,13 +17,13 @@ impl Time {
     /// Later than any time that a run reaches.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// So many nanoseconds.
+    /// A span of this number of nanoseconds.
     #[must_use]
     pub const fn from_nanoseconds(nanoseconds: u64) -> Self {
         Time(nanoseconds * 1_000)
     }
 
-    /// So many microseconds.
+    /// A span of this number of microseconds.
     #[must_use]
     pub const fn from_microseconds(microseconds: u64) -> Self {
         Time(microseconds * 1_000_000)

@@ -122,7 +122,7 @@ where
 /// The corner that the lines cross least, for the names of the series; the upper right one if others are no better.
 /// `x` and `y` are the borders, `scale` is that of both axes.
 fn free_corner(figure: &Figure, x: (f64, f64), y: (f64, f64), scale: fn(f64) -> f64) -> SeriesLabelPosition {
-    /// Into so many parts a line between two points is divided to see where it runs.
+    /// Number of parts into which a line between two points is divided to see where it runs.
     const STEPS: u32 = 16;
     use SeriesLabelPosition::{LowerLeft, LowerRight, UpperLeft, UpperRight};
     let share = |value: f64, (low, high): (f64, f64)| (scale(value) - scale(low)) / (scale(high) - scale(low));

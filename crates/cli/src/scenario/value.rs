@@ -10,7 +10,7 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `text` as so many of the smallest unit.
+/// The value of `text` in the smallest of the units.
 fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let names = || units.iter().map(|unit| unit.0).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");

@@ -17,7 +17,8 @@ static void receive_one(void)
 	next();
 }
 
-/* Indices that are none of ours, or no more, are an error; the others are removed all the same, and nothing goes there any more. */
+/* A call that removes indices of which some do not exist fails, but removes the others, and operations to them fail
+ * from then on. */
 static void removing_with_mistakes(void)
 {
 	int other = 1 - my.rank;
@@ -29,7 +30,7 @@ static void removing_with_mistakes(void)
 	EQUAL(fi_av_insert(my.av, name, 1, &removed[3], 0, NULL), 1);
 	removed[1] = 4711;
 	removed[2] = FI_ADDR_UNSPEC;
-	/* The endpoint learns where they lead. */
+	/* The endpoint keeps where these indices lead, and has to drop that when they are removed. */
 	send_one(removed[0], 0);
 	send_one(removed[3], 0);
 	EQUAL(fi_av_remove(my.av, removed, 4, 0), -FI_EINVAL);
@@ -89,7 +90,8 @@ static void *insert_refused(void *name)
 	return NULL;
 }
 
-/* A process whose address is refused lingers, so that others hear of it; its other threads go on. */
+/* A process that refuses an address waits a second before the call returns, so that its launcher passes on what it has
+ * printed. Its other threads go on meanwhile. */
 static void a_refusal_stops_no_other_thread(void)
 {
 	char name[64] = {0};

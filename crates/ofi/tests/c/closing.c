@@ -1,6 +1,6 @@
-/* fi_close of an endpoint with messages that have not left: no message is lost that a peer still receives, two endpoints that close do
- * not wait for each other, closing ends whatever peers do, and meanwhile other endpoints of the domain go on. Run `unlimited` with a
- * timeout that the test never reaches, `stopped` with one second. */
+/* fi_close of an endpoint with messages that have not left: no message is lost that a peer still receives, two
+ * endpoints that close do not wait for each other, closing ends whatever peers do, and meanwhile other endpoints of the
+ * domain go on. Run `unlimited` with a timeout that the test never reaches, `stopped` with one second. */
 #include "harness.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +14,8 @@ static void inject_all(struct fid_ep *endpoint, fi_addr_t peer, int count)
 		OK_WHEN_ROOM(fi_tinject(endpoint, &i, sizeof i, peer, 1));
 }
 
-/* Both have sent what neither receives. Here the harness closes both, and its alarm rings if they wait for each other. */
+/* Each side has sent messages that the other does not receive. The harness closes both, and its alarm rings if they
+ * wait for each other. */
 static void mutually(void)
 {
 	inject_all(my.ep, my.peers[1 - my.rank], MANY);
@@ -80,8 +81,8 @@ static void *close_now(void *unused)
 	return NULL;
 }
 
-/* The receiver is stopped. Closing gives up when its time is over, and says what is lost; another endpoint of the domain, used by
- * another thread, is not held up. */
+/* The receiver is stopped. Closing gives up when its time is over, and says what is lost; another endpoint of the
+ * domain, used by another thread, is not held up. */
 static void stopped_receiver(void)
 {
 	if (my.rank == 1) {

@@ -1,6 +1,6 @@
-/* Messages for which their receiver has no room: FI_TIDEGATE_RX_MEMORY is as small as it may be. Deferred messages can be received in
- * any order, are found by peeking, and arrive although their sender closes. A send that asks for delivery complete waits for its
- * receiver, an injected one does not. */
+/* Messages for which their receiver has no room: FI_TIDEGATE_RX_MEMORY is as small as it may be. Deferred messages can
+ * be received in any order, are found by peeking, and arrive although their sender closes. A send that asks for
+ * delivery complete waits for its receiver, an injected one does not. */
 #include "harness.h"
 
 enum { COUNT = 400, BYTES = 300 };
@@ -62,8 +62,8 @@ static int look(int from, unsigned tag)
 	return 0;
 }
 
-/* A peek finds a message that its sender has deferred, sooner or later, and never one that was not sent. The sender that is queried has
- * to make progress: `meet` does. */
+/* A peek finds a message that its sender has deferred, sooner or later, and never one that was not sent. The sender
+ * that is queried has to make progress: `meet` does. */
 static void looking(int other)
 {
 	if (my.rank == 0) {

@@ -1,4 +1,5 @@
-/* Delivery complete as an endpoint's default: a short message counts as delivered when it lies in its receiver's mailbox. */
+/* Delivery complete as an endpoint's default: a short message counts as delivered when it lies in its receiver's
+ * mailbox. */
 #include "harness.h"
 
 static char text[40], got[40];

@@ -1,4 +1,5 @@
-/* Three processes flood each other; one is killed in the middle. The others get error completions that name it, and go on. */
+/* Three processes flood each other; one is killed in the middle. The others get error completions that name it, and go
+ * on. */
 #include "harness.h"
 
 enum { VICTIM = 2, WINDOW = 16, BYTES = 1500 };

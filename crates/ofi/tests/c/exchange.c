@@ -115,7 +115,7 @@ static void body(void)
 			swap(tagged, sizes[i], 3000 + i, false, true);
 		}
 	inject_all();
-	/* The burst completes sends while it is still sending: nothing may read those completions away. */
+	/* inject_all has left no completion. That is checked here, because sends of the burst complete at any time. */
 	struct fi_cq_tagged_entry entry;
 	EQUAL(fi_cq_read(my.cq, &entry, 1), -FI_EAGAIN);
 	burst();

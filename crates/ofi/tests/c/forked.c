@@ -1,5 +1,6 @@
-/* A child that was forked closes what it inherited, as destructors do at its exit. It is its parent's: no message is sent twice or out of
- * order, none is taken out of the parent's mailbox, and no place in a peer's table is taken in the parent's name. */
+/* A forked child closes what it has inherited, as destructors do at its exit. That belongs to the parent: no message is
+ * sent twice or out of order, none is taken out of the parent's mailbox, and no place in a peer's table is taken in the
+ * parent's name. */
 #include "harness.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,7 +30,8 @@ static void *poller(void *unused)
 	return unused;
 }
 
-/* Children are forked while another thread is inside the provider, most of the time; that thread does not exist in the child. */
+/* Children are forked while another thread is inside the provider, most of the time; that thread does not exist in the
+ * child. */
 static void fork_while_another_thread_polls(void)
 {
 	pthread_t thread;

@@ -1,5 +1,6 @@
-/* What the test programs share: a few processes, each with one endpoint of the provider `tidegate`, that know each other's
- * addresses. A failed check prints where and what, and ends the process; `main` of the first process then fails too. */
+/* What the test programs share: a few processes, each with one endpoint of the provider `tidegate`, that know each
+ * other's addresses. A failed check prints where and what, and ends the process; `main` of the first process then fails
+ * too. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -109,8 +110,8 @@ static void read_all(int from, void *bytes, size_t length)
 	}
 }
 
-/* Outside of libfabric: nobody goes on before all `count` first ranks have come here. Progress goes on: what others wait for may
- * still have to leave. */
+/* Outside of libfabric: nobody goes on before all `count` first ranks have come here. Progress goes on: what others
+ * wait for may still have to leave. */
 static inline void meet(int count)
 {
 	char byte = 0;
@@ -206,8 +207,8 @@ static inline void close_endpoint(void)
 	fi_freeinfo(my.info);
 }
 
-/* Runs `body` in `ranks` processes. Returns what `main` should: whether all of them ended well, but for `victim`, which is to
- * die by SIGKILL (-1: nobody is). */
+/* Runs `body` in `ranks` processes. Returns what `main` should: whether all of them ended well, but for `victim`, which
+ * is to die by SIGKILL (-1: nobody is). */
 static inline int run(int ranks, const struct wishes *wishes, void (*body)(void), int victim)
 {
 	int failed = 0;

@@ -1,5 +1,5 @@
-/* Which receive gets which message: tags and ignored bits, senders, order, peeking, canceling, truncation, multi-receive, and
- * messages to oneself. One process can do most of it with itself; the rest is between two. */
+/* Which receive gets which message: tags and ignored bits, senders, order, peeking, canceling, truncation,
+ * multi-receive, and messages to oneself. One process can do most of it with itself; the rest is between two. */
 #include "harness.h"
 
 static int a, b, c, d; /* addresses of these are contexts */
@@ -81,7 +81,7 @@ static void canceling(int other)
 	nothing_completes();
 }
 
-/* Any number of receives, taken back in whatever order. Of those with one context the oldest is meant. */
+/* Any number of receives, cancelled in any order. Of several receives with one context the oldest is cancelled. */
 static void canceling_many(int other)
 {
 	enum { MANY = 500 };
@@ -153,7 +153,7 @@ static void peeking(int other)
 	OK(fi_trecv(my.ep, buffer, 16, NULL, my.peers[other], 5, 0, &b));
 	CHECK(next().op_context == &b && !strcmp(buffer, "peeked"));
 
-	/* Set the second aside, drop the third: other receives pass them by. */
+	/* Claims the second message and discards the third: other receives do not get them. */
 	EQUAL(found(other, FI_PEEK | FI_CLAIM, &c), 8);
 	EQUAL(found(other, FI_PEEK | FI_DISCARD, &d), 8);
 	OK(fi_trecv(my.ep, buffer, 16, NULL, my.peers[other], 5, 0, &b));
@@ -187,8 +187,8 @@ static void multi_receive(int other)
 		fill(bytes[i], sizeof bytes[i], i);
 		OK_WHEN_ROOM(fi_send(my.ep, bytes[i], sizeof bytes[i], NULL, my.peers[other], &a));
 	}
-	/* Messages get their places in the buffer in the order of the sends; where they have to be pulled, they may complete in another
-	 * order. */
+	/* Messages get their places in the buffer in the order of the sends; where they have to be pulled, they may
+	 * complete in another order. */
 	unsigned got[2] = {0, 0};
 	for (unsigned sent = 0; got[0] + got[1] + sent < 8;) {
 		struct fi_cq_tagged_entry entry = next();

@@ -1,5 +1,5 @@
-/* An application of interface version 1.4: it knows only the two old registration modes, and smaller structs. What lies behind
- * them must stay as it is. */
+/* An application of interface version 1.4: it knows only the two old registration modes, and smaller structs. The
+ * memory behind its structs must not be written. */
 #include "harness.h"
 
 int main(void)

@@ -11,7 +11,8 @@ static void read_some(struct fid_cq *queue, int count)
 			EQUAL(got, -FI_EAGAIN);
 }
 
-/* Makes progress, which the other side may be waiting for, by a read of no entries, so that nothing is taken from this queue. */
+/* Makes progress, which the other side may be waiting for, by a read of no entries, so that nothing is taken from this
+ * queue. */
 static void meet_at(struct fid_cq *queue)
 {
 	int other = 1 - my.rank;
@@ -23,7 +24,8 @@ static void meet_at(struct fid_cq *queue)
 	read_all(other, &byte, 1);
 }
 
-/* Rank 0 sends until it may not; then it receives all the same, and sends again as soon as it has read one completion. */
+/* Rank 0 sends until its queue of sends is full. Then it can still receive, and can send again as soon as it has read
+ * one completion of a send. */
 static void full_of_sends(void)
 {
 	struct fi_cq_tagged_entry entry;
@@ -45,7 +47,7 @@ static void full_of_sends(void)
 		meet_at(send_queue);
 		return;
 	}
-	/* What has not left yet is outstanding, and not in the queue: these may be many, until enough has left. */
+	/* A send that has not left is outstanding and not in the queue, so more than SIZE may be accepted. */
 	for (ssize_t result = 0; result == 0; sent += result == 0) {
 		numbers[sent] = sent;
 		EQUAL(fi_cq_read(receive_queue, &entry, 1), -FI_EAGAIN);
@@ -54,12 +56,12 @@ static void full_of_sends(void)
 		CHECK(sent + 1 < NUMBERS);
 	}
 	OK(fi_trecv(endpoint, &number, sizeof number, NULL, peer, 3, 0, NULL));
-	/* What reports nothing is never refused for want of room. */
+	/* An operation that reports nothing is not refused when the queue is full. */
 	OK(fi_tinject(endpoint, &sent, sizeof sent, peer, 2));
 	read_some(receive_queue, 1);
 	EQUAL(number, sent);
 	EQUAL(fi_tsend(endpoint, &sent, sizeof sent, NULL, peer, 1, NULL), -FI_EAGAIN);
-	/* All of them are received, and one less than fits is left. */
+	/* All sends have completed. SIZE - 1 completions are left unread, so there is room for one more. */
 	read_some(send_queue, sent - SIZE + 1);
 	OK(fi_tsend(endpoint, &sent, sizeof sent, NULL, peer, 1, NULL));
 	EQUAL(fi_tsend(endpoint, &sent, sizeof sent, NULL, peer, 1, NULL), -FI_EAGAIN);
@@ -67,7 +69,7 @@ static void full_of_sends(void)
 	meet_at(receive_queue);
 }
 
-/* Rank 0 reads none of what it receives, and sends as if nothing were. */
+/* Rank 0 reads no completion of what it receives, and can send all the same. */
 static void full_of_receives(void)
 {
 	int number = 0;
@@ -101,7 +103,8 @@ static void full_of_receives(void)
 	meet_at(send_queue);
 }
 
-/* Messages into one buffer can be any number: what is not read stays with who sent it, but for what one round of progress brings. */
+/* Any number of messages can go into one multi-receive buffer. While their completions are not read, messages stay with
+ * their sender, except those that one call of progress retrieves. */
 static void full_of_what_nobody_asked_for(void)
 {
 	static unsigned char buffer[2 * MANY];

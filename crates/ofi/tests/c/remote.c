@@ -1,5 +1,5 @@
-/* Reading, writing and atomically changing a peer's memory; completion data; counters; refusals; and the old registration
- * mode with virtual addresses. */
+/* Reading, writing and atomically changing a peer's memory; completion data; counters; refusals; and the old
+ * registration mode with virtual addresses. */
 #include "harness.h"
 
 enum { SIZE = 1 << 20 };
@@ -26,7 +26,7 @@ static void open_memory(void)
 	key = theirs[1];
 }
 
-/* Calls that complete need somebody who makes progress at the target: both sides come here. */
+/* Operations that go by message need progress at the target, so both sides come here. */
 static void both_done(void)
 {
 	char byte;
@@ -235,7 +235,8 @@ static void counted(void)
 	meet(2);
 }
 
-/* A target that counts writes counts each of its peer's, with data or without, long or short, once; reads do not count. */
+/* A target that counts writes counts each of its peer's, with data or without, long or short, once; reads do not
+ * count. */
 static void counted_by_target(void)
 {
 	enum { WRITES = 4 };

@@ -1,5 +1,5 @@
-/* Client and server that know nothing of each other but a service: fi_getinfo(node, service, flags), in whatever order they start;
- * what that call answers and refuses; and who may have a service. */
+/* Client and server that know nothing of each other but a service: fi_getinfo(node, service, flags), in whatever order
+ * they start; what that call answers and refuses; and who may have a service. */
 #include "harness.h"
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -77,7 +77,7 @@ static void hosts(void)
 	CHECK(ask(NULL, NULL, FI_SOURCE, &nothing) != 0);
 }
 
-/* What was answered may be asked for again, and means the same. */
+/* An info that fi_getinfo has returned can be given as hints again, and means the same. */
 static void addresses_in_hints(void)
 {
 	struct fi_info *first, *second;
@@ -89,7 +89,7 @@ static void addresses_in_hints(void)
 	CHECK(!memcmp(second->src_addr, first->src_addr, first->src_addrlen));
 	CHECK(!memcmp(second->dest_addr, first->dest_addr, first->dest_addrlen));
 	fi_freeinfo(second);
-	/* A service counts for more than hints. */
+	/* The arguments node and service take precedence over hints. */
 	OK(ask_with("localhost", "another", 0, first, &second));
 	CHECK(memcmp(second->dest_addr, first->dest_addr, first->dest_addrlen));
 	fi_freeinfo(second);
@@ -113,7 +113,7 @@ static void addresses_in_hints(void)
 		fi_freeinfo(hints);                                           \
 	} while (0)
 
-/* Whatever is not offered is refused here, and not by a later call. */
+/* What is not offered is refused by fi_getinfo, and not by a later call. */
 static void hints_beyond_the_offer(void)
 {
 	enum { MUCH = 1 << 30 };
@@ -238,7 +238,8 @@ static void serve(struct side *server)
 	read_one(server);
 }
 
-/* Says hello as soon as the server is there; the answer must come from the address that the service stands for. */
+/* Sends as soon as the server has opened its service; the answer must come from the address that the service leads
+ * to. */
 static void greet(struct side *client, fi_addr_t server)
 {
 	char name[64] = {0}, answer[64];
@@ -314,7 +315,7 @@ static void no_service(void)
 	meet(2);
 }
 
-/* Until the process has let go of everything: it is a zombie, or not even that. */
+/* Waits until the process has released everything: until it is a zombie, or gone. */
 static void wait_for_end(pid_t pid)
 {
 	char path[32], state = 'R';
@@ -342,7 +343,8 @@ static void owners(void)
 			result = open_side(&second, NULL, service, FI_SOURCE);
 			CHECK(result == 0 || result == -FI_EADDRINUSE);
 		}
-		/* It may have had more than its service when this endpoint looked for what the dead leave: the next one finds all. */
+		/* The killed process may still have been ending when this endpoint looked for what dead processes have
+		 * left. The next one removes everything. */
 		wait_for_end(pids[0]);
 		OK(open_side(&second, NULL, service, FI_SOURCE));
 		close_side(&second);
@@ -382,8 +384,8 @@ static double refused_after(struct side *client, fi_addr_t nobody)
 	return seconds() - begun;
 }
 
-/* The wait for a server that does not come ends, whatever else is inserted into the address vector meanwhile. A service that is
- * removed and inserted again is waited for from the beginning. */
+/* The wait for a server that does not come ends, whatever else is inserted into the address vector meanwhile. A service
+ * that is removed and inserted again is waited for from the beginning. */
 static void absent_server(void)
 {
 	struct side side;
@@ -401,7 +403,8 @@ static void absent_server(void)
 	close_side(&side);
 }
 
-/* Another user has made the file of our service first: for us the service is in use, and no other service is affected. */
+/* Another user has made the file of our service first: for us the service is in use, and no other service is
+ * affected. */
 static void a_strangers_file(void)
 {
 	struct side side;

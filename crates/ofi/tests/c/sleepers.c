@@ -1,6 +1,6 @@
-/* A thread sleeps on the receive queue of an endpoint while another thread of its process calls into the same domain: what that
- * one completes, takes out of the mailbox, or starts and leaves, wakes the sleeper all the same. Who is not woken sleeps until an
- * alarm of the provider, up to 200 ms, in every round. */
+/* A thread sleeps on the receive queue of an endpoint while another thread of its process calls into the same domain:
+ * what that one completes, takes out of the mailbox, or starts and leaves, wakes the sleeper all the same. A thread
+ * that is not woken sleeps until an alarm of the provider, up to 200 ms, in every round. */
 #include "two_queues.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,8 +76,8 @@ static void woken(const char *what, int late)
 		FAIL("%s wakes a thread asleep %s late in %d rounds of %d", what, of_sleep, late, ROUNDS);
 }
 
-/* Waits until the sleeper has had its `count`-th completion; `begun` is when that was caused. Returns whether that took long: the
- * provider's alarm comes after 100 ms on average, and a busy machine lets a thread wait for some 20 ms. */
+/* Waits until the sleeper has had its `count`-th completion; `begun` is when that was caused. Returns whether that took
+ * long: the provider's alarm comes after 100 ms on average, and a busy machine lets a thread wait for some 20 ms. */
 static bool is_late(int count, long begun)
 {
 	while (received < count)
@@ -85,7 +85,7 @@ static bool is_late(int count, long begun)
 	return last_wake - begun > 50000;
 }
 
-/* Nobody but this process, and not even a packet. */
+/* A completion without any packet: a message to oneself. */
 static void a_message_to_oneself(void)
 {
 	static char in[8];
@@ -118,8 +118,8 @@ static void a_cancel(void)
 	woken("a cancel", late);
 }
 
-/* Rank 1 sends at moments that it tells by the message. On rank 0 a thread sleeps for it; the main thread reads the other queue up
- * to that moment and beyond, or stops before. */
+/* Rank 1 sends at moments that it tells by the message. On rank 0 a thread sleeps for it; the main thread reads the
+ * other queue up to that moment and beyond, or stops before. */
 static void messages(bool reads_on)
 {
 	struct fi_cq_tagged_entry entry;
@@ -180,7 +180,7 @@ static void a_transfer_that_another_thread_starts(void)
 	munmap(bytes, LONG_BYTES);
 }
 
-/* Being woken ends: a thread that has nothing to read sleeps, though others read the other queue. */
+/* A wake does not last: a thread that has nothing to read sleeps, although others read the other queue. */
 static void who_has_nothing_to_do_sleeps(void)
 {
 	static char in[8];
@@ -237,8 +237,9 @@ static void *send_sleeper(void *unused)
 	return unused;
 }
 
-/* The receive queue is full of messages that came into a multi-receive buffer, so nothing is taken out of the mailbox, in which a
- * receipt lies for a thread that sleeps on the other queue. Then the main thread reads one message, and no more. */
+/* The receive queue is full of messages that came into a multi-receive buffer, so nothing is taken out of the mailbox,
+ * in which a receipt lies for a thread that sleeps on the other queue. Then the main thread reads one message, and no
+ * more. */
 static void a_reader_that_makes_room(void)
 {
 	struct fi_cq_tagged_entry entry;

@@ -1,5 +1,5 @@
-/* Who may sleep, and who must not: a process with work that only it can do goes on with it, however it waits; a process that waits for
- * others sleeps, even with sends waiting. Sleeps are counted, not timed. */
+/* Who may sleep, and who must not: a process with work that only it can do goes on with it, however it waits; a process
+ * that waits for others sleeps, even with sends waiting. Sleeps are counted, not timed. */
 #include "harness.h"
 #include <sys/mman.h>
 
@@ -45,8 +45,8 @@ static void transfer(void)
 		FAIL("slept %d times in one transfer, in which nobody else had anything to do", sleeps);
 }
 
-/* Rank 0 blocks with sends that have to wait for credits. Rank 1 receives none of them before it has seen rank 0 asleep many times. If
- * rank 0 polled instead, it would never be seen asleep, and the test would fail. */
+/* Rank 0 blocks with sends that have to wait for credits. Rank 1 receives none of them before it has seen rank 0 asleep
+ * many times. If rank 0 polled instead, it would never be seen asleep, and the test would fail. */
 static void blocked(void)
 {
 	fi_addr_t peer = my.peers[1 - my.rank];

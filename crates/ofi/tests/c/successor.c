@@ -1,5 +1,5 @@
-/* A peer leaves, and another process takes its place in the table of peers. Nothing that was said of the first is ever taken for the
- * second: not the name of its last message, not a receive that is directed at it. */
+/* A peer leaves, and another process takes its place in the table of peers. Nothing that is known of the first is ever
+ * taken for the second: not the name of its last message, not a receive that is directed at it. */
 #include "harness.h"
 
 static void send_number(int number, uint64_t tag)

@@ -1,5 +1,5 @@
-/* The main thread of a process ends while another goes on communicating: the system then finds no memory under the process's id, but
- * the process lives. Long messages and remote memory have to go another way. */
+/* The main thread of a process ends while another goes on communicating: the system then finds no memory under the
+ * process's id, but the process lives. Long messages and remote memory have to go another way. */
 #include "harness.h"
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-/* An endpoint of each of two processes, with a queue for what it sends and one for what it receives, beside that of the harness. */
+/* An endpoint of each of two processes, with a queue for what it sends and one for what it receives, beside that of the
+ * harness. */
 #include "harness.h"
 
 static struct fid_cq *send_queue, *receive_queue;

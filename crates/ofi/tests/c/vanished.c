@@ -1,5 +1,6 @@
-/* Somebody removes the file of a living rank, as epilogues of jobs and systemd's RemoveIPC do. Whoever is connected goes on, and no
- * place is given away: a message is the sender's whose name it bears. Who connects only afterwards gets an error. */
+/* Somebody removes the file of a living rank, as epilogues of jobs and systemd's RemoveIPC do. Ranks that are connected
+ * go on, and no place in a table of peers is given to another rank, so every message comes under its sender's name. A
+ * rank that connects only afterwards gets an error. */
 #include "harness.h"
 #include <glob.h>
 
@@ -39,7 +40,7 @@ static void body(void)
 	char text[256], byte = 0;
 	pid_t owner = getpid();
 
-	/* Ranks 0 and 1 talk; rank 2 has nothing to do with anybody. */
+	/* Ranks 0 and 1 exchange messages; rank 2 has not connected to anybody. */
 	if (my.rank < 2) {
 		send_to(1 - my.rank, my.rank, FIRST);
 		EQUAL(receive_from(1 - my.rank, FIRST), 1 - my.rank);
@@ -49,7 +50,7 @@ static void body(void)
 	if (my.rank == 0) {
 		read_all(1, &owner, sizeof owner);
 		remove_segments(owner);
-		/* Everybody has looked after everybody several times when a second is over. */
+		/* Within a second every rank has checked several times whether its peers live. */
 		time_t start = time(NULL);
 		while (time(NULL) - start < 2)
 			make_progress();
@@ -61,7 +62,7 @@ static void body(void)
 	if (my.rank == 2) {
 		read_all(0, &byte, 1);
 		send_to(0, 2, NEWCOMER);
-		/* Rank 1 is out of reach for who comes now. */
+		/* A rank that connects now cannot reach rank 1. */
 		int value = 2;
 		OK_WHEN_ROOM(fi_tsend(my.ep, &value, sizeof value, NULL, my.peers[1], LATER, NULL));
 		EQUAL(next_error(text).err, FI_ECONNABORTED);

@@ -1,5 +1,6 @@
-/* Sleeping until something completes: blocking reads, descriptors, signals. Whoever would sleep for ever runs into the alarm of
- * the harness; who is not woken by the message but by the provider's own alarm, every 200 ms, sleeps long in every round. */
+/* Sleeping until something completes: blocking reads, descriptors, signals. A thread that is never woken runs into the
+ * alarm of the harness; one that is woken only by the provider's own alarm, every 200 ms, sleeps long in every
+ * round. */
 #include "harness.h"
 #include <pthread.h>
 
@@ -89,8 +90,8 @@ static void signals(void)
 	pthread_join(thread, NULL);
 }
 
-/* A signal ends one sleep on the descriptor, the present one or the next, and no more. (The provider's alarm may make the
- * descriptor ready now and then, so one quiet round of many is enough.) */
+/* A signal ends one sleep on the descriptor, the present one or the next, and no more. (The provider's alarm may make
+ * the descriptor ready now and then, so one quiet round of many is enough.) */
 static void one_signal_ends_one_sleep(void)
 {
 	struct fid *fids[1] = {&my.cq->fid};

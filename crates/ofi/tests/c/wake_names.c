@@ -1,5 +1,5 @@
-/* Nobody can guess, and so take, the name of the socket by which an endpoint is woken; and an endpoint whose enabling fails for want of
- * descriptors fails again, and is enabled when there are some. */
+/* Nobody can guess, and so take, the name of the socket by which an endpoint is woken; and an endpoint whose enabling
+ * fails for want of descriptors fails again, and is enabled when there are some. */
 #include "harness.h"
 #include <dirent.h>
 #include <sys/resource.h>

@@ -111,7 +111,8 @@ impl Ledger {
         }
     }
 
-    /// Credits are conserved between every two processes: held + on packets under way + travelling back = lent.
+    /// Credits are conserved between every two processes: those that the sender has + those of packets under way +
+    /// those that travel back + those that the receiver owes = those that the receiver has lent.
     pub(crate) fn check_credits(&mut self, holders: &[Holder]) {
         for receiver in holders.iter().filter(|holder| holder.inspection.scheme.has_credits()) {
             for (index, of_sender) in receiver.inspection.peers.iter().enumerate() {

@@ -102,12 +102,12 @@ impl fmt::Display for Case {
     }
 }
 
-/// `static` with so many slots per peer, of which `credit_slots` for credits.
+/// `static` with `slots_per_peer` slots per peer, of which `credit_slots` are for credits.
 pub(super) fn static_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
     FlowChoice::Mailbox { scheme: SchemeName::Static, slots_per_peer, credit_slots, piggyback: false, quota_most: None }
 }
 
-/// `dynamic` with so many slots per peer, of which `credit_slots` for credits.
+/// `dynamic` with `slots_per_peer` slots per peer, of which `credit_slots` are for credits.
 pub(super) fn dynamic_credits(slots_per_peer: u32, credit_slots: u32) -> FlowChoice {
     FlowChoice::Mailbox {
         scheme: SchemeName::Dynamic,

@@ -14,7 +14,7 @@ pub(super) struct Line {
     pub name: String,
     /// What is run; its own flow control does not matter.
     pub case: Case,
-    /// Flow control with so many slots per peer.
+    /// Flow control by the number of slots per peer.
     pub flow: Box<dyn Fn(u32) -> FlowChoice>,
     /// The sizes, ascending.
     pub slots: Vec<u32>,
@@ -75,7 +75,7 @@ pub(super) fn mean(values: &[(u32, f64)], wanted: impl Fn(u32) -> bool) -> f64 {
     wanted.iter().sum::<f64>() / wanted.len().max(1) as f64
 }
 
-/// The value at exactly so many slots.
+/// The value at exactly this number of slots.
 pub(super) fn at(values: &[(u32, f64)], slots: u32) -> Option<f64> {
     values.iter().find(|(at, _)| *at == slots).map(|(_, value)| *value)
 }

@@ -116,7 +116,7 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
 /// Fig. 15.
 pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let slots = workshop.scale.pick(vec![8, 16, 24, 32, 64], every_eighth(), SMALLEST.to_vec());
-    // dynamic has to learn who is active before its time counts.
+    // dynamic has to learn which processes are active before its time counts.
     let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots, warm_up: 10 };
     let (moving, setup) = curves(workshop, &plan)?;
     let (fixed, _) = curves(workshop, &Plan { flow: static_flow, parts: &[4, 8], ..plan })?;

@@ -28,7 +28,7 @@ pub(super) fn alltoall(mesh: &[u16]) -> Case {
     Case::new(mesh, FlowChoice::Unlimited, Benchmark::new(Operation::Alltoall(Alltoall::Plain)))
 }
 
-/// The same after so many repetitions that do not count: `dynamic` has to learn first who is active.
+/// The same after `warm_up` repetitions that do not count: `dynamic` has to learn first which processes are active.
 pub(super) fn warmed_up(case: Case, warm_up: u32) -> Case {
     match case.workload {
         Workload::Benchmark(benchmark) => {

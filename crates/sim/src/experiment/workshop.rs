@@ -42,9 +42,9 @@ impl Scale {
 
 /// Told how runs get on, from any thread.
 pub trait Progress: Sync {
-    /// So many runs will follow in addition to those expected before.
+    /// `runs` more runs will follow, in addition to those expected before.
     fn expect(&self, runs: usize);
-    /// One of them has ended.
+    /// One of these runs has ended.
     fn finish(&self, run: &str);
 }
 

@@ -74,8 +74,8 @@ impl Wiring {
         Wiring { links, ..wiring }
     }
 
-    /// The channels of one link of a router with so many inputs. Packets are handed to nodes by the first channel
-    /// only: there is one extraction buffer.
+    /// Adds the channels of one link of a router that has `inputs` inputs. Packets are handed to nodes by the first
+    /// channel only: there is one extraction buffer.
     fn add_channels(&mut self, kind: LinkKind, inputs: u32, parameters: &NetworkParameters) {
         for channel in 0..parameters.virtual_channels {
             let buffers = match kind {

@@ -305,8 +305,8 @@ impl Network {
         self.arrange_wake(now, link_index, schedule);
     }
 
-    /// Sees to it that a link on which something waits is woken when it can next send: when it is free and a credit
-    /// is there.
+    /// Schedules a wake-up of a link on which something waits for when it can next send: when it is free and has a
+    /// credit.
     #[inline]
     fn arrange_wake(&mut self, now: Time, link_index: u32, schedule: &mut impl FnMut(Time, NetworkEvent)) {
         let link = &mut self.links[link_index as usize];
@@ -371,7 +371,8 @@ impl Network {
         self.vacate(left, now + took, schedule);
     }
 
-    /// A router's input buffer is empty from `at` on: gives its credit back, and wakes who waits for it.
+    /// A router's input buffer is empty from `at` on: gives its credit back, and wakes the link or the node that waits
+    /// for it.
     #[inline]
     fn vacate(&mut self, held: u32, at: Time, schedule: &mut impl FnMut(Time, NetworkEvent)) {
         if held >= CHANNELS_MAX as u32 {

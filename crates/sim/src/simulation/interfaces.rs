@@ -1,4 +1,5 @@
-//! What the nodes' network interfaces do: pass packets and bulk data on, out of processes into the network and back.
+//! What the nodes' network interfaces do: they pass packets and bulk data on, from processes into the network and from
+//! the network to processes.
 
 use super::{Event, Simulation};
 use crate::Time;

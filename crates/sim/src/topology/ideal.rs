@@ -1,4 +1,5 @@
-//! [`Ideal`]: a network that is never in the way, to tell what a real one costs.
+//! [`Ideal`]: a network in which packets never wait for each other between the interfaces, to show what a real network
+//! costs.
 //!
 //! A packet takes the time of its injection, the latency of one router and the time of its extraction; it waits only
 //! for other packets at the interfaces of its own two nodes. There is room for every packet: one that finds no place in

@@ -76,7 +76,7 @@ impl Topology {
         Grid::torus(sizes).map(Topology::Grid)
     }
 
-    /// So many nodes on one switch.
+    /// All of `nodes` nodes on one switch.
     ///
     /// # Errors
     /// If there are none, or more than can be numbered.
@@ -84,7 +84,7 @@ impl Topology {
         Switch::new(nodes).map(Topology::Switch)
     }
 
-    /// So many nodes on a network that is never in the way.
+    /// An [`Ideal`] network of `nodes` nodes.
     ///
     /// # Errors
     /// If there are none, or more than can be numbered.

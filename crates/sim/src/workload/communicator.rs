@@ -10,7 +10,7 @@ use crate::task::{Delivery, Request, Sender, Tag, Task};
 /// Who belongs to a group: the n-th member's rank in the job.
 #[derive(Clone, Debug)]
 enum Members {
-    /// So many from a first one on.
+    /// `count` consecutive ranks, from `first` on.
     Range {
         first: u32,
         count: u32,

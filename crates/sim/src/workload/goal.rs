@@ -1,7 +1,8 @@
 //! Replay of traces in GOAL, the text format of LogGOPSim and ATLAHS.
 //!
-//! A trace has a graph of operations for each rank: `calc` so many nanoseconds, `send` and `recv` so many bytes, and
-//! which of them `requires` which to have ended, or `irequires` it to have begun:
+//! A trace has a graph of operations for each rank: `calc` with a number of nanoseconds, `send` and `recv` with a
+//! number of bytes. `requires` says that one operation can begin only when another has ended, `irequires`, when another
+//! has begun:
 //!
 //! ```text
 //! num_ranks 2
@@ -15,8 +16,8 @@
 //! }
 //! ```
 //!
-//! What can begin begins, in the order of the file. A process has one processor here: `cpu` and `nic` numbers are read
-//! and not used. Comments begin with `//` or stand in `/* … */`.
+//! An operation begins as soon as it can; of several, in the order of the file. A process has one processor here: `cpu`
+//! and `nic` numbers are read and not used. Comments begin with `//` or stand in `/* … */`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -41,7 +42,7 @@ enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Operation {
     action: Action,
-    /// How many things have to happen first.
+    /// How many beginnings or ends of other operations it still waits for.
     needs: u32,
     /// Operations that need this one to have begun, and to have ended.
     after_begin: Vec<u32>,
@@ -179,7 +180,7 @@ impl Trace {
     }
 }
 
-/// Something has happened that these operations need.
+/// An event has happened that these operations wait for. Those that wait for no other one become ready.
 fn release(waiting: &[u32], needs: &mut [u32], ready: &mut VecDeque<u32>) {
     for &at in waiting {
         needs[at as usize] -= 1;
@@ -189,7 +190,7 @@ fn release(waiting: &[u32], needs: &mut [u32], ready: &mut VecDeque<u32>) {
     }
 }
 
-/// Whether all operations are reached when each is released by what it needs.
+/// Whether all operations can begin: whether no operations wait for each other in a circle.
 fn can_end(operations: &[Operation]) -> bool {
     let mut needs: Vec<u32> = operations.iter().map(|operation| operation.needs).collect();
     let mut ready: VecDeque<u32> = (0..operations.len() as u32).filter(|&at| needs[at as usize] == 0).collect();

@@ -34,7 +34,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Takes part.
+    /// Runs the part of one process.
     pub async fn run(&self, world: &Communicator) {
         let task = world.task();
         let largest = self.phases.iter().map(|phase| phase.active).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Two processes at a time, as the Intel MPI Benchmarks have them.
+//! Point-to-point benchmarks, as the Intel MPI Benchmarks have them.
 
 use crate::Time;
 use crate::task::Tag;

@@ -1,4 +1,5 @@
-//! Patterns of traffic without structure in time: everybody sends so many messages, to whom the pattern says.
+//! Patterns of traffic without structure in time: every member sends a number of messages to the members that the
+//! pattern names.
 
 use std::rc::Rc;
 

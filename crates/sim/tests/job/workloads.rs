@@ -48,8 +48,8 @@ fn idle_ranks_have_no_part_in_a_phase_and_credits_follow_who_works() {
         let mut found = outcome.samples_of("credits median").filter(|sample| sample.index == 2 * operation + range);
         found.next().expect("rank 0 watches").value
     };
-    // An equal share is 28. Those who work together get what the idle ones do not need; towards the idle ones nothing
-    // changes.
+    // An equal share is 28 credits. Credits towards the active ranks grow by what idle senders do not need; credits
+    // towards the idle ranks do not change.
     let most = |range| (2..32).map(|operation| median(operation, range)).fold(0.0, f64::max);
     assert!(most(0) > 42.0, "credits towards those who work stay at {}", most(0));
     assert!(most(1) <= 28.0, "credits towards the idle grow to {}", most(1));
