@@ -5,7 +5,8 @@
 //! leads to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep
 //! their order only within a link.
 //!
-//! Both links must have room for all that flow control lends: any peer may come by either.
+//! Both links must have room for all that flow control lends: any peer may come by either. Who comes when all of the
+//! endpoint's places are taken is told that nobody hears it, and does not try again.
 
 use std::borrow::Borrow;
 use std::time::Duration;
@@ -115,7 +116,7 @@ pub struct Paths<A, B> {
 }
 
 impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
-    /// Two links for an endpoint of so many peers. Bounce buffers and counters are those of the first.
+    /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
         Paths { first, second, routes: Routes { most: peers, ..Routes::default() }, is_seconds_turn: false }
     }
@@ -148,8 +149,8 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 Some(source) => return Some(Arrival { source, packet: Lent::First(packet) }),
                 None => {
                     self.first.give_back(packet);
-                    // It would wait for an answer for ever: so it is told that nobody hears it.
-                    self.first.quarantine(source);
+                    // It would wait for an answer for ever.
+                    self.first.release(source);
                 }
             }
         }
@@ -162,7 +163,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 Some(source) => return Some(Arrival { source, packet: Lent::Second(packet) }),
                 None => {
                     self.second.give_back(packet);
-                    self.second.quarantine(source);
+                    self.second.release(source);
                 }
             }
         }
@@ -331,10 +332,11 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
     }
 
-    /// The second link's mailbox is one more.
+    /// The second link's mailbox is one more. Vectors double as they grow.
     fn bookkeeping_bytes(flow: &Config) -> usize {
         let mailbox = flow.regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
-        A::bookkeeping_bytes(flow) + mailbox + B::bookkeeping_bytes(flow)
+        let routes = size_of::<Option<Path>>() + 2 * size_of::<Option<PeerId>>() + size_of::<PeerId>();
+        A::bookkeeping_bytes(flow) + mailbox + B::bookkeeping_bytes(flow) + 2 * routes * flow.peers as usize
     }
 
     fn tell_window(&mut self, bytes: u32) {

@@ -54,11 +54,11 @@ pub enum TransferStatus {
     Done,
     /// An event will tell.
     Pending,
-    /// The peer's memory cannot be reached: wrong address.
+    /// The peer's memory cannot be reached: wrong address. Also what an event says of a peer that lives and whose
+    /// memory has got out of reach meanwhile.
     Failed,
     /// The peer's memory cannot be reached in this way: nothing of the transfer counts, and the data must go another
-    /// way. As an event it says, of a remote operation, that the peer is gone: its departure ends the operation and
-    /// names it.
+    /// way. As an event it says that the peer is gone: its departure ends what the transfer was for, and names it.
     Unreachable,
 }
 
@@ -77,6 +77,8 @@ pub struct Capabilities {
     /// [`Link::read_peer`] and [`Link::write_peer`] reach its memory. Once they do not, it stays so for the life of the
     /// connection.
     pub reaches_memory: bool,
+    /// They never return [`TransferStatus::Pending`]: our memory may change as soon as they return.
+    pub is_synchronous: bool,
     /// It can copy out of our [bounce buffers](Link::bounce_buffers), and we out of its.
     pub shares_bounce_buffers: bool,
     /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down
@@ -176,8 +178,7 @@ pub trait Link {
     #[inline]
     fn give_back(&mut self, _lent: Self::Lent) {}
 
-    /// What has happened since the last call. Departures and transfers that ended are told even if nothing is
-    /// retrieved.
+    /// What has happened since the last call. Transfers that ended are told even if nothing is retrieved.
     fn poll_event(&mut self) -> Option<LinkEvent>;
 
     /// What can be done with this peer. May connect.
@@ -189,11 +190,10 @@ pub trait Link {
         0
     }
 
-    /// Ends that, for a key other than 0.
+    /// Ends that, for a key other than 0: from now on no read touches the memory.
     fn hide(&mut self, _peer: PeerId, _key: u64) {}
 
-    /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on. A synchronous link never returns
-    /// `Pending`.
+    /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on.
     fn read_peer(
         &mut self,
         id: TransferId,
@@ -277,7 +277,8 @@ pub trait Link {
     /// reported. Returns who it is, for people.
     fn quarantine(&mut self, peer: PeerId) -> String;
 
-    /// The endpoint has forgotten a departed peer: its place may go to another.
+    /// The endpoint has forgotten a departed peer, or wants nothing of a stranger: as soon as that writes no more, its
+    /// place may go to another. One that lives is told that nobody hears it.
     fn release(&mut self, peer: PeerId);
 
     /// The page of counters of this endpoint.

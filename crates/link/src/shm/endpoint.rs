@@ -348,6 +348,7 @@ impl Link for ShmLink {
         let shares_bounce_buffers = self.bounce_buffers.count() > 0;
         Capabilities {
             reaches_memory: self.connection(peer).is_some_and(|connection| connection.memory().is_some()),
+            is_synchronous: true,
             shares_bounce_buffers,
             direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
         }
@@ -463,7 +464,7 @@ impl Link for ShmLink {
         // It may write, or is not reported yet: its place must not go to another while its packets may still come.
         known.standing = Standing::Unwanted;
         if known.lost.is_none() {
-            known.lost = Some("it broke the protocol".into());
+            known.lost = Some("it has no place here".into());
         }
         self.end_connection(peer, false);
         self.table.sever(peer);

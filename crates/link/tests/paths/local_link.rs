@@ -296,7 +296,14 @@ impl Link for LocalLink {
     }
 
     fn release(&mut self, peer: PeerId) {
-        self.network.borrow_mut().nodes[self.me].peers[peer.0 as usize] = None;
+        let node = self.node(peer);
+        let mut network = self.network.borrow_mut();
+        network.nodes[self.me].peers[peer.0 as usize] = None;
+        if !network.nodes[node].is_gone && !network.nodes[self.me].unreachable.contains_key(&node) {
+            // A stranger that nobody wants.
+            network.nodes[self.me].quarantined.push(node);
+            network.fail_late(node, self.me);
+        }
     }
 
     fn counters(&self) -> &Counters {

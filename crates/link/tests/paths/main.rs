@@ -234,15 +234,95 @@ fn who_finds_no_place_is_told_that_nobody_hears_it() {
         let mut world = World::new(scheme, 2);
         let near_to_middle = world.near_to_middle;
         let to_middle = world.another_far(2, scheme);
+        // One that is sent at once, and one that waits for an answer.
         world.far().send(1, to_middle, 1, Memory::new(&[1; 8]));
+        world.far().send(2, to_middle, 1, Memory::new(&pattern(1, 100_000)));
+        let (mut late, near_the_middle) = world.another_near(2, scheme);
+        let late_memory = Memory::new(&pattern(1, 1000));
         world.middle.receive(1, None, 1, Memory::new(&[0; 8]));
-        world.steps(50);
+        world.until("both to be told", |world| {
+            // Without flow control it sends until it is told; with credits it waits.
+            if !late.endpoint.has_outstanding() {
+                late.send(1, near_the_middle, 1, late_memory);
+            }
+            late.progress();
+            late.endpoint.link_mut().idle();
+            late.done.iter().any(|done| done.result.is_err()) && world.far().outcome(2).is_some()
+        });
+        assert_lost(world.far().outcome(2).unwrap(), "does not answer");
+        assert_lost(late.done.iter().find(|done| done.result.is_err()).unwrap(), "does not hear this process");
         assert!(world.middle.outcome(1).is_none(), "{scheme:?}: there are two peers, and places for no more");
         world.near().send(2, near_to_middle, 1, Memory::new(&[2; 8]));
         assert_eq!(world.outcome(1).source, Some(Target::Peer(world.to_near)), "{scheme:?}");
         let links = world.middle.endpoint.link_mut();
         let stranger = links.second().peer(FAR + 1);
         assert_eq!(links.place(Path::Second(stranger)), None);
+    }
+}
+
+#[test]
+fn nothing_is_lost_in_a_crowd() {
+    for scheme in SCHEMES {
+        let mut world = World::new(scheme, 2);
+        let (to_near, to_far) = (world.to_near, world.to_far);
+        let (near_to, far_to) = (world.near_to_middle, world.far_to_middle);
+        let mut expected = Vec::new();
+        for n in 0..300_usize {
+            let (from, into) = ([3, 400, 4000, 50_000][n % 4], n * 7 % 5 < 2);
+            let (from, is_early) = (Memory::new(&pattern(n as u8, from + n)), into);
+            let into = Memory::new(&vec![0; from.bytes().len()]);
+            let way = n * 11 % 13 % 4;
+            let post = |world: &mut World| match way {
+                0 => world.middle.receive(1000 + n, Some(to_near), n as u64, into),
+                1 => world.middle.receive(1000 + n, Some(to_far), n as u64, into),
+                2 => world.near().receive(1000 + n, Some(near_to), n as u64, into),
+                _ => world.far().receive(1000 + n, Some(far_to), n as u64, into),
+            };
+            if is_early {
+                post(&mut world);
+            }
+            match way {
+                0 => world.near().send(n, near_to, n as u64, from),
+                1 => world.far().send(n, far_to, n as u64, from),
+                2 => world.middle.send(n, to_near, n as u64, from),
+                _ => world.middle.send(n, to_far, n as u64, from),
+            }
+            world.steps(n % 4);
+            if !is_early {
+                post(&mut world);
+            }
+            expected.push((into, from));
+        }
+        world.until("all", |world| world.middle.done.len() + world.near().done.len() + world.far().done.len() == 600);
+        assert!(expected.iter().all(|(into, from)| into.bytes() == from.bytes()), "{scheme:?}");
+    }
+}
+
+#[test]
+fn whatever_ends_a_send_its_memory_is_hidden() {
+    for (scheme, how) in SCHEMES.into_iter().flat_map(|scheme| (0..4).map(move |how| (scheme, how))) {
+        let mut world = World::new(scheme, 2);
+        let (to_far, far_to) = (world.to_far, world.far_to_middle);
+        world.network.borrow_mut().holds_transfers = how == 1;
+        for n in 0..20 {
+            world.middle.send(n, to_far, n as u64, Memory::new(&pattern(1, 3000 + 3000 * n)));
+            if n % 3 == 0 {
+                world.far().receive(n, Some(far_to), n as u64, Memory::new(&vec![0; 100_000]));
+            }
+            world.steps(n % 4);
+        }
+        match how {
+            0 | 1 => {
+                world.far = None;
+                world.network.borrow_mut().depart(FAR, how == 0);
+            }
+            2 => world.network.borrow_mut().fail_late(0, FAR),
+            _ => world.middle.endpoint.abandon_unsent(),
+        }
+        world.steps(3);
+        world.network.borrow_mut().holds_transfers = false;
+        world.until("all sends to end", |world| world.middle.done.len() == 20);
+        assert_eq!(world.middle.endpoint.link_mut().second().exposed(), 0, "{scheme:?} {how}");
     }
 }
 

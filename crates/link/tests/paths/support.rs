@@ -116,7 +116,7 @@ pub type Middle = Paths<ShmLink, LocalLink>;
 
 /// One endpoint in the middle that has both links, one near it in shared memory, one far from it on the network.
 pub struct World {
-    _folder: Folder,
+    folder: Folder,
     pub network: Rc<RefCell<Network>>,
     pub middle: Party<Middle>,
     pub near: Option<Party<ShmLink>>,
@@ -154,7 +154,7 @@ impl World {
             far_to_middle: far.endpoint.link().peer(0),
             to_near: PeerId(0),
             to_far: PeerId(0),
-            _folder: folder,
+            folder,
             network,
             middle,
             near: None,
@@ -216,6 +216,15 @@ impl World {
     pub fn outcome(&mut self, context: usize) -> Completion {
         self.until("an operation to end", |world| world.middle.outcome(context).is_some());
         self.middle.outcome(context).expect("it has ended").clone()
+    }
+
+    /// One more process near the middle, and what it calls it.
+    pub fn another_near(&mut self, peers: u32, scheme: SchemeName) -> (Party<ShmLink>, PeerId) {
+        let flow = flow(scheme, peers);
+        let mut near = Party::new(shm(&self.folder, &flow), flow);
+        let address = self.middle.endpoint.link_mut().first().address();
+        let to_middle = near.endpoint.link_mut().peer(&address).unwrap();
+        (near, to_middle)
     }
 
     /// A new far one.

@@ -124,7 +124,7 @@ impl<B: Buffer> Pulls<B> {
         capabilities: impl FnOnce(PeerId) -> Capabilities,
     ) -> Way {
         let Some(pull) = self.pulls.get_mut(key).filter(|pull| !pull.remote.spans.is_empty()) else { return Way::Ask };
-        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from } = capabilities(pull.remote.peer);
+        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from, .. } = capabilities(pull.remote.peer);
         if !reaches_memory {
             return Way::Ask;
         }
@@ -262,7 +262,8 @@ mod tests {
     const A: PeerId = PeerId(0);
     const B: PeerId = PeerId(1);
     const BOUNCE_BYTES: usize = 10;
-    const CAPABLE: Capabilities = Capabilities { reaches_memory: true, shares_bounce_buffers: true, direct_from: 1000 };
+    const CAPABLE: Capabilities =
+        Capabilities { reaches_memory: true, is_synchronous: true, shares_bounce_buffers: true, direct_from: 1000 };
 
     /// A pull of a message of 100 bytes of A, into a receive of so many bytes.
     fn pull(pulls: &mut Pulls<Bytes>, capacity: usize, spans: &[Span], bounce: Option<u16>) -> Key {

@@ -75,11 +75,13 @@ struct Lane<B> {
     is_full: bool,
     /// How many control packets for it are in `Egress::refused`.
     refused: u32,
+    /// The round of tries, as `Egress::retries` counts them, in which one of them found no place.
+    stuck_in: u32,
 }
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, refused: 0 }
+        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, refused: 0, stuck_in: 0 }
     }
 }
 
@@ -101,8 +103,10 @@ pub(crate) struct Egress<B: Buffer> {
     delayed: Delayed,
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
-    /// Control packets that full mailboxes have refused.
+    /// Control packets that found no place, those of each peer in order.
     refused: VecDeque<Control>,
+    /// Rounds in which they were tried again.
+    retries: u32,
     /// The most of them for one peer.
     refused_most: u32,
     /// Peers that are owed more.
@@ -123,6 +127,7 @@ impl<B: Buffer> Egress<B> {
             delayed: Delayed::default(),
             full: Vec::new(),
             refused: VecDeque::new(),
+            retries: 0,
             refused_most: refused_most(config),
             overdrawn: Vec::new(),
         }
@@ -290,6 +295,9 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut Outgoing<B>,
     ) -> Step {
+        if self.has_refused_of(to) {
+            return Step::Full;
+        }
         let step = match self.flow.request(to, message.packets_left(), now) {
             Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
             Answer::Wait => Some(Step::NoCredits),
@@ -386,13 +394,25 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Tries the control packets again that full mailboxes have refused.
+    /// Tries the control packets again that found no place. Those of each peer stay in order.
     pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        self.retries = self.retries.wrapping_add(1);
         for _ in 0..self.refused.len() {
             let Some(control) = self.refused.pop_front() else { break };
-            self.lanes.of(control.to).refused -= 1;
-            self.write_control(mailboxes, control);
+            let is_stuck = self.lanes.of(control.to).stuck_in == self.retries;
+            if !is_stuck && Self::try_control(mailboxes, &control) {
+                self.lanes.of(control.to).refused -= 1;
+            } else {
+                self.lanes.of(control.to).stuck_in = self.retries;
+                self.refused.push_back(control);
+            }
         }
+    }
+
+    /// Whether control packets for this peer wait, which nothing may overtake: flow control reckons with their order.
+    #[inline]
+    fn has_refused_of(&self, peer: PeerId) -> bool {
+        !self.refused.is_empty() && self.refused(peer) > 0
     }
 
     /// The peers whose mailboxes were full, which the caller tries again. Each counts as full until
@@ -415,6 +435,13 @@ impl<B: Buffer> Egress<B> {
     }
 
     fn write_control(&mut self, mailboxes: &mut impl Mailboxes, control: Control) {
+        if self.has_refused_of(control.to) || !Self::try_control(mailboxes, &control) {
+            self.keep_control(control);
+        }
+    }
+
+    /// Writes a control packet. Returns whether it needs no other try.
+    fn try_control(mailboxes: &mut impl Mailboxes, control: &Control) -> bool {
         let counter = match control.packet.header.kind() {
             PacketKind::ReturnRequest => Counter::ReturnRequests,
             PacketKind::ReturnResponse => Counter::ReturnResponses,
@@ -424,17 +451,18 @@ impl<B: Buffer> Egress<B> {
             Ok(_) => {
                 mailboxes.counters().add(counter, 1);
                 mailboxes.counters().add(Counter::PacketsSent, 1);
+                true
             }
             Err(WriteError::Full | WriteError::Refused) => {
                 mailboxes.counters().add(Counter::MailboxFull, 1);
-                self.keep_control(control);
+                false
             }
             // The peer's departure, which the link reports, ends everything between us: nothing is owed.
-            Err(WriteError::Unreachable(_)) => {}
+            Err(WriteError::Unreachable(_)) => true,
         }
     }
 
-    /// Keeps a control packet that a full mailbox has refused. Who is owed more than may be has not waited for credits.
+    /// Keeps a control packet that found no place. Who is owed more than may be has not waited for credits.
     #[cold]
     fn keep_control(&mut self, control: Control) {
         let to = control.to;

@@ -120,7 +120,7 @@ impl<L: Link> Endpoint<L> {
         {
             return None;
         }
-        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from } = self.link.capabilities(to);
+        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from, .. } = self.link.capabilities(to);
         if !shares_bounce_buffers || (reaches_memory && length >= direct_from) {
             return None;
         }

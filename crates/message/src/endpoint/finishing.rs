@@ -25,6 +25,13 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
+    /// A part of an operation that was a transfer has ended.
+    pub(super) fn end_transfer_part(&mut self, key: Key, status: Status) {
+        if self.rma.operations.end_transfer(key, status) {
+            self.end_operation(key);
+        }
+    }
+
     /// All parts of an operation are answered.
     fn end_operation(&mut self, key: Key) {
         let Some(operation) = self.rma.operations.end(key) else { return };

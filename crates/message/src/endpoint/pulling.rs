@@ -127,7 +127,7 @@ impl<L: Link> Endpoint<L> {
             Some(Ended::Part(TransferOwner::Operation(_), _)) if status == TransferStatus::Unreachable => {}
             Some(Ended::Part(TransferOwner::Operation(key), _)) => {
                 let result = if status == TransferStatus::Done { Status::Success } else { Status::Fault };
-                self.end_part(key, result);
+                self.end_transfer_part(key, result);
             }
             Some(Ended::Last(ending)) => self.end_held(ending),
             None => {}

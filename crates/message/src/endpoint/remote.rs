@@ -49,6 +49,10 @@ impl<L: Link> Endpoint<L> {
         for &(target, bytes) in &write.to {
             let bytes = clip(bytes, length - offset);
             self.write_part(key, target, &write.buffer, offset, bytes, write.inject);
+            if !self.rma.operations.contains(key) {
+                // Its target turned out to be out of reach.
+                return Ok(());
+            }
             offset += bytes;
         }
         self.end_part(key, Status::Success);
@@ -72,7 +76,9 @@ impl<L: Link> Endpoint<L> {
             }
             return self.rma.operations.note_part(key, status);
         };
-        if let Some(there) = self.direct_memory(peer, target, bytes, Access::Write) {
+        // What is injected may change before a transfer ends that goes on after the call.
+        let may_be_direct = !inject || self.link.capabilities(peer).is_synchronous;
+        if may_be_direct && let Some(there) = self.direct_memory(peer, target, bytes, Access::Write) {
             let part = buffer.slice(offset, bytes);
             let transfer = TransferId(self.bulk.transfers.begin(TransferOwner::Operation(key), bytes).0);
             let status = self.link.write_peer(transfer, peer, &[there], &part, 0);
@@ -109,6 +115,9 @@ impl<L: Link> Endpoint<L> {
         for &(target, bytes) in &read.from {
             let bytes = clip(bytes, length - offset);
             self.read_part(key, target, &mut buffer, offset, bytes);
+            if !self.rma.operations.contains(key) {
+                return Ok(());
+            }
             offset += bytes;
         }
         self.end_part(key, Status::Success);
@@ -150,7 +159,8 @@ impl<L: Link> Endpoint<L> {
         bytes: usize,
         access: Access,
     ) -> Option<RemoteMemory> {
-        if bytes == 0 || self.presence.lost(peer).is_some() || !self.link.capabilities(peer).reaches_memory {
+        let is_gone = self.presence.lost(peer).is_some() || self.presence.is_given_up(peer);
+        if bytes == 0 || is_gone || !self.link.capabilities(peer).reaches_memory {
             return None;
         }
         self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
@@ -163,11 +173,9 @@ impl<L: Link> Endpoint<L> {
                 self.bulk.transfers.end(Key(transfer.0));
                 return false;
             }
-            TransferStatus::Pending => {
-                self.rma.operations.add_parts(key, 1);
-            }
+            TransferStatus::Pending => self.rma.operations.add_transfer(key),
             TransferStatus::Done | TransferStatus::Failed => {
-                self.rma.operations.add_parts(key, 1);
+                self.rma.operations.add_transfer(key);
                 self.end_transfer(transfer, status);
             }
         }

@@ -19,8 +19,10 @@ pub(crate) struct RemoteOperation<B> {
     pub(crate) length: usize,
     /// Where what comes back goes: a read's data, an atomic's result.
     destination: Option<B>,
-    /// Parts that are not answered yet.
+    /// Parts that are not over yet.
     parts: usize,
+    /// Those of them that are transfers: no answer ends them.
+    transfers: usize,
     /// What the answer to each part costs, if the parts go by message (see `request`).
     pub(crate) answer_cost: u32,
     /// The first bad answer.
@@ -42,6 +44,7 @@ impl<B> RemoteOperation<B> {
             length,
             destination: None,
             parts: 1,
+            transfers: 0,
             answer_cost: answer_cost(0),
             status: Status::Success,
             data: None,
@@ -105,6 +108,22 @@ impl<B: Buffer> Operations<B> {
         operation.answer_cost
     }
 
+    /// Adds a part that is a transfer.
+    pub(crate) fn add_transfer(&mut self, key: Key) {
+        if let Some(operation) = self.0.get_mut(key) {
+            operation.parts += 1;
+            operation.transfers += 1;
+        }
+    }
+
+    /// A part that is a transfer has ended. Returns whether it was the last.
+    pub(crate) fn end_transfer(&mut self, key: Key, status: Status) -> bool {
+        if let Some(operation) = self.0.get_mut(key) {
+            operation.transfers -= 1;
+        }
+        self.end_part(key, status)
+    }
+
     /// Records how a part went, without ending it. The first that went wrong counts.
     pub(crate) fn note_part(&mut self, key: Key, status: Status) {
         if let Some(operation) = self.0.get_mut(key)
@@ -143,10 +162,12 @@ impl<B: Buffer> Operations<B> {
         self.0.get_mut(key)?.destination.as_mut()
     }
 
-    /// What the answer to a part of an operation costs that a peer may give.
+    /// What the answer to a part of an operation costs that a peer may give: none of it if it was asked for nothing.
     pub(crate) fn cost_for(&self, from: PeerId, key: Key) -> Result<u32, Malformed> {
-        let operation = self.0.get(key).filter(|operation| operation.to == Target::Peer(from)).ok_or(Malformed)?;
-        Ok(operation.answer_cost)
+        let is_asked = |operation: &&RemoteOperation<B>| {
+            operation.to == Target::Peer(from) && operation.parts > operation.transfers
+        };
+        self.0.get(key).filter(is_asked).map(|operation| operation.answer_cost).ok_or(Malformed)
     }
 
     /// A peer answers: whether it counts writes.
@@ -179,6 +200,18 @@ mod tests {
         let ended = operations.end(key).expect("it is there");
         assert_eq!((ended.status, operations.len()), (Status::Denied, 0));
         assert!(!operations.end_part(key, Status::Success) && operations.add_parts(key, 1) == 0, "it is over");
+    }
+
+    #[test]
+    fn nobody_answers_a_transfer() {
+        let mut operations = Operations::new();
+        let key = read(&mut operations);
+        operations.add_transfer(key);
+        operations.add_parts(key, 1);
+        assert!(!operations.end_part(key, Status::Success), "its submitter holds a part");
+        assert!(operations.cost_for(A, key).is_ok() && !operations.end_part(key, Status::Success));
+        assert_eq!(operations.cost_for(A, key), Err(Malformed));
+        assert!(operations.end_transfer(key, Status::Success));
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use crate::support::{Handle, Memory, Setup, World, pattern};
 use std::time::Duration;
-use tidegate_message::flow::SchemeName;
-use tidegate_message::{Access, Counter, Failure};
+use tidegate_message::flow::{Packet, PacketKind, SchemeName};
+use tidegate_message::{Access, Buffer, Context, Counter, Failure, WriteRequest};
 
+/// A region that is in reach of transfers.
 const KEY: u64 = 5;
+/// One that is not.
+const BY_MESSAGE: u64 = 6;
 
 /// Three nodes; a receive and a read of node 0 wait for transfers with node 1, which do not end.
 fn with_pending_transfers(is_stubborn: bool) -> (World, [Handle; 2]) {
@@ -130,4 +133,108 @@ fn flow_control_hears_of_packets_that_were_refused_on_their_way() {
     world.resume(1);
     world.settle();
     world.success(waits);
+}
+
+/// Credits and return requests are counted in the order in which they were sent: what found no place is not overtaken.
+#[test]
+fn control_packets_stay_in_order_when_a_link_has_no_place_now_and_then() {
+    for (seed, piggyback) in (1..100).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let setup = Setup { slots: 6, piggyback, scheduled: true, seed, window: Some(0), ..Setup::new(2) };
+        let mut world = setup.build();
+        world.network().is_busy = true;
+        let mut receives = Vec::new();
+        for n in 0..60 {
+            for (me, other) in [(0, 1), (1, 0)] {
+                receives.push(world.receive(me).from(other).tagged(n).capacity(600).post());
+                world.send(me).to(other).tagged(n).bytes(&pattern(1, 600)).post();
+            }
+            world.steps(30);
+        }
+        world.network().is_busy = false;
+        world.settle();
+        receives.iter().for_each(|receive| assert_eq!(world.bytes(*receive), pattern(1, 600)));
+    }
+}
+
+/// Two reads of node 0 from node 1: one by a transfer that is pending, one by message.
+fn two_reads() -> (World, [Handle; 2]) {
+    let mut world = Setup { memory: Memory::Delayed, seed: 8, ..Setup::new(3) }.build();
+    world.network().holds_transfers = true;
+    world.register(1, KEY, &pattern(3, 100), &[Access::Read]);
+    let other = world.buffer(1, &pattern(4, 100));
+    world.endpoint(1).register(BY_MESSAGE, other, &[Access::Read]);
+    world.pause(1);
+    let reads = [KEY, BY_MESSAGE].map(|key| world.read(0, vec![(world.place(0, 1, key, 0), 100)]));
+    (world, reads)
+}
+
+#[test]
+fn a_false_reply_does_not_end_a_transfer() {
+    let (mut world, [direct, _]) = two_reads();
+    assert_eq!(world.network().transfers(0), 1);
+    let mut reply = Packet::new(PacketKind::Data, 16, 12);
+    reply.payload[12..16].copy_from_slice(&0_u32.to_le_bytes());
+    world.inject_packet(1, 0, reply);
+    world.progress(0);
+    assert!(!world.is_done(direct), "its transfer is pending");
+    assert_eq!(world.counter(0, Counter::Violations), 1);
+    world.network().holds_transfers = false;
+    world.resume(1);
+    world.settle();
+    assert_eq!(world.bytes(direct), pattern(3, 100));
+}
+
+#[test]
+fn what_is_injected_may_change_after_the_call_even_where_transfers_end_later() {
+    let mut world = Setup { memory: Memory::Delayed, scheduled: true, seed: 8, ..Setup::new(3) }.build();
+    let region = world.register(1, KEY, &[0; 100], &[Access::Write]);
+    let mut buffer = world.buffer(0, &[7; 8]);
+    let to = vec![(world.place(0, 1, KEY, 0), 8)];
+    let context = Context(1);
+    let write = WriteRequest { to, buffer: buffer.clone(), data: None, context, inject: true, report: true };
+    world.endpoint(0).write(write).expect("room");
+    buffer.write(0, &[0xdd; 8]);
+    world.settle();
+    assert_eq!(region.bytes()[..8], [7; 8]);
+}
+
+#[test]
+fn no_part_of_an_operation_begins_after_it_has_ended() {
+    for is_stubborn in [false, true] {
+        let mut world = Setup { memory: Memory::Delayed, scheduled: true, seed: 8, ..Setup::new(3) }.build();
+        world.network().is_stubborn = is_stubborn;
+        world.network().holds_transfers = true;
+        world.register(1, KEY, &pattern(3, 100), &[Access::Read, Access::Write]);
+        world.network().cut.push((0, 1));
+        // The first part goes by message, and shows that the peer is out of reach.
+        let read = world.read(0, vec![(world.place(0, 1, BY_MESSAGE, 0), 50), (world.place(0, 1, KEY, 0), 50)]);
+        let places = vec![(world.place(0, 1, BY_MESSAGE, 0), 50), (world.place(0, 1, KEY, 0), 50)];
+        let write = world.write(0, places, &[1; 100], None);
+        assert_eq!(world.network().transfers(0), 0);
+        world.settle();
+        world.assert_lost(read, 1);
+        world.assert_lost(write, 1);
+    }
+}
+
+#[test]
+fn late_failures_leave_nothing_behind() {
+    for setup in Setup::all(3, 103) {
+        let mut world = setup.build();
+        world.register(1, KEY, &pattern(3, 9000), &[Access::Read, Access::Write]);
+        let read = world.read(0, vec![(world.place(0, 1, KEY, 0), 9000)]);
+        let write = world.write(0, vec![(world.place(0, 1, KEY, 0), 9000)], &pattern(3, 9000), None);
+        let receive = world.receive(0).from(1).capacity(9000).post();
+        world.send(1).to(0).bytes(&pattern(1, 9000)).post();
+        world.steps(20);
+        world.network().fail_late(0, 1);
+        world.steps(7);
+        let late = world.read(0, vec![(world.place(0, 1, KEY, 0), 9000)]);
+        let send = world.send(0).to(1).bytes(&pattern(1, 9000)).post();
+        world.settle();
+        for handle in [read, write, receive, late, send] {
+            assert_eq!(world.all(handle).len(), 1, "{handle:?} ends once\n{world}");
+        }
+        assert!(!world.endpoint(0).has_outstanding() && world.network().has_released(0, 1), "{world}");
+    }
 }

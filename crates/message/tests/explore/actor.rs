@@ -127,7 +127,7 @@ impl Link for ActorLink {
     }
 
     fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities { reaches_memory: self.direct, ..Capabilities::default() }
+        Capabilities { reaches_memory: self.direct, is_synchronous: true, ..Capabilities::default() }
     }
 
     fn read_peer(

@@ -137,6 +137,10 @@ pub struct Network {
     pub is_stubborn: bool,
     /// Transfers that are pending do not end.
     pub holds_transfers: bool,
+    /// Links have too much under way now and then: fewer places than wanted, or none.
+    pub is_busy: bool,
+    /// Random numbers of busy links, and whether the last of them had no place.
+    draws: (Random, bool),
     /// Application memory.
     pub arena: Arena,
     /// What must never happen and did.
@@ -176,6 +180,8 @@ impl Network {
             deaf: None,
             is_stubborn: false,
             holds_transfers: false,
+            is_busy: false,
+            draws: (Random::new(1), false),
             arena,
             problems: Vec::new(),
             now: tidegate_message::Instant::default(),
@@ -220,6 +226,19 @@ impl Network {
         if !self.hostile && of_pair.filter(credit).count() > self.config.credit_slots as usize {
             self.problem(format!("more than {} credit packets from {from} wait at {to}", self.config.credit_slots));
         }
+    }
+
+    /// How many places a link has now; no two times in a row none.
+    fn places(&mut self, count: u32) -> u32 {
+        let (random, was_full) = &mut self.draws;
+        let places = match random.below(4) {
+            _ if !self.is_busy => count,
+            0 | 1 if !*was_full => 0,
+            2 => count.min(1),
+            _ => count,
+        };
+        *was_full = places == 0;
+        places
     }
 
     /// Every fifth packet finds no buffer, where flow control reckons with that.

@@ -35,6 +35,10 @@ impl Link for MemoryLink {
             fill(&mut packet);
             return if packet.header.kind() == PacketKind::Data { Err(WriteError::Full) } else { Ok(1) };
         }
+        let count = self.network.borrow_mut().places(count);
+        if count == 0 {
+            return Err(WriteError::Full);
+        }
         for written in 0..count {
             // Not while the network is borrowed: nobody else is asked meanwhile.
             let place = self.network.borrow_mut().reserve(self.me, to);
@@ -97,6 +101,7 @@ impl Link for MemoryLink {
         let (peer, network) = (self.node(peer), self.network.borrow());
         Capabilities {
             reaches_memory: network.reaches(self.me, peer),
+            is_synchronous: network.memory != Memory::Delayed,
             shares_bounce_buffers: matches!(network.memory, Memory::Staged | Memory::StagedOrDirect),
             direct_from: if network.memory == Memory::StagedOrDirect { DIRECT_FROM } else { 0 },
         }
