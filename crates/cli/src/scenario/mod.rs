@@ -105,7 +105,7 @@ impl Sweep {
         })?;
         let given = collect(table.get_ref()).map_err(|(place, what)| ScenarioError { line: line(&place), what })?;
         let axes: Vec<&Given> = given.iter().filter(|given| given.is_list).collect();
-        let count = axes.iter().map(|axis| axis.values.len()).product::<usize>();
+        let count = axes.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));
         if count > POINTS_MOST {
             let what =
                 format!("the lists make {count} combinations, and at most {POINTS_MOST} are run: shorten a list");
@@ -238,7 +238,7 @@ impl Draft {
 
     fn finish(self, folder: &Path) -> Result<Scenario, String> {
         let sizes = &self.sizes;
-        let nodes: u32 = sizes.iter().map(|&size| u32::from(size)).product();
+        let nodes = sizes.iter().fold(1_u32, |nodes, &size| nodes.saturating_mul(u32::from(size)));
         let topology = match self.topology.as_str() {
             "mesh" => Topology::mesh(sizes),
             "torus" => Topology::torus(sizes),

@@ -5,38 +5,21 @@
 //! scheme of flow control says so. Nothing here knows what messages are for.
 
 mod backlog;
+mod control;
+mod mailboxes;
 mod outgoing;
 
-use crate::counter::{Counter, Counters};
-use crate::link::{Buffer, Link, WriteError};
+use crate::counter::Counter;
+use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
-use std::collections::VecDeque;
-use tidegate_flow::{
-    Answer, Config, Control, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Violation,
-};
+use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Violation};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
+use control::Controls;
+pub(crate) use control::refused_most;
+pub(crate) use mailboxes::Mailboxes;
 pub(crate) use outgoing::{Body, Outgoing, copy_of};
-
-/// What egress needs of a link.
-pub(crate) trait Mailboxes {
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError>;
-
-    fn counters(&self) -> &Counters;
-}
-
-impl<L: Link> Mailboxes for L {
-    #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
-        Link::write(self, to, count, fill)
-    }
-
-    #[inline]
-    fn counters(&self) -> &Counters {
-        Link::counters(self)
-    }
-}
 
 /// How far a message got.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,15 +56,11 @@ struct Lane<B> {
     is_delayed: bool,
     /// Whether the peer is in `Egress::full`.
     is_full: bool,
-    /// How many control packets for it are in `Egress::refused`.
-    refused: u32,
-    /// The round of tries, as `Egress::retries` counts them, in which one of them found no place.
-    stuck_in: u32,
 }
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, refused: 0, stuck_in: 0 }
+        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false }
     }
 }
 
@@ -103,20 +82,14 @@ pub(crate) struct Egress<B: Buffer> {
     delayed: Delayed,
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
-    /// Control packets that found no place, those of each peer in order.
-    refused: VecDeque<Control>,
-    /// Rounds in which they were tried again.
-    retries: u32,
-    /// The most of them for one peer.
-    refused_most: u32,
-    /// Peers that are owed more.
-    overdrawn: Vec<PeerId>,
+    /// Flow control's own packets.
+    controls: Controls,
 }
 
 impl<B: Buffer> Egress<B> {
     /// What it takes when something has waited for all of so many peers, in bytes.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Lane<B>>::bytes_most(peers)
+        Peers::<Lane<B>>::bytes_most(peers) + Controls::bytes_most(peers)
     }
 
     pub(crate) fn new(flow: FlowControl, config: &Config) -> Self {
@@ -126,10 +99,7 @@ impl<B: Buffer> Egress<B> {
             waiting: Waiting::default(),
             delayed: Delayed::default(),
             full: Vec::new(),
-            refused: VecDeque::new(),
-            retries: 0,
-            refused_most: refused_most(config),
-            overdrawn: Vec::new(),
+            controls: Controls::new(config),
         }
     }
 
@@ -166,11 +136,6 @@ impl<B: Buffer> Egress<B> {
         self.backlog(peer).is_some_and(|backlog| kinds.iter().any(|&kind| backlog.waits(kind)))
     }
 
-    /// How many control packets a peer's full mailbox has refused.
-    pub(crate) fn refused(&self, peer: PeerId) -> u32 {
-        self.lanes.get(peer).map_or(0, |lane| lane.refused)
-    }
-
     /// Messages and notes that wait.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
@@ -186,12 +151,7 @@ impl<B: Buffer> Egress<B> {
     /// Peers and packets that are to be tried again: no credit packet will tell when a mailbox has room.
     #[inline]
     pub(crate) fn to_retry(&self) -> usize {
-        self.full.len() + self.refused.len()
-    }
-
-    /// Whether control packets wait.
-    pub(crate) fn has_refused(&self) -> bool {
-        !self.refused.is_empty()
+        self.full.len() + self.controls.len()
     }
 
     pub(crate) fn credits(&self, peer: PeerId) -> u32 {
@@ -295,7 +255,7 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut Outgoing<B>,
     ) -> Step {
-        if self.has_refused_of(to) {
+        if self.controls.has_any_of(to) {
             return Step::Full;
         }
         let step = match self.flow.request(to, message.packets_left(), now) {
@@ -394,25 +354,33 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Tries the control packets again that found no place. Those of each peer stay in order.
+    /// How many control packets found no place in a peer's mailbox.
+    pub(crate) fn refused(&self, peer: PeerId) -> u32 {
+        self.controls.of(peer)
+    }
+
+    /// Whether control packets wait.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.controls.len() > 0
+    }
+
+    /// Tries the control packets again that found no place.
     pub(crate) fn retry_control(&mut self, mailboxes: &mut impl Mailboxes) {
-        self.retries = self.retries.wrapping_add(1);
-        for _ in 0..self.refused.len() {
-            let Some(control) = self.refused.pop_front() else { break };
-            let is_stuck = self.lanes.of(control.to).stuck_in == self.retries;
-            if !is_stuck && Self::try_control(mailboxes, &control) {
-                self.lanes.of(control.to).refused -= 1;
-            } else {
-                self.lanes.of(control.to).stuck_in = self.retries;
-                self.refused.push_back(control);
-            }
+        self.controls.retry(mailboxes);
+    }
+
+    /// Writes the control packets that flow control wants sent.
+    #[inline]
+    pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        while let Some(control) = self.flow.poll_control() {
+            self.controls.send(mailboxes, control);
         }
     }
 
-    /// Whether control packets for this peer wait, which nothing may overtake: flow control reckons with their order.
+    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
     #[inline]
-    fn has_refused_of(&self, peer: PeerId) -> bool {
-        !self.refused.is_empty() && self.refused(peer) > 0
+    pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
+        self.controls.poll_overdrawn()
     }
 
     /// The peers whose mailboxes were full, which the caller tries again. Each counts as full until
@@ -424,64 +392,6 @@ impl<B: Buffer> Egress<B> {
     /// This one of them is being tried again.
     pub(crate) fn retry(&mut self, peer: PeerId) {
         self.lanes.of(peer).is_full = false;
-    }
-
-    /// Writes the control packets that flow control wants sent.
-    #[inline]
-    pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
-        while let Some(control) = self.flow.poll_control() {
-            self.write_control(mailboxes, control);
-        }
-    }
-
-    fn write_control(&mut self, mailboxes: &mut impl Mailboxes, control: Control) {
-        if self.has_refused_of(control.to) || !Self::try_control(mailboxes, &control) {
-            self.keep_control(control);
-        }
-    }
-
-    /// Writes a control packet. Returns whether it needs no other try.
-    fn try_control(mailboxes: &mut impl Mailboxes, control: &Control) -> bool {
-        let counter = match control.packet.header.kind() {
-            PacketKind::ReturnRequest => Counter::ReturnRequests,
-            PacketKind::ReturnResponse => Counter::ReturnResponses,
-            PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
-        };
-        match mailboxes.write(control.to, 1, |packet| *packet = control.packet) {
-            Ok(_) => {
-                mailboxes.counters().add(counter, 1);
-                mailboxes.counters().add(Counter::PacketsSent, 1);
-                true
-            }
-            Err(WriteError::Full | WriteError::Refused) => {
-                mailboxes.counters().add(Counter::MailboxFull, 1);
-                false
-            }
-            // The peer's departure, which the link reports, ends everything between us: nothing is owed.
-            Err(WriteError::Unreachable(_)) => true,
-        }
-    }
-
-    /// Keeps a control packet that found no place. Who is owed more than may be has not waited for credits.
-    #[cold]
-    fn keep_control(&mut self, control: Control) {
-        let to = control.to;
-        let owed = &mut self.lanes.of(to).refused;
-        if *owed > self.refused_most {
-            // It is about to be quarantined, and gets nothing any more.
-            return;
-        }
-        self.refused.push_back(control);
-        *owed += 1;
-        if *owed > self.refused_most {
-            self.overdrawn.push(to);
-        }
-    }
-
-    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
-    #[inline]
-    pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
-        self.overdrawn.pop()
     }
 
     /// Nothing of what waits for a peer leaves any more: takes the messages.
@@ -496,9 +406,7 @@ impl<B: Buffer> Egress<B> {
 
     /// A peer is gone: it is owed nothing.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        if self.lanes.get_mut(peer).is_some_and(|lane| std::mem::take(&mut lane.refused) > 0) {
-            self.refused.retain(|control| control.to != peer);
-        }
+        self.controls.lose_peer(peer);
     }
 
     /// The place of a peer that is gone goes to another.
@@ -508,12 +416,6 @@ impl<B: Buffer> Egress<B> {
             self.full.retain(|&full| full != peer);
         }
     }
-}
-
-/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them
-/// than its credit slots hold, a return request and a response.
-pub(crate) fn refused_most(config: &Config) -> u32 {
-    config.credit_slots + 2
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use super::*;
 use crate::operation::Queue;
 use crate::testing::{Bytes, Written};
 use crate::wire::{BounceCopied, Eager};
-use tidegate_flow::SchemeName;
+use tidegate_flow::{PacketKind, SchemeName};
 
 const A: PeerId = PeerId(0);
 const B: PeerId = PeerId(1);
@@ -74,13 +74,16 @@ fn a_full_mailbox_is_tried_again_and_an_unreachable_one_is_not() {
 fn credits_that_a_full_mailbox_refuses_are_bounded_and_end_with_the_peer() {
     let (mut egress, mut written) = (egress(), Written::default());
     written.refuse = Some(WriteError::Full);
-    while egress.overdrawn.is_empty() {
+    let overdrawn = loop {
+        if let Some(peer) = egress.poll_overdrawn() {
+            break peer;
+        }
         // It sends without waiting for credits.
         egress.handle_retrieved(A, &Packet::new(PacketKind::Data, 0, 0)).expect("it is a packet");
         egress.flush_control(&mut written);
         assert!(egress.refused(A) <= 5, "two credit slots, a request, a response, and one too many");
-    }
-    assert_eq!(egress.poll_overdrawn(), Some(A));
+    };
+    assert_eq!(overdrawn, A);
     egress.lose_peer(A);
     assert_eq!((egress.refused(A), egress.has_refused()), (0, false));
 }

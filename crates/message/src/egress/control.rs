@@ -1,0 +1,186 @@
+//! [`Controls`]: flow control's own packets on their way out. Those that find no place wait here, for each peer in
+//! order, and nothing else for that peer overtakes them: flow control reckons with the order in which credits and
+//! requests were sent.
+
+use super::mailboxes::Mailboxes;
+use crate::counter::Counter;
+use crate::link::WriteError;
+use std::collections::VecDeque;
+use tidegate_flow::{Config, Control, PacketKind, PeerId, Peers};
+
+/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them
+/// than its credit slots hold, a return request and a response.
+pub(crate) fn refused_most(config: &Config) -> u32 {
+    config.credit_slots + 2
+}
+
+/// What one peer is owed.
+#[derive(Debug, Default)]
+struct Owed {
+    /// Packets that wait for it.
+    packets: u32,
+    /// The round of tries in which one of them found no place.
+    stuck_in: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Controls {
+    /// Those of each peer in order.
+    waiting: VecDeque<Control>,
+    owed: Peers<Owed>,
+    /// The most of them for one peer.
+    most: u32,
+    /// Rounds of tries.
+    rounds: u32,
+    /// Peers that are owed more.
+    overdrawn: Vec<PeerId>,
+}
+
+impl Controls {
+    /// What the table of peers takes when all of them are owed some, in bytes.
+    pub(super) const fn bytes_most(peers: u32) -> usize {
+        Peers::<Owed>::bytes_most(peers)
+    }
+
+    pub(super) fn new(config: &Config) -> Self {
+        Controls {
+            waiting: VecDeque::new(),
+            owed: Peers::new(config.peers, ()),
+            most: refused_most(config),
+            rounds: 0,
+            overdrawn: Vec::new(),
+        }
+    }
+
+    /// How many wait.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many wait for a peer.
+    pub(super) fn of(&self, peer: PeerId) -> u32 {
+        self.owed.get(peer).map_or(0, |owed| owed.packets)
+    }
+
+    /// Whether some wait for a peer.
+    #[inline]
+    pub(super) fn has_any_of(&self, peer: PeerId) -> bool {
+        !self.waiting.is_empty() && self.of(peer) > 0
+    }
+
+    /// Writes a control packet, or lets it wait.
+    pub(super) fn send(&mut self, mailboxes: &mut impl Mailboxes, control: Control) {
+        if self.has_any_of(control.to) || !write(mailboxes, &control) {
+            self.keep(control);
+        }
+    }
+
+    /// Keeps a control packet that found no place. Who is owed more than may be has not waited for credits.
+    #[cold]
+    fn keep(&mut self, control: Control) {
+        let owed = self.owed.of(control.to);
+        if owed.packets > self.most {
+            // It is about to be quarantined, and gets nothing any more.
+            return;
+        }
+        owed.packets += 1;
+        if owed.packets > self.most {
+            self.overdrawn.push(control.to);
+        }
+        self.waiting.push_back(control);
+    }
+
+    /// Tries those again that wait.
+    pub(super) fn retry(&mut self, mailboxes: &mut impl Mailboxes) {
+        self.rounds = self.rounds.wrapping_add(1);
+        for _ in 0..self.waiting.len() {
+            let Some(control) = self.waiting.pop_front() else { break };
+            let owed = self.owed.of(control.to);
+            if owed.stuck_in != self.rounds && write(mailboxes, &control) {
+                owed.packets -= 1;
+            } else {
+                owed.stuck_in = self.rounds;
+                self.waiting.push_back(control);
+            }
+        }
+    }
+
+    /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.
+    #[inline]
+    pub(super) fn poll_overdrawn(&mut self) -> Option<PeerId> {
+        self.overdrawn.pop()
+    }
+
+    /// A peer is gone: it is owed nothing.
+    pub(super) fn lose_peer(&mut self, peer: PeerId) {
+        if self.owed.forget(peer).is_some_and(|owed| owed.packets > 0) {
+            self.waiting.retain(|control| control.to != peer);
+        }
+    }
+}
+
+/// Writes a control packet. Returns whether it needs no other try.
+fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> bool {
+    let counter = match control.packet.header.kind() {
+        PacketKind::ReturnRequest => Counter::ReturnRequests,
+        PacketKind::ReturnResponse => Counter::ReturnResponses,
+        PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
+    };
+    match mailboxes.write(control.to, 1, |packet| *packet = control.packet) {
+        Ok(_) => {
+            mailboxes.counters().add(counter, 1);
+            mailboxes.counters().add(Counter::PacketsSent, 1);
+            true
+        }
+        Err(WriteError::Full | WriteError::Refused) => {
+            mailboxes.counters().add(Counter::MailboxFull, 1);
+            false
+        }
+        // The peer's departure, which the link reports, ends everything between us: nothing is owed.
+        Err(WriteError::Unreachable(_)) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Written;
+    use tidegate_flow::{Packet, SchemeName};
+
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+
+    fn credit(to: PeerId, count: u16) -> Control {
+        Control { to, packet: Packet::with_credits(PacketKind::Credit, count.into()) }
+    }
+
+    #[test]
+    fn packets_that_wait_for_a_peer_are_not_overtaken_and_those_of_others_pass() {
+        let mut controls = Controls::new(&Config::new(SchemeName::Static, 2, 8, 3));
+        let mut written = Written::default();
+        written.refuse = Some(WriteError::Full);
+        controls.send(&mut written, credit(A, 1));
+        written.refuse = None;
+        controls.send(&mut written, credit(A, 2));
+        controls.send(&mut written, credit(B, 3));
+        assert_eq!((controls.len(), controls.of(A), controls.has_any_of(B)), (2, 2, false));
+        controls.retry(&mut written);
+        let order: Vec<_> = written.packets.iter().map(|(to, packet)| (*to, packet.credits())).collect();
+        assert_eq!(order, [(B, 3), (A, 1), (A, 2)].map(|(to, count)| (to, credit(to, count).packet.credits())));
+        assert_eq!((controls.len(), controls.of(A)), (0, 0));
+    }
+
+    #[test]
+    fn who_is_owed_more_than_credit_slots_hold_is_found_out_and_gets_no_more() {
+        let config = Config::new(SchemeName::Static, 2, 8, 3);
+        let mut controls = Controls::new(&config);
+        let mut written = Written::default();
+        written.refuse = Some(WriteError::Full);
+        (0..20).for_each(|_| controls.send(&mut written, credit(A, 1)));
+        assert_eq!((controls.of(A), controls.poll_overdrawn(), controls.poll_overdrawn()), (6, Some(A), None));
+        controls.lose_peer(A);
+        assert_eq!((controls.len(), controls.of(A)), (0, 0));
+    }
+}
