@@ -373,7 +373,7 @@ fn a_peer_that_the_endpoint_forgets_while_it_lives_is_not_heard_any_more() {
     send(&mut b, to, 2);
     assert!(a.retrieve().is_none());
     assert_eq!(a.counters().get(Counter::Violations), 1);
-    assert!(unreachable_text(write(&mut a, peer, &packet(0))).contains("protocol"));
+    assert!(unreachable_text(write(&mut a, peer, &packet(0))).contains("no place here"));
     drop(b);
     // Its place is free as soon as it is gone, without a report.
     let mut c = folder.link(1);

@@ -19,8 +19,8 @@ pub(crate) fn refused_most(config: &Config) -> u32 {
 struct Owed {
     /// Packets that wait for it.
     packets: u32,
-    /// The round of tries in which one of them found no place.
-    stuck_in: u32,
+    /// While they are tried again: one of them has found no place.
+    is_stuck: bool,
 }
 
 /// See the module.
@@ -31,8 +31,6 @@ pub(super) struct Controls {
     owed: Peers<Owed>,
     /// The most of them for one peer.
     most: u32,
-    /// Rounds of tries.
-    rounds: u32,
     /// Peers that are owed more.
     overdrawn: Vec<PeerId>,
 }
@@ -48,7 +46,6 @@ impl Controls {
             waiting: VecDeque::new(),
             owed: Peers::new(config.peers, ()),
             most: refused_most(config),
-            rounds: 0,
             overdrawn: Vec::new(),
         }
     }
@@ -94,16 +91,18 @@ impl Controls {
 
     /// Tries those again that wait.
     pub(super) fn retry(&mut self, mailboxes: &mut impl Mailboxes) {
-        self.rounds = self.rounds.wrapping_add(1);
         for _ in 0..self.waiting.len() {
             let Some(control) = self.waiting.pop_front() else { break };
             let owed = self.owed.of(control.to);
-            if owed.stuck_in != self.rounds && write(mailboxes, &control) {
+            if !owed.is_stuck && write(mailboxes, &control) {
                 owed.packets -= 1;
             } else {
-                owed.stuck_in = self.rounds;
+                owed.is_stuck = true;
                 self.waiting.push_back(control);
             }
+        }
+        for control in &self.waiting {
+            self.owed.of(control.to).is_stuck = false;
         }
     }
 
