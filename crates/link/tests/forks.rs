@@ -14,7 +14,7 @@ use tidegate_message::{Access, Link, Span, WriteError};
 /// Ends a role that has come to a stop, or a child that has.
 fn limit_time() {
     // SAFETY: takes no pointers. The signal, of which nobody takes care, ends the process.
-    unsafe { libc::alarm(PATIENCE.as_secs() as u32) };
+    unsafe { libc::alarm(TEST_TIMEOUT.as_secs() as u32) };
 }
 
 /// Forks a child that does something and says whether it went well.

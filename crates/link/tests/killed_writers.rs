@@ -111,7 +111,7 @@ impl Reader {
         let start = std::time::Instant::now();
         while !self.seen.values().any(|seen| seen.pid == pid) {
             self.drain(64);
-            assert!(start.elapsed() < PATIENCE, "pid {pid} does not get through");
+            assert!(start.elapsed() < TEST_TIMEOUT, "pid {pid} does not get through");
         }
     }
 
@@ -126,7 +126,7 @@ impl Reader {
                 self.link.release(left.peer);
                 return (left.peer, self.seen.remove(&left.peer));
             }
-            assert!(start.elapsed() < PATIENCE, "the reader is stuck, or the death of pid {pid} is not noticed");
+            assert!(start.elapsed() < TEST_TIMEOUT, "the reader is stuck, or the death of pid {pid} is not noticed");
         }
     }
 }

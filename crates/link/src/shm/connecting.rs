@@ -54,7 +54,7 @@ impl ShmLink {
             });
         }
         self.give_places_away();
-        let locked = self.segment.lock_table(if self.is_table_busy { Duration::ZERO } else { lock::PATIENCE });
+        let locked = self.segment.lock_table(if self.is_table_busy { Duration::ZERO } else { lock::TIMEOUT });
         self.is_table_busy = matches!(locked, Err(LinkError::Busy { .. }));
         let place = locked.and_then(|_held| self.place_of(address));
         let peer = match place {
@@ -129,10 +129,10 @@ impl ShmLink {
             return Err(WriteError::Full);
         }
         // The whole endpoint waits, and perhaps for many peers: who was locked out once is only looked at again.
-        let patience = if is_first_try { lock::PATIENCE } else { Duration::ZERO };
+        let timeout = if is_first_try { lock::TIMEOUT } else { Duration::ZERO };
         let ShmConfig { flow, bulk, directory, .. } = &self.config;
         let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
-        match Connection::open(&terms, &address, patience) {
+        match Connection::open(&terms, &address, timeout) {
             Ok((connection, obstacle)) => {
                 self.note_bulk(obstacle);
                 Ok(self.peers[to.0 as usize].connection.insert(connection))

@@ -43,7 +43,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection
     /// returns why bulk data goes through the mailbox, if it does. Waits for the lock of the peer's table for so long.
-    pub fn open(terms: &Terms, peer: &Address, patience: Duration) -> Result<(Connection, Option<String>), LinkError> {
+    pub fn open(terms: &Terms, peer: &Address, timeout: Duration) -> Result<(Connection, Option<String>), LinkError> {
         let mut segment = PeerSegment::open(terms.directory, terms.here, peer)?;
         let (memory, obstacle) = match reach_memory(terms, peer, &segment) {
             Ok(memory) => (Some(memory), None),
@@ -52,7 +52,7 @@ impl Connection {
             }
             Err(reason) => (None, Some(reason)),
         };
-        let place = segment.enter(terms.directory, terms.here, peer, &terms.ours, patience)?;
+        let place = segment.enter(terms.directory, terms.here, peer, &terms.ours, timeout)?;
         let admission = if terms.flow.scheme.has_credits() { Admission::Credits } else { Admission::Room };
         // SAFETY: the writer is a field of the value that owns the segment, and is never handed out. The place is ours
         // alone, and we are the only connection to this peer.

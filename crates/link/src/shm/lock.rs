@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long a call that can be made again waits for a lock that is held for microseconds, unless its holder is stopped
 /// or has lost its processor.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(10);
 /// How long a call waits that cannot be made again: closing, claiming a service.
-pub(crate) const PATIENCE_AT_LAST: Duration = Duration::from_millis(200);
+pub(crate) const TIMEOUT_AT_LAST: Duration = Duration::from_millis(200);
 /// The first pause between two tries; each is twice as long as the one before, up to the last.
 const PAUSE_FIRST: Duration = Duration::from_micros(20);
 const PAUSE_LAST: Duration = Duration::from_millis(1);
@@ -108,10 +108,10 @@ pub(crate) struct Held<'a> {
 impl<'a> Held<'a> {
     /// Tries to get the lock for so long. `None`: somebody has held it all the while. The system could wait without end
     /// (no `LOCK_NB`), but then a process that is stopped while it has the lock would stop us too.
-    pub fn take(file: &'a File, patience: Duration) -> io::Result<Option<Self>> {
+    pub fn take(file: &'a File, timeout: Duration) -> io::Result<Option<Self>> {
         let (begun, mut pause) = (Instant::now(), PAUSE_FIRST);
         while !lock_whole(file, libc::LOCK_EX | libc::LOCK_NB)? {
-            if begun.elapsed() >= patience {
+            if begun.elapsed() >= timeout {
                 return Ok(None);
             }
             std::thread::sleep(pause);

@@ -72,10 +72,10 @@ impl PeerSegment {
         here: &Here,
         peer: &Address,
         ours: &Address,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<PeerId, LinkError> {
         let file = self.file.take().ok_or(LinkError::Gone { peer: *peer })?;
-        let held = lock::Held::take(&file, patience)
+        let held = lock::Held::take(&file, timeout)
             .map_err(|error| LinkError::system(format!("locking the segment of {peer}"), error))?
             .ok_or_else(|| LinkError::Busy { file: directory.join(peer.identity.file_name()) })?;
         if self.has_closed() {

@@ -16,7 +16,7 @@ pub(crate) const REGIONS: usize = 1024;
 /// Places in which a key may lie.
 const WINDOW: usize = 32;
 /// Looks at a place that changes all the time before giving up: the region then goes by message.
-const PATIENCE: usize = 64;
+const TRIES: usize = 64;
 
 const READ: u64 = 1;
 const WRITE: u64 = 2;
@@ -114,7 +114,7 @@ impl Place {
 
     /// The region as it was at some moment; `None` if it never held still.
     fn look(&self) -> Option<Region> {
-        for _ in 0..PATIENCE {
+        for _ in 0..TRIES {
             let before = self.sequence.load(Ordering::Acquire);
             let region = Region {
                 key: self.key.load(Ordering::Relaxed),

@@ -143,8 +143,8 @@ impl OwnSegment {
     }
 
     /// Keeps others out of the table of peers. Tries for so long.
-    pub fn lock_table(&self, patience: Duration) -> Result<lock::Held<'_>, LinkError> {
-        lock::Held::take(&self.file, patience)
+    pub fn lock_table(&self, timeout: Duration) -> Result<lock::Held<'_>, LinkError> {
+        lock::Held::take(&self.file, timeout)
             .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))?
             .ok_or_else(|| LinkError::Busy { file: self.path.clone() })
     }
@@ -187,7 +187,7 @@ impl Drop for OwnSegment {
         // Under the lock, so that a peer that connects meanwhile either sees the mark or is in the table before it.
         // Where somebody does not give the lock up, a peer may come into the table after all: it sees the mark when it
         // looks after us.
-        let _held = self.lock_table(lock::PATIENCE_AT_LAST);
+        let _held = self.lock_table(lock::TIMEOUT_AT_LAST);
         self.view.header().closed.store(1, Ordering::Release);
         let _ = fs::remove_file(&self.path);
     }

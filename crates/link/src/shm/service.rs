@@ -143,7 +143,7 @@ impl Service {
             let Some(entry) = opened.map_err(|error| self.occupied(&path).unwrap_or_else(|| problem(error)))? else {
                 continue;
             };
-            let held = entry.lock(lock::PATIENCE_AT_LAST).map_err(problem)?;
+            let held = entry.lock(lock::TIMEOUT_AT_LAST).map_err(problem)?;
             let held = held.ok_or_else(|| ClaimError::Busy { file: path.clone() })?;
             if !entry.is_in_place() {
                 // Somebody has removed it since we opened it.
@@ -178,14 +178,14 @@ impl Service {
     /// The living endpoint that has this service, if any has. None is found either while somebody holds the lock of its
     /// claim.
     pub fn find(&self, directory: &Path) -> Option<Address> {
-        find(&directory.join(self.file_name()), &Here::find(), lock::PATIENCE)
+        find(&directory.join(self.file_name()), &Here::find(), lock::TIMEOUT)
     }
 }
 
 /// The owner of the claim at `path`. A claim whose owner is dead is removed.
-fn find(path: &Path, here: &Here, patience: Duration) -> Option<Address> {
+fn find(path: &Path, here: &Here, timeout: Duration) -> Option<Address> {
     let entry = Entry(life::open(path, Rights::Lock).ok()?);
-    let _held = entry.lock(patience).ok()??;
+    let _held = entry.lock(timeout).ok()??;
     if !entry.is_in_place() {
         return None;
     }
@@ -217,7 +217,7 @@ impl Drop for Claim {
         }
         // Where somebody does not give the lock up, this is done without: nobody takes the name of a claim from a
         // living owner.
-        let _held = self.entry.lock(lock::PATIENCE_AT_LAST);
+        let _held = self.entry.lock(lock::TIMEOUT_AT_LAST);
         // If it is not there any more, another file may have its name.
         if self.entry.is_in_place() {
             let _ = fs::remove_file(&self.path);
@@ -246,8 +246,8 @@ impl Entry {
 
     /// Keeps others from reading, writing and removing it. They hold it for a few system calls. `None`: somebody holds
     /// it for longer than that.
-    fn lock(&self, patience: Duration) -> io::Result<Option<Held<'_>>> {
-        Held::take(&self.0, patience)
+    fn lock(&self, timeout: Duration) -> io::Result<Option<Held<'_>>> {
+        Held::take(&self.0, timeout)
     }
 
     /// Whether the file still has its name. While it is locked, that stays so.

@@ -1,7 +1,7 @@
 //! An endpoint with two links, and a peer at the end of each.
 
 use crate::local_link::{LocalLink, Network};
-use crate::shm_support::{Folder, PATIENCE};
+use crate::shm_support::{Folder, TEST_TIMEOUT};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -207,7 +207,7 @@ impl World {
     pub fn until(&mut self, what: &str, mut holds: impl FnMut(&mut World) -> bool) {
         let start = Instant::now();
         while !holds(self) {
-            assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+            assert!(start.elapsed() < TEST_TIMEOUT, "waited in vain for {what}");
             self.step();
         }
     }

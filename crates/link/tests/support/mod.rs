@@ -12,7 +12,7 @@ use tidegate_link::{Address, ShmConfig, ShmLink};
 use tidegate_message::{Departure, Link, LinkEvent, WriteError};
 
 /// Longer than anything here takes, even on a busy machine; only reached by a test that fails.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A folder for segments or pages, removed with all that is in it.
 pub struct Folder(PathBuf);
@@ -78,7 +78,7 @@ pub fn until<T>(link: &mut ShmLink, what: &str, mut poll: impl FnMut(&mut ShmLin
             link.busy();
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < TEST_TIMEOUT, "waited in vain for {what}");
         link.idle();
     }
 }

@@ -107,7 +107,7 @@ fn what_is_given_up_ends_canceled_and_is_counted_once() {
 
 #[test]
 fn remote_operations_that_have_not_left_are_lost_with_the_messages() {
-    for setup in settings(305).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged)) {
+    for setup in settings(305).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
         let mut world = setup.build();
         world.register(1, 7, &pattern(1, 4000), &[Access::Write]);
         world.pause(1);
@@ -131,7 +131,7 @@ fn remote_operations_that_have_not_left_are_lost_with_the_messages() {
 
 #[test]
 fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
-    for setup in settings(306).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged)) {
+    for setup in settings(306).filter(|setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced)) {
         let mut world = setup.build();
         world.register(0, 7, &[7; 20_000], &[Access::Read, Access::Write]);
         let place = |world: &World| world.place(1, 0, 7, 0);

@@ -166,7 +166,7 @@ fn remote_operations_on_a_dead_peer_fail_and_name_it() {
             }
             world.settle();
             for handle in [write, read] {
-                let direct = !matches!(setup.memory, Memory::Mailbox | Memory::Staged);
+                let direct = !matches!(setup.memory, Memory::Mailbox | Memory::Bounced);
                 let finished = world.outcome(handle).completion.result.is_ok();
                 assert!(!finished || (direct && !kill_first), "{handle:?} cannot have worked\n{world}");
                 if !finished && !kill_first {

@@ -163,7 +163,7 @@ const MANY: u64 = 5000;
 
 /// Every scheme with few slots and many, with small windows and large.
 fn flooded(seed: u64) -> impl Iterator<Item = Setup> {
-    let memories = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged);
+    let memories = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced);
     Setup::all(3, seed)
         .filter(memories)
         .flat_map(|setup| [0, 20_000].map(|window| Setup { window: Some(window), ..setup }))

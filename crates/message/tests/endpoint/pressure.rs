@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tidegate_message::Counter;
 use tidegate_message::flow::SchemeName;
 
-/// Sizes around packets, what a small window has room for, the eager limit and stages.
+/// Sizes around packets, what a small window has room for, the eager limit and bounce buffers.
 const SIZES: [usize; 9] = [0, 1, 40, 41, 300, 1000, 2048, 2049, 5000];
 
 fn setup() -> impl Strategy<Value = Setup> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tidegate_message::flow::SchemeName;
 use tidegate_message::{Counter, Space};
 
-/// Sizes around every boundary: packets, the eager limit, stages, pieces.
+/// Sizes around every boundary: packets, the eager limit, bounce buffers, pieces.
 const SIZES: [usize; 10] = [0, 1, 40, 41, 300, 2048, 2049, 3600, 4100, 9000];
 
 /// One step of a program. Nodes are numbers modulo the nodes of the job.

@@ -95,7 +95,7 @@ fn a_message_whose_senders_memory_gets_out_of_reach_comes_another_way() {
     // The test's endpoints read 10,000 bytes or so per progress call: the memory is lost before, amid and after the
     // message.
     for transfers in [0, 1, 3, 100] {
-        for memory in [Memory::Direct, Memory::StagedOrDirect] {
+        for memory in [Memory::Direct, Memory::BouncedOrDirect] {
             let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();
             world.network().transfers_left = Some(transfers);
             for (round, size) in [100_000, 30_000, 100_000].into_iter().enumerate() {
@@ -148,7 +148,7 @@ fn looks_each(memory: Memory, count: usize, reverse: bool) -> f64 {
 
 #[test]
 fn a_message_that_fails_half_way_sends_no_more_of_itself() {
-    let mut world = Setup { memory: Memory::Staged, ..Setup::new(2) }.build();
+    let mut world = Setup { memory: Memory::Bounced, ..Setup::new(2) }.build();
     world.network().memory_fails = true;
     let send = world.send(0).to(1).tagged(7).bytes(&pattern(1, 30_000)).post();
     let receive = world.receive(1).tagged(7).capacity(30_000).post();
@@ -178,7 +178,7 @@ fn long_messages_and_remote_writes_do_not_wait_for_all_of_each_other() {
 
 #[test]
 fn a_long_message_takes_no_more_looks_among_20_000_than_among_500() {
-    for memory in [Memory::Mailbox, Memory::Staged] {
+    for memory in [Memory::Mailbox, Memory::Bounced] {
         for reverse in [false, true] {
             let [few, many] = [500, 20_000].map(|count| looks_each(memory, count, reverse));
             assert!(few <= 24.0 && many <= 1.2 * few, "{memory:?}: {few} looks each of 500, {many} of 20,000");

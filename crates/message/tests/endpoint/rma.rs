@@ -45,7 +45,7 @@ fn a_read_brings_what_is_there() {
 #[test]
 fn memory_that_gets_out_of_reach_is_read_and_written_by_message() {
     for left in [0, 1, 5] {
-        for memory in [Memory::Direct, Memory::StagedOrDirect] {
+        for memory in [Memory::Direct, Memory::BouncedOrDirect] {
             let mut world = Setup { memory, scheduled: true, ..Setup::new(2) }.build();
             world.network().transfers_left = Some(left);
             let region = world.register(1, 9, &vec![7; 30_000], &BOTH);
@@ -196,7 +196,7 @@ fn everybody_reads_and_writes_everybody_at_once() {
 
 #[test]
 fn who_counts_writes_hears_once_of_each_that_succeeded() {
-    let by_message = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Staged);
+    let by_message = |setup: &Setup| matches!(setup.memory, Memory::Mailbox | Memory::Bounced);
     for setup in Setup::all(2, 69).filter(by_message) {
         let mut world = setup.build();
         world.endpoint(1).count_writes(true);

@@ -12,15 +12,15 @@
 //!   loses it: most programs. A receiver that takes more than its window: `hostile.rs` in `endpoint`. Room that is not
 //!   given back after a receive: `senders_that_close`.
 //! * W3: sends that leave past one in doubt, or past an offered one: most programs; a short one past a long one:
-//!   `a_canceled_question_is_not_answered_to_another`. Nothing leaves when a batch is settled, an offer declined or
+//!   `a_canceled_question_is_not_answered_to_another`. Nothing leaves when a batch is acknowledged, an offer declined or
 //!   taken: `receives_that_are_canceled`.
-//! * W4: no knock, or no second one: most programs.
-//! * W5: no question, or only for the first of several senders: most programs; the same one again for ever, or no
-//!   further one after `Nothing`: `receives_that_nothing_satisfies`; none after an offer: `receives_that_are_canceled`.
-//! * W6: a knock that is matched though an older question is open: `receives_one_by_one`.
-//! * W7: an answer while knocks are in doubt: `receives_one_by_one`; an offer that anybody may take:
-//!   `a_canceled_question_is_not_answered_to_another`; a send that is offered before it has knocked, an answer to
-//!   another look: the random programs of `endpoint`; a declined or claimed send that stays offered:
+//! * W4: no deferral notice, or no second one: most programs.
+//! * W5: no query, or only for the first of several senders: most programs; the same one again for ever, or no
+//!   further one after `NoMatch`: `receives_that_nothing_satisfies`; none after an offer: `receives_that_are_canceled`.
+//! * W6: a deferral notice that is matched though an older query is open: `receives_one_by_one`.
+//! * W7: an answer while deferral notices are in doubt: `receives_one_by_one`; an offer that anybody may take:
+//!   `a_canceled_question_is_not_answered_to_another`; a send that is offered before its deferral notice has left, an
+//!   answer to another look: the random programs of `endpoint`; a declined or claimed send that stays offered:
 //!   `probes_before_receives`, `claims_that_nobody_calls_for`; a look that does not see what came just before its
 //!   answer: `looks_while_what_they_look_for_leaves`.
 //! * Deaths: accounts of a dead sender that are kept: `looks_for_messages_of_a_sender_that_dies`.

@@ -26,20 +26,20 @@ pub enum Memory {
     Mailbox,
     /// Nodes reach those with a higher number only.
     OneWay,
-    /// Not at all, but there are stages.
-    Staged,
-    /// At once, and stages for what is short.
-    StagedOrDirect,
+    /// Not at all, but there are bounce buffers.
+    Bounced,
+    /// At once, and bounce buffers for what is short.
+    BouncedOrDirect,
 }
 
 impl Memory {
     pub const ALL: [Memory; 6] =
-        [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay, Memory::Staged, Memory::StagedOrDirect];
+        [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay, Memory::Bounced, Memory::BouncedOrDirect];
 }
 
 /// Few and small, so that tests run out of them.
-const STAGES: BounceBuffers = BounceBuffers { count: 3, bytes: 1000 };
-/// With stages and direct access: what is shorter goes through a stage.
+const BOUNCE_BUFFERS: BounceBuffers = BounceBuffers { count: 3, bytes: 1000 };
+/// With bounce buffers and direct access: what is shorter goes through a bounce buffer.
 const DIRECT_FROM: usize = 3500;
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ struct Node {
     /// What else its link has to tell it.
     events: VecDeque<LinkEvent>,
     regions: BTreeMap<u64, Region>,
-    stages: Vec<Vec<u8>>,
+    bounce_buffers: Vec<Vec<u8>>,
 }
 
 impl Node {
@@ -97,7 +97,7 @@ impl Node {
             finished: VecDeque::new(),
             events: VecDeque::new(),
             regions: BTreeMap::new(),
-            stages: vec![vec![0; STAGES.bytes]; STAGES.count],
+            bounce_buffers: vec![vec![0; BOUNCE_BUFFERS.bytes]; BOUNCE_BUFFERS.count],
         }
     }
 
@@ -357,8 +357,8 @@ impl Network {
 
     fn reaches(&self, node: usize, peer: usize) -> bool {
         match self.memory {
-            Memory::Direct | Memory::Delayed | Memory::StagedOrDirect => true,
-            Memory::Mailbox | Memory::Staged => false,
+            Memory::Direct | Memory::Delayed | Memory::BouncedOrDirect => true,
+            Memory::Mailbox | Memory::Bounced => false,
             Memory::OneWay => node < peer,
         }
     }

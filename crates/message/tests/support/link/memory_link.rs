@@ -102,8 +102,8 @@ impl Link for MemoryLink {
         Capabilities {
             reaches_memory: network.reaches(self.me, peer),
             is_synchronous: network.memory != Memory::Delayed,
-            shares_bounce_buffers: matches!(network.memory, Memory::Staged | Memory::StagedOrDirect),
-            direct_from: if network.memory == Memory::StagedOrDirect { DIRECT_FROM } else { 0 },
+            shares_bounce_buffers: matches!(network.memory, Memory::Bounced | Memory::BouncedOrDirect),
+            direct_from: if network.memory == Memory::BouncedOrDirect { DIRECT_FROM } else { 0 },
         }
     }
 
@@ -146,26 +146,26 @@ impl Link for MemoryLink {
 
     fn bounce_buffers(&self) -> BounceBuffers {
         match self.network.borrow().memory {
-            Memory::Staged | Memory::StagedOrDirect => STAGES,
+            Memory::Bounced | Memory::BouncedOrDirect => BOUNCE_BUFFERS,
             _ => BounceBuffers::default(),
         }
     }
 
-    fn fill_bounce_buffer(&mut self, stage: usize, from: &MemoryBuffer, offset: usize, length: usize) {
-        from.read(offset, &mut self.network.borrow_mut().nodes[self.me].stages[stage][..length]);
+    fn fill_bounce_buffer(&mut self, bounce_buffer: usize, from: &MemoryBuffer, offset: usize, length: usize) {
+        from.read(offset, &mut self.network.borrow_mut().nodes[self.me].bounce_buffers[bounce_buffer][..length]);
     }
 
     fn drain_bounce_buffer(
         &mut self,
         peer: PeerId,
-        stage: usize,
+        bounce_buffer: usize,
         into: &mut MemoryBuffer,
         offset: usize,
         length: usize,
     ) -> bool {
         let (peer, network) = (self.node(peer), self.network.borrow());
-        let found = network.nodes[peer].stages.get(stage).filter(|_| !network.memory_fails);
-        let found = found.and_then(|stage| stage.get(..length));
+        let found = network.nodes[peer].bounce_buffers.get(bounce_buffer).filter(|_| !network.memory_fails);
+        let found = found.and_then(|bounce_buffer| bounce_buffer.get(..length));
         found.is_some_and(|bytes| {
             into.write(offset, bytes);
             true
