@@ -233,7 +233,7 @@ fn requests_within_the_account_wait_for_their_answers() {
 }
 
 #[test]
-fn batches_of_knocks_that_wait_for_nothing_are_bounded() {
+fn batches_of_deferral_notices_that_wait_for_nothing_are_bounded() {
     for setup in flooded(117) {
         let mut flood = Flood::new(setup);
         // Empty messages: each that a receive accepts is answered at once.
