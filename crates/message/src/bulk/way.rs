@@ -1,5 +1,6 @@
-//! [`PullWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
-//! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into bounce buffers: two copies.
+//! [`PullWays`]: how a receiver gets the rest of a rendezvous message where two ways are open: it *reads* it out of its
+//! sender's memory, one copy by the system, or *asks* for it by a clear to send, and the sender puts it into bounce
+//! buffers: two copies.
 //!
 //! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as
 //! many bytes as the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a
@@ -93,7 +94,7 @@ impl Class {
 /// The time in which pulls that were asked for were under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Period {
-    /// When the first telling of time within it was; `None`: not yet.
+    /// The first time that was told within this period; `None`: none yet.
     since: Option<Instant>,
     under_way: usize,
     /// Most of them at the same time.
