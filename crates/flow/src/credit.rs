@@ -9,8 +9,8 @@ pub enum Answer {
     Packets(Credits),
     /// Wait.
     Wait,
-    /// Wait; or better, if this is a short message of which nothing has left, send a request to send (RTS) in its place:
-    /// the receiver will pull the message, and it is complete only then.
+    /// Wait; or better, if this is a short message of which nothing has left, send a request to send (RTS) in its
+    /// place: the receiver will pull the message, and it is complete only then.
     Announce,
 }
 

@@ -178,8 +178,8 @@ impl Header {
         self.0 & (KIND.mask() | PIGGYBACK.mask()) == 0
     }
 
-    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Flow control carries
-    /// the kind and never reads it.
+    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Flow control
+    /// carries the kind and never reads it.
     #[inline]
     pub fn message(self) -> u8 {
         MESSAGE.of(self.0) as u8

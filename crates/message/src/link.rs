@@ -264,8 +264,8 @@ pub trait Link {
     /// anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
 
-    /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be found
-    /// out now, but later. May connect.
+    /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be
+    /// found out now, but later. May connect.
     fn window(&mut self, _peer: PeerId) -> Option<u32> {
         None
     }
@@ -277,8 +277,8 @@ pub trait Link {
     /// reported. Returns who it is, for people.
     fn quarantine(&mut self, peer: PeerId) -> String;
 
-    /// The endpoint keeps nothing more of a departed peer, or wants nothing of a stranger: as soon as that peer writes no
-    /// more, its place may go to another. A peer that lives is told that nobody reads what it writes.
+    /// The endpoint keeps nothing more of a departed peer, or wants nothing of a stranger: as soon as that peer writes
+    /// no more, its place may go to another. A peer that lives is told that nobody reads what it writes.
     fn release(&mut self, peer: PeerId);
 
     /// The page of counters of this endpoint.

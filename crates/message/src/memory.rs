@@ -120,8 +120,9 @@ pub(crate) struct Memory<B>(PhantomData<B>);
 
 impl<B: Buffer> Memory<B> {
     /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and, for a
-    /// rendezvous message, the note to its sender that it has been pulled (`Finished`). A receiver that pulls faster than
-    /// its sender runs has as many notes waiting as it had messages stored; room that it gives back waits behind them.
+    /// rendezvous message, the note to its sender that it has been pulled (`Finished`). A receiver that pulls faster
+    /// than its sender runs has as many notes waiting as it had messages stored; room that it gives back waits behind
+    /// them.
     pub(crate) const ENVELOPE_BYTES: usize = Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES;
 
     /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of

@@ -13,8 +13,8 @@ pub struct EndpointConfig {
     pub flow: Config,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
-    /// Most sends and remote operations that may be outstanding, completions that the application has not read included;
-    /// one more is [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
+    /// Most sends and remote operations that may be outstanding, completions that the application has not read
+    /// included; one more is [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
     pub operations: usize,
     /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that
     /// no receive waits for. What it has no room for waits with its sender.

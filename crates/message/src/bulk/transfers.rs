@@ -1,8 +1,8 @@
 //! [`Transfers`]: what the link was asked to copy and has not ended, whose each is, and what can end only with them.
 //!
 //! A transfer touches the application's memory until it has ended. So where an operation or a receive is over before,
-//! since its peer is gone, the application is not told yet: the completion waits here for the last of its transfers that
-//! the link cannot stop.
+//! since its peer is gone, the application is not told yet: the completion waits here for the last of its transfers
+//! that the link cannot stop.
 
 use crate::collections::slab::{Key, Slab};
 use crate::completion::{Completion, Failure};

@@ -3,9 +3,9 @@
 //! stored satisfies, and gives room back. [`rooms`](super::rooms) is the sender's side.
 //!
 //! Receives and peeks are numbered in order of posting. Per sender of dropped envelopes the receiver keeps how many
-//! they are, up to which number the receives have been compared with them, and which query is open: a few words, however
-//! many the sends. A receive up to that number has been compared with every send dropped by now; one beyond it has not,
-//! and gets nothing out of a deferral notice of that sender before its query has been answered (W6).
+//! they are, up to which number the receives have been compared with them, and which query is open: a few words,
+//! however many the sends. A receive up to that number has been compared with every send dropped by now; one beyond it
+//! has not, and gets nothing out of a deferral notice of that sender before its query has been answered (W6).
 
 use super::inquiries::{Inquiries, Inquiry};
 use super::pressure::{Pressure, PressureReport};

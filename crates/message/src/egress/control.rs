@@ -8,8 +8,8 @@ use crate::link::WriteError;
 use std::collections::VecDeque;
 use tidegate_flow::{Config, Control, PacketKind, PeerId, Peers};
 
-/// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed more
-/// than the credit packets that its credit slots hold, one return request and one response.
+/// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed
+/// more than the credit packets that its credit slots hold, one return request and one response.
 pub(crate) fn refused_most(config: &Config) -> u32 {
     config.credit_slots + 2
 }

@@ -1,5 +1,5 @@
-//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever
-//! asks; they move by message always, also where RMA goes straight to memory.
+//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other, from
+//! whatever origins they come; they move by message always, also where RMA goes straight to memory.
 
 use super::Endpoint;
 use crate::account::{OPERAND_BYTES, answer_cost};
@@ -61,7 +61,7 @@ impl<L: Link> Endpoint<L> {
         let operation =
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
         let mut operation = operation.with_destination(destination);
-        // That of its longest part.
+        // The answer to the longest part is the dearest.
         let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
         let key = self.rma.operations.begin(operation);

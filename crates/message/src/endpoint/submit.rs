@@ -54,8 +54,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very
-    /// receive. A peek is refused while 64 (`PEEKS_MOST`) wait for answers.
+    /// Posts a receive, or peeks, claims, discards. It is not refused because sends wait: they may wait for this very
+    /// receive. A peek is refused while 64 of them (`Inquiries::MOST`) wait for answers.
     #[inline]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
         if self.completions.len() >= self.config.operations {

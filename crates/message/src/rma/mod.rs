@@ -1,4 +1,4 @@
-//! RMA reads and writes.
+//! RMA reads and writes, and atomics.
 //!
 //! Where the link finds the target's region and reaches its memory, data moves at once, without the target's help.
 //! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is
