@@ -55,7 +55,7 @@ impl SpinPolicy {
         policy
     }
 
-    /// One more process takes part; 0 is this one. A process that cannot be asked may run where we may.
+    /// One more process takes part; 0 is this one. A process whose affinity the system does not tell adds no core.
     pub fn add_process(&mut self, pid: u32) {
         let mut mask = [0; CORES_MOST / 64];
         // SAFETY: the mask is as long as is said.

@@ -22,8 +22,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Sends a request to send for a short message whose first packet has no credit, as flow control wants; a message of
-    /// any other kind waits.
+    /// Sends a request to send for a short message whose first packet has no credit, as flow control wants; a message
+    /// of any other kind waits.
     #[cold]
     fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         let may_be_announced = message.may_be_announced();

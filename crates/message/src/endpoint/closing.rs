@@ -8,8 +8,8 @@
 //!   answers to remote operations, credits.
 //! - copies of sends that are deferred or go by rendezvous, unless their receiver closes too: the application was told
 //!   that they are sent.
-//! - streams, that is long messages whose receiver has sent a clear to send: it has matched them, and its receive cannot
-//!   end otherwise.
+//! - streams, that is long messages whose receiver has sent a clear to send: it has matched them, and its receive
+//!   cannot end otherwise.
 //! - reads by peers, by message, that are not through: the peer's operation cannot end otherwise.
 //! - requests of ours for remote operations that wait for earlier ones to be answered: only we can send them.
 //!

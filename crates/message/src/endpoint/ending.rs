@@ -102,8 +102,8 @@ impl<L: Link> Endpoint<L> {
         self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
     }
 
-    /// A message will never reach its receiver: the send completes with a failure. A message that the application was not
-    /// to hear of any more, while it closes, counts as lost as well.
+    /// A message will never reach its receiver: the send completes with a failure. While the application closes it
+    /// hears nothing more of a send whose success it would not be told; that one counts as lost.
     pub(super) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
         let Some(notice) = notice else { return };
         if self.presence.is_closing() && !notice.report {

@@ -154,8 +154,8 @@ impl<L: Link> Endpoint<L> {
         &mut self.link
     }
 
-    /// A number that changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller has kept
-    /// from before may now belong to others.
+    /// A number that changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller has
+    /// kept from before may now belong to others.
     #[inline]
     pub fn epoch(&self) -> u32 {
         self.presence.epoch()

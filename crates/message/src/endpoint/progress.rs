@@ -58,7 +58,7 @@ impl<L: Link> Endpoint<L> {
             self.handle_event(event);
             happened = true;
         }
-        // After the departures: no packet will come to end the peeks that waited only for a peer that is gone.
+        // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
         if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
@@ -86,8 +86,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Sends pieces to peers for which nothing else waits. The three kinds of pieces begin in turn, so that none of them
-    /// is always late.
+    /// Sends pieces to peers for which nothing else waits. The three kinds of pieces begin in turn, so that none of
+    /// them is always late.
     fn send_pieces(&mut self) -> bool {
         let mut moved = false;
         for pieces in self.bulk.gate.order() {

@@ -56,8 +56,8 @@ impl<B: Buffer> Request<B> {
         }
     }
 
-    /// The same, with a copy of a body that may change. What is left of a write is not copied: the application keeps that
-    /// memory as it is until the operation ends.
+    /// The same, with a copy of a body that may change. What is left of a write is not copied: the application keeps
+    /// that memory as it is until the operation ends.
     pub(crate) fn owned(mut self) -> Self {
         if let Request::Message(message, ..) = &mut self {
             message.own();
