@@ -376,8 +376,8 @@ impl ShmLink {
     }
 
     /// Whether this is a copy in a child that was forked from the owner. The endpoint is the parent's, which goes on
-    /// with it: the child can do no more than drop its copy. Rare calls check for this, and do nothing or fail. Frequent
-    /// ones do not: callers must not write or retrieve packets with a copy, nor fill bounce buffers.
+    /// with it: the child can do no more than drop its copy. Rare calls check for this, and do nothing or fail.
+    /// Frequent ones do not: callers must not write or retrieve packets with a copy, nor fill bounce buffers.
     pub fn is_forked(&self) -> bool {
         self.segment.is_forked()
     }

@@ -1,8 +1,8 @@
 //! Blocking until a packet arrives, for applications that wait on a descriptor.
 //!
-//! The waiting endpoint raises a flag in its segment (`Signals::armed`) and looks once more whether a packet has come; a
-//! writer publishes its packet and then looks at the flag. With a full barrier on both sides between the two steps, one of
-//! them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket. Writers to an
+//! The waiting endpoint raises a flag in its segment (`Signals::armed`) and looks once more whether a packet has come;
+//! a writer publishes its packet and then looks at the flag. With a full barrier on both sides between the two steps,
+//! one of them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket. Writers to an
 //! endpoint that never waits know so from its header and do nothing.
 //!
 //! The socket's name is random, and only the segment tells it: nobody can take it first. Once it is bound, any process
