@@ -6,8 +6,9 @@
 //! receiver copies it out, and a packet each way says so; the first piece travels with the request to send, so a
 //! message that fits one buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox
 //! packet by packet. For the latter two the receiver has to send a clear to send (CTS), and both are under flow
-//! control; pieces for a peer wait until nothing else does, so they delay other messages to it by one piece. In the end
-//! `Finished` tells the sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
+//! control; pieces for a peer wait until nothing else does, so they delay other messages to it by one piece at most. In
+//! the end `Finished` (FIN) tells the sender that its buffer is free, which is also the receipt that
+//! `FI_DELIVERY_COMPLETE` wants.
 
 mod bounce;
 mod gate;

@@ -25,7 +25,7 @@ pub(crate) struct Active<B> {
 pub(crate) enum Stored<B> {
     /// In our memory, as much of it as has arrived.
     Here(Vec<u8>),
-    /// With its sender, whose request to send has come.
+    /// With its sender: its request to send has come, or an offer of it was accepted.
     Remote(RemoteSend),
     /// In a buffer of our own application, who sent it to itself.
     Own { buffer: B, context: Context, report: bool },
@@ -33,7 +33,7 @@ pub(crate) enum Stored<B> {
     Lost(String),
 }
 
-/// A rendezvous message of a peer.
+/// A message that stays with its sender until we pull it: a rendezvous message, or a deferred one.
 #[derive(Debug)]
 pub(crate) struct RemoteSend {
     pub(crate) peer: PeerId,

@@ -5,20 +5,20 @@
 //! the end. `programs` are written for rules, `random_programs` for what nobody thought of. `TIDEGATE_EXPLORE=all`
 //! explores more, for an hour.
 //!
-//! Can these tests fail? Rules of `window` were broken on purpose, one at a time, and some program noticed each (W1-W7
-//! are the rules' names there):
+//! Can these tests fail? Rules of `deferral` were broken on purpose, one at a time, and some program noticed each
+//! (W1–W7 are the rules' names there):
 //!
-//! * W1: an announcement that costs nothing; a window that grows and does not say so, shrinks by what is not free or
-//!   loses it: most programs. A receiver that takes more than its window: `hostile.rs` in `endpoint`. Room that is not
-//!   given back after a receive: `senders_that_close`.
+//! * W1: a request to send that costs nothing; a window that grows and does not say so, shrinks by what is not free or
+//!   loses it: most programs. A receiver that stores more than its window: `hostile.rs` in `endpoint`. Room that is
+//!   not given back after a receive: `senders_that_close`.
 //! * W3: sends that leave past one in doubt, or past an offered one: most programs; a short one past a long one:
 //!   `a_canceled_question_is_not_answered_to_another`. Nothing leaves when a batch is acknowledged, an offer declined or
-//!   taken: `receives_that_are_canceled`.
+//!   accepted: `receives_that_are_canceled`.
 //! * W4: no deferral notice, or no second one: most programs.
 //! * W5: no query, or only for the first of several senders: most programs; the same one again for ever, or no
 //!   further one after `NoMatch`: `receives_that_nothing_satisfies`; none after an offer: `receives_that_are_canceled`.
 //! * W6: a deferral notice that is matched though an older query is open: `receives_one_by_one`.
-//! * W7: an answer while deferral notices are in doubt: `receives_one_by_one`; an offer that anybody may take:
+//! * W7: an answer while sends are in doubt: `receives_one_by_one`; an offer that any receive may accept:
 //!   `a_canceled_question_is_not_answered_to_another`; a send that is offered before its deferral notice has left, an
 //!   answer to another look: the random programs of `endpoint`; a declined or claimed send that stays offered:
 //!   `probes_before_receives`, `claims_that_nobody_calls_for`; a look that does not see what came just before its
