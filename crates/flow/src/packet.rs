@@ -191,7 +191,7 @@ impl Header {
         CONGESTION_MARK.of(self.0) != 0
     }
 
-    /// The same header with that mark.
+    /// The same header with the congestion mark set.
     #[inline]
     pub fn marked(self) -> Self {
         Header(self.0 | CONGESTION_MARK.mask())

@@ -43,7 +43,7 @@ pub struct Peers<T: Initial, const PAGE: usize = 16> {
 }
 
 impl<T: Initial, const PAGE: usize> Peers<T, PAGE> {
-    /// So many peers, of which none was contacted.
+    /// A table of `count` peers, of which none was contacted.
     pub fn new(count: u32, config: T::Config) -> Self {
         Peers { count, config, pages: Vec::new(), begun: Vec::new() }
     }

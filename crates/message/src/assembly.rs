@@ -58,7 +58,7 @@ pub(crate) struct Assembly<B> {
 }
 
 impl<B: Buffer> Assembly<B> {
-    /// What it takes when all of so many peers talk, in bytes.
+    /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Inbound<B>>::bytes_most(peers)
     }

@@ -22,7 +22,7 @@ pub(crate) struct Limits {
     pub(crate) largest: u32,
     /// Longest message that is sent eagerly.
     pub(crate) eager: u32,
-    /// The same for one whose buffer may change at once.
+    /// Longest message that is sent eagerly if its buffer may change at once (injected).
     pub(crate) inject: u32,
     /// What requests may cost that are not answered (see `rma::request`).
     pub(crate) answers: u32,

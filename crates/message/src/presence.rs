@@ -41,7 +41,7 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// What it takes when all of so many peers are contacted, in bytes.
+    /// Most heap bytes of the table of peers: when all `peers` have been contacted.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Peer>::bytes_most(peers)
     }

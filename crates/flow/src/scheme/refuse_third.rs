@@ -20,7 +20,7 @@ pub(crate) struct RefuseThird {
     taken: Peers<u32>,
     /// Who waits until when, the earliest first.
     waiting: VecDeque<(Instant, PeerId)>,
-    /// Who has waited.
+    /// Peers whose wait is over; `poll_ready` names them.
     ready: VecDeque<PeerId>,
 }
 

@@ -134,7 +134,7 @@ impl Table {
         }
     }
 
-    /// Whose it is.
+    /// Whose entry it is; `None`: nobody's.
     pub fn address(&self, peer: PeerId) -> Option<Address> {
         if peer.0 as usize >= self.used() || self.state(peer) == State::Free {
             return None;

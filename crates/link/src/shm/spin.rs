@@ -12,7 +12,7 @@ const CORES_MOST: usize = 1024;
 
 /// Empty polls before the first yield, when the processes known to us have a core each.
 const POLLS_ALONE: u32 = 2000;
-/// The same, when they have not.
+/// Empty polls before the first yield, when the processes known to us share cores.
 const POLLS_SHARED: u32 = 32;
 /// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`].
 const POLLS_LINGERING: u32 = 4;

@@ -56,7 +56,7 @@ pub(super) enum Standing {
     Departed,
     /// The endpoint wants to hear no more of it, although it may still write.
     Unwanted,
-    /// The same, and the endpoint wants to know when it has gone.
+    /// It broke the protocol: its packets are dropped, and the endpoint wants to know when it has gone.
     Quarantined,
     /// Nothing is kept of it but its place, which could not be given away yet: somebody held the lock.
     Released,
@@ -131,7 +131,7 @@ impl Monitor {
         !self.departures.is_empty()
     }
 
-    /// The same of peers that are closing.
+    /// Whether any peer has been noticed that is closing, and not reported.
     #[inline(always)]
     pub fn has_closings(&self) -> bool {
         !self.closings.is_empty()

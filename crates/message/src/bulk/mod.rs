@@ -50,7 +50,7 @@ pub(crate) struct Bulk<B> {
 }
 
 impl<B: Buffer> Bulk<B> {
-    /// What it takes when long messages went to all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when long messages have gone to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers)
     }

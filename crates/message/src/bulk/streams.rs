@@ -108,7 +108,7 @@ impl<B: fmt::Debug> fmt::Debug for Streams<B> {
 }
 
 impl<B> Streams<B> {
-    /// What it takes when there were streams to all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when there have been streams to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<PeerStreams>::bytes_most(peers) + 2 * peers as usize * size_of::<PeerId>()
     }

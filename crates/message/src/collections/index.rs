@@ -41,7 +41,7 @@ impl Class {
         self.key_among(0, source, tag)
     }
 
-    /// The same where classes share an index, of which this one has a number.
+    /// The key where several classes share an index; `number` is this class's among them.
     #[inline]
     pub(crate) fn key_among(&self, number: usize, source: u64, tag: u64) -> TagKey {
         let source = if self.names_source { 1 + source } else { 0 };
@@ -70,7 +70,7 @@ pub(crate) trait By<T> {
     }
     /// Its neighbours in the index, which are the index's own.
     fn links<'a>(&self, element: &'a T) -> &'a Links;
-    /// The same, to change.
+    /// Its neighbours in the index, to change.
     fn links_mut<'a>(&self, element: &'a mut T) -> &'a mut Links;
 }
 

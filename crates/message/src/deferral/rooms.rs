@@ -48,7 +48,7 @@ impl Towards {
 pub(crate) struct Rooms(Peers<Towards>);
 
 impl Rooms {
-    /// What it takes when we have met so many receivers, in bytes.
+    /// Most heap bytes of the table of receivers: when we have met all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Towards>::bytes_most(peers)
     }

@@ -97,7 +97,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// What it takes when all of so many peers send, with an account of dropped envelopes for each, in bytes.
+    /// Most heap bytes of the table of senders: when all `peers` send, with an account of dropped envelopes for each.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Window>::bytes_most(peers) + peers as usize * (size_of::<Dropped>() + 64)
     }
@@ -192,7 +192,7 @@ impl Windows {
         self.own_stored += cost;
     }
 
-    /// It is stored no longer.
+    /// A copied message to ourselves is stored no longer.
     pub(crate) fn leave_own(&mut self, cost: u32) {
         self.own_stored -= cost;
     }
@@ -337,7 +337,7 @@ impl Windows {
         self.with_dropped.get(place).copied()
     }
 
-    /// How many they are.
+    /// How many peers have dropped envelopes.
     pub(crate) fn peers_with_dropped(&self) -> usize {
         self.with_dropped.len()
     }

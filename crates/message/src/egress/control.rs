@@ -36,7 +36,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// What the table of peers takes when all of them are owed some, in bytes.
+    /// Most heap bytes of the table of peers: when all `peers` are owed control packets.
     pub(super) const fn bytes_most(peers: u32) -> usize {
         Peers::<Owed>::bytes_most(peers)
     }

@@ -41,7 +41,7 @@ pub(crate) enum Step {
 pub(crate) enum Resumed<B> {
     /// It has left.
     Left(Outgoing<B>),
-    /// It still waits, or nothing does.
+    /// It still waits, or no message waits.
     Stuck,
     /// The peer cannot be reached.
     Lost(Outgoing<B>, String),
@@ -87,7 +87,7 @@ pub(crate) struct Egress<B: Buffer> {
 }
 
 impl<B: Buffer> Egress<B> {
-    /// What it takes when something has waited for all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when something has waited for all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Lane<B>>::bytes_most(peers) + Controls::bytes_most(peers)
     }

@@ -131,7 +131,7 @@ impl<L: Link> Endpoint<L> {
 
     fn apply_atomic(&mut self, key: u64, offset: u64, part: Part, input: &[u8]) -> (Status, Vec<u8>) {
         let access = if part.op.writes() { Access::Write } else { Access::Read };
-        // Who gets the old values reads them.
+        // An origin that gets the old values reads them, so the region must allow that.
         let readable = !part.wants_result || self.rma.regions.find(key, offset, part.bytes(), Access::Read).is_some();
         let Some(mut region) = self.rma.regions.find(key, offset, part.bytes(), access).filter(|_| readable) else {
             return (Status::Denied, Vec::new());

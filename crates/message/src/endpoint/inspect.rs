@@ -36,11 +36,11 @@ pub struct BacklogInspection {
     /// What these take, and the most that they may take, whatever the peer does; pulls that our program's receives
     /// have begun add a note each.
     pub note_bytes: Share,
-    /// The same of reads of the peer that are not through.
+    /// What reads of the peer take that are not through, and the most that they may take.
     pub read_bytes: Share,
-    /// The same of messages with a payload that answer the peer.
+    /// What answers to the peer with a payload take, and the most that they may take.
     pub answer_bytes: Share,
-    /// The same of control packets that the peer's full mailbox has refused.
+    /// What control packets take that the peer's full mailbox has refused, and the most that they may take.
     pub control_bytes: Share,
     /// Requests of ours that wait until the peer has answered earlier ones.
     pub requests: usize,

@@ -16,7 +16,7 @@ use tidegate_flow::PeerId;
 enum Sent<B> {
     /// It has left, or nobody wants it any more.
     All,
-    /// This is left; it has had its turn.
+    /// Some pieces have left: this is the rest, which has had its turn.
     Part(Request<B>),
     /// It may not leave now.
     Nothing(Request<B>),

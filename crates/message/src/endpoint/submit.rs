@@ -36,7 +36,8 @@ impl<L: Link> Endpoint<L> {
             && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
     }
 
-    /// The same for the first message to a receiver.
+    /// Learns the receiver's window before the first message to it, and then takes room as
+    /// [`take_room`](Self::take_room).
     #[cold]
     fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
         if self.deferral.rooms.is_met(to) {

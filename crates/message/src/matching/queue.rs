@@ -79,7 +79,7 @@ impl<B: Buffer> MatchQueue<B> {
         Some(self.activate(at, envelope.length))
     }
 
-    /// The same, if the number of that receive is not beyond `until`.
+    /// The receive for a message, if one is posted whose number is not beyond `until`.
     pub(crate) fn accept_until(&mut self, envelope: &Envelope, until: Option<Number>) -> Option<Active<B>> {
         let at = self.posted.find(envelope.source, envelope.tag)?;
         let number = self.posted.get(at)?.number;

@@ -33,7 +33,7 @@ pub(crate) struct Rma<B> {
 }
 
 impl<B: Buffer> Rma<B> {
-    /// What it takes when there are requests between us and all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when there are requests between us and all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Requests::<B>::bytes_most(peers)
     }

@@ -114,7 +114,7 @@ struct Lane<B> {
     unanswered: u32,
     /// Its reads that are not through.
     reads: VecDeque<UnfinishedRead>,
-    /// How many these are, one whose turn it is included.
+    /// How many reads of it are not through, the one whose turn it is included.
     unfinished: u32,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Requests<B> {
 }
 
 impl<B: Buffer> Requests<B> {
-    /// What it takes when there are requests between us and all of so many peers, in bytes.
+    /// Most heap bytes of the table of peers: when there are requests between us and all `peers`.
     pub(super) const fn bytes_most(peers: u32) -> usize {
         Peers::<Lane<B>>::bytes_most(peers)
     }
@@ -288,7 +288,7 @@ impl<B: Buffer> Requests<B> {
         self.reading.iter().copied()
     }
 
-    /// How many these are.
+    /// How many peers have reads that are not through.
     pub(crate) fn reader_count(&self) -> usize {
         self.reading.len()
     }

@@ -12,8 +12,8 @@
 //!   loses it: most programs. A receiver that stores more than its window: `hostile.rs` in `endpoint`. Room that is
 //!   not given back after a receive: `senders_that_close`.
 //! * W3: sends that leave past one in doubt, or past an offered one: most programs; a short one past a long one:
-//!   `a_canceled_question_is_not_answered_to_another`. Nothing leaves when a batch is acknowledged, an offer declined or
-//!   accepted: `receives_that_are_canceled`.
+//!   `a_canceled_question_is_not_answered_to_another`. Nothing leaves when a batch is acknowledged, an offer declined
+//!   or accepted: `receives_that_are_canceled`.
 //! * W4: no deferral notice, or no second one: most programs.
 //! * W5: no query, or only for the first of several senders: most programs; the same one again for ever, or no
 //!   further one after `NoMatch`: `receives_that_nothing_satisfies`; none after an offer: `receives_that_are_canceled`.

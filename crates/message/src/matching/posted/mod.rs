@@ -117,7 +117,7 @@ impl<B> PostedReceives<B> {
         self.find_later(source, tag)
     }
 
-    /// The same, where it is not the very first.
+    /// The first receive that accepts the message, where that is not the first of the list.
     #[inline(never)]
     fn find_later(&mut self, source: Target, tag: u64) -> Option<Position> {
         if !self.is_indexed {
