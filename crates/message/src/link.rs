@@ -245,7 +245,7 @@ pub trait Link {
     }
 
     /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes
-    /// at `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
+    /// at `offset`: then RMA goes straight to memory. `None`: it goes by message.
     fn find_region(
         &mut self,
         peer: PeerId,

@@ -119,7 +119,7 @@ impl<L: Link> Endpoint<L> {
         has_any
     }
 
-    /// A transfer that the link was asked for has ended.
+    /// A transfer that the link had begun for us has ended.
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
         match self.bulk.transfers.end(Key(id.0)) {
             Some(Ended::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),

@@ -166,7 +166,7 @@ impl<L: Link> Endpoint<L> {
         self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
     }
 
-    /// Whether a direct transfer is a part of its operation. If not, the target has to be asked by message.
+    /// Whether a direct transfer is a part of its operation. If not, the part has to go by message.
     fn has_begun(&mut self, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
         match status {
             TransferStatus::Unreachable => {
