@@ -36,7 +36,7 @@ impl ControlQueue {
         self.enqueue(peer);
     }
 
-    /// `peer` has a control packet to look for.
+    /// `peer` may be owed a control packet: gives it a turn, if it has none.
     #[inline]
     pub(crate) fn enqueue(&mut self, peer: PeerId) {
         if !std::mem::replace(&mut self.due.of(peer).queued, true) {
@@ -72,7 +72,7 @@ impl ControlQueue {
         }
     }
 
-    /// Forgets what is due to `peer`. It may keep its turn, with nothing to send.
+    /// Drops what is due to `peer`. It may keep its turn, with nothing to send.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         if let Some(due) = self.due.get_mut(peer) {
             due.credits = 0;

@@ -1,5 +1,5 @@
 //! Credits as move-only values: taken, spent one by one, given back; never copied. And [`Answer`], what a sender gets
-//! that asks.
+//! when it requests credits.
 
 /// What a sender may do that has packets for a peer.
 #[derive(Debug, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub enum Answer {
     Packets(Credits),
     /// Wait.
     Wait,
-    /// Wait, or rather announce the message, if it is a short one of which nothing has left: the receiver will pull it,
-    /// and it is complete only then.
+    /// Wait; or better, if this is a short message of which nothing has left, send a request to send (RTS) in its
+    /// place: the receiver will pull the message, and it is complete only then.
     Announce,
 }
 

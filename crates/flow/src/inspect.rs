@@ -102,7 +102,7 @@ impl fmt::Display for Inspection {
     }
 }
 
-/// What it holds and lent, in one phrase; parts that are 0 or unset are left out.
+/// The credits held at the peer and lent to it, in one phrase; parts that are 0 or unset are left out.
 impl fmt::Display for PeerInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "credits {} lent {} thresholds {:?}", self.credits, self.current_credits, self.thresholds)?;

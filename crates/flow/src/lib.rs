@@ -3,13 +3,13 @@
 //! This crate does no I/O: no clock, no system call, no thread, no `unsafe`. Packets that arrived and the time come in
 //! as arguments, control packets to send and the time of the next call go out as return values.
 //!
-//! [`FlowControl`] is the whole interface. Behind it, `scheme/mod.rs` says what a scheme is and has the table of them;
-//! each is one file or folder:
+//! [`FlowControl`] is the whole interface. Behind it, `scheme/interface.rs` says what a scheme is and `scheme/table.rs`
+//! lists them all; each is one file or folder:
 //!
 //! * `scheme/none.rs`: no flow control;
 //! * `scheme/static_credits.rs`: every sender owns an equal share of the mailbox (P §5);
 //! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism;
-//! * `scheme/refuse_third.rs`: for tests, packets that are refused and tried again after a time.
+//! * `scheme/refuse_third.rs`: for tests, every third packet is refused and tried again after a time.
 //!
 //! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
 //! user's choice and P eq. 2), `threshold` (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue`

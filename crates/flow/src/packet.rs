@@ -8,11 +8,11 @@
 //! | 16–35 | `source`: the sender's index in the receiver's table of peers | the link |
 //! | 36–37 | [`PacketKind`] | flow control |
 //! | 38 | `piggyback`: the last two payload bytes return credits (P §5.4) | flow control |
-//! | 39 | congestion mark: a switch or receiver on the way was congested (R's FECN) | the network |
-//! | 40 | congestion echo: what we sent came with that mark (R's BECN) | reserved |
-//! | 41 | refusal: the packet says that one of ours found no buffer (L) | reserved |
-//! | 42–47 | slots that the packet takes, less one: it may take 64 contiguous ones | reserved: 0, one slot |
-//! | 48–53 | `length`: payload bytes in use, 0..=56; of the last slot | flow control, messages |
+//! | 39 | congestion mark: a switch or receiver on the way was congested (InfiniBand's FECN) | the network |
+//! | 40 | congestion echo: what we sent came with that mark (InfiniBand's BECN) | reserved |
+//! | 41 | refusal: the packet says that one of ours found no buffer | reserved |
+//! | 42–47 | slots that the packet takes, less one: it may take up to 64 contiguous ones | reserved: 0, one slot |
+//! | 48–53 | `length`: payload bytes in use in the last slot, 0..=56 | flow control, messages |
 //! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the last one | messages |
 //! | 62–63 | spare | nobody |
 //!
@@ -178,20 +178,20 @@ impl Header {
         self.0 & (KIND.mask() | PIGGYBACK.mask()) == 0
     }
 
-    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Carried, never read
-    /// here.
+    /// The kind of the message that begins with this packet; 0: it goes on with the message before. Flow control
+    /// carries the kind and never reads it.
     #[inline]
     pub fn message(self) -> u8 {
         MESSAGE.of(self.0) as u8
     }
 
-    /// Whether a switch or receiver on the way was congested (R's FECN).
+    /// Whether a switch or receiver on the way was congested (InfiniBand's FECN).
     #[inline]
     pub fn is_marked(self) -> bool {
         CONGESTION_MARK.of(self.0) != 0
     }
 
-    /// The same header with that mark.
+    /// The same header with the congestion mark set.
     #[inline]
     pub fn marked(self) -> Self {
         Header(self.0 | CONGESTION_MARK.mask())

@@ -43,7 +43,7 @@ pub struct Peers<T: Initial, const PAGE: usize = 16> {
 }
 
 impl<T: Initial, const PAGE: usize> Peers<T, PAGE> {
-    /// So many peers, of which none was contacted.
+    /// A table of `count` peers, of which none was contacted.
     pub fn new(count: u32, config: T::Config) -> Self {
         Peers { count, config, pages: Vec::new(), begun: Vec::new() }
     }
@@ -98,7 +98,7 @@ impl<T: Initial, const PAGE: usize> Peers<T, PAGE> {
         &mut self.pages[number].insert(states)[peer.0 as usize % PAGE]
     }
 
-    /// A peer is as at the start again. Returns what it was, if that may be different.
+    /// Puts a peer back into its initial state. Returns the state before, if the peer's page exists.
     pub fn forget(&mut self, peer: PeerId) -> Option<T> {
         let initial = T::initial(&self.config, peer);
         self.get_mut(peer).map(|state| std::mem::replace(state, initial))

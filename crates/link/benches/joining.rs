@@ -15,7 +15,7 @@ use tidegate_link::{Address, ShmConfig, ShmLink};
 use tidegate_message::Link;
 
 const SLOTS: u32 = 8;
-/// Calls of `poll_departure` among which there is one look at the peers, if it is time for one.
+/// Calls of `poll_event` among which there is one look at the peers, if it is time for one.
 const POLLS: usize = 1024;
 const LOOKS: u32 = 10;
 

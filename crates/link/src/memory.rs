@@ -11,7 +11,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// `length` bytes at `address`; an address that is never followed when `length` is 0.
+    /// `length` bytes at `address`. If `length` is 0, nobody follows the address.
     pub fn new(address: *mut u8, length: usize) -> Self {
         Piece { address, length }
     }

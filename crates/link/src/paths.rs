@@ -5,8 +5,8 @@
 //! leads to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep
 //! their order only within a link.
 //!
-//! Both links must have room for all that flow control lends: any peer may come by either. Who comes when all of the
-//! endpoint's places are taken is told that nobody hears it, and does not try again.
+//! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
+//! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
 use std::borrow::Borrow;
 use std::time::Duration;
@@ -149,7 +149,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 Some(source) => return Some(Arrival { source, packet: Lent::First(packet) }),
                 None => {
                     self.first.give_back(packet);
-                    // It would wait for an answer for ever.
+                    // Not released, the peer would wait for an answer for ever.
                     self.first.release(source);
                 }
             }
@@ -169,8 +169,8 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
         }
     }
 
-    /// What the endpoint is told of an event of one of the links. Nothing of peers that have no place, but then their
-    /// place in the link's own table is free.
+    /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
+    /// departs, its place in the link's own table is given back here.
     fn translate(&mut self, event: LinkEvent, path: fn(PeerId) -> Path) -> Option<LinkEvent> {
         let place = |peer| self.routes.find(path(peer));
         match event {

@@ -11,7 +11,7 @@ use support::*;
 use tidegate_link::{ClaimError, LinkError, Service, ShmLink};
 use tidegate_message::{Access, Link, Span, WriteError};
 
-/// Longer than any call may take here, even on a busy machine; who waited for a lock would take for ever.
+/// Longer than any call may take here, even on a busy machine; a call that waited for a lock would never return.
 const BOUND: Duration = Duration::from_secs(3);
 
 /// Holds the lock of a table or a claim, as a process does that is stopped at the wrong moment, until dropped.

@@ -216,7 +216,7 @@ fn remote(pair: &mut Pair, kind: Remote) {
     .expect("room");
 }
 
-/// Nanoseconds per remote operation, `outstanding` of them at a time: it is asked for and answered by message. Each
+/// Nanoseconds per remote operation, `outstanding` of them at a time: it is requested and answered by message. Each
 /// side has a turn of progress until it finds nothing, as two processes on one core have.
 fn measure_remote(kind: Remote, outstanding: usize) -> f64 {
     let mut pair = Pair::new(SchemeName::Dynamic, true, 8);

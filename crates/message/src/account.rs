@@ -5,7 +5,8 @@ use crate::heap::block;
 
 /// Most bytes of operand, and so of result, in one atomic request; longer operations are cut between elements.
 pub(crate) const OPERAND_BYTES: usize = 1024;
-/// What an answer costs, result apart, in bytes. Part of the protocol: a note or an unfinished read must not take more.
+/// What an answer costs, result apart, in bytes. Both sides compute with it, so it is part of the protocol: a note or
+/// an unfinished read must not take more.
 pub(crate) const ANSWER_BYTES: usize = 96;
 /// What the dearest answer costs.
 pub(crate) const ANSWER_MOST: usize = ANSWER_BYTES + block(OPERAND_BYTES);

@@ -2,7 +2,7 @@
 //!
 //! Per peer at most one message is being put together, because packets of one message follow each other. Its payload
 //! goes straight to where it belongs: into the buffer of the receive that it matched when its first packet came, or
-//! into memory of exactly its size if no receive was posted. What belongs to this crate alone (announcements, RMA
+//! into memory of exactly its size if no receive was posted. What belongs to this crate alone (requests to send, RMA
 //! requests) is put together in a scratch buffer of bounded size.
 
 use crate::collections::list::Position;
@@ -58,7 +58,7 @@ pub(crate) struct Assembly<B> {
 }
 
 impl<B: Buffer> Assembly<B> {
-    /// What it takes when all of so many peers talk, in bytes.
+    /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Inbound<B>>::bytes_most(peers)
     }
@@ -75,7 +75,7 @@ impl<B: Buffer> Assembly<B> {
     /// Whether no message of a peer is under way.
     #[inline]
     fn is_idle(&self, peer: PeerId) -> bool {
-        // Mostly none of anybody is.
+        // Mostly no message of any peer is under way.
         self.under_way == 0 || self.of_peers.get(peer).is_none_or(|inbound| matches!(inbound.sink, Sink::Idle))
     }
 
@@ -134,7 +134,7 @@ impl<B: Buffer> Assembly<B> {
         std::mem::take(&mut self.of(from).scratch)
     }
 
-    /// Their memory is used again.
+    /// Takes back the memory of [`take_scratch`](Self::take_scratch), to be used again.
     pub(crate) fn return_scratch(&mut self, from: PeerId, scratch: Vec<u8>) {
         self.of(from).scratch = scratch;
     }

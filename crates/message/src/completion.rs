@@ -51,9 +51,9 @@ pub enum Failure {
 pub struct Completion {
     /// The application's name for it.
     pub context: Context,
-    /// What it was.
+    /// What kind of operation it was.
     pub operation: Operation,
-    /// Where it matched; a receive's tag is the message's.
+    /// The matching space in which it matched; for a receive, with the message's tag.
     pub space: Space,
     /// Bytes transferred (with `Truncated`: bytes placed).
     pub length: usize,

@@ -40,7 +40,7 @@ impl Pattern {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(pub(crate) u64);
 
-/// This endpoint itself, then its peers.
+/// The number that stands for a source: 0 for this endpoint itself, then its peers.
 #[inline]
 pub(crate) fn number_of(source: Target) -> u64 {
     match source {

@@ -1,6 +1,6 @@
-//! What the heap takes for what is asked of it.
+//! How much memory the allocator really takes for a block that is requested.
 
-/// What a block of this size takes of the heap: its length, rounded as allocators do, and their own word.
+/// What a block of this size takes of the heap: its length, rounded as allocators do, and what they keep beside it.
 #[inline]
 pub(crate) const fn block(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16) + 16 }

@@ -12,7 +12,7 @@
 //! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
 //! - `assembly`: packets are put together.
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
-//! - `bulk`: long messages: announced, pulled or streamed.
+//! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
 //! - `rma`: remote operations, and what bounds them.
 //! - `presence`: who is there and who is gone.
 //! - `endpoint`: the wiring: what follows in one of these from what has happened in another.

@@ -122,14 +122,14 @@ impl<P: Borrow<Packet>> Arrival<P> {
         &packet.payload[..packet.header.length()]
     }
 
-    /// Whether it met congestion on its way (R's FECN).
+    /// Whether it met congestion on its way (InfiniBand's FECN).
     #[inline]
     pub fn is_marked(&self) -> bool {
         self.packet().header.is_marked()
     }
 }
 
-/// What happens without having been asked for at that moment.
+/// What happens outside of calls, and is reported by the next [`Link::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// A transfer that was [`TransferStatus::Pending`] has ended.
@@ -190,7 +190,7 @@ pub trait Link {
         0
     }
 
-    /// Ends that, for a key other than 0: from now on no read touches the memory.
+    /// Ends what [`expose`](Self::expose) began, for a key other than 0: from now on no read touches the memory.
     fn hide(&mut self, _peer: PeerId, _key: u64) {}
 
     /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on.
@@ -245,7 +245,7 @@ pub trait Link {
     }
 
     /// Where the remote region `key` of `peer` lies, if the peer published it and it grants `access` to `length` bytes
-    /// at `offset`: then RMA goes straight to memory. `None`: ask the peer by message.
+    /// at `offset`: then RMA goes straight to memory. `None`: it goes by message.
     fn find_region(
         &mut self,
         peer: PeerId,
@@ -264,8 +264,8 @@ pub trait Link {
     /// anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
 
-    /// What `peer` has told so. `None`: the same as ours. `Some(0)`: that cannot be found out now, but later. May
-    /// connect.
+    /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be
+    /// found out now, but later. May connect.
     fn window(&mut self, _peer: PeerId) -> Option<u32> {
         None
     }
@@ -277,8 +277,8 @@ pub trait Link {
     /// reported. Returns who it is, for people.
     fn quarantine(&mut self, peer: PeerId) -> String;
 
-    /// The endpoint has forgotten a departed peer, or wants nothing of a stranger: as soon as that writes no more, its
-    /// place may go to another. One that lives is told that nobody hears it.
+    /// The endpoint keeps nothing more of a departed peer, or wants nothing of a stranger: as soon as that peer writes
+    /// no more, its place may go to another. A peer that lives is told that nobody reads what it writes.
     fn release(&mut self, peer: PeerId);
 
     /// The page of counters of this endpoint.

@@ -22,7 +22,7 @@ pub(crate) struct Limits {
     pub(crate) largest: u32,
     /// Longest message that is sent eagerly.
     pub(crate) eager: u32,
-    /// The same for one whose buffer may change at once.
+    /// Longest message that is sent eagerly if its buffer may change at once (injected).
     pub(crate) inject: u32,
     /// What requests may cost that are not answered (see `rma::request`).
     pub(crate) answers: u32,
@@ -91,12 +91,12 @@ pub(crate) struct Division {
     pub(crate) spare: usize,
 }
 
-/// What part of the memory for messages is set aside for the tables of lists, which stay as long as the most messages
-/// that were there at once while any is left: a place takes less than a sixteenth of an envelope, and
-/// there is a list for tagged and one for untagged messages.
+/// One part in so many of the memory for messages is set aside for the tables of lists. While any message is left, a
+/// table keeps a place for each of the most messages that were ever there at once. A place takes less than a sixteenth
+/// of an envelope, and there are two lists, for tagged and for untagged messages: together an eighth.
 const TABLES_SHARE: usize = 8;
 
-/// What part of its window a peer's unanswered requests may cost besides.
+/// One part in so many of its window is what a peer's unanswered requests may cost, on top of the window.
 const ANSWERS_SHARE: u32 = 8;
 /// Most that they may cost, in bytes: some 680 requests of eight bytes, ten times as many as a mailbox has slots for
 /// each peer by default. More in flight measure no faster, since an origin has the next ones ready when the first
@@ -119,9 +119,10 @@ pub(crate) struct Others {
 pub(crate) struct Memory<B>(PhantomData<B>);
 
 impl<B: Buffer> Memory<B> {
-    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the
-    /// queue to its sender, the note that an announced one has been pulled. A receiver that pulls faster than its
-    /// sender runs has so many notes waiting as it had messages stored; room that it gives back waits behind them.
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and, for a
+    /// rendezvous message, the note to its sender that it has been pulled (`Finished`). A receiver that pulls faster
+    /// than its sender runs has as many notes waiting as it had messages stored; room that it gives back waits behind
+    /// them.
     pub(crate) const ENVELOPE_BYTES: usize = Matching::<B>::ENVELOPE_BYTES + WaitingNote::BYTES;
 
     /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of
@@ -178,7 +179,7 @@ impl<B: Buffer> Memory<B> {
         (Self::ENVELOPE_BYTES + block(bytes)) as u32
     }
 
-    /// What an unmatched announcement costs that names so many pieces of memory.
+    /// What an unmatched request to send costs that names so many pieces of memory.
     pub(crate) fn announce_cost(spans: usize) -> u32 {
         (Self::ENVELOPE_BYTES + block(spans * SPAN_BYTES)) as u32
     }

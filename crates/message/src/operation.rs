@@ -1,4 +1,4 @@
-//! What an application asks of an endpoint: one value per operation, handed to one `Endpoint` method each.
+//! The operations of an application: one value for each, handed to a method of `Endpoint`.
 
 use tidegate_flow::{Config, PeerId};
 
@@ -13,8 +13,8 @@ pub struct EndpointConfig {
     pub flow: Config,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
-    /// Most sends and remote operations that may be outstanding, completions that nobody took included; one more is
-    /// [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
+    /// Most sends and remote operations that may be outstanding, completions that the application has not read
+    /// included; one more is [`TryAgain`]. Posted receives are as many as the application likes: the memory is its own.
     pub operations: usize,
     /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that
     /// no receive waits for. What it has no room for waits with its sender.
@@ -130,7 +130,7 @@ pub struct MultiReceive {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchFlags {
     /// Look for an unexpected message, do not receive it; completes with `Failure::NoMessage` if there is none. It does
-    /// so at once, unless peers hold messages that found no room here: then when they have answered.
+    /// so at once, unless peers have deferred sends whose envelopes were dropped here: then when they have answered.
     pub peek: bool,
     /// With `peek`: set the message found aside for this context. Without: receive the message set aside for it.
     pub claim: bool,

@@ -41,7 +41,7 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// What it takes when all of so many peers are contacted, in bytes.
+    /// Most heap bytes of the table of peers: when all `peers` have been contacted.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Peer>::bytes_most(peers)
     }
@@ -57,7 +57,7 @@ impl Presence {
 
     #[inline]
     pub(crate) fn lost(&self, peer: PeerId) -> Option<&Lost> {
-        // Mostly nobody is.
+        // Mostly nobody is lost.
         if self.lost == 0 { None } else { self.peers.get(peer)?.lost.as_deref() }
     }
 
@@ -109,7 +109,7 @@ impl Presence {
         self.copies += usize::from(counts);
     }
 
-    /// It does so no longer.
+    /// A copied message for `peer` waits here no longer.
     pub(crate) fn drop_copy(&mut self, peer: PeerId) {
         let state = self.of(peer);
         state.copies -= 1;
@@ -145,7 +145,7 @@ impl Presence {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// How often that has happened.
+    /// How often places were released; wraps.
     #[inline]
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch

@@ -27,15 +27,16 @@ pub(crate) trait Scheme {
         self.give_back(to, credits);
     }
 
-    /// A packet that was written found no buffer at `by`; the link writes it again. Others had better wait.
+    /// A packet that was written found no buffer at `by`; the link writes it again. A scheme may let later packets to
+    /// `by` wait meanwhile.
     fn handle_late_refusal(&mut self, _by: PeerId, _now: Instant) {}
 
     /// A data packet is about to leave: credits may ride on it.
     #[inline]
     fn piggyback(&mut self, _to: PeerId, _packet: &mut Packet) {}
 
-    /// A packet was retrieved. Returns the credits gained towards its sender. Data is all there is where nothing is
-    /// lent.
+    /// A packet was retrieved. Returns the credits gained towards its sender. The default takes plain data only: where
+    /// nothing is lent, no correct peer sends anything else.
     #[inline]
     fn handle_retrieved(&mut self, _from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }

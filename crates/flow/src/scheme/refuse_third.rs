@@ -1,8 +1,8 @@
-//! `refuse_third`: a scheme for tests, and the shortest one that uses time, refusals and announcements.
+//! `refuse_third`: a scheme for tests, and the shortest one that uses time, refusals and [`Answer::Announce`].
 //!
 //! It stands for a receiver whose adapter refuses every third packet ("receiver not ready"), as the sender sees it: the
 //! packet stays with the sender, which tries again after [`RETRY_AFTER`]. A packet that the link itself refuses is
-//! treated alike. A short message whose first packet is refused may be announced instead.
+//! treated alike. A short message whose first packet is refused may go by a request to send (RTS) instead.
 
 use super::interface::Scheme;
 use crate::control_queue::queue_bytes;
@@ -20,7 +20,7 @@ pub(crate) struct RefuseThird {
     taken: Peers<u32>,
     /// Who waits until when, the earliest first.
     waiting: VecDeque<(Instant, PeerId)>,
-    /// Who has waited.
+    /// Peers whose wait is over; `poll_ready` names them.
     ready: VecDeque<PeerId>,
 }
 

@@ -57,7 +57,7 @@ macro_rules! names {
             pub const ALL: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
             /// Those that users choose from.
             pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+];
-            /// "one of …", for whoever asks what may be chosen.
+            /// "one of …": the schemes that users choose from, for help and errors.
             pub const CHOICES: &str = names!(@words $($word),+);
             /// The help of each that is offered.
             pub const HELP: &str = names!(@helps $($word $help),+);

@@ -21,7 +21,7 @@ fn pair(scheme: SchemeName, credit_slots: u32, data: u32) -> Layout {
     Layout::new(scheme, credit_slots, &[data, data]).flow(0, 1).flow(1, 0)
 }
 
-/// Credits were asked for and came back.
+/// Return requests were answered, and credits came back.
 fn has_returns(sights: &Sights) -> bool {
     sights.requests && sights.responses == (true, true)
 }

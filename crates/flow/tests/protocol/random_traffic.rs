@@ -151,7 +151,7 @@ impl Run {
         }
     }
 
-    /// Every endpoint forgets every peer: it must be as new.
+    /// Every endpoint resets every peer: it must be as new.
     fn reset_all(&mut self) -> Result<(), String> {
         for endpoint in 0..self.world.map.layout.data.len() {
             let new: FlowControl = self.world.map.layout.flow_control(endpoint);

@@ -26,7 +26,7 @@ impl Receiver {
         controls.map(tell).collect()
     }
 
-    /// Retrieves packets up to and with the sender's next monitoring point. Returns whom it asked for credits.
+    /// Retrieves packets up to and with the sender's next monitoring point. Returns who got a return request.
     fn monitor(&mut self, from: u32) -> Vec<String> {
         let mut asked = Vec::new();
         loop {
@@ -89,7 +89,7 @@ fn nobody_earns_more_than_the_cap() {
     assert_eq!(Receiver::capped(4, 12, 2, Some(3)).line(), " |  | 0 1 2 3 |  quotas [10, 10, 10, 10]");
 }
 
-/// Steals until `victim` is stolen out. Returns whom that asked for credits.
+/// Steals until `victim` is stolen out. Returns who got a return request by that.
 fn steal_out(receiver: &mut Receiver, victim: u32) -> Vec<String> {
     while receiver.0.inspect().peers[victim as usize].intended_quota > 2 {
         let asked = receiver.monitor(0);

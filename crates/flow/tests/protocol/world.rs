@@ -24,7 +24,7 @@ pub struct Flow {
 pub enum Fault {
     /// Credit packets disappear on their way.
     CreditPacketsVanish,
-    /// Nobody asks for control packets.
+    /// Nobody polls for control packets.
     NobodyPolls,
     /// The checker expects one credit slot fewer than there are.
     OneCreditSlotFewer,
@@ -457,14 +457,14 @@ impl World {
         Part::change(&mut self.endpoints[endpoint])
     }
 
-    /// Whether an endpoint has control packets that nobody asked for yet.
+    /// Whether an endpoint has control packets that nobody has polled for yet.
     pub fn is_poll_due(&self, endpoint: usize) -> bool {
         self.map.layout.polls_late && self.endpoints[endpoint].value.clone().poll_control().is_some()
     }
 
     /// A dying process leaves packets behind. While they are retrieved it is no different from one that is slow, so
-    /// only what comes then is modelled here: packets to it vanish, its peer forgets it, and another starts in its
-    /// place.
+    /// only what comes then is modelled here: packets to it vanish, its peer resets what it keeps of it, and another
+    /// starts in its place.
     fn restart(&mut self, endpoint: usize) -> bool {
         let index = self.map.channels.iter().position(|channel| channel.from == endpoint).unwrap();
         let Channel { to, from_index, reverse, .. } = self.map.channels[index];

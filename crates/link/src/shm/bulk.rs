@@ -1,5 +1,5 @@
-//! Bulk data between the memories of two processes: one copy, no staging. Reads by `process_vm_readv`, writes through
-//! `/proc/<pid>/mem`.
+//! Bulk data between the memories of two processes: one copy, no bounce buffer. Reads by `process_vm_readv`, writes
+//! through `/proc/<pid>/mem`.
 //!
 //! Whether the system permits it depends on the user, on the ptrace policy and on the container, so it is tried once
 //! per connection. Where Yama restricts ptrace to ancestors (`ptrace_scope` 1), every endpoint that may use direct
@@ -47,8 +47,8 @@ impl Cookie {
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // A system from before 4.14 does not know it, and a child's copy then passes for us: as likely as that the
-        // child gets our process id. SAFETY: the page is ours.
+        // Linux before 4.14 does not know `MADV_WIPEONFORK`. A child's copy then passes for our memory, but only if the
+        // child also gets our process id. SAFETY: the page is ours.
         unsafe { libc::madvise(page, COOKIE_PAGE, libc::MADV_WIPEONFORK) };
         let page = NonNull::new(page.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the page is mapped, aligned, and shared with nobody yet.
@@ -154,7 +154,7 @@ impl PeerMemory {
         let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{}/mem", self.pid)).ok()?;
         let mut found = [0; COOKIE_BYTES];
         file.read_exact_at(&mut found, self.cookie.address).ok()?;
-        // Without one, writes go by message: the descriptors may be needed for more.
+        // Without this descriptor writes go by message: if few are left, the application may need them more.
         (u64::from_ne_bytes(found) == self.nonce && has_descriptors_to_spare(&file)).then_some(file)
     }
 }
@@ -166,7 +166,7 @@ pub(crate) struct Copier {
     remote: Vec<libc::iovec>,
 }
 
-// SAFETY: the lists are empty of meaning between calls.
+// SAFETY: between calls nobody follows the pointers in the lists: each call fills them anew.
 unsafe impl Send for Copier {}
 
 impl Copier {

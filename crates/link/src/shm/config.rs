@@ -4,7 +4,7 @@ use crate::stats::StatsConfig;
 use std::path::PathBuf;
 use tidegate_flow::{Config, Names};
 
-/// What flow control and receive memory call their numbers is this to users of the provider.
+/// The names by which users of the provider set the numbers of flow control and receive memory.
 pub const NAMES: Names = Names {
     slots: "FI_TIDEGATE_SLOTS",
     credit_slots: "FI_TIDEGATE_CREDIT_SLOTS",

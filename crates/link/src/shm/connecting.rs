@@ -26,8 +26,8 @@ const OF_THE_PARENT: &str =
 impl ShmLink {
     /// The peer at `address`, which is not this endpoint's own: found in the table of peers, or inserted. Does not
     /// connect. Errors: the table is full; it is locked, or descriptors lack (both: [`LinkError::may_be_tried_again`]);
-    /// the address is our own, or of another host, or of an endpoint with other settings; nothing goes to and fro
-    /// between us any more.
+    /// the address is our own, or of another host, or of an endpoint with other settings; we do not communicate with
+    /// this peer any more.
     pub fn peer(&mut self, address: &Address) -> Result<PeerId, LinkError> {
         let elsewhere = |reason: &str| LinkError::Elsewhere { peer: *address, reason: reason.into() };
         if let Some(peer) = self.by_address.get(address) {
@@ -128,7 +128,7 @@ impl ShmLink {
         if !is_first_try && clock::now() < peer.connect_at {
             return Err(WriteError::Full);
         }
-        // The whole endpoint waits, and perhaps for many peers: who was locked out once is only looked at again.
+        // The whole endpoint waits here, and perhaps for many peers: only the first try waits for a lock.
         let timeout = if is_first_try { lock::TIMEOUT } else { Duration::ZERO };
         let ShmConfig { flow, bulk, directory, .. } = &self.config;
         let terms = Terms { directory, here: &self.here, ours, flow, bulk: *bulk };
@@ -183,7 +183,7 @@ impl ShmLink {
     /// is reported behind that. Returns why.
     fn give_up(&mut self, peer: PeerId, error: &LinkError) -> String {
         if let Some(end) = self.last_words(peer) {
-            // It has closed, which is the better thing to say. So is that it is dead.
+            // If the peer has closed or is dead, that says more than the error of our try.
             self.notice_departure(peer, end);
         } else if matches!(error, LinkError::Gone { .. } | LinkError::Vanished { .. }) {
             self.ask_about(peer);

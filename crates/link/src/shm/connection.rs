@@ -41,8 +41,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection
-    /// returns why bulk data goes through the mailbox, if it does. Waits for the lock of the peer's table for so long.
+    /// Opens the peer's segment, takes a place in its table and tries direct transfers. Besides the connection returns
+    /// why bulk data does not go directly, if it does not. Waits for the lock of the peer's table up to `timeout`.
     pub fn open(terms: &Terms, peer: &Address, timeout: Duration) -> Result<(Connection, Option<String>), LinkError> {
         let mut segment = PeerSegment::open(terms.directory, terms.here, peer)?;
         let (memory, obstacle) = match reach_memory(terms, peer, &segment) {
@@ -68,7 +68,7 @@ impl Connection {
         (written, written > 0 && self.wakes && self.disarm())
     }
 
-    /// Whether the peer waits. The first writer who asks after a packet of its own is told so.
+    /// Whether the peer waits to be woken. One writer alone is told so, the first that looks, and wakes it.
     fn disarm(&self) -> bool {
         let armed: &AtomicU64 = &self.segment.signals().armed.0;
         fence(Ordering::SeqCst);
@@ -106,12 +106,13 @@ impl Connection {
         self.segment.has_closed()
     }
 
-    /// Whether the peer hears us no more.
+    /// Whether the peer has severed us: it reads nothing more of what we write.
     pub fn is_severed(&self) -> bool {
         self.table().state(self.place) == State::Severed
     }
 
-    /// What the lock of the peer says on its own file, wherever that is, if we can ask for it.
+    /// What the peer's lock on its own file says, whatever has become of the file's name. `None`: we have no descriptor
+    /// of that file.
     pub fn fate_of_peer(&self) -> Option<Fate> {
         self.segment.fate_of_owner()
     }
@@ -126,8 +127,7 @@ impl Connection {
         unsafe { self.segment.table() }
     }
 
-    /// Copies from a bounce buffer of the peer; see [`BounceArea::drain`](super::bounce
-    /// buffer::BounceArea::drain).
+    /// Copies from a bounce buffer of the peer; see [`BounceArea::drain`](super::bounce::BounceArea::drain).
     pub fn drain_bounce_buffer(&self, bounce_buffer: usize, into: &mut IoBuffer, offset: usize, length: usize) -> bool {
         self.segment.drain_bounce_buffer(bounce_buffer, into, offset, length)
     }
@@ -143,7 +143,7 @@ impl Connection {
     /// Leaves a reserved slot behind, as a writer does that is killed at the worst moment.
     pub fn reserve_and_die(self) {
         self.writer.reserve_and_die(1, &[]);
-        // It lives on, and so do its locks.
+        // The process lives on, so its locks must stay as well.
         std::mem::forget(self.segment);
     }
 

@@ -50,7 +50,7 @@ impl ShmLink {
         let here = Here::find();
         segment::reclaim(&config.directory, &here);
         service::reclaim(&config.directory, &here);
-        // Who has no peers needs no bounce buffers.
+        // An endpoint without peers needs no bounce buffers.
         let bounce_buffers =
             if config.bulk.may_be_bounced() && config.flow.peers > 0 { config.bounce_buffers } else { 0 };
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
@@ -118,7 +118,7 @@ impl ShmLink {
         !self.is_forked() && self.regions.publish(key, span, read, write)
     }
 
-    /// Ends that. A key that was not published is no error.
+    /// Withdraws a published region. A key that was not published is no error.
     pub fn withdraw_region(&mut self, key: u64) {
         if !self.is_forked() {
             self.regions.withdraw(key);
@@ -187,7 +187,7 @@ impl ShmLink {
         true
     }
 
-    /// Ends that, too.
+    /// Ends what [`arm`](Self::arm) began, when the caller does not block after all.
     #[cold]
     pub fn disarm(&mut self) {
         self.is_armed = false;
@@ -239,7 +239,7 @@ impl ShmLink {
         if wanted > room as u64 {
             return TransferStatus::Failed;
         }
-        // Made now if need be.
+        // Makes the connection if there is none.
         self.connection(peer);
         let connection = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.connection.as_mut());
         let Some(connection) = connection else { return TransferStatus::Unreachable };
@@ -261,7 +261,7 @@ impl ShmLink {
                 TransferStatus::Failed
             }
             Err(TransferError::Unreachable(error)) => {
-                // Who cannot be written to may be readable all the same.
+                // Memory that cannot be written to may be readable all the same: then only writes go another way.
                 if direction == Direction::Read || memory.is_writable() {
                     connection.give_up_memory();
                     log::line(Level::Info, || {
@@ -287,7 +287,7 @@ enum Direction {
 
 impl Link for ShmLink {
     type Buffer = IoBuffer;
-    // A copy: who wrote a packet may write its slot again, wrongly, while it is looked at.
+    // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
     type Lent = Packet;
 
     #[inline]
@@ -448,7 +448,7 @@ impl Link for ShmLink {
         known.lost = Some("it broke the protocol".into());
         let name = known.address.map_or_else(|| format!("peer {}", peer.0), |address| describe(&address));
         log::line(Level::Warn, || format!("{name} broke the protocol: it is quarantined, and counts as lost"));
-        // It has to learn that from us: our lock, which goes with the connection, would be taken for our death.
+        // We have to tell it: our lock goes with the connection, and a free lock would be taken for our death.
         self.end_connection(peer, false);
         name
     }

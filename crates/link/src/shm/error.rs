@@ -93,8 +93,9 @@ impl LinkError {
         }
     }
 
-    /// The error after so long a time: as one that may not be tried again where that is enough, for a full table or a
-    /// lack of this process's own. A lock that somebody holds, and what the whole host lacks, are no reason to give up.
+    /// The error of a try that has failed for too long. For a full table, or for what this process alone lacks, it
+    /// becomes one that may not be tried again; a lock that somebody holds, and what the whole host lacks, are no
+    /// reason to give up.
     pub(super) fn ended(self, lasted: Duration) -> Self {
         match self {
             LinkError::TableFull { owner, peers, .. } => LinkError::TableFull { owner, peers, is_changing: false },

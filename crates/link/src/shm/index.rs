@@ -124,7 +124,7 @@ impl Index {
             Some(word) if word.swap(EMPTY, Ordering::Relaxed) == EMPTY => return true,
             Some(_) => {}
         }
-        // Those behind it may be there because it was in their way.
+        // The words behind it may be there only because it was in their way: each is put in anew.
         for word in words {
             let value = word.swap(EMPTY, Ordering::Relaxed);
             if value == EMPTY {

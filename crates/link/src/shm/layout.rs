@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
 pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x06");
-/// More peers than flow control accepts.
+/// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
 
-/// The beginning of the shown part. Written before anybody can know the segment's name, except for the last five
-/// fields.
+/// The beginning of the shown part. Written before any peer can know the segment's name, except for `window` and the
+/// fields behind it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -145,7 +145,8 @@ pub(crate) fn bookkeeping_bytes(peers: u32) -> usize {
 /// A mapped segment, ours or a peer's.
 #[derive(Debug)]
 pub(super) struct View {
-    /// Of a peer's segment it can only be read: whatever is made of it here, only the owner stores to.
+    /// A peer's segment has this part mapped for reading only: its owner alone may store through the values that are
+    /// made of it here.
     pub(super) shown: Mapping,
     pub(super) shared: Mapping,
     pub(super) layout: Layout,

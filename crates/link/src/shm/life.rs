@@ -6,7 +6,7 @@
 //! 2. In any namespace: the endpoint holds locks on files for as long as it lives, which the kernel releases when the
 //!    process ends or executes another program: one on its own segment (*life*), and one on the segment of every peer
 //!    that it writes to, for its place in the table there (`Byte::of`). A free lock proves that the endpoint is gone.
-//!    The second one can be asked for on our own descriptor whatever has become of the other's file.
+//!    The lock on our segment can be tested on our own descriptor, whatever has become of the other endpoint's file.
 //!
 //! Everything else is a guess, and a held lock outranks it: another boot id may be a container's, start times differ by
 //! an offset between time namespaces, and a file can vanish while its owner lives (systemd's `RemoveIPC=yes`, the
@@ -29,7 +29,7 @@ pub(crate) enum Fate {
     Alive,
     /// It is gone: that is proven.
     Dead,
-    /// There is no file of it, and nothing else to ask.
+    /// There is no file of it, and nothing else proves anything.
     Absent,
 }
 

@@ -3,13 +3,13 @@
 //!
 //! Every [`INTERVAL`] at most, from `idle` or `poll_event`: look at the hole in front of our reader, if it has been
 //! there for so long; look at the marks that closing peers leave, in our table and in their headers; and ask the system
-//! about an [`SHARE`]th of the peers, so that a death is noticed within a second. Among many it takes longer: no look
+//! about one in [`SHARE`] peers, so that a death is noticed within a second. Among many it takes longer: no look
 //! goes beyond [`MARKS_AT_MOST`] peers, or asks about more than [`ASKED_AT_MOST`]. No look goes through the table.
 //!
 //! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped. A
 //! peer whose end is proven, or who said that it would write no more, wrote nothing after that, and its place can go to
-//! another. One that lives and cannot be answered keeps its place until then: it is told that it is not heard any more,
-//! and ends its side.
+//! another. A peer that lives and cannot be answered keeps its place until it has said so: it is told that nobody reads
+//! what it writes, and ends its side.
 
 use super::address::Address;
 use super::connection::Connection;
@@ -64,7 +64,7 @@ impl Evidence<'_> {
             return fate;
         }
         match self.here.fate_by_file(self.directory, &identity) {
-            // Who is connected in either direction and holds no lock may live without a file.
+            // A peer that is connected in either direction and holds no lock may live although its file is gone.
             Fate::Absent if connection.is_some() || self.table.may_write(peer) => Fate::Alive,
             fate => fate,
         }
@@ -137,13 +137,14 @@ impl ShmLink {
                 self.vacant.push(peer);
             }
         }
-        // Of the places that became free, others take those first that did so last.
+        // New peers take the place that became free last, which is the last of `vacant`.
         while let Some(peer) = self.vacant.last()
             && self.meet(*peer)
         {
             self.vacant.pop();
         }
-        // Unless the list of free places is damaged. Then places are found without it when there are no others.
+        // If the list of free places is damaged, that order does not hold: peers that find no other place then take any
+        // free one. So in a full table all vacant places are looked at.
         if self.table.is_full() {
             let mut vacant = std::mem::take(&mut self.vacant);
             vacant.retain(|peer| !self.meet(*peer));

@@ -3,9 +3,9 @@
 //! They belong to the open file, not to the process, so two endpoints of one process exclude each other as well.
 //! `lock_file` says what that means for forked children.
 //!
-//! There are two kinds. Locks of a byte (`F_OFD_*`) are held for as long as somebody lives. The kernel keeps those of a
-//! file in a list and walks it for every request, and each peer of the file's owner has one in it. So what is held for
-//! microseconds, and taken by every peer, is a lock of the other kind, `flock`, of which a file has one.
+//! There are two kinds. Locks of a byte (`F_OFD_*`) are held for as long as an endpoint lives. The kernel keeps those
+//! of a file in a list and walks it for every request, and each peer of the file's owner has one in it. So what is held
+//! for microseconds, and taken by every peer, is a lock of the other kind, `flock`, of which a file has one.
 
 use std::fs::File;
 use std::io;
@@ -29,8 +29,9 @@ impl Byte {
     /// Held by the owner for the life of the segment.
     pub const LIFE: Byte = Byte(0);
 
-    /// Held by the peer with this nonce for as long as it may write into the segment. It is the nonce's and not the
-    /// place's: a child of a process that has died may hold that one's locks, and the place goes to another.
+    /// Held by the peer with this nonce for as long as it may write into the segment. The byte follows from the nonce
+    /// and not from the place: a child of a dead process may still hold its parent's locks when the place goes to
+    /// another.
     pub fn of(nonce: u64) -> Byte {
         Byte((nonce >> 2) as libc::off_t | 1 << 62)
     }

@@ -189,7 +189,8 @@ impl Writer {
     pub unsafe fn new(mailbox: Mailbox, writing: NonNull<AtomicU64>, source: PeerId, admission: Admission) -> Self {
         // SAFETY: valid by the caller's promise.
         let left = unsafe { writing.as_ref() }.load(Ordering::Acquire);
-        // Whoever had the place before may have died at an odd number: it was forgotten, and so can its number be.
+        // Whoever had the place before may have died at an odd number. Its place has been given away since, so no hole
+        // of it is left, and the next even number is a safe start.
         let sequence = left.wrapping_add(left & 1);
         let writer = Writer { mailbox, writing, sequence, lap: Lap::first(), admission, retrieved: 0, source };
         writer.writing().store(sequence, Ordering::Release);
@@ -209,9 +210,9 @@ impl Writer {
     }
 
     /// Publishes packets that `next` fills in turn; returns how many. Fewer than `count` only when the mailbox is full,
-    /// under [`Admission::Room`] only. One reservation serves all: a reservation waits until the slots written before
-    /// it are ours, so that one for each packet would fetch slot after slot from the reader's cache, where this fetches
-    /// many at once.
+    /// under [`Admission::Room`] only. One reservation serves all: an atomic add waits until earlier stores to slots
+    /// have got their cache lines, so one for each packet would move the lines one by one from the reader's cache,
+    /// where this moves many at once.
     #[inline]
     pub fn write_many(&mut self, count: u32, mut next: impl FnMut(&mut Packet)) -> u32 {
         // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen

@@ -1,7 +1,7 @@
 //! Shared memory between the processes of one host.
 //!
 //! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, its `index`, and a `mailbox`, which
-//! peers write to, and a list of published `region`s and `bounce buffer`s for bulk data, which they only read. A
+//! peers write to, and a list of published `region`s and `bounce` buffers for bulk data, which they only read. A
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
 //! table. `bulk` data goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an
 //! endpoint is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what

@@ -77,7 +77,7 @@ pub(crate) enum State {
     Left = 3,
     /// Of somebody who had connected, cannot go on, and will write no more.
     Failed = 4,
-    /// Of somebody who has connected and whom the owner does not hear any more. It may still write.
+    /// Of somebody who has connected, and of whom the owner reads nothing any more. It may still write.
     Severed = 5,
 }
 
@@ -134,7 +134,7 @@ impl Table {
         }
     }
 
-    /// Whose it is.
+    /// Whose entry it is; `None`: nobody's.
     pub fn address(&self, peer: PeerId) -> Option<Address> {
         if peer.0 as usize >= self.used() || self.state(peer) == State::Free {
             return None;
@@ -258,7 +258,7 @@ impl Table {
         self.entries()[peer.0 as usize].state.store(state as u64, Ordering::Release);
     }
 
-    /// The owner of the table says that it hears a connected peer no more.
+    /// The owner of the table says that it reads nothing more of a connected peer.
     pub fn sever(&self, peer: PeerId) {
         let (from, to) = (State::Connected as u64, State::Severed as u64);
         // If it has just ended by itself, that stands.

@@ -1,4 +1,4 @@
-//! The segment of a peer, as one who writes to it sees it.
+//! The segment of a peer, as those who write to it map it.
 
 use super::address::Address;
 use super::error::{LinkError, is_shortage};
@@ -21,8 +21,9 @@ use tidegate_message::{Access as RegionAccess, Span};
 #[derive(Debug)]
 pub(crate) struct PeerSegment {
     view: View,
-    /// Open as long as we may write: it holds our lock, and answers for the peer's, whatever becomes of the file's
-    /// name. `None`: we have few descriptors, and our process id and our own file answer for us.
+    /// Open as long as we may write: it holds our lock, and shows whether the peer holds its own, whatever becomes of
+    /// the file's name. `None`: we have few descriptors, and the peer tells by our process id and our own file whether
+    /// we live.
     file: Option<LockFile>,
 }
 
@@ -88,7 +89,7 @@ impl PeerSegment {
         let place =
             place.map_err(|error| LinkError::system(format!("taking a place in the segment of {peer}"), error))?;
         let Some(place) = place else {
-            // To ask about many takes a while, in which others may have the table.
+            // Testing whether any of many peers has ended takes a while, during which others may use the table.
             drop(held);
             let is_changing = here.sees_some_ended(&table, &file);
             return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
@@ -96,7 +97,7 @@ impl PeerSegment {
         if table.state(place) != State::Expected {
             return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
         }
-        // Who does not share our process ids has nothing but the lock to know us by.
+        // A peer of another process namespace can tell by the lock alone whether we live.
         let worth_a_descriptor = !here.shares_namespace(&peer.identity) || has_descriptors_to_spare(&file);
         let locked = worth_a_descriptor && lock::try_take(&file, Byte::of(ours.identity.nonce)).unwrap_or(false);
         table.mark_connected(place, locked);
@@ -105,7 +106,7 @@ impl PeerSegment {
         Ok(place)
     }
 
-    /// What the peer's own lock says, if we can ask for it.
+    /// What the peer's own lock says, if we have a descriptor to test it with.
     pub fn fate_of_owner(&self) -> Option<Fate> {
         self.file.as_ref().map(|file| life::fate_by_lock(file, Byte::LIFE))
     }

@@ -1,9 +1,9 @@
 //! Published regions: memory that the owner has registered for RMA, listed in its segment so that a peer that can
-//! reach that memory needs to ask nobody.
+//! reach that memory needs no message to the owner.
 //!
 //! A small hash table that the owner alone writes and any peer reads at any time. A key lies within [`WINDOW`] places
 //! of where it hashes to, so looking it up is bounded and removing one leaves no gap to mind; if the window is full
-//! the region is not published, and peers ask by message. Each place is a sequence lock: its number is odd while the
+//! the region is not published, and peers go by message. Each place is a sequence lock: its number is odd while the
 //! owner changes it.
 
 use super::memory_map::Shared;
@@ -80,7 +80,7 @@ impl Regions {
         }
     }
 
-    /// Owner: ends it. Unknown keys are fine.
+    /// Owner: withdraws the region of this key. Unknown keys are fine.
     pub fn withdraw(&self, key: u64) {
         let holds =
             |place: &&Place| place.rights.load(Ordering::Relaxed) != FREE && place.key.load(Ordering::Relaxed) == key;

@@ -142,7 +142,7 @@ impl OwnSegment {
         here.sees_some_ended(&unsafe { self.table() }, &self.file)
     }
 
-    /// Keeps others out of the table of peers. Tries for so long.
+    /// Keeps others out of the table of peers. Waits for the lock up to `timeout`.
     pub fn lock_table(&self, timeout: Duration) -> Result<lock::Held<'_>, LinkError> {
         lock::Held::take(&self.file, timeout)
             .map_err(|error| LinkError::system(format!("locking {}", self.path.display()), error))?
@@ -268,7 +268,7 @@ pub(crate) fn reclaim(directory: &Path, here: &Here) -> usize {
 pub(crate) fn remove_if_dead(directory: &Path, here: &Here, owner: &Identity) -> bool {
     let path = directory.join(owner.file_name());
     let Ok(file) = life::open(&path, Rights::Lock) else { return false };
-    // The lock is kept until the file is removed, so that nobody who is just creating it takes it for his.
+    // The lock is kept until the file is removed, so that an endpoint that has just created it does not go on with it.
     let locked = lock::try_take(&file, Byte::LIFE).unwrap_or(false);
     let removed = (locked || here.sees_ended(owner)) && fs::remove_file(&path).is_ok();
     if removed {

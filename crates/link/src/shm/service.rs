@@ -163,7 +163,7 @@ impl Service {
         }
     }
 
-    /// Why nothing can be claimed at `path`, where opening failed. `None`: it does not lie with what stands there.
+    /// Why nothing can be claimed at `path`, where opening failed. `None`: what stands there is not the reason.
     fn occupied(&self, path: &Path) -> Option<ClaimError> {
         let facts = fs::symlink_metadata(path).ok()?;
         // SAFETY: `geteuid` has no preconditions.

@@ -12,7 +12,7 @@ const CORES_MOST: usize = 1024;
 
 /// Empty polls before the first yield, when the processes known to us have a core each.
 const POLLS_ALONE: u32 = 2000;
-/// The same, when they have not.
+/// Empty polls before the first yield, when the processes known to us share cores.
 const POLLS_SHARED: u32 = 32;
 /// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`].
 const POLLS_LINGERING: u32 = 4;
@@ -55,7 +55,7 @@ impl SpinPolicy {
         policy
     }
 
-    /// One more process takes part; 0 is this one. A process that cannot be asked may run where we may.
+    /// One more process takes part; 0 is this one. A process whose affinity the system does not tell adds no core.
     pub fn add_process(&mut self, pid: u32) {
         let mut mask = [0; CORES_MOST / 64];
         // SAFETY: the mask is as long as is said.

@@ -1,5 +1,5 @@
-//! [`ShmLink`]: what an endpoint over shared memory is made of, who its peers are, and how it ends between it and one
-//! of them.
+//! [`ShmLink`]: what an endpoint over shared memory is made of, who its peers are, and how its communication with one
+//! of them ends.
 
 use super::address::Address;
 use super::bounce::BounceArea;
@@ -56,9 +56,9 @@ pub(super) enum Standing {
     Departed,
     /// The endpoint wants to hear no more of it, although it may still write.
     Unwanted,
-    /// The same, and the endpoint wants to know when it has gone.
+    /// It broke the protocol: its packets are dropped, and the endpoint wants to know when it has gone.
     Quarantined,
-    /// Forgotten, but for its place, which could not be given away: somebody held the lock.
+    /// Nothing is kept of it but its place, which could not be given away yet: somebody held the lock.
     Released,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Monitor {
     pub(super) next: Instant,
     /// Where in the roster to go on with marks.
     pub(super) marks: Turn,
-    /// Where in the roster to go on asking the system.
+    /// Where in the roster to go on with questions to the system.
     pub(super) questions: Turn,
     /// Places in the table below this one have been looked at for strangers.
     pub(super) seen: usize,
@@ -103,7 +103,7 @@ pub(super) struct Monitor {
     pub(super) has_seen_wild_pointer: bool,
 }
 
-/// How it ends between a peer and us.
+/// How the communication between a peer and us ends.
 #[derive(Clone, Debug)]
 pub(super) enum End {
     /// The peer has closed its endpoint.
@@ -131,7 +131,7 @@ impl Monitor {
         !self.departures.is_empty()
     }
 
-    /// The same of peers that are closing.
+    /// Whether any peer has been noticed that is closing, and not reported.
     #[inline(always)]
     pub fn has_closings(&self) -> bool {
         !self.closings.is_empty()
@@ -145,7 +145,7 @@ impl Monitor {
 #[derive(Debug)]
 pub struct ShmLink {
     pub(super) reader: Reader,
-    /// A wake has been asked for.
+    /// [`arm`](Self::arm) was called: writers are to wake us.
     pub(super) is_armed: bool,
     /// Packets retrieved in a row.
     pub(super) burst: u32,
@@ -265,7 +265,7 @@ impl ShmLink {
         }
     }
 
-    /// It is over between a peer and us. What it has written is still retrieved.
+    /// We communicate with a peer no more. What it has written is still retrieved.
     pub(super) fn notice_departure(&mut self, peer: PeerId, end: End) {
         if !self.is_present(peer) {
             return;
@@ -311,7 +311,7 @@ impl ShmLink {
         self.give_places_away();
     }
 
-    /// Forgets whose place this is.
+    /// Takes a peer off the roster: from now on nobody is known at this place.
     fn strike(&mut self, peer: PeerId) {
         let known = &mut self.peers[peer.0 as usize];
         let (Some(address), at) = (known.address.take(), known.listed_at) else { return };
@@ -326,7 +326,7 @@ impl ShmLink {
         }
     }
 
-    /// Gives the places of those away that have been forgotten, or does so at a later call if somebody holds the lock.
+    /// Gives the places of released peers away, or does so at a later call if somebody holds the lock.
     pub(super) fn give_places_away(&mut self) {
         if self.released.is_empty() || self.is_forked() {
             return;
@@ -376,8 +376,8 @@ impl ShmLink {
     }
 
     /// Whether this is a copy in a child that was forked from the owner. The endpoint is the parent's, which goes on
-    /// with it: the child can do no more than drop its copy. What is asked of a copy seldom does nothing, or fails; but
-    /// callers must not write or retrieve packets with it, nor fill bounce buffers, which nothing here prevents.
+    /// with it: the child can do no more than drop its copy. Rare calls check for this, and do nothing or fail.
+    /// Frequent ones do not: callers must not write or retrieve packets with a copy, nor fill bounce buffers.
     pub fn is_forked(&self) -> bool {
         self.segment.is_forked()
     }

@@ -1,8 +1,8 @@
 //! Blocking until a packet arrives, for applications that wait on a descriptor.
 //!
-//! The waiting endpoint raises a flag in its segment's header and looks once more whether a packet has come; a writer
-//! publishes its packet and then looks at the flag. With a full barrier on both sides between the two steps, one of
-//! them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket. Writers to an
+//! The waiting endpoint raises a flag in its segment (`Signals::armed`) and looks once more whether a packet has come;
+//! a writer publishes its packet and then looks at the flag. With a full barrier on both sides between the two steps,
+//! one of them sees the other. The writer that lowers the flag sends a datagram to the endpoint's socket. Writers to an
 //! endpoint that never waits know so from its header and do nothing.
 //!
 //! The socket's name is random, and only the segment tells it: nobody can take it first. Once it is bound, any process
@@ -115,7 +115,7 @@ impl Waker {
         }
     }
 
-    /// Fires once after `delay`; zero: never, and forgets a firing that nobody has looked at.
+    /// Fires once after `delay`; zero: never, and a firing that nobody has looked at is dropped.
     fn set_timer(&self, delay: Duration) {
         let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec { tv_sec: delay.as_secs() as _, tv_nsec: delay.subsec_nanos() as _ };
@@ -140,7 +140,7 @@ impl Alarm {
             self.socket = socket.ok();
         }
         if let (Some(socket), Ok(address)) = (&self.socket, name.address()) {
-            // Full means that a wake is waiting there already.
+            // A full socket means that a wake is waiting there already.
             let _ = socket.send_to_addr(&[1], &address);
         }
     }

@@ -84,7 +84,7 @@ impl Network {
         }
     }
 
-    /// Ends the transfers that are pending, unless they are held.
+    /// Ends the transfers that are pending, unless the test keeps them from ending.
     pub fn step(&mut self) {
         if self.holds_transfers {
             return;

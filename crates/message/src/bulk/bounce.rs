@@ -1,4 +1,4 @@
-//! Who uses which of our bounce buffers. One holds a piece of one announced message of ours from the moment we fill it
+//! Who uses which of our bounce buffers. One holds a piece of one rendezvous message of ours from the moment we fill it
 //! until the receiver has copied it: a few large copies instead of many packets, and no system call.
 //!
 //! Two uses, and each has half of the buffers. A piece that travels with its request to send ([`Use::Ahead`]) waits for
@@ -73,7 +73,7 @@ impl BouncePool {
         all < half && to_peer < half.div_ceil(2).min(BOUNCED_MOST)
     }
 
-    /// Whether `peer` has to wait for a buffer, and one that it has asked for will come back.
+    /// Whether `peer` has to wait for a buffer, and one that holds a piece for it ([`Use::Asked`]) will come back.
     pub(crate) fn is_busy_for(&self, peer: PeerId) -> bool {
         let is_its_own = |user: &User| user.purpose == Use::Asked && user.peer == peer;
         !self.may_take(peer, Use::Asked) && self.users.iter().flatten().any(is_its_own)

@@ -29,7 +29,7 @@ pub(crate) enum Pieces {
 pub(crate) struct Gate {
     /// Pulls by memory access that go on with the next call of progress.
     pulls: VecDeque<Key>,
-    /// Whose turn it is of those that send pieces.
+    /// Which of the three kinds of pieces begins next.
     turn: usize,
 }
 

@@ -1,13 +1,14 @@
-//! Bulk data. Rendezvous (P §3): a long message is announced by a small one, the request to send; the receiver, once it
-//! has matched, gets the payload and says so.
+//! Bulk data. Rendezvous (P §3): for a long message a small one leaves first, the request to send (RTS); the receiver,
+//! once it has matched it, gets the payload and says so.
 //!
 //! Three ways to get it. Where the link reaches the sender's memory the receiver reads it, a bounded number of bytes
 //! per progress call, and no slot is used. Where the link has *bounce buffers*, the sender copies a piece into one, the
-//! receiver copies it out, and a packet each way says so; the first piece travels with the request to send (R §3), so a
+//! receiver copies it out, and a packet each way says so; the first piece travels with the request to send, so a
 //! message that fits one buffer takes one hop. Elsewhere, or when no buffer is free, pieces go through the mailbox
-//! packet by packet. For the latter two the receiver has to ask (`ClearToSend`), and both are under flow control;
-//! pieces for a peer wait until nothing else does, so they delay other messages to it by one piece at most. In the end
-//! `Finished` tells the sender that its buffer is free, which is also the receipt that `FI_DELIVERY_COMPLETE` asks for.
+//! packet by packet. For the latter two the receiver has to send a clear to send (CTS), and both are under flow
+//! control; pieces for a peer wait until nothing else does, so they delay other messages to it by one piece at most. In
+//! the end `Finished` (FIN) tells the sender that its buffer is free, which is also the receipt that
+//! `FI_DELIVERY_COMPLETE` wants.
 
 mod bounce;
 mod gate;
@@ -40,7 +41,7 @@ pub(crate) struct Bulk<B> {
     pub(crate) bounces: BouncePool,
     /// What leaves through mailboxes, piece by piece.
     pub(crate) streams: Streams<B>,
-    /// Announced and deferred sends, which the receivers have not got.
+    /// Sends whose payload the receivers have not got: by rendezvous, or deferred.
     sends: Slab<PendingSend<B>>,
     /// What the link was asked to copy.
     pub(crate) transfers: Transfers<B>,
@@ -49,7 +50,7 @@ pub(crate) struct Bulk<B> {
 }
 
 impl<B: Buffer> Bulk<B> {
-    /// What it takes when long messages went to all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when long messages have gone to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers)
     }
@@ -117,7 +118,7 @@ impl<B: Buffer> Bulk<B> {
         Some(send)
     }
 
-    /// Its receiver has it: learns how, and frees its bounce buffers.
+    /// The receiver has this send: learns by which way it got it, and frees its bounce buffers.
     pub(crate) fn note_finished(&mut self, key: Key, send: &PendingSend<B>) {
         if send.length > self.bounces.bytes() {
             *self.readers.of(send.peer) = !send.is_streamed;
@@ -130,7 +131,8 @@ impl<B: Buffer> Bulk<B> {
         length > self.bounces.bytes() && self.readers.get(peer) == Some(&true)
     }
 
-    /// The receiver asks for a send, from `position` on until it has `wanted` bytes. `None`: it cannot.
+    /// The receiver's clear to send for a send, from `position` on until it has `wanted` bytes. `None`: no correct
+    /// receiver sends such a one.
     pub(crate) fn begin_stream(&mut self, key: Key, wanted: usize, position: usize) -> Option<()> {
         let send = self.sends.get_mut(key)?;
         if position >= wanted || wanted > send.length {
@@ -144,7 +146,7 @@ impl<B: Buffer> Bulk<B> {
         Some(())
     }
 
-    /// Whether it has asked for it before.
+    /// Whether the receiver's clear to send for this send has come before.
     pub(crate) fn is_streamed(&self, key: Key) -> bool {
         self.sends.get(key).is_some_and(|send| send.is_streamed)
     }

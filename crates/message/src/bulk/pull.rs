@@ -1,4 +1,4 @@
-//! [`Pulls`]: announced messages of peers on their way to their receives.
+//! [`Pulls`]: rendezvous messages of peers on their way to their receives.
 
 use super::way::{PullWays, Way};
 use crate::collections::slab::{Key, Slab};
@@ -11,7 +11,7 @@ use crate::wire::ClearToSend;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
-/// An announced message on its way to its receive.
+/// A rendezvous message on its way to its receive.
 #[derive(Debug)]
 pub(crate) struct Pull<B> {
     pub(crate) active: Active<B>,
@@ -62,7 +62,7 @@ pub(crate) struct Part<'p, B> {
 /// What follows when the reading of a part has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The memory cannot be reached: the sender is to be asked for the rest.
+    /// The memory cannot be reached: a clear to send is to ask the sender for the rest.
     Ask,
     /// The pull has failed.
     Fail,
@@ -84,7 +84,7 @@ impl<B: Buffer> Pulls<B> {
         Pulls { pulls: Slab::new(), ways: PullWays::default() }
     }
 
-    /// An announced message has its receive. Returns the name of the pull.
+    /// A rendezvous message has its receive. Returns the name of the pull.
     pub(crate) fn insert(&mut self, active: Active<B>, envelope: Envelope, queue: Queue, remote: RemoteSend) -> Key {
         let wanted = envelope.length.min(active.buffer.len());
         let (position, admitted, is_asked, measured) = (0, 0, false, None);
@@ -100,7 +100,7 @@ impl<B: Buffer> Pulls<B> {
         Some((pull.remote.peer, usize::from(bounce), length, &mut pull.active.buffer))
     }
 
-    /// It is in place.
+    /// The first piece is in place.
     pub(crate) fn place_first(&mut self, key: Key, length: usize) {
         if let Some(pull) = self.pulls.get_mut(key) {
             (pull.position, pull.admitted) = (length, length);
@@ -170,14 +170,14 @@ impl<B: Buffer> Pulls<B> {
         Some(if pull.position == pull.wanted { Next::Complete } else { Next::Read })
     }
 
-    /// What asks the sender for what is left, and who that is.
+    /// The clear to send for what is left of the message, and its sender.
     pub(crate) fn ask(&self, key: Key) -> Option<(PeerId, ClearToSend)> {
         let pull = self.pulls.get(key)?;
         let (wanted, position) = (pull.wanted as u64, pull.position as u64);
         Some((pull.remote.peer, ClearToSend { send: pull.remote.id, pull: key.0, wanted, position }))
     }
 
-    /// That has left.
+    /// Our clear to send has left.
     pub(crate) fn note_asked(&mut self, key: Key) {
         if let Some(pull) = self.pulls.get_mut(key) {
             pull.is_asked = true;

@@ -10,7 +10,7 @@ use tidegate_flow::PeerId;
 /// Most spans that a request to send carries; a more scattered message is streamed.
 const SPANS_MOST: usize = 128;
 
-/// The payload of an announced send.
+/// The payload of a send that stays with us.
 #[derive(Debug)]
 pub(crate) enum Payload<B> {
     /// In the application's memory.
@@ -19,7 +19,7 @@ pub(crate) enum Payload<B> {
     Copied(Box<[u8]>),
 }
 
-/// A send whose payload is with us until the receiver gets it: announced, or deferred.
+/// A send whose payload is with us until the receiver gets it: by rendezvous, or deferred.
 #[derive(Debug)]
 pub(crate) struct PendingSend<B> {
     pub(crate) peer: PeerId,
@@ -36,7 +36,7 @@ pub(crate) struct PendingSend<B> {
     pub(crate) deferred: Option<Place>,
     /// The key under which the receiver reaches the application's memory; 0: it needs none, or has not been told.
     pub(crate) key: u64,
-    /// The receiver has asked for it, piece by piece.
+    /// The receiver has sent a clear to send for it, and gets it piece by piece.
     pub(super) is_streamed: bool,
     /// Where the stream is that this made, as long as that has not ended and it is not its turn.
     pub(super) stream: Option<Position>,
@@ -65,8 +65,8 @@ impl<B: Buffer> PendingSend<B> {
         matches!(self.payload, Payload::Copied(_))
     }
 
-    /// The pieces of memory that a request to send names, if all of them `fit` in number. With none, the receiver asks
-    /// for the payload.
+    /// The pieces of memory that a request to send names, if all of them `fit` in number. With none, the receiver sends
+    /// a clear to send for the payload.
     pub(crate) fn spans(&self, fit: impl FnOnce(usize) -> bool) -> Vec<Span> {
         let Payload::Application(buffer) = &self.payload else { return Vec::new() };
         let spans: Vec<_> = buffer.spans().take(SPANS_MOST + 1).collect();

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use tidegate_flow::{PeerId, Peers};
 
-/// An announced send of ours that leaves in pieces, for the receiver's pull of this name.
+/// A rendezvous send of ours that leaves in pieces, for the receiver's pull of this name.
 #[derive(Debug)]
 pub(crate) struct Stream<B> {
     to: PeerId,
@@ -92,7 +92,7 @@ pub(crate) struct Streams<B> {
     looks: u64,
 }
 
-/// The queues. The past makes no difference.
+/// Shows the queues in order, and nothing of the past: how often streams were looked at, or where they lie in the list.
 impl<B: fmt::Debug> fmt::Debug for Streams<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_peer = |peer: &PeerStreams| {
@@ -108,7 +108,7 @@ impl<B: fmt::Debug> fmt::Debug for Streams<B> {
 }
 
 impl<B> Streams<B> {
-    /// What it takes when there were streams to all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when there have been streams to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<PeerStreams>::bytes_most(peers) + 2 * peers as usize * size_of::<PeerId>()
     }

@@ -1,8 +1,8 @@
 //! [`Transfers`]: what the link was asked to copy and has not ended, whose each is, and what can end only with them.
 //!
-//! A transfer touches the application's memory until it has ended. So an operation or a receive that is over before, as
-//! its peer is gone, is not told to be: its completion waits here for the last of its transfers that the link cannot
-//! stop.
+//! A transfer touches the application's memory until it has ended. So where an operation or a receive is over before,
+//! since its peer is gone, the application is not told yet: the completion waits here for the last of its transfers
+//! that the link cannot stop.
 
 use crate::collections::slab::{Key, Slab};
 use crate::completion::{Completion, Failure};
@@ -32,7 +32,8 @@ pub(crate) enum Ending<B> {
 /// What the end of a transfer means.
 #[derive(Debug)]
 pub(crate) enum Ended<B> {
-    /// So many bytes more are there, or not.
+    /// A part of a pull or an operation that goes on: whose it is, and how many bytes the transfer was of. Whether they
+    /// are in place its status says.
     Part(TransferOwner, usize),
     /// The last transfer of what was over otherwise.
     Last(Ending<B>),
@@ -107,13 +108,13 @@ impl<B> Transfers<B> {
         }
     }
 
-    /// How many things wait for their transfers.
+    /// How many completions wait for their transfers.
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether any of them names this peer.
+    /// Whether any completion that waits here names this peer.
     pub(crate) fn holds_any_of(&self, peer: PeerId) -> bool {
         self.held.len() > 0 && !self.held.keys_where(|held| held.peer == peer).is_empty()
     }

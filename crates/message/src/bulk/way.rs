@@ -1,5 +1,6 @@
-//! [`PullWays`]: how a receiver gets the rest of an announced message where two ways are open: it *reads* it out of its
-//! sender's memory, one copy by the system, or *asks* for it, and the sender puts it into bounce buffers: two copies.
+//! [`PullWays`]: how a receiver gets the rest of a rendezvous message where two ways are open: it *reads* it out of its
+//! sender's memory, one copy by the system, or *asks* for it by a clear to send, and the sender puts it into bounce
+//! buffers: two copies.
 //!
 //! Which is faster is no property of the program's: on one kind of processor two copies through caches carry twice as
 //! many bytes as the system's one, which has to map every page; on another half as many (docs/benchmarks.md). And a
@@ -16,7 +17,7 @@ use tidegate_flow::Instant;
 /// How to get the rest of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Ask its sender for it, who fills bounce buffers.
+    /// Send a clear to send: the sender fills bounce buffers.
     Ask,
     /// Read it out of its sender's memory.
     Read,
@@ -31,7 +32,7 @@ const RECENT: usize = 5;
 const TRIAL: u32 = 8;
 /// Pulls the other way in a row, now and then: enough of them that one way's do not count for the other's.
 const RETRIAL: u32 = 4;
-/// Pulls between two trials of a way that was a little slower, and of one that took half as long again or more.
+/// Pulls between two trials of a way that was a little slower; below, of one that took half as long again or more.
 const TRY_AGAIN: u32 = 128;
 const TRY_SELDOM: u32 = 512;
 
@@ -90,10 +91,10 @@ impl Class {
     }
 }
 
-/// The time in which pulls that were asked for were under way.
+/// The time in which pulls of [`Way::Ask`] were under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Period {
-    /// When the first telling of time within it was; `None`: not yet.
+    /// The first time that was told within this period; `None`: none yet.
     since: Option<Instant>,
     under_way: usize,
     /// Most of them at the same time.
@@ -137,7 +138,7 @@ impl PullWays {
         self.class(length).read.add(left, time);
     }
 
-    /// How many pulls that were asked for are being measured.
+    /// How many pulls of [`Way::Ask`] are being measured.
     #[inline]
     pub(crate) fn measured(&self) -> usize {
         self.asking.under_way
@@ -150,7 +151,7 @@ impl PullWays {
         }
     }
 
-    /// A pull that was asked for has ended; `None` if not all has come.
+    /// A pull of [`Way::Ask`] has ended. `left`: the bytes that came that way; `None` if not all has come.
     pub(crate) fn end_asked(&mut self, length: usize, left: Option<usize>, now: Instant) {
         let period = &mut self.asking;
         period.under_way = period.under_way.saturating_sub(1);

@@ -1,9 +1,9 @@
 //! Finds elements of a list by a key without a walk past all others.
 //!
-//! A receive in reverse order of a flood would walk past all that is stored of it, and its sender past all that it
-//! holds, for every message anew. So the elements of a list are chained by a hash of the parts of their envelopes that
-//! a receive looks at, its
-//! [`Class`]. Within a chain the order is the list's, so the first match is the same on both ways.
+//! A program that receives a flood in reverse order would make the receiver walk past all that is stored of it, and the
+//! sender past all that it defers, for every message anew. So the elements of a list are chained by a hash of the parts
+//! of their envelopes that a receive looks at, its [`Class`]. Within a chain the order is the list's, so a walk of the
+//! chain and a walk of the list find the same first match.
 
 use super::list::{Chain, Links, Ordered, Position, Walk};
 use crate::envelope::{Pattern, number_of};
@@ -41,7 +41,7 @@ impl Class {
         self.key_among(0, source, tag)
     }
 
-    /// The same where classes share an index, of which this one has a number.
+    /// The key where several classes share an index; `number` is this class's among them.
     #[inline]
     pub(crate) fn key_among(&self, number: usize, source: u64, tag: u64) -> TagKey {
         let source = if self.names_source { 1 + source } else { 0 };
@@ -70,7 +70,7 @@ pub(crate) trait By<T> {
     }
     /// Its neighbours in the index, which are the index's own.
     fn links<'a>(&self, element: &'a T) -> &'a Links;
-    /// The same, to change.
+    /// Its neighbours in the index, to change.
     fn links_mut<'a>(&self, element: &'a mut T) -> &'a mut Links;
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Index {
     elements: usize,
 }
 
-/// It follows from the list.
+/// Shows its name only: what is in it follows from the list.
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Index")
@@ -115,7 +115,7 @@ impl Index {
         self.elements = self.append_all(list, by);
     }
 
-    /// Forgets all elements, which are still in `list`. A long table gives its memory back.
+    /// Drops all elements from the index; they are still in `list`. A long table gives its memory back.
     pub(crate) fn remove_all<T>(&mut self, list: &Ordered<T>, by: &impl By<T>) {
         self.elements = 0;
         if self.chains.len() > FEWEST {
@@ -165,8 +165,8 @@ impl Index {
         self.chains[chain].append(list, at, |element| by.links_mut(element));
     }
 
-    /// Forgets an element that has left the list. A table that is much too long for those that are left gives its
-    /// memory back.
+    /// Drops an element from the index that has left the list. A table that is much too long for those that are left
+    /// gives its memory back.
     pub(crate) fn remove<T>(&mut self, list: &mut Ordered<T>, gone: &T, by: &impl By<T>) {
         self.take_out(list, by.key(gone), *by.links(gone), by);
         if self.chains.len() > FEWEST && self.elements < self.chains.len() / TOO_LONG {
@@ -175,7 +175,7 @@ impl Index {
         }
     }
 
-    /// Forgets an element that stays in the list.
+    /// Drops an element from the index that stays in the list.
     pub(crate) fn remove_at<T>(&mut self, list: &mut Ordered<T>, at: Position, by: &impl By<T>) {
         if let Some((key, links)) = list.get(at).map(|element| (by.key(element), *by.links(element))) {
             self.take_out(list, key, links, by);

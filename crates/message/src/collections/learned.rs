@@ -3,7 +3,7 @@
 //! *The simple idea* is to chain elements by the low bits of their tags, where MPIs put the tag of the program. A
 //! receive of any tag of one communicator ignores just these bits, and walks past everything of all others; a receive
 //! of one tag walks past the messages of another communicator that have the same tag. No choice of bits will do for
-//! all, since each MPI divides a tag in its own way. So an [index](crate::index) is made for the parts of envelopes
+//! all, since each MPI divides a tag in its own way. So an [index](super::index) is made for the parts of envelopes
 //! that patterns really look at, their [`Class`]: MPIs use four (exact and any tag, each with and without a source). An
 //! element costs memory in each index, which belongs to the bound on receive memory, so there are [`CLASSES`] of them
 //! and no more.
@@ -101,7 +101,7 @@ pub(crate) struct Indices {
     searches: u64,
 }
 
-/// They follow from the list, and from searches, which find the same whatever there is.
+/// Shows the name only: the indices follow from the list and from past searches, and change no result of a search.
 impl fmt::Debug for Indices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Indices")

@@ -1,4 +1,4 @@
-//! How many elements the calls of this thread have looked at or moved, for tests. Nothing elsewhere.
+//! How many elements the calls of this thread have looked at or moved, for tests. In other builds nothing is counted.
 
 #[cfg(test)]
 thread_local!(static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });

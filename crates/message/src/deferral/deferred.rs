@@ -18,7 +18,7 @@ pub(super) enum Stage {
     InDoubt,
     /// The receiver has dropped its envelope.
     Dropped,
-    /// The receiver decides whether it takes it.
+    /// It has been offered: the receiver accepts or declines it.
     Offered,
 }
 
@@ -101,7 +101,7 @@ impl DeferredSends {
         self.list.get(at).is_some_and(|deferred| deferred.stage == Stage::Dropped).then_some(at)
     }
 
-    /// Nothing is deferred, in doubt or asked for: new sends go the usual way.
+    /// Nothing is deferred or in doubt, and no query waits: new sends go the usual way.
     pub(super) fn is_over(&self) -> bool {
         self.list.is_empty() && self.batch.is_none() && self.query.is_none()
     }

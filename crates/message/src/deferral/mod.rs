@@ -1,6 +1,6 @@
 //! Receive memory with a hard bound.
 //!
-//! An endpoint holds memory on behalf of its senders: its mailbox and book-keeping, which are fixed by configuration,
+//! An endpoint keeps memory on behalf of its senders: its mailbox and book-keeping, which are fixed by configuration,
 //! and messages that no receive waits for, which are not. *The simple idea*, to store them all, ends with the process
 //! being killed; to stop reading when memory runs out ends with a hang, because the message that the program waits for
 //! may be behind them. So what memory has no room for stays with its sender, who has it anyway, and the receiver makes
@@ -13,14 +13,14 @@
 //! envelope, plus its payload if that travels along. The sender pays when it sends (`room`); the receiver gives back
 //! (`Room`) what it matched (`freed`), a quarter of a window at a time. What a sender sent beyond its window is dropped
 //! as a violation, so the bound holds whatever peers do, under every scheme. What a peer makes us keep besides, because
-//! it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `request`).
+//! it does not take what we say, is bounded as well and belongs to the fixed part (`egress::backlog`, `rma::request`).
 //!
 //! A send that finds no room is *deferred* ([`rooms`]): it stays in its program's buffer, in order, and so do all later
 //! ones to that peer, until none is deferred. Rules, per pair of sender and receiver:
 //!
 //! - W1: stored + freed + room + under way = window; all windows + spare = receive memory − fixed part. Why: the bound.
-//! - W2: no message may cost more than a quarter of a base window (or one envelope): a larger one is announced, spans
-//!   that do not fit are left out. Why: the first deferred send can go as soon as that much is free.
+//! - W2: no message may cost more than a quarter of a base window (or one envelope): a larger one goes by a request to
+//!   send, which leaves out spans that do not fit. Why: the first deferred send can go as soon as that much is free.
 //! - W3: deferred sends leave in order, and none past one that is in doubt (noticed, not acknowledged) or offered. Why:
 //!   what is stored is older than what is deferred: non-overtaking.
 //! - W4: a *deferral notice* shows each deferred send: it is matched with a receive that is posted, or its envelope is
@@ -31,7 +31,8 @@
 //! - W6: while a receive's query is open an envelope in a deferral notice that it accepts is dropped. Why: the answer
 //!   may be an older send.
 //! - W7: a query is answered when no send is in doubt, with the first dropped one that fits; it goes to the first
-//!   receive, among those asked for, that accepts it, or back. Why: both sides agree on what is dropped.
+//!   receive that accepts it, among those for which queries were made so far, or back. Why: both sides agree on what is
+//!   dropped.
 
 mod deferred;
 mod inquiries;

@@ -48,7 +48,7 @@ impl Towards {
 pub(crate) struct Rooms(Peers<Towards>);
 
 impl Rooms {
-    /// What it takes when we have met so many receivers, in bytes.
+    /// Most heap bytes of the table of receivers: when we have met all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Towards>::bytes_most(peers)
     }
@@ -200,8 +200,8 @@ impl Rooms {
         Ok(deferred.query.take())
     }
 
-    /// The receiver asks for the first deferred send that `pattern` accepts. Returns whether that is to be answered
-    /// now.
+    /// The receiver's query for the first deferred send that `pattern` accepts. Returns whether it is to be answered
+    /// now; if not, [`acknowledge`](Self::acknowledge) returns it later.
     pub(crate) fn query(&mut self, from: PeerId, queue: Queue, pattern: Pattern) -> Result<bool, Malformed> {
         match &mut self.of(from).deferred {
             Some(deferred) if deferred.query.is_some() => Err(Malformed),
@@ -222,7 +222,7 @@ impl Rooms {
         Some(entry.send)
     }
 
-    /// The receiver does not take what was offered.
+    /// The receiver declines what was offered.
     pub(crate) fn decline(&mut self, from: PeerId, at: Place) -> Result<(), Malformed> {
         let deferred = self.of(from).deferred.as_mut().ok_or(Malformed)?;
         let entry = deferred.list.get_mut(at).filter(|entry| entry.stage == Stage::Offered).ok_or(Malformed)?;

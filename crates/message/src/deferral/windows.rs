@@ -3,9 +3,9 @@
 //! stored satisfies, and gives room back. [`rooms`](super::rooms) is the sender's side.
 //!
 //! Receives and peeks are numbered in order of posting. Per sender of dropped envelopes the receiver keeps how many
-//! they are, up to which number it has asked, and which query is open: a few words, however many the sends. A receive
-//! up to that number has been held against every send dropped by now; one beyond it has not, and gets nothing out of a
-//! deferral notice of that sender before its query has been answered (W6).
+//! they are, up to which number the receives have been compared with them, and which query is open: a few words,
+//! however many the sends. A receive up to that number has been compared with every send dropped by now; one beyond it
+//! has not, and gets nothing out of a deferral notice of that sender before its query has been answered (W6).
 
 use super::inquiries::{Inquiries, Inquiry};
 use super::pressure::{Pressure, PressureReport};
@@ -21,7 +21,7 @@ use tidegate_flow::{Initial, Instant, PeerId, Peers};
 #[derive(Debug)]
 struct Dropped {
     count: u64,
-    /// The latest receive that was held against all of them.
+    /// The latest receive that was compared with all of them.
     asked: Number,
     /// The receive whose query is open.
     open: Option<Number>,
@@ -97,7 +97,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// What it takes when all of so many peers send, with an account of dropped envelopes for each, in bytes.
+    /// Most heap bytes of the table of senders: when all `peers` send, with an account of dropped envelopes for each.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Window>::bytes_most(peers) + peers as usize * (size_of::<Dropped>() + 64)
     }
@@ -192,7 +192,7 @@ impl Windows {
         self.own_stored += cost;
     }
 
-    /// It is stored no longer.
+    /// A copied message to ourselves is stored no longer.
     pub(crate) fn leave_own(&mut self, cost: u32) {
         self.own_stored -= cost;
     }
@@ -332,12 +332,12 @@ impl Windows {
         !self.with_dropped.is_empty()
     }
 
-    /// The peers with dropped envelopes, the one whose were dropped last first: by their place.
+    /// The peer at this place among those with dropped envelopes.
     pub(crate) fn nth_with_dropped(&self, place: usize) -> Option<PeerId> {
         self.with_dropped.get(place).copied()
     }
 
-    /// How many they are.
+    /// How many peers have dropped envelopes.
     pub(crate) fn peers_with_dropped(&self) -> usize {
         self.with_dropped.len()
     }
@@ -349,7 +349,7 @@ impl Windows {
         Ok(Answered { number, until: number.max(dropped.asked) })
     }
 
-    /// A sender has nothing for what we asked.
+    /// A sender has no match for our query.
     pub(crate) fn take_no_match(&mut self, from: PeerId, is_asked: bool) -> Result<(), Malformed> {
         let dropped = self.of(from).dropped.as_mut().ok_or(Malformed)?;
         let number = dropped.open.take_if(|_| is_asked).ok_or(Malformed)?;
@@ -358,7 +358,7 @@ impl Windows {
         Ok(())
     }
 
-    /// The receive of this number has been held against all dropped envelopes of `from`.
+    /// The receive of this number has been compared with all dropped envelopes of `from`.
     pub(crate) fn close_query(&mut self, from: PeerId, number: Number) {
         if let Some(dropped) = &mut self.of(from).dropped {
             dropped.asked = dropped.asked.max(number);

@@ -7,7 +7,7 @@
 //!
 //! By what a peer sends, what we keep for it until it takes what we say:
 //!
-//! - eager message, announcement: the message or its envelope; of one that is being pulled the memory that it names,
+//! - eager message, request to send: the message or its envelope; of one that is being pulled the memory that it names,
 //!   and a note (`ClearToSend`, then `Finished`). Why that is bounded: it costs window until it is matched, the memory
 //!   that it names until it is pulled; what we give back (`Room`) counts as given when it has left, and waits behind
 //!   the notes.
@@ -20,7 +20,7 @@
 //! - a query: one answer, whose payload travels only if nothing else waits. Why that is bounded: a query that comes
 //!   before the answer has left is dropped.
 //! - an offer, `NoMatch`: a note or two (`Finished`, `ClearToSend`, `Decline`, `Accept`). Why that is bounded: it is
-//!   dropped unless our query has left, and we ask once at a time.
+//!   dropped unless our query has left, and we make one query at a time.
 //! - a request for a remote operation: a note with the result, or what is left to read, and the piece under way. Why
 //!   that is bounded: an account of unanswered requests (`rma::request`); who exceeds it is quarantined.
 //! - `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Reply`, data of a read: nothing, or what our own
@@ -34,8 +34,7 @@
 //!   (`egress::refused_most`); who is owed more has not waited for credits, and is quarantined.
 //!
 //! A pull that a receive of the program has begun (at most one per receive) is the program's memory, as the receive
-//! was.
-//! `memory` adds up what notes may take; it belongs to the fixed part of the receive memory.
+//! was. `memory` adds up what notes may take; it belongs to the fixed part of the receive memory.
 
 use super::outgoing::{Body, Outgoing};
 use crate::account::answer_cost;
@@ -96,7 +95,8 @@ pub(crate) struct Backlog<B> {
     behind: u32,
     /// Notes and messages.
     len: u32,
-    /// Kinds of what waits, a bit each. Those that are asked for in [`waits`](Self::waits) wait at most once.
+    /// Kinds of what waits, a bit each. A bit is cleared when one of its kind leaves, so it is right only for kinds of
+    /// which at most one waits: [`waits`](Self::waits) is called for those alone.
     kinds: u32,
     /// Receipts for bounce buffers.
     bounced: u32,
@@ -136,8 +136,8 @@ impl<B: crate::link::Buffer> Backlog<B> {
         block(self.notes.capacity() * size_of::<WaitingNote>()) + bodies.sum::<usize>()
     }
 
-    /// Bytes that messages have taken of the heap which are answers: their payloads, and the queue as far as a single
-    /// one makes it grow. What it has grown beyond that our own program's messages have made it grow.
+    /// Bytes of the heap that those messages take which are answers: their payloads, and the queue as far as a single
+    /// answer makes it grow. Whatever it has grown beyond that is due to our own program's messages.
     pub(crate) fn answer_bytes(&self) -> usize {
         let payloads = self.messages.iter().map(|message| match (&message.head, &message.body) {
             (Message::ReadData(_) | Message::Offer(_), Body::Owned(bytes)) => block(bytes.len()),
@@ -274,7 +274,7 @@ mod tests {
         Accept, Acknowledged, BounceCopied, ClearToSend, Decline, Eager, Finished, NoMatch, Query, Room, Status,
     };
 
-    /// No memory at all.
+    /// A buffer of no bytes.
     #[derive(Debug)]
     struct Nothing;
 

@@ -8,8 +8,8 @@ use crate::link::WriteError;
 use std::collections::VecDeque;
 use tidegate_flow::{Config, Control, PacketKind, PeerId, Peers};
 
-/// The most control packets that wait for a peer whose mailbox is full. Who waits for credits is not owed more of them
-/// than its credit slots hold, a return request and a response.
+/// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed
+/// more than the credit packets that its credit slots hold, one return request and one response.
 pub(crate) fn refused_most(config: &Config) -> u32 {
     config.credit_slots + 2
 }
@@ -36,7 +36,7 @@ pub(super) struct Controls {
 }
 
 impl Controls {
-    /// What the table of peers takes when all of them are owed some, in bytes.
+    /// Most heap bytes of the table of peers: when all `peers` are owed control packets.
     pub(super) const fn bytes_most(peers: u32) -> usize {
         Peers::<Owed>::bytes_most(peers)
     }
@@ -89,7 +89,7 @@ impl Controls {
         self.waiting.push_back(control);
     }
 
-    /// Tries those again that wait.
+    /// Tries again to write the control packets that wait.
     pub(super) fn retry(&mut self, mailboxes: &mut impl Mailboxes) {
         for _ in 0..self.waiting.len() {
             let Some(control) = self.waiting.pop_front() else { break };

@@ -28,7 +28,7 @@ pub(crate) enum Step {
     Sent,
     /// It waits for credits.
     NoCredits,
-    /// The same; nothing of it has left, and it had better be announced, if it is a short message.
+    /// It waits for credits, and nothing of it has left: a short message had better go by a request to send.
     Announce,
     /// The mailbox is full.
     Full,
@@ -41,7 +41,7 @@ pub(crate) enum Step {
 pub(crate) enum Resumed<B> {
     /// It has left.
     Left(Outgoing<B>),
-    /// It still waits, or nothing does.
+    /// It still waits, or no message waits.
     Stuck,
     /// The peer cannot be reached.
     Lost(Outgoing<B>, String),
@@ -64,7 +64,7 @@ impl<B: Buffer> Default for Lane<B> {
     }
 }
 
-/// How many peers have had sends waiting since when.
+/// How many peers have sends waiting, and how many have had them since time was told last.
 #[derive(Debug, Default)]
 struct Delayed {
     peers: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Egress<B: Buffer> {
 }
 
 impl<B: Buffer> Egress<B> {
-    /// What it takes when something has waited for all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when something has waited for all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Peers::<Lane<B>>::bytes_most(peers) + Controls::bytes_most(peers)
     }
@@ -114,7 +114,7 @@ impl<B: Buffer> Egress<B> {
         if self.waiting() == 0 { None } else { self.inspect_backlog(peer) }
     }
 
-    /// The peers for which something may wait, in order.
+    /// The peers for which something may wait, in order of their numbers.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerId> {
         self.lanes.contacted().map(|(peer, _)| peer)
     }
@@ -186,7 +186,7 @@ impl<B: Buffer> Egress<B> {
         self.flow.next_timeout()
     }
 
-    /// Does what is due. Who may send then says [`poll_ready`](Self::poll_ready).
+    /// Does what is due. Afterwards [`poll_ready`](Self::poll_ready) names the peers to which sends may go on.
     pub(crate) fn handle_timeout(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         self.flow.handle_timeout(now);
         self.flush_control(mailboxes);
@@ -245,8 +245,8 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Writes as many packets of a message as flow control allows: who is granted fewer than it wants asks again, until
-    /// it is told to wait.
+    /// Writes as many packets of a message as flow control allows: a sender that is granted fewer credits than it wants
+    /// requests more, until it is told to wait.
     #[inline]
     fn transmit(
         &mut self,
@@ -325,7 +325,7 @@ impl<B: Buffer> Egress<B> {
         })
     }
 
-    /// Sends the first message that waits for `to`, as far as it goes. The caller asks again as long as one has left.
+    /// Sends the first message that waits for `to`, as far as it goes. The caller repeats this as long as one has left.
     pub(crate) fn send_waiting(&mut self, mailboxes: &mut impl Mailboxes, now: Instant, to: PeerId) -> Resumed<B> {
         let Some(mut message) = self.lanes.get_mut(to).and_then(|lane| lane.backlog.pop()) else {
             self.end_delay(to);
@@ -389,7 +389,7 @@ impl<B: Buffer> Egress<B> {
         std::mem::take(&mut self.full)
     }
 
-    /// This one of them is being tried again.
+    /// One of the peers whose mailboxes were full is being tried again.
     pub(crate) fn retry(&mut self, peer: PeerId) {
         self.lanes.of(peer).is_full = false;
     }

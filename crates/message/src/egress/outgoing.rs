@@ -94,7 +94,8 @@ impl<B: Buffer> Outgoing<B> {
         }
     }
 
-    /// Whether it is a send of the application that would be eager, and that the receiver has not heard of.
+    /// Whether a request to send may leave in its place: it is an eager send of the application, and the receiver has
+    /// not heard of it.
     pub(crate) fn may_be_announced(&self) -> bool {
         matches!(self.head, Message::Eager(Eager { was_dropped: false, .. }))
     }

@@ -1,4 +1,4 @@
-//! Sends that stay with us until the receiver has them, and how they are announced.
+//! Sends that stay with us until the receiver has them, and their requests to send (RTS).
 
 use super::Endpoint;
 use crate::bulk::{Payload, PendingSend, Use};
@@ -13,7 +13,7 @@ use crate::wire::{Message, RequestToSend};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a short message, or announces it if flow control asks for that and the receiver has room for it.
+    /// Sends a short message; or its request to send, if flow control wants that and the receiver has room for it.
     #[inline]
     pub(super) fn dispatch_or_announce(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         if let Some(message) = self.dispatch_unless_announced(to, message, inject) {
@@ -22,7 +22,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Announces a short message whose first packet has no credit, as flow control asks; whatever else it is waits.
+    /// Sends a request to send for a short message whose first packet has no credit, as flow control wants; a message
+    /// of any other kind waits.
     #[cold]
     fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         let may_be_announced = message.may_be_announced();
@@ -64,7 +65,8 @@ impl<L: Link> Endpoint<L> {
         Some(self.bulk.keep(PendingSend::new(to, space, data, delivery, payload, notice)))
     }
 
-    /// Announces a message for which an eager message's room was taken, and the rest is there.
+    /// Sends the request to send of a message for which an eager message's room was taken. The caller has checked that
+    /// the receiver has room for what a request to send costs beyond that.
     pub(super) fn announce_in_room(&mut self, to: PeerId, send: Send<L::Buffer>) {
         let taken = Memory::<L::Buffer>::eager_cost(send.buffer.len());
         let Some(key) = self.keep_send(to, send) else { return };
@@ -74,13 +76,14 @@ impl<L: Link> Endpoint<L> {
         self.announce_kept(to, key, false);
     }
 
-    /// The pieces of memory that the announcement of a send names. With none, its receiver asks for the payload.
+    /// The pieces of memory that the request to send of a send names. With none, its receiver sends a clear to send.
     pub(super) fn spans_of(&self, send: &PendingSend<L::Buffer>) -> Vec<Span> {
         let largest = self.deferral.rooms.limits(send.peer).largest;
         send.spans(|count| Memory::<L::Buffer>::announce_cost(count) <= largest)
     }
 
-    /// Announces a send for which the receiver has room. `was_dropped`: it has dropped its envelope once.
+    /// Sends the request to send of a message for which the receiver has room. `was_dropped`: the receiver has dropped
+    /// its envelope once.
     pub(super) fn announce_kept(&mut self, to: PeerId, key: Key, was_dropped: bool) {
         self.count(Counter::MessagesRendezvous, 1);
         let Some(send) = self.bulk.send(key) else { return };
@@ -110,7 +113,7 @@ impl<L: Link> Endpoint<L> {
         self.dispatch(to, Outgoing::new(head, body, None), false);
     }
 
-    /// Copies the first piece of an announced message into a bounce buffer, unless the receiver will rather read all of
+    /// Copies the first piece of a rendezvous message into a bounce buffer, unless the receiver will rather read all of
     /// it from memory, as it did last time.
     fn bounce_first_piece(&mut self, to: PeerId, key: Key, length: usize) -> Option<u16> {
         if length == 0

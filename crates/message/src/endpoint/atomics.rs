@@ -1,5 +1,5 @@
-//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other whoever
-//! asks; they move by message always, also where RMA goes straight to memory.
+//! Remote atomics. The target applies them, one message after the other, so they are atomic among each other, from
+//! whatever origins they come; they move by message always, also where RMA goes straight to memory.
 
 use super::Endpoint;
 use crate::account::{OPERAND_BYTES, answer_cost};
@@ -61,7 +61,7 @@ impl<L: Link> Endpoint<L> {
         let operation =
             RemoteOperation::new(first.to, Operation::Atomic, atomic.context, atomic.report, elements * size);
         let mut operation = operation.with_destination(destination);
-        // That of its longest part.
+        // The answer to the longest part is the dearest.
         let result_bytes = if wants_result { elements.saturating_mul(size).min(OPERAND_BYTES) } else { 0 };
         operation.answer_cost = answer_cost(result_bytes);
         let key = self.rma.operations.begin(operation);
@@ -131,7 +131,7 @@ impl<L: Link> Endpoint<L> {
 
     fn apply_atomic(&mut self, key: u64, offset: u64, part: Part, input: &[u8]) -> (Status, Vec<u8>) {
         let access = if part.op.writes() { Access::Write } else { Access::Read };
-        // Who gets the old values reads them.
+        // An origin that gets the old values reads them, so the region must allow that.
         let readable = !part.wants_result || self.rma.regions.find(key, offset, part.bytes(), Access::Read).is_some();
         let Some(mut region) = self.rma.regions.find(key, offset, part.bytes(), access).filter(|_| readable) else {
             return (Status::Denied, Vec::new());

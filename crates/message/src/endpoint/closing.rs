@@ -4,21 +4,22 @@
 //!
 //! It waits for the following, each for its reason:
 //!
-//! - messages and notes in backlogs, refused control packets: all that peers may wait for: payload, receipts, answers
-//!   to remote operations, credits.
-//! - copies of held or announced sends, unless their receiver closes too: the application was told that they are sent.
-//! - streams, that is long messages whose receiver has asked for them by message: it has matched them, and cannot end
-//!   otherwise.
-//! - reads by peers, by message, that are not through: the same.
+//! - messages and notes in backlogs, refused control packets: they are all that peers may wait for: payload, receipts,
+//!   answers to remote operations, credits.
+//! - copies of sends that are deferred or go by rendezvous, unless their receiver closes too: the application was told
+//!   that they are sent.
+//! - streams, that is long messages whose receiver has sent a clear to send: it has matched them, and its receive
+//!   cannot end otherwise.
+//! - reads by peers, by message, that are not through: the peer's operation cannot end otherwise.
 //! - requests of ours for remote operations that wait for earlier ones to be answered: only we can send them.
 //!
-//! It does not wait for sends in the application's memory that nobody has asked for, for receives, nor for answers to
-//! what has left.
+//! It does not wait for sends in the application's memory that no receiver has begun to pull, for receives, nor for
+//! answers to what has left.
 //!
-//! Two endpoints that close while each holds messages for the other would wait for ever: neither application receives
+//! Two endpoints that close while each defers messages to the other would wait for ever: neither application receives
 //! any more. So nobody waits for copies to a peer that is closing too: it matches nothing more. (What is in a backlog
-//! does leave: a closing peer still takes what comes.) Nothing is forgotten because of that; what the peer pulls at
-//! the last moment it gets.
+//! does leave: a closing peer still retrieves packets.) Such copies are not dropped early: what the peer still pulls
+//! while we close, it gets.
 
 use super::Endpoint;
 use crate::collections::slab::Key;
@@ -30,9 +31,8 @@ use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// Tells all peers that the application receives nothing more. Go on calling [`progress`](Self::progress) while
-    /// there is anything
-    /// [unsent](Self::has_unsent); then drop the endpoint, after [`abandon_unsent`](Self::abandon_unsent) if that took
-    /// too long.
+    /// there is anything [unsent](Self::has_unsent); then drop the endpoint, after
+    /// [`abandon_unsent`](Self::abandon_unsent) if that took too long.
     pub fn begin_closing(&mut self) {
         self.presence.begin_closing();
         self.link.tell_closing();

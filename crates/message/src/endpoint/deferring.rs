@@ -26,7 +26,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Announces a message, or defers it when the receiver has no room for one more envelope.
+    /// Sends a message by rendezvous, or defers it when the receiver has no room for one more envelope.
     pub(super) fn announce(&mut self, to: PeerId, send: Send<L::Buffer>) {
         let Some(key) = self.keep_send(to, send) else { return };
         let Some(send) = self.bulk.send(key) else { return };
@@ -133,7 +133,7 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// The receiver asks for the first deferred send that a pattern accepts.
+    /// The receiver's query for the first deferred send that a pattern accepts.
     pub(super) fn handle_query(&mut self, from: PeerId, query: &Query) -> Result<(), Malformed> {
         let &Query { queue, tag, ignore } = query;
         let pattern = Pattern { from: Source::From(Target::Myself), tag, ignore };
@@ -166,7 +166,7 @@ impl<L: Link> Endpoint<L> {
         self.dispatch(to, Outgoing::new(head, body, None), true);
     }
 
-    /// The receiver does not take what we offered.
+    /// The receiver declines what we offered.
     pub(super) fn handle_decline(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
         let at = self.offered_at(from, key).ok_or(Malformed)?;
         self.deferral.rooms.decline(from, at)?;
@@ -174,7 +174,7 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// The receiver has set aside what we offered, and will pull it later.
+    /// The receiver accepts what we offered: it has set it aside, and will pull it later.
     pub(super) fn handle_accept(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
         self.offered_at(from, key).ok_or(Malformed)?;
         self.end_deferral(key);
@@ -194,7 +194,7 @@ impl<L: Link> Endpoint<L> {
         self.release_deferred(to);
     }
 
-    /// Asks again what a peer sets aside that could not be asked at the first message to it.
+    /// Tries again to learn the window of a peer that could not tell it at the first message to it.
     #[cold]
     pub(super) fn meet_again(&mut self, peer: PeerId) {
         if !self.deferral.rooms.is_met(peer) {
@@ -210,7 +210,7 @@ impl<L: Link> Endpoint<L> {
     }
 }
 
-/// A short payload travels with its offer, which spares the receiver the pull if it takes it.
+/// A short payload travels with its offer, which spares the receiver the pull if it accepts.
 fn offered_payload<B: Buffer>(send: &PendingSend<B>) -> Body<B> {
     match &send.payload {
         _ if send.length == 0 || send.length > LARGEST_CONTROL_BYTES => Body::None,

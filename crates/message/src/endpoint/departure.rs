@@ -92,10 +92,9 @@ impl<L: Link> Endpoint<L> {
         self.presence.depart(peer);
     }
 
-    /// Gives the places of departed peers back of which no message is stored any more, nor anything held until a
-    /// transfer ends. Until then, and as long as a completion may name them that nobody has taken, their numbers are in
-    /// use. Between two calls of progress no
-    /// number changes its meaning.
+    /// Gives the places of those departed peers back of which no message is stored any more and no completion waits for
+    /// a transfer to end. Until then, and as long as a completion that the application has not read may name them,
+    /// their numbers are in use. Between two calls of progress no number changes its meaning.
     #[cold]
     pub(super) fn release_departed(&mut self) {
         if !self.completions.is_empty() {

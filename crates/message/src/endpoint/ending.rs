@@ -102,8 +102,8 @@ impl<L: Link> Endpoint<L> {
         self.lose_notice(notice, Failure::PeerLost { peer: peer.to_owned() });
     }
 
-    /// A message that its receiver will never have. Its application hears of it, unless it closes: then it has heard
-    /// before that an injected message is sent, and hears nothing more.
+    /// A message will never reach its receiver: the send completes with a failure. While the application closes it
+    /// hears nothing more of a send whose success it would not be told; that one counts as lost.
     pub(super) fn lose_notice(&mut self, notice: Option<Notice>, failure: Failure) {
         let Some(notice) = notice else { return };
         if self.presence.is_closing() && !notice.report {
@@ -124,7 +124,7 @@ impl<L: Link> Endpoint<L> {
         Some(send)
     }
 
-    /// Ends an announced send whose peer is gone.
+    /// Ends a send that stayed with us and whose peer is gone.
     pub(super) fn lose_send(&mut self, key: Key, peer: &str) {
         if let Some(send) = self.remove_send(key) {
             self.bulk.bounces.free_send(key);

@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::memory::Memory;
 use tidegate_flow::{Control, PeerId};
 
-/// The windows between an endpoint and one peer, in both directions (rule W1 in `window`). In bytes, unless said
+/// The windows between an endpoint and one peer, in both directions (rule W1 in `deferral`). In bytes, unless said
 /// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowInspection {
@@ -26,7 +26,7 @@ pub struct WindowInspection {
     pub querying: bool,
 }
 
-/// What waits between an endpoint and one peer (see `backlog` and `request`).
+/// What waits between an endpoint and one peer (see `egress::backlog` and `rma::request`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BacklogInspection {
     /// Messages of our own program that wait to leave.
@@ -36,11 +36,11 @@ pub struct BacklogInspection {
     /// What these take, and the most that they may take, whatever the peer does; pulls that our program's receives
     /// have begun add a note each.
     pub note_bytes: Share,
-    /// The same of reads of the peer that are not through.
+    /// What reads of the peer take that are not through, and the most that they may take.
     pub read_bytes: Share,
-    /// The same of messages with a payload that answer the peer.
+    /// What answers to the peer with a payload take, and the most that they may take.
     pub answer_bytes: Share,
-    /// The same of control packets that the peer's full mailbox has refused.
+    /// What control packets take that the peer's full mailbox has refused, and the most that they may take.
     pub control_bytes: Share,
     /// Requests of ours that wait until the peer has answered earlier ones.
     pub requests: usize,
@@ -91,7 +91,7 @@ impl<L: Link> Endpoint<L> {
                 taken: backlog.map_or(0, Backlog::answer_bytes),
                 most: Memory::<L::Buffer>::ANSWER_MESSAGE_MEMORY,
             },
-            // The queue of all peers' has at most twice as many places as there ever were packets in it.
+            // All peers share one queue, which has at most twice as many places as there ever were packets in it.
             control_bytes: Share {
                 taken: 2 * refused * size_of::<Control>(),
                 most: Memory::<L::Buffer>::control_memory(&self.config.flow),

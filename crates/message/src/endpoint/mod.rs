@@ -5,7 +5,7 @@
 //! direction; from below:
 //!
 //! - `ending`, `departure`: operations end, peers are lost.
-//! - `sending`, `window`, `announcing`, `deferring`: messages leave, are announced, or wait for room.
+//! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
 //! - `finishing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives
 //!   meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
@@ -77,11 +77,11 @@ pub struct Endpoint<L: Link> {
 impl<L: Link> Endpoint<L> {
     /// Largest payload that leaves in a single packet, without completion data or with 32 bits of it.
     pub const SINGLE_PACKET_BYTES: usize = PAYLOAD_BYTES - MESSAGE_HEADER_BYTES;
-    /// Largest eager size that a configuration may ask for.
+    /// Largest eager size, in bytes, that a configuration may have.
     pub const LARGEST_EAGER_BYTES: usize = LARGEST_EAGER_BYTES;
 
-    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and in the
-    /// queue to its sender, the note that an announced one has been pulled.
+    /// What an unmatched message costs, payload apart, in bytes: its place in the list of a matching space, and, for a
+    /// rendezvous message, the note to its sender that it has been pulled.
     pub const ENVELOPE_BYTES: usize = Memory::<L::Buffer>::ENVELOPE_BYTES;
 
     /// What the tables of peers take when all of so many peers talk, what is kept of dropped envelopes included. Each
@@ -154,8 +154,8 @@ impl<L: Link> Endpoint<L> {
         &mut self.link
     }
 
-    /// Changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller remembers from before
-    /// may now belong to others.
+    /// A number that changes whenever a place in the table of peers was given back: [`PeerId`]s that the caller has
+    /// kept from before may now belong to others.
     #[inline]
     pub fn epoch(&self) -> u32 {
         self.presence.epoch()

@@ -34,7 +34,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Looks for a message, among those stored and then among those that we have forgotten.
+    /// Looks for a message among those stored, and then, by queries, among the sends whose envelopes we have dropped.
     fn peek(&mut self, pattern: &Pattern, queue: Queue, context: Context, flags: MatchFlags) {
         let number = self.matching.next_number();
         let (claim, discard) = (flags.claim, flags.discard);

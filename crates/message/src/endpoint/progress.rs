@@ -40,7 +40,8 @@ impl<L: Link> Endpoint<L> {
         retrieved > 0 || worked || was_due
     }
 
-    /// The same for who has no room for what is retrieved: what waits for no packet goes on.
+    /// The same for a caller that has no room for the completions of what would be retrieved: whatever needs no packet
+    /// goes on.
     pub fn progress_without_retrieving(&mut self, now: Instant) -> bool {
         let was_due = self.handle_timeout(now);
         self.work() || was_due
@@ -57,7 +58,7 @@ impl<L: Link> Endpoint<L> {
             self.handle_event(event);
             happened = true;
         }
-        // After the departures: nobody wakes us for the peeks that only waited for one who is gone.
+        // After the departures: no packet will come to end a peek that waited only for a peer that is gone.
         if !self.deferral.windows.inquiries.is_empty() {
             self.review_inquiries();
         }
@@ -85,8 +86,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Whoever has pieces for a peer waits until nothing else does. So that none of the three kinds of them is always
-    /// late, they begin in turn.
+    /// Sends pieces to peers for which nothing else waits. The three kinds of pieces begin in turn, so that none of
+    /// them is always late.
     fn send_pieces(&mut self) -> bool {
         let mut moved = false;
         for pieces in self.bulk.gate.order() {

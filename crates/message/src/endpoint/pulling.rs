@@ -17,7 +17,7 @@ use crate::wire::{BounceCopied, BouncedPiece, Finished, RequestToSend, Status};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// A peer announces a message.
+    /// A peer's request to send.
     pub(super) fn handle_request_to_send(
         &mut self,
         from: PeerId,
@@ -55,7 +55,7 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// An announced message has its receive: gets the payload.
+    /// A rendezvous message has its receive: gets the payload.
     pub(super) fn start_pull(
         &mut self,
         active: Active<L::Buffer>,
@@ -86,7 +86,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Asks the sender for what is left of its message.
+    /// Sends a clear to send for what is left of a message.
     fn ask_for_rest(&mut self, key: Key) {
         let Some((peer, clear)) = self.bulk.pulls.ask(key) else { return };
         self.tell(peer, clear);
@@ -119,7 +119,7 @@ impl<L: Link> Endpoint<L> {
         has_any
     }
 
-    /// A transfer that the link was asked for has ended.
+    /// A transfer that the link had begun for us has ended.
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
         match self.bulk.transfers.end(Key(id.0)) {
             Some(Ended::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
@@ -166,7 +166,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Nothing (more) of an announced message is wanted: it was dropped (`FI_DISCARD`), or has come by another way.
+    /// Nothing more of a message is wanted: the application discarded it (`FI_DISCARD`), or it came with its offer.
     pub(super) fn finish_announced(&mut self, remote: &RemoteSend) {
         self.tell_finished(remote, Status::Success);
     }

@@ -17,7 +17,7 @@ impl<L: Link> Endpoint<L> {
     /// A peer shows its deferred sends.
     pub(super) fn handle_deferral_notice(&mut self, from: PeerId, body: &[u8]) -> Result<(), Malformed> {
         let count = body.len() / Entry::BYTES;
-        // Who sends a batch before the one in front of it is acknowledged takes nothing of what we say.
+        // A peer that sends a batch before our `Acknowledged` for the last one has left breaks the protocol.
         let is_acknowledged = !self.egress.waits(from, &[MessageKind::Acknowledged]);
         if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
@@ -47,8 +47,8 @@ impl<L: Link> Endpoint<L> {
         self.start_pull(active, envelope, RemoteSend::of_deferred(from, send), queue, Waited::Message);
     }
 
-    /// A sender offers the send that we asked for, with its payload if that is short: it goes to the first receive
-    /// asked for so far that accepts it.
+    /// A sender's offer for our query, with its payload if that is short: it goes to the first receive that accepts it,
+    /// among those for which queries were made so far.
     pub(super) fn handle_offer(&mut self, from: PeerId, offer: &Offer, payload: &[u8]) -> Result<(), Malformed> {
         let &Offer { queue, tag, data, send, length } = offer;
         let length = usize::try_from(length).map_err(|_| Malformed)?;
@@ -79,7 +79,7 @@ impl<L: Link> Endpoint<L> {
         !self.egress.waits(peer, &[MessageKind::QueryTagged, MessageKind::QueryUntagged])
     }
 
-    /// No receive takes an offered send: a peek may have found it.
+    /// No receive accepts an offered send: a peek may have found it.
     fn offer_to_inquiry(
         &mut self,
         from: PeerId,
@@ -117,7 +117,7 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// A sender has nothing for what we asked.
+    /// A sender has no match for our query.
     pub(super) fn handle_no_match(&mut self, from: PeerId) -> Result<(), Malformed> {
         self.deferral.windows.take_no_match(from, self.has_asked(from))?;
         self.review(from);

@@ -1,4 +1,4 @@
-//! RMA reads and writes: what is submitted, what peers ask for, and how it ends.
+//! RMA reads and writes: what is submitted, what peers request, and how it ends.
 
 use super::Endpoint;
 use super::loopback::copy;
@@ -23,15 +23,15 @@ impl<L: Link> Endpoint<L> {
         self.rma.regions.register(key, buffer, access);
     }
 
-    /// Ends that. Reads of the region that are under way are answered with an error.
+    /// Ends the registration of `key`. Reads of the region that are under way are answered with an error.
     pub fn deregister(&mut self, key: u64) {
         self.rma.regions.deregister(key);
         self.deny_reads(key);
     }
 
     /// Whether writes and atomics of peers that bring no completion data are reported as well, as
-    /// [`Operation::RemoteWrite`] without data. It holds for accesses that come by message: who asks for it keeps the
-    /// link from giving direct access.
+    /// [`Operation::RemoteWrite`] without data. Only accesses that come by message can be reported, so a caller that
+    /// wants this keeps the link from giving direct access.
     pub fn count_writes(&mut self, count: bool) {
         self.rma.counts_writes = count;
     }
@@ -166,7 +166,7 @@ impl<L: Link> Endpoint<L> {
         self.link.find_region(peer, target.key, target.offset, bytes as u64, access)
     }
 
-    /// Whether a direct transfer is a part of its operation. If not, the target has to be asked by message.
+    /// Whether a direct transfer is a part of its operation. If not, the part has to go by message.
     fn has_begun(&mut self, key: Key, transfer: TransferId, status: TransferStatus) -> bool {
         match status {
             TransferStatus::Unreachable => {

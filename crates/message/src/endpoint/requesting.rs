@@ -16,7 +16,7 @@ use tidegate_flow::PeerId;
 enum Sent<B> {
     /// It has left, or nobody wants it any more.
     All,
-    /// This is left; it has had its turn.
+    /// Some pieces have left: this is the rest, which has had its turn.
     Part(Request<B>),
     /// It may not leave now.
     Nothing(Request<B>),
@@ -32,7 +32,7 @@ impl<B> Sent<B> {
 }
 
 impl<L: Link> Endpoint<L> {
-    /// Asks a peer for a part of an operation, whose answer costs so much, now or when earlier requests have been
+    /// Sends a request for a part of an operation, whose answer costs so much, now or when earlier requests have been
     /// answered. The body may change as soon as this returns.
     pub(super) fn request(&mut self, to: PeerId, message: Outgoing<L::Buffer>, operation: Key, cost: u32) {
         if !self.deferral.rooms.is_met(to) {
@@ -46,7 +46,7 @@ impl<L: Link> Endpoint<L> {
         self.rma.requests.wait(to, Request::Message(message, operation, cost).owned());
     }
 
-    /// Asks a peer to take what is left of a write.
+    /// Sends what is left of a write, now or when earlier requests have been answered.
     pub(super) fn request_write(&mut self, to: PeerId, rest: WriteRest<L::Buffer>) {
         if !self.deferral.rooms.is_met(to) {
             self.meet(to);

@@ -16,7 +16,7 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// The same, but returns a message that flow control wants announced instead, if it is a short one.
+    /// The same, but returns the message if flow control would rather have its request to send leave first.
     #[inline]
     pub(super) fn dispatch_unless_announced(
         &mut self,
@@ -57,7 +57,7 @@ impl<L: Link> Endpoint<L> {
         self.egress.wait(&self.link, to, message, full);
     }
 
-    /// Ends the peers that send without waiting for credits.
+    /// Quarantines the peers that send without waiting for credits.
     #[inline]
     pub(super) fn quarantine_overdrawn(&mut self) {
         while let Some(peer) = self.egress.poll_overdrawn() {

@@ -13,14 +13,15 @@ use tidegate_flow::PeerId;
 /// What became of a piece that should go through a bounce buffer.
 enum Bounced {
     Sent,
-    /// Wait: this receiver has asked for what is in bounce buffers, and gives them back as it makes progress.
+    /// Wait: this receiver has sent a clear to send for what is in bounce buffers, and gives them back as it makes
+    /// progress.
     Busy,
-    /// Do not wait: there are none, or others hold them, who may be busy with something else for ever.
+    /// Do not wait: there are no buffers, or pieces for other receivers are in them, who may never make progress.
     Unavailable,
 }
 
 impl<L: Link> Endpoint<L> {
-    /// The receiver has what we announced.
+    /// The receiver has a message that it pulled, or wants no more of it.
     pub(super) fn handle_finished(&mut self, from: PeerId, finished: &Finished) -> Result<(), Malformed> {
         let key = Key(finished.send);
         if !self.bulk.is_to(key, from) {
@@ -41,7 +42,7 @@ impl<L: Link> Endpoint<L> {
         Ok(())
     }
 
-    /// The receiver wants what we announced piece by piece.
+    /// The receiver's clear to send: the message leaves piece by piece.
     pub(super) fn handle_clear_to_send(&mut self, from: PeerId, clear: &ClearToSend) -> Result<(), Malformed> {
         let key = Key(clear.send);
         if !self.bulk.is_to(key, from) || self.bulk.is_streamed(key) {
@@ -117,7 +118,7 @@ impl<L: Link> Endpoint<L> {
         true
     }
 
-    /// Sends the next piece of an announced message through a bounce buffer, if one is free.
+    /// Sends the next piece of a rendezvous message through a bounce buffer, if one is free.
     fn bounce_piece(&mut self, stream: &mut Stream<L::Buffer>) -> Bounced {
         if !self.bulk.bounces.exists() || !self.link.capabilities(stream.to()).shares_bounce_buffers {
             return Bounced::Unavailable;

@@ -36,7 +36,8 @@ impl<L: Link> Endpoint<L> {
             && self.deferral.rooms.take_eagerly(to, length, send.inject, Memory::<L::Buffer>::eager_cost(length))
     }
 
-    /// The same for the first message to a receiver.
+    /// Learns the receiver's window before the first message to it, and then takes room as
+    /// [`take_room`](Self::take_room).
     #[cold]
     fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
         if self.deferral.rooms.is_met(to) {
@@ -54,8 +55,8 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
-    /// Posts a receive, or peeks, claims, discards. Sends that wait never refuse it: they may wait for this very
-    /// receive. A peek is refused while 64 (`PEEKS_MOST`) wait for answers.
+    /// Posts a receive, or peeks, claims, discards. It is not refused because sends wait: they may wait for this very
+    /// receive. A peek is refused while 64 of them (`Inquiries::MOST`) wait for answers.
     #[inline]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
         if self.completions.len() >= self.config.operations {

@@ -25,7 +25,7 @@ pub(crate) struct Active<B> {
 pub(crate) enum Stored<B> {
     /// In our memory, as much of it as has arrived.
     Here(Vec<u8>),
-    /// With its sender, who announced it.
+    /// With its sender: its request to send has come, or an offer of it was accepted.
     Remote(RemoteSend),
     /// In a buffer of our own application, who sent it to itself.
     Own { buffer: B, context: Context, report: bool },
@@ -33,7 +33,7 @@ pub(crate) enum Stored<B> {
     Lost(String),
 }
 
-/// An announced message of a peer.
+/// A message that stays with its sender until we pull it: a rendezvous message, or a deferred one.
 #[derive(Debug)]
 pub(crate) struct RemoteSend {
     pub(crate) peer: PeerId,
@@ -43,7 +43,7 @@ pub(crate) struct RemoteSend {
     pub(crate) bounce: Option<u16>,
     /// The key of its memory.
     pub(crate) key: u64,
-    /// The pieces of its memory; none: they are not told, and the payload is to be asked for.
+    /// The pieces of its memory; none: they are not told, and the payload comes after a clear to send.
     pub(crate) spans: Vec<Span>,
 }
 

@@ -85,7 +85,7 @@ impl<B: Buffer> Matching<B> {
     }
 
     /// A peer is gone: takes back the receives that only it could have satisfied, if these are to fail, and turns its
-    /// announced messages into lost ones.
+    /// stored rendezvous messages into lost ones.
     pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<(Queue, TakenBack)> {
         let of = |queue| self.of(queue).lose_peer(peer, name, fail_receives).into_iter().map(move |back| (queue, back));
         [Queue::Tagged, Queue::Untagged].into_iter().flat_map(of).collect()

@@ -1,5 +1,5 @@
-//! Matching of messages and receives (MPI's rules, R §1.1): the first posted receive, in order of posting, that accepts
-//! a message gets it; a receive gets the first stored message, in order of arrival, that it accepts. Packets of one
+//! Matching of messages and receives (MPI's rules): the first posted receive, in order of posting, that accepts a
+//! message gets it; a receive gets the first stored message, in order of arrival, that it accepts. Packets of one
 //! sender arrive in order, so messages of one sender never overtake each other.
 //!
 //! One [`MatchQueue`] serves one matching space (`FI_TAGGED` or `FI_MSG`; the latter with all tags 0).
@@ -79,7 +79,7 @@ impl<B: Buffer> MatchQueue<B> {
         Some(self.activate(at, envelope.length))
     }
 
-    /// The same, if the number of that receive is not beyond `until`.
+    /// The receive for a message, if one is posted whose number is not beyond `until`.
     pub(crate) fn accept_until(&mut self, envelope: &Envelope, until: Option<Number>) -> Option<Active<B>> {
         let at = self.posted.find(envelope.source, envelope.tag)?;
         let number = self.posted.get(at)?.number;
@@ -189,7 +189,8 @@ impl<B: Buffer> MatchQueue<B> {
         self.unexpected.remove(at)
     }
 
-    /// The first posted receive that the application calls so, and where it is. `name_of` says what it calls one.
+    /// The first posted receive that the application calls `name`, and where it is. `name_of` says what it calls the
+    /// receive of a context.
     pub(crate) fn find_named(&mut self, name: usize, name_of: impl Fn(Context) -> usize) -> Option<(Number, Position)> {
         self.posted.find_named(name, name_of)
     }
@@ -214,8 +215,8 @@ impl<B: Buffer> MatchQueue<B> {
         TakenBack { context: posted.context, released }
     }
 
-    /// A peer is gone: takes back the receives that only it could have satisfied, and turns its announced messages into
-    /// lost ones. Returns the former.
+    /// A peer is gone: turns its stored rendezvous messages into lost ones, and, if `fail_receives`, takes back the
+    /// receives that only it could have satisfied. Returns these.
     pub(crate) fn lose_peer(&mut self, peer: Target, name: &str, fail_receives: bool) -> Vec<TakenBack> {
         self.unexpected.for_each_mut(|stored| {
             if stored.envelope.source == peer && matches!(stored.stored, Stored::Remote(_)) {

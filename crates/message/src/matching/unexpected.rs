@@ -2,8 +2,8 @@
 //!
 //! They stand in one list in order of arrival. Through the same elements run other chains, in the same order: one for
 //! each source, for receives that name one, which would else walk past all that a flood of somebody else has left, for
-//! every message anew; and where that is not enough, those of up to four [indices](crate::learned), by whatever parts
-//! of envelopes receives look at. The first match is the same on all ways.
+//! every message anew; and where that is not enough, those of up to four [indices](crate::collections::learned), by
+//! whatever parts of envelopes receives look at. All of them lead to the same first match.
 //!
 //! A message that was set aside (`FI_CLAIM`) leaves the indices, so that it is in nobody's way.
 

@@ -140,7 +140,7 @@ impl AtomicOp {
     }
 }
 
-/// Whether `call` may ask for `op` on elements of `datatype` (fi_atomicvalid and its two siblings).
+/// Whether `call` may do `op` on elements of `datatype` (fi_atomicvalid and its two siblings).
 pub fn is_valid(datatype: AtomicType, op: AtomicOp, call: AtomicCall) -> bool {
     let call_allows = match call {
         AtomicCall::Update => !op.compares() && op.writes(),

@@ -1,7 +1,7 @@
-//! RMA reads and writes.
+//! RMA reads and writes, and atomics.
 //!
 //! Where the link finds the target's region and reaches its memory, data moves at once, without the target's help.
-//! Elsewhere the target is asked by message: a write is cut into pieces that carry their own address, a read is
+//! Elsewhere a request goes to the target by message: a write is cut into pieces with an address each, a read is
 //! answered by a stream of pieces; each piece of a write, and each read when its data is through, is answered by a
 //! `Reply`. How many may be unanswered is bounded ([`request`]). An operation is complete when all of its parts have
 //! been answered: then its data is in place (delivery complete).
@@ -33,7 +33,7 @@ pub(crate) struct Rma<B> {
 }
 
 impl<B: Buffer> Rma<B> {
-    /// What it takes when there are requests between us and all of so many peers, in bytes.
+    /// Most heap bytes of the tables of peers: when there are requests between us and all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         Requests::<B>::bytes_most(peers)
     }

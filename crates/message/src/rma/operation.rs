@@ -35,7 +35,7 @@ pub(crate) struct RemoteOperation<B> {
 
 impl<B> RemoteOperation<B> {
     pub(crate) fn new(to: Target, operation: Operation, context: Context, report: bool, length: usize) -> Self {
-        // The submitter holds a part of its own while it issues the others.
+        // The first part stands for the submission: the operation cannot end while its other parts are being issued.
         RemoteOperation {
             to,
             operation,
@@ -162,7 +162,8 @@ impl<B: Buffer> Operations<B> {
         self.0.get_mut(key)?.destination.as_mut()
     }
 
-    /// What the answer to a part of an operation costs that a peer may give: none of it if it was asked for nothing.
+    /// What the answer of a peer to a part of an operation costs. An error if no part of it waits for an answer of this
+    /// peer.
     pub(crate) fn cost_for(&self, from: PeerId, key: Key) -> Result<u32, Malformed> {
         let is_asked = |operation: &&RemoteOperation<B>| {
             operation.to == Target::Peer(from) && operation.parts > operation.transfers
@@ -170,7 +171,7 @@ impl<B: Buffer> Operations<B> {
         self.0.get(key).filter(is_asked).map(|operation| operation.answer_cost).ok_or(Malformed)
     }
 
-    /// A peer answers: whether it counts writes.
+    /// Notes from an answer whether the target counts writes.
     pub(crate) fn note_reply(&mut self, key: Key, reply: &Reply) {
         if let Some(operation) = self.0.get_mut(key) {
             operation.counted |= reply.is_counted;

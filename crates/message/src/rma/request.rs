@@ -1,7 +1,7 @@
 //! Requests for remote operations that go by message, bounded at both ends.
 //!
-//! A request (a piece of a write, a read, an atomic) makes its target keep an answer until its origin takes it. *The
-//! simple idea*, to answer whatever comes, lets an origin that takes nothing fill its target's memory. So there is an
+//! A request (a piece of a write, a read, an atomic) makes its target keep an answer until it can leave. *The simple
+//! idea*, to answer whatever comes, lets an origin that retrieves nothing fill its target's memory. So there is an
 //! account per pair and direction, like the window for unmatched messages, and derived from it: an [`answer_cost`]
 //! each, as long as a request is not answered. Both ends know the window, so both keep the account:
 //!
@@ -14,8 +14,7 @@
 //! - Q4: requests beyond the account wait with their origin, in order; a long write gives the others a turn. Why:
 //!   nothing is refused or overtaken for ever; atomics keep their order.
 //!
-//! Nothing waits in a circle: a target takes every request that comes, whatever waits for its own; and retrieving waits
-//! for nobody.
+//! Nothing waits in a circle: a target retrieves every request that comes, even while its own requests wait.
 
 use crate::account::{ANSWER_BYTES, answer_cost, fits};
 use crate::collections::slab::Key;
@@ -57,7 +56,8 @@ impl<B: Buffer> Request<B> {
         }
     }
 
-    /// The same, without a body that may change. What a write has not sent yet its operation holds.
+    /// The same, with a copy of a body that may change. What is left of a write is not copied: the application keeps
+    /// that memory as it is until the operation ends.
     pub(crate) fn owned(mut self) -> Self {
         if let Request::Message(message, ..) = &mut self {
             message.own();
@@ -114,7 +114,7 @@ struct Lane<B> {
     unanswered: u32,
     /// Its reads that are not through.
     reads: VecDeque<UnfinishedRead>,
-    /// How many these are, one whose turn it is included.
+    /// How many reads of it are not through, the one whose turn it is included.
     unfinished: u32,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Requests<B> {
 }
 
 impl<B: Buffer> Requests<B> {
-    /// What it takes when there are requests between us and all of so many peers, in bytes.
+    /// Most heap bytes of the table of peers: when there are requests between us and all `peers`.
     pub(super) const fn bytes_most(peers: u32) -> usize {
         Peers::<Lane<B>>::bytes_most(peers)
     }
@@ -175,7 +175,7 @@ impl<B: Buffer> Requests<B> {
         self.waiting(to) > 0
     }
 
-    /// How many.
+    /// How many requests of ours wait for a peer.
     pub(crate) fn waiting(&self, to: PeerId) -> usize {
         self.lane(to).map_or(0, |lane| lane.waiting.len())
     }
@@ -185,7 +185,7 @@ impl<B: Buffer> Requests<B> {
         self.of(to).unanswered += cost;
     }
 
-    /// A request of ours is answered, for which so much was paid. An answer that nothing was asked for is refused.
+    /// A request of ours is answered, for which so much was paid. An answer without a request is refused.
     #[inline]
     pub(crate) fn note_answer(&mut self, from: PeerId, cost: u32) -> Result<(), Malformed> {
         let lane = self.of(from);
@@ -212,7 +212,7 @@ impl<B: Buffer> Requests<B> {
         self.requesting.iter().copied()
     }
 
-    /// The peer whose requests have their turn; [`end_turn`](Self::end_turn) it.
+    /// The peer whose requests have their turn, which the caller ends by [`end_turn`](Self::end_turn).
     pub(crate) fn next_turn(&mut self) -> Option<PeerId> {
         self.requesting.pop_front()
     }
@@ -288,7 +288,7 @@ impl<B: Buffer> Requests<B> {
         self.reading.iter().copied()
     }
 
-    /// How many these are.
+    /// How many peers have reads that are not through.
     pub(crate) fn reader_count(&self) -> usize {
         self.reading.len()
     }

@@ -22,7 +22,7 @@ pub(super) const HAS_DATA: u32 = 1 << 24;
 pub(super) const WIDE_DATA: u32 = 1 << 25;
 /// The message was deferred, and the receiver has dropped its envelope once.
 pub(super) const WAS_DROPPED: u32 = 1 << 26;
-/// The message has waited in its sender's backlog (L §4.3). Nobody sets it yet.
+/// Reserved: the message has waited in its sender's backlog. Nobody sets it yet.
 const WAITED: u32 = 1 << 27;
 /// The memory that the message names has a key.
 pub(super) const IS_KEYED: u32 = 1 << 28;
@@ -139,7 +139,7 @@ impl<'p> Writer<'p> {
         self.payload[12..16].copy_from_slice(&aux.to_le_bytes());
     }
 
-    /// The message header of one that leaves the auxiliary number to short completion data.
+    /// The header of a message whose kind leaves the auxiliary number to completion data that is not wide.
     #[inline]
     pub(super) fn with_data(&mut self, word: u64, data: Option<u64>, flags: u32) {
         match data {

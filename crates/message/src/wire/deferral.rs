@@ -78,7 +78,7 @@ impl Head for Room {
     }
 }
 
-/// "Have you a deferred send that this accepts?"
+/// A query: does the sender have a deferred send that this tag with these ignored bits accepts?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) queue: Queue,
@@ -110,7 +110,7 @@ impl Head for Query {
     }
 }
 
-/// A deferred send for a query. Body: its payload, if that is short.
+/// The answer to a query: the first deferred send that it accepts. Body: its payload, if that is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) queue: Queue,
@@ -235,7 +235,7 @@ macro_rules! bare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acknowledged;
 
-/// No deferred send for a query.
+/// The answer to a query that accepts no deferred send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMatch;
 

@@ -9,8 +9,8 @@
 //!
 //! - 0–7: P's message header (§3): a word.
 //! - 8–11: bits 0–23: the body's length; 24: completion data is there; 25: it is wide; 26: the receiver has dropped the
-//!   envelope once; 27: the message has waited in its sender's backlog (L §4.3; reserved); 28: the memory that it names
-//!   has a key; 29–31: spare.
+//!   envelope once; 27: the message has waited in its sender's backlog (reserved); 28: the memory that it names has a
+//!   key; 29–31: spare.
 //! - 12–15: an auxiliary number, or completion data that is not wide.
 //! - then 8: completion data, if it is wide.
 //! - then up to 32: fields of the kind, 8 bytes each.
@@ -104,7 +104,7 @@ heads! {
 }
 
 heads! {
-    /// What is said because of what the peer has sent, by a head and perhaps a result (see `backlog`).
+    /// What is said because of what the peer has sent, by a head and perhaps a result (see `egress::backlog`).
     Note {
         ClearToSend(ClearToSend),
         Finished(Finished),
@@ -135,7 +135,7 @@ impl Message {
     #[inline]
     pub(crate) fn kind(&self) -> MessageKind {
         match self {
-            // As most are.
+            // Most messages are eager: they skip the larger switch.
             Message::Eager(eager) => eager.kind(),
             _ => self.kind_of_head(),
         }

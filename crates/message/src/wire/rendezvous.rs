@@ -10,7 +10,8 @@ use crate::operation::Queue;
 /// Bytes of a piece of memory in a request to send.
 pub(crate) const SPAN_BYTES: usize = 16;
 
-/// Announces a long send. Body: the key of the memory, if it has one; the pieces beyond the first.
+/// Request to send (RTS): shows a send to its receiver. Body: the key of the memory, if it has one; the pieces beyond
+/// the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestToSend {
     pub(crate) queue: Queue,
@@ -23,7 +24,7 @@ pub(crate) struct RequestToSend {
     pub(crate) send: u32,
     /// Bytes of payload.
     pub(crate) length: u64,
-    /// How many pieces of memory it lies in; 0: they are not told, and the payload is to be asked for.
+    /// How many pieces of memory it lies in; 0: they are not told, and the payload comes after a clear to send.
     pub(crate) spans: u16,
     /// The first of them.
     pub(crate) first: Span,
@@ -98,7 +99,7 @@ impl Head for RequestToSend {
     }
 }
 
-/// "Send me what you announced, piece by piece."
+/// Clear to send (CTS): the message of a request to send, or a deferred one, is to be sent piece by piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClearToSend {
     /// The sender's name for it.
@@ -131,7 +132,7 @@ impl Head for ClearToSend {
     }
 }
 
-/// The receiver has what was announced, or wants no more of it.
+/// Finished (FIN): the receiver has the message of a request to send, or a deferred one, or wants no more of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
     /// The sender's name for it.
@@ -156,7 +157,7 @@ impl Head for Finished {
     }
 }
 
-/// A part of what was asked for. Body: the part.
+/// A part of a message after a clear to send. Body: the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// The receiver's name for what it pulls.
@@ -182,7 +183,7 @@ impl Head for Piece {
     }
 }
 
-/// A part of what was asked for lies in a bounce buffer of its sender.
+/// A part of a message after a clear to send lies in a bounce buffer of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BouncedPiece {
     /// The receiver's name for what it pulls.

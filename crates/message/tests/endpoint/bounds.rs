@@ -4,7 +4,7 @@ use crate::support::{Handle, Setup, World, pattern};
 use tidegate_message::flow::SchemeName;
 use tidegate_message::{Counter, Instant, TryAgain};
 
-/// Posts a receive. It may be refused while completions wait to be taken, not otherwise.
+/// Posts a receive. It may be refused while completions wait to be polled, not otherwise.
 fn receive(world: &mut World, from: usize, node: usize, tag: u64, size: usize) -> Handle {
     if let Ok(receive) = world.receive(node).from(from).tagged(tag).capacity(size).try_post() {
         return receive;

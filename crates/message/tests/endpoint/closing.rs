@@ -136,7 +136,7 @@ fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
         world.register(0, 7, &[7; 20_000], &[Access::Read, Access::Write]);
         let place = |world: &World| world.place(1, 0, 7, 0);
         let (from, to) = (place(&world), place(&world));
-        // It reads much, and asks for a result and for a long message; then it takes nothing for a while.
+        // It reads much, and wants a result and a long message; then it retrieves nothing for a while.
         let send = world.send(0).to(1).tagged(2).bytes(&pattern(1, 20_000)).post();
         world.settle();
         world.pause(0);
@@ -158,7 +158,7 @@ fn what_peers_have_begun_to_take_leaves_before_the_endpoint_closes() {
     }
 }
 
-/// Nobody can say when an announced send will be received: its application, which closes, has not been told that it is
+/// Nobody can say when a rendezvous send will be received: its application, which closes, has not been told that it is
 /// sent.
 #[test]
 fn sends_in_the_applications_memory_that_nobody_has_matched_are_not_waited_for() {

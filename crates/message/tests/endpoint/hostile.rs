@@ -70,7 +70,7 @@ fn a_sender_that_ignores_its_window_is_dropped_beyond_it() {
             let bound = world.counter(0, Counter::ReceiveBound);
             for kind in [1, 2, 3, 4] {
                 for tag in 0..50 {
-                    // Eager messages of 16 bytes; announcements of as many, which name no memory.
+                    // Eager messages of 16 bytes; requests to send of as many, which name no memory.
                     let mut packet = Packet::new(PacketKind::Data, if kind < 3 { 32 } else { 48 }, kind);
                     packet.payload[0] = tag;
                     packet.payload[8] = if kind < 3 { 16 } else { 0 };
@@ -79,7 +79,7 @@ fn a_sender_that_ignores_its_window_is_dropped_beyond_it() {
                 }
             }
             world.settle();
-            // It does not wait for credits either: when those that it is owed pile up, it is heard no more.
+            // It does not wait for credits either: when those that it is owed pile up, it is quarantined.
             if world.counter(0, Counter::PeersQuarantined) == 0 {
                 assert!(world.counter(0, Counter::UnmatchedBytes) > 0 || window == 0, "some are within it\n{world}");
                 assert!(world.counter(0, Counter::Violations) > 100, "most are not\n{world}");
@@ -261,8 +261,8 @@ fn questions_offers_and_receipts_that_nobody_asked_for_are_bounded() {
         for (kind, fields) in kinds {
             for holds in [0, 200] {
                 let mut flood = Flood::new(setup);
-                // The victim may hold sends for the hostile node, whose window is used up, and which holds sends as
-                // well.
+                // The victim may have deferred sends to the hostile node, whose window is used up, and which defers
+                // sends as well.
                 for n in 0..holds {
                     flood.world.send(0).to(1).tagged(n).bytes(&pattern(1, 30)).post();
                 }
@@ -285,7 +285,7 @@ fn questions_offers_and_receipts_that_nobody_asked_for_are_bounded() {
     }
 }
 
-/// The window is given back as its messages are received, but a peer that does not take it has not got it.
+/// The window is given back as its messages are received, but a peer that does not retrieve `Room` has not got it back.
 #[test]
 fn messages_that_are_received_do_not_pay_for_more_until_room_is_taken() {
     for setup in flooded(119) {
@@ -294,7 +294,7 @@ fn messages_that_are_received_do_not_pay_for_more_until_room_is_taken() {
             let mut flood = Flood::new(setup);
             for n in 0..MANY {
                 flood.world.receive(0).from(1).tagged(0).capacity(100).post();
-                // Eager messages of 8 bytes; announcements of 20, which name no memory.
+                // Eager messages of 8 bytes; requests to send of 20, which name no memory.
                 match kind {
                     1 => flood.inject(1, 0, 0, &[], &[1; 8]),
                     _ => flood.inject(3, 0, 0, &[n % 7, 20, 0, 0], &[]),
@@ -330,8 +330,8 @@ fn credits_for_a_peer_that_does_not_take_them_are_bounded() {
     }
 }
 
-/// Long messages leave through the mailbox piece by piece. A hostile receiver asks for all of them, takes nothing, and
-/// says of each, the last first, that it has it.
+/// Long messages leave through the mailbox piece by piece. A hostile receiver sends a clear to send for all of them,
+/// retrieves nothing, and sends `Finished` for each, the last first.
 #[test]
 fn a_false_end_of_a_long_message_costs_no_walk_past_all_others() {
     for setup in flooded(124).filter(|setup| setup.window == Some(20_000)) {

@@ -1,9 +1,9 @@
-//! Who receives what: MPI's matching rules (R §1.1) and libfabric's peek, claim, discard and cancel.
+//! Who receives what: MPI's matching rules and libfabric's peek, claim, discard and cancel.
 
 use crate::support::{Setup, World, pattern};
 use tidegate_message::{Counter, Failure, Space};
 
-/// One eager message of a single packet, one of many packets, one that is announced.
+/// One eager message of a single packet, one of many packets, one that goes by rendezvous.
 const SIZES: [usize; 3] = [20, 1500, 6000];
 
 #[test]

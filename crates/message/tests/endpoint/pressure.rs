@@ -150,7 +150,7 @@ fn a_look_names_the_oldest_message_though_a_younger_one_is_offered() {
             world.send(0).to(1).tagged(1).data(data).post();
         }
         world.settle();
-        // The room that this makes lets the first leave; the question that follows finds only the second still held.
+        // The room that this makes lets the first leave; the query that follows finds only the second still deferred.
         let first = world.receive(1).tagged(2).post();
         let look = world.receive(1).from(0).tagged(1).peek().post();
         world.settle();

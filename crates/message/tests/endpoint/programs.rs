@@ -91,7 +91,7 @@ fn setup() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// Runs a program; returns the world, still, and what was asked of it.
+/// Runs a program; returns the world, in which nothing moves any more, and the operations that it was given.
 fn run(setup: Setup, program: &[Action]) -> (World, Reference) {
     let (mut world, mut reference) = (setup.build(), Reference::default());
     for action in program {

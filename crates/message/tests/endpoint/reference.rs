@@ -1,4 +1,4 @@
-//! What MPI's matching rules (R §1.1, PROTOCOLS §7) allow, checked over a whole run as if memory had no end.
+//! What MPI's matching rules allow, checked over a whole run as if memory had no end.
 //!
 //! Which sender an any-source receive meets is the network's choice, so the reference does not predict; it judges. It
 //! keeps every message and every receive in the order of their posting and holds a finished run to these rules:

@@ -1,4 +1,4 @@
-//! Messages above the eager limit: announced, then fetched from memory or through the mailbox.
+//! Messages above the eager limit: a request to send, then they are pulled from memory or through the mailbox.
 
 use crate::support::{Memory, Setup, pattern};
 use tidegate_message::{Access, Counter, Failure};
@@ -127,8 +127,8 @@ fn a_fetch_that_fails_ends_both_sides() {
     }
 }
 
-/// How often streams are looked at for each of `count` messages that are all announced, in one order or the other,
-/// before their receives are posted.
+/// How often streams are looked at for each of `count` messages whose requests to send have all come, in one order or
+/// the other, before their receives are posted.
 fn looks_each(memory: Memory, count: usize, reverse: bool) -> f64 {
     const BYTES: usize = 2100;
     let mut world = Setup { memory, operations: 1 << 20, ..Setup::new(2) }.build();

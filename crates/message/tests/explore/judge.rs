@@ -9,8 +9,8 @@
 //! 4. No receive goes without if a later one of the same program took a message that it accepts.
 //! 5. A receive of what a probe found gets just that; one of what a claim set aside too.
 //! 6. Every program has come to its end, and every send whose message was received has completed.
-//! 7. Both sides of every pair agree on what is left of their windows, on what is held and forgotten, and no question
-//!    is open.
+//! 7. Both sides of every pair agree on what is left of their windows, on which sends are deferred and how many
+//!    envelopes were dropped, and no query is open.
 //! 8. Only what involves a node that was killed may fail, or, canceled by its program, say so.
 //! 9. Every remote operation has completed, and memory holds what a sequential run leaves there; nothing is unanswered.
 

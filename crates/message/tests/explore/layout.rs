@@ -74,7 +74,7 @@ pub struct Layout {
     pub piggyback: bool,
     pub slots: u32,
     pub credit_slots: u32,
-    /// Whether announced messages are read from their sender's memory; else they come through the mailbox.
+    /// Whether rendezvous messages are read from their sender's memory; else they come through the mailbox.
     pub direct: bool,
     pub window: Window,
 }

@@ -6,7 +6,7 @@ use crate::search::{Sights, explore};
 use tidegate_message::Endpoint;
 use tidegate_message::flow::SchemeName::{self, Dynamic, None as Without, Static};
 
-/// Sizes: empty, of one packet, of several, and one that is announced however much room there is.
+/// Sizes: empty, of one packet, of several, and one that goes by rendezvous however much room there is.
 const SIZES: [usize; 4] = [0, 20, 100, 200];
 const ANY: Option<u64> = None;
 const ANYBODY: Option<usize> = None;
@@ -66,8 +66,8 @@ fn receives_in_reverse_order_of_tags() {
     }
 }
 
-/// Packets are refused and tried again after a time, short messages announced instead: nothing overtakes and nothing is
-/// stuck.
+/// Packets are refused and tried again after a time, or requests to send leave in place of short messages: nothing
+/// overtakes and nothing is stuck.
 #[test]
 fn messages_that_are_refused_and_tried_again() {
     let refused = [(SchemeName::RefuseThird, 64)];
@@ -110,7 +110,7 @@ fn receives_from_anybody_between_receives_from_one() {
     everywhere(&SCHEMES[1..2], &TIGHT, true, &[&receiver, &sender, &sender]);
 }
 
-/// By the time of the question for the last message, another is in doubt and the last is not yet known to the receiver.
+/// By the time of the query for the last message, another is in doubt and the last is not yet known to the receiver.
 #[test]
 fn the_last_of_many_is_received_first() {
     let sender = [1, 2, 3, 4].map(|tag| send(1, tag, 0));
@@ -148,7 +148,7 @@ fn receives_that_are_canceled() {
     }
 }
 
-/// What was asked for a receive that is gone by the time of the answer is not for any later one.
+/// The answer to a query is for no receive posted later, though the receive that the query was made for is gone.
 #[test]
 fn a_canceled_question_is_not_answered_to_another() {
     for size in [0, 100] {
@@ -211,8 +211,8 @@ fn looks_that_may_find_nothing() {
     }
 }
 
-/// The room that a receive of an empty message makes lets the next held one leave, while a look asks for it: its answer
-/// is the one after it, and comes with it.
+/// The room that a receive of an empty message makes lets the next deferred send leave, while a peek makes a query for
+/// it: the answer is the send after it, and both arrive together.
 #[test]
 fn looks_while_what_they_look_for_leaves() {
     // The window has room for three messages, and for one more once it has grown.

@@ -35,9 +35,9 @@ pub struct Sights {
     pub ends: usize,
     /// Different states of all endpoints together.
     pub endpoint_states: usize,
-    /// Sends were held, and forgotten by their receiver.
+    /// Sends were deferred, or their envelopes dropped by the receiver.
     pub deferred: bool,
-    /// A receiver asked for a held send.
+    /// A receiver made a query.
     pub queried: bool,
     /// A window grew.
     pub grown: bool,

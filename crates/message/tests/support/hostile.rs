@@ -61,7 +61,7 @@ pub fn hostile_run(setup: Setup, bytes: &[u8]) -> World {
             12 => drop(world.send(0).to(1).bytes(&pattern(1, 100)).try_post()),
             13 => remote(&mut world, action),
             14 => drop(world.receive(0).from(1).matching(0, u64::MAX).peek().claim().try_post()),
-            // From now on it takes nothing but credits.
+            // From now on it retrieves nothing but credits.
             _ if action >> 4 == 15 => world.network().deaf = Some(1),
             _ => world.steps(usize::from(action >> 4)),
         }

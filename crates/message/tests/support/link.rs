@@ -127,7 +127,7 @@ pub struct Network {
     pub transfers_left: Option<u32>,
     /// Who cannot send to whom, although the latter lives: writes fail, and a departure is reported once.
     pub cut: Vec<(usize, usize)>,
-    /// Who cannot write to whom for a while, and cannot ask what it sets aside.
+    /// Who cannot write to whom for a while, and cannot learn its window.
     pub hindered: Option<(usize, usize)>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
@@ -371,7 +371,7 @@ impl Network {
         }
     }
 
-    /// Ends that.
+    /// Withdraws a region that was made known to peers.
     pub fn unpublish(&mut self, node: usize, key: u64) {
         self.nodes[node].regions.remove(&key);
     }

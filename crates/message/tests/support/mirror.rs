@@ -10,7 +10,7 @@ use tidegate_message::{
 };
 
 thread_local! {
-    /// Bytes on the heap that this thread has asked for.
+    /// Bytes on the heap that this thread has allocated and not freed.
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 

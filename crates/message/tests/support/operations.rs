@@ -67,7 +67,7 @@ impl World {
         buffer
     }
 
-    /// Ends that.
+    /// Peers of `node` no longer address a buffer by `key`.
     pub fn deregister(&mut self, node: usize, key: u64) {
         self.endpoint(node).deregister(key);
         self.network().unpublish(node, key);

@@ -76,7 +76,7 @@ impl Setup {
         })
     }
 
-    /// Whether short messages leave at once and whole, and none is announced because it was refused.
+    /// Whether short messages leave at once and whole, and none goes by a request to send because it was refused.
     pub fn never_refuses(&self) -> bool {
         self.scheme != SchemeName::RefuseThird
     }
@@ -207,8 +207,8 @@ impl World {
         self.endpoint(node).link().counters().get(counter)
     }
 
-    /// Checks that both sides of every pair of `node` agree on what is left of its windows and that nothing is held or
-    /// asked for. Nothing may move.
+    /// Checks that both sides of every pair of `node` agree on what is left of its windows, that nothing is deferred
+    /// and that no query is open. Nothing may move.
     pub fn assert_windows(&mut self, node: usize) {
         let nodes = self.setup.nodes;
         let windows =
@@ -248,7 +248,7 @@ impl World {
         self.paused[node] = true;
     }
 
-    /// Ends that.
+    /// A stopped process goes on.
     pub fn resume(&mut self, node: usize) {
         self.paused[node] = false;
     }

@@ -22,9 +22,9 @@ impl Dynamic {
 
     /// The threshold is reached the regular way: grants credits in a credit packet.
     ///
-    /// C2: the head is subtracted and not all of `retrieved` forgotten, and the next head may be reached as well. (Only
-    /// what the piggyback way left over can reach two at once.) A second crossing may find that all that is left is
-    /// reserved for others; then the sender has its static slots at least, and its next packet crosses.
+    /// C2: the head is subtracted from `retrieved`, which is not set to 0, and the next head may be reached as well.
+    /// (Only what the piggyback way left over can reach two at once.) A second crossing may find that all that is left
+    /// is reserved for others; then the sender has its static slots at least, and its next packet crosses.
     #[inline(never)]
     fn cross(&mut self, from: PeerId) {
         loop {

@@ -5,7 +5,8 @@ use super::state::Dynamic;
 use crate::{PeerId, Violation};
 
 impl Dynamic {
-    /// Receiver: asks `victim` to return what it does not use. Once; until it has answered it is blocked.
+    /// Receiver: requests that `victim` return what it does not use. The victim is blocked until it has answered, and
+    /// gets no second request before that.
     pub(super) fn request_return(&mut self, victim: PeerId) {
         let sender = self.receivers.of(victim);
         if std::mem::replace(&mut sender.blocked, true) {
@@ -41,7 +42,7 @@ impl Dynamic {
         Ok(())
     }
 
-    /// Receiver: the answer, with `returned` credits. Its sender is as at the start.
+    /// Receiver: the answer, with `returned` credits. Its sender is then in the initial state again.
     ///
     /// C5: grants up to `static_slots`, all thresholds one, nothing retrieved. No credit packet is unread by then:
     /// those granted before the request arrived before it, and one granted under C4 paid for this answer. A sender that

@@ -19,7 +19,7 @@ pub(crate) struct Dynamic {
     pub(super) control: ControlQueue,
     pub(super) credit_slots: u32,
     pub(super) shares: Shares,
-    /// Most intended quota of a sender.
+    /// The most slots that the intended quota of one sender may grow to.
     pub(super) quota_most: u32,
     pub(super) piggyback: bool,
 }

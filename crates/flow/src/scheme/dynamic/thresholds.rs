@@ -31,7 +31,7 @@ pub(super) struct ThresholdQueues {
 }
 
 impl ThresholdQueues {
-    /// So many rings.
+    /// Rings for `peers` senders, in the initial state.
     pub(super) fn new(peers: u32, credit_slots: u32) -> Self {
         let places = credit_slots + 1;
         ThresholdQueues { rings: Peers::new(places * peers, places), places }

@@ -12,8 +12,8 @@
 //! walk would have found. Receives of more than [`CLASSES`] classes share a last one, which is walked.
 //!
 //! Two questions are rare: which receive an application means that takes one back, and which is the next one that a
-//! certain sender could satisfy (`deferral`). A [`Register`] answers them. It catches up with the list only when it is
-//! asked, so posting and matching pay nothing for it.
+//! certain sender could satisfy (`deferral`). A [`Register`] answers them. It catches up with the list only when such a
+//! question comes, so posting and matching pay nothing for it.
 
 mod register;
 mod waiting;
@@ -117,7 +117,7 @@ impl<B> PostedReceives<B> {
         self.find_later(source, tag)
     }
 
-    /// The same, where it is not the very first.
+    /// The first receive that accepts the message, where that is not the first of the list.
     #[inline(never)]
     fn find_later(&mut self, source: Target, tag: u64) -> Option<Position> {
         if !self.is_indexed {

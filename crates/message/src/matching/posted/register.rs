@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// Posted receives by something other than their order: by whatever number the caller knows them by, those with the
 /// same number in order of posting.
 ///
-/// It does not hear of receives that are posted or gone. When it is asked it adds those beyond the last that it has
-/// seen, which are the end of the list, and drops on its way those that are there no more.
+/// It does not hear of receives that are posted or gone. Before a search it adds those beyond the last that it has
+/// seen, which are the end of the list, and a search drops the entries that it meets whose receives are gone.
 #[derive(Default)]
 pub(super) struct Register {
     pub(super) entries: BTreeMap<(usize, Number), Position>,

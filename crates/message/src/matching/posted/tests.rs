@@ -141,8 +141,8 @@ fn whatever_is_asked_is_answered_as_by_a_plain_list() {
     }
 }
 
-/// What `count` receives of `kind` cost each, posting and index included, in steps, when each is asked for once in the
-/// worst order.
+/// What `count` receives of `kind` cost each, posting and index included, in steps, when each is looked for once, in
+/// the worst order.
 fn steps_each(count: u64, ask: impl Fn(&mut Receives, u64)) -> f64 {
     steps::of(|| {
         let mut receives = Receives::new();

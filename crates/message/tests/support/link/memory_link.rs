@@ -40,7 +40,7 @@ impl Link for MemoryLink {
             return Err(WriteError::Full);
         }
         for written in 0..count {
-            // Not while the network is borrowed: nobody else is asked meanwhile.
+            // A statement of its own: the borrow of the network ends here, before `fill` runs.
             let place = self.network.borrow_mut().reserve(self.me, to);
             match place {
                 Ok(()) => {}
