@@ -143,30 +143,13 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     }
 
     fn retrieve_from_first(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        loop {
-            let Arrival { source, packet } = self.first.retrieve()?;
-            match self.routes.admit(Path::First(source)) {
-                Some(source) => return Some(Arrival { source, packet: Lent::First(packet) }),
-                None => {
-                    self.first.give_back(packet);
-                    // Not released, the peer would wait for an answer for ever.
-                    self.first.release(source);
-                }
-            }
-        }
+        let Arrival { source, packet } = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
+        Some(Arrival { source, packet: Lent::First(packet) })
     }
 
     fn retrieve_from_second(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        loop {
-            let Arrival { source, packet } = self.second.retrieve()?;
-            match self.routes.admit(Path::Second(source)) {
-                Some(source) => return Some(Arrival { source, packet: Lent::Second(packet) }),
-                None => {
-                    self.second.give_back(packet);
-                    self.second.release(source);
-                }
-            }
-        }
+        let Arrival { source, packet } = retrieve_from(&mut self.second, &mut self.routes, Path::Second)?;
+        Some(Arrival { source, packet: Lent::Second(packet) })
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
@@ -188,6 +171,21 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                     None
                 }
             },
+        }
+    }
+}
+
+/// The next packet of a link, with its source as the endpoint's place. A peer that finds no place there is released.
+fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) -> Path) -> Option<Arrival<L::Lent>> {
+    loop {
+        let Arrival { source, packet } = link.retrieve()?;
+        match routes.admit(path(source)) {
+            Some(source) => return Some(Arrival { source, packet }),
+            None => {
+                link.give_back(packet);
+                // Not released, the peer would wait for an answer for ever.
+                link.release(source);
+            }
         }
     }
 }

@@ -58,12 +58,15 @@ impl Buffer for Bytes {
 pub(crate) struct Written {
     pub(crate) packets: Vec<(PeerId, Packet)>,
     pub(crate) refuse: Option<WriteError>,
+    /// There is never more than one place.
+    pub(crate) has_one_place: bool,
     counters: Counters,
 }
 
 impl Mailboxes for Written {
     fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
         self.refuse.clone().map_or(Ok(()), Err)?;
+        let count = if self.has_one_place { 1 } else { count };
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
             fill(&mut packet);

@@ -255,16 +255,7 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut Outgoing<B>,
     ) -> Step {
-        if self.controls.has_any_of(to) {
-            return Step::Full;
-        }
-        let step = match self.flow.request(to, message.packets_left(), now) {
-            Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
-            Answer::Wait => Some(Step::NoCredits),
-            Answer::Announce if message.packets == 0 => Some(Step::Announce),
-            Answer::Announce => Some(Step::NoCredits),
-        };
-        match step {
+        match self.transmit_some(mailboxes, now, to, message) {
             Some(step) => step,
             None => self.transmit_rest(mailboxes, now, to, message),
         }
@@ -280,7 +271,32 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut Outgoing<B>,
     ) -> Step {
-        self.transmit(mailboxes, now, to, message)
+        loop {
+            if let Some(step) = self.transmit_some(mailboxes, now, to, message) {
+                return step;
+            }
+        }
+    }
+
+    /// Requests credits once, and writes as many packets as are granted. `None`: some packets have left, and others
+    /// have not.
+    #[inline]
+    fn transmit_some(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        now: Instant,
+        to: PeerId,
+        message: &mut Outgoing<B>,
+    ) -> Option<Step> {
+        if self.controls.has_any_of(to) {
+            return Some(Step::Full);
+        }
+        match self.flow.request(to, message.packets_left(), now) {
+            Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
+            Answer::Wait => Some(Step::NoCredits),
+            Answer::Announce if message.packets == 0 => Some(Step::Announce),
+            Answer::Announce => Some(Step::NoCredits),
+        }
     }
 
     /// Writes as many packets as there are credits and places for. `None`: some have left, and others have not.

@@ -98,3 +98,17 @@ fn what_is_abandoned_is_handed_back_and_does_not_leave() {
     assert_eq!((egress.abandon(A).len(), egress.waiting()), (waiting, 0));
     assert!(matches!(egress.send_waiting(&mut written, Instant::default(), A), Resumed::Stuck));
 }
+
+#[test]
+fn a_long_message_that_leaves_packet_by_packet_takes_no_more_stack() {
+    let send_it = || {
+        let config = Config::new(SchemeName::None, 2, 4, 0);
+        let mut egress = Egress::new(FlowControl::new(&config).expect("a legal configuration"), &config);
+        let mut written = Written::default();
+        written.has_one_place = true;
+        assert_eq!(send(&mut egress, &mut written, A, message(1 << 20)), Step::Sent);
+        assert_eq!(written.packets.len(), ((1 << 20) + 16_usize).div_ceil(56));
+    };
+    let small = std::thread::Builder::new().stack_size(256 << 10).spawn(send_it).expect("a thread");
+    small.join().expect("it leaves");
+}
