@@ -1,10 +1,10 @@
 //! [`Peers`]: what is remembered of each peer, from the first contact with it on.
 //!
 //! An endpoint may be made for a hundred thousand peers and talk to ten. *The simple idea*, a vector with a state for
-//! each, makes all of them cost what these ten do. So states stand in pages of 16: a page is allocated when one of
+//! each, makes all of them cost what these ten do. So states stand in pages of 32: a page is allocated when one of
 //! its peers is contacted first, and what a peer is before that follows from its number and the configuration
-//! ([`Initial`]). A silent peer costs its part of the pointer to its page, half a byte, and nothing in a table in which
-//! nobody was contacted. Nothing here walks all peers.
+//! ([`Initial`]). A silent peer costs its part of the pointer to its page, a quarter of a byte, and nothing in a table
+//! in which nobody was contacted. Nothing here walks all peers.
 
 use crate::PeerId;
 use std::fmt;
@@ -33,7 +33,7 @@ impl<T: Default> Initial for T {
 
 /// See the module. Equal to another if every peer's state is, contacted or not. `PAGE`: states per page.
 #[derive(Clone)]
-pub struct Peers<T: Initial, const PAGE: usize = 16> {
+pub struct Peers<T: Initial, const PAGE: usize = 32> {
     count: u32,
     config: T::Config,
     /// By number; empty before the first contact of all.
@@ -189,7 +189,7 @@ mod tests {
             peers.of(PeerId(peer));
         }
         let named: Vec<u32> = peers.contacted().map(|(peer, _)| peer.0).collect();
-        assert!(named.is_sorted() && named.len() == 16 + 16 + 8, "{named:?}: the last page has 8 peers");
+        assert!(named.is_sorted() && named.len() == 32 + 32 + 8, "{named:?}: the last page has 8 peers");
         assert!([3, 500, 999].iter().all(|peer| named.contains(peer)));
         assert!(peers.contacted().all(|(peer, number)| number.0 == peer.0));
     }
