@@ -122,6 +122,38 @@ pub(crate) struct PacketCost {
     pub(crate) lends: Lends,
 }
 
+/// How long peers were blocked (P §6.1) that one process had asked to return credits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Blocked {
+    /// Peers that have not answered.
+    count: u32,
+    since: Time,
+    total: Time,
+}
+
+impl Blocked {
+    /// Adds the time of those that are blocked up to `now`.
+    fn account(&mut self, now: Time) {
+        self.total += Time(now.since(self.since).0 * u64::from(self.count));
+        self.since = now;
+    }
+
+    fn begin(&mut self, now: Time) {
+        self.account(now);
+        self.count += 1;
+    }
+
+    fn end(&mut self, now: Time) {
+        self.account(now);
+        self.count = self.count.saturating_sub(1);
+    }
+
+    /// The time of all peers together, until the last request or answer.
+    pub(crate) fn total(&self) -> Time {
+        self.total
+    }
+}
+
 /// The environment of one process's endpoint.
 #[derive(Debug)]
 pub struct SimLink {
@@ -141,6 +173,7 @@ pub struct SimLink {
     /// The payloads of the whole run.
     bodies: Rc<RefCell<Bodies>>,
     ledger: Option<Rc<RefCell<Ledger>>>,
+    pub(crate) blocked: Blocked,
     /// Why the process cannot go on, which the calls of the endpoint cannot return: the run ends with this error.
     pub(crate) failure: Option<String>,
 }
@@ -167,6 +200,7 @@ impl SimLink {
             counters: Box::default(),
             bodies,
             ledger: None,
+            blocked: Blocked::default(),
             failure: None,
         }
     }
@@ -240,6 +274,9 @@ impl SimLink {
         let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
         self.spend(activity, self.costs.cost.send_packet);
         self.spend(Activity::Credits, self.control_cost(kind, true));
+        if kind == PacketKind::ReturnRequest {
+            self.blocked.begin(self.clock);
+        }
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().written(self.me, to, packet);
         }
@@ -291,6 +328,9 @@ impl Link for SimLink {
         let unmatched = self.counters.get(Counter::UnexpectedBytes) / PAYLOAD_BYTES as u64;
         self.spend(activity, cost.retrieve_packet + cost.far(waiting + unmatched) + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
+        if kind == PacketKind::ReturnResponse {
+            self.blocked.end(self.clock);
+        }
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().retrieved(source, self.me, &packet);
         }
