@@ -19,9 +19,10 @@ pub struct Cost {
     pub poll: Time,
     /// One packet is taken out of the mailbox and its payload put where it belongs.
     pub retrieve_packet: Time,
-    /// What a packet that is no longer in the cache costs in addition when it is retrieved. Of the packets that wait,
-    /// in the mailbox and as unexpected messages, the cache holds [`near_slots`](Self::near_slots). Which ones these
-    /// are is chance, so every packet costs the mean.
+    /// What a data packet that is no longer in the cache costs in addition when it is retrieved: it stands for what a
+    /// library does with a message's data, which control packets are spared. Of the packets that wait, in the mailbox
+    /// and as unexpected messages, the cache holds [`near_slots`](Self::near_slots). Which ones these are is chance, so
+    /// every data packet costs the mean.
     pub retrieve_far_packet: Time,
     /// How many packets, in the mailbox and of unexpected messages, the cache holds.
     pub near_slots: u32,
@@ -89,7 +90,7 @@ impl Cost {
         }
     }
 
-    /// What a packet costs in addition while `waiting` packets wait: the probability that it is not in the cache, 1 −
+    /// What a data packet costs in addition while `waiting` packets wait: the probability that it is not in the cache, 1 −
     /// near_slots / waiting, times [`retrieve_far_packet`](Self::retrieve_far_packet).
     #[inline]
     pub(crate) fn far(&self, waiting: u64) -> Time {

@@ -323,10 +323,12 @@ impl Link for SimLink {
             _ => self.bodies.borrow_mut().open(Parcel { header, body }),
         };
         let kind = packet.header.kind();
-        let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
+        let is_data = kind == PacketKind::Data;
+        let activity = if is_data { Activity::Receive } else { Activity::Credits };
         let cost = &self.costs.cost;
         let unmatched = self.counters.get(Counter::UnexpectedBytes) / PAYLOAD_BYTES as u64;
-        self.spend(activity, cost.retrieve_packet + cost.far(waiting + unmatched) + self.sink_delay);
+        let far = if is_data { cost.far(waiting + unmatched) } else { Time::ZERO };
+        self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
         if kind == PacketKind::ReturnResponse {
             self.blocked.end(self.clock);
