@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{Header, Lends, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId};
 use tidegate_message::{
     Access, Arrival, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus,
     WriteError,
@@ -115,6 +115,30 @@ impl Mailbox {
     }
 }
 
+/// A set of ranks, a bit for each.
+#[derive(Debug, Default)]
+struct Ranks {
+    words: Vec<u64>,
+    count: u32,
+}
+
+impl Ranks {
+    /// Whether this is a new one.
+    #[inline]
+    fn add(&mut self, rank: Rank) -> bool {
+        let (word, bit) = (rank.0 as usize / 64, 1 << (rank.0 % 64));
+        if self.words.get(word).is_some_and(|word| word & bit != 0) {
+            return false;
+        }
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= bit;
+        self.count += 1;
+        true
+    }
+}
+
 /// What one process's packets cost, under the scheme it runs.
 #[derive(Debug)]
 pub(crate) struct PacketCost {
@@ -163,6 +187,10 @@ pub struct SimLink {
     /// How much longer than other processes this one takes to retrieve a packet.
     sink_delay: Time,
     interruptions: Interruptions,
+    /// Who has sent data.
+    senders: Ranks,
+    /// What a data packet costs in addition, with that many senders.
+    far: Time,
     pub(crate) clock: Time,
     pub(crate) spent: Spent,
     pub(crate) mailbox: Mailbox,
@@ -191,6 +219,8 @@ impl SimLink {
             costs,
             sink_delay: Time::ZERO,
             interruptions: Interruptions::none(),
+            senders: Ranks::default(),
+            far: Time::ZERO,
             clock: Time::ZERO,
             spent: Spent::default(),
             mailbox: Mailbox::default(),
@@ -326,8 +356,10 @@ impl Link for SimLink {
         let is_data = kind == PacketKind::Data;
         let activity = if is_data { Activity::Receive } else { Activity::Credits };
         let cost = &self.costs.cost;
-        let unmatched = self.counters.get(Counter::UnexpectedBytes) / PAYLOAD_BYTES as u64;
-        let far = if is_data { cost.far(waiting + unmatched) } else { Time::ZERO };
+        if is_data && self.senders.add(source) {
+            self.far = cost.far(self.senders.count);
+        }
+        let far = if is_data { self.far } else { Time::ZERO };
         self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
         if kind == PacketKind::ReturnResponse {
