@@ -130,25 +130,8 @@ impl ShmLink {
     /// Peers that entered our table and have not written yet may die as well, perhaps while they write their first
     /// packet.
     fn look_for_strangers(&mut self) {
-        for place in self.monitor.seen..self.table.used() {
-            self.monitor.seen = place + 1;
-            let peer = PeerId(place as u32);
-            if !self.meet(peer) {
-                self.vacant.push(peer);
-            }
-        }
-        // New peers take the place that became free last, which is the last of `vacant`.
-        while let Some(peer) = self.vacant.last()
-            && self.meet(*peer)
-        {
-            self.vacant.pop();
-        }
-        // If the list of free places is damaged, that order does not hold: peers that find no other place then take any
-        // free one. So in a full table all vacant places are looked at.
-        if self.table.is_full() {
-            let mut vacant = std::mem::take(&mut self.vacant);
-            vacant.retain(|peer| !self.meet(*peer));
-            self.vacant = vacant;
+        for peer in self.vacant.poll_taken(&self.table) {
+            self.meet(peer);
         }
     }
 

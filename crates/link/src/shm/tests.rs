@@ -168,6 +168,60 @@ fn no_look_at_few_peers_goes_through_a_table_for_many() {
     std::fs::remove_dir(folder).unwrap();
 }
 
+/// Endpoints of so many peers that have ended without a trace.
+fn addresses_of_nobody(folder: &std::path::Path, count: usize) -> Vec<Address> {
+    (0..count).map(|_| link(folder).address()).collect()
+}
+
+/// Tries to write to these, and takes note that all of them are gone: returns the places that they had.
+fn find_gone(a: &mut ShmLink, addresses: &[Address]) -> Vec<PeerId> {
+    let gone = addresses.iter().map(|address| {
+        let to = a.peer(address).unwrap();
+        assert!(matches!(write(a, to, &packet(1)), Err(WriteError::Unreachable(_))));
+        poll_departure(a).expect("it is gone").peer
+    });
+    gone.collect()
+}
+
+#[test]
+fn who_enters_silently_is_found_in_whatever_order_places_became_free() {
+    let folder = folder();
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 8, 16, 2) };
+    let config = ShmConfig { directory: folder.clone(), ..ShmConfig::new(flow) };
+    let (mut a, mut c) = (ShmLink::new(config).unwrap(), link(&folder));
+    a.monitor.next = tidegate_flow::Instant::from_nanos(u64::MAX);
+    let places = find_gone(&mut a, &addresses_of_nobody(&folder, 3));
+    assert_eq!(places, [0, 1, 2].map(PeerId));
+    places.iter().rev().for_each(|place| a.release(*place));
+    a.look_soon();
+    a.watch();
+    a.tell_window(12_345);
+    let to = c.peer(&a.address()).unwrap();
+    assert_eq!(c.window(to), Some(12_345), "it has entered");
+    a.look_soon();
+    a.watch();
+    assert_eq!(a.address_of(PeerId(0)), Some(c.address()));
+    drop((a, c));
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn who_is_gone_again_and_again_between_two_looks_leaves_one_vacant_place() {
+    let folder = folder();
+    let mut a = link(&folder);
+    let nobody = addresses_of_nobody(&folder, 1);
+    for _ in 0..20 {
+        a.monitor.next = tidegate_flow::Instant::from_nanos(u64::MAX);
+        let places = find_gone(&mut a, &nobody);
+        a.release(places[0]);
+        a.look_soon();
+        a.watch();
+        assert_eq!((places, a.vacant.len()), (vec![PeerId(0)], 1));
+    }
+    drop(a);
+    std::fs::remove_dir(folder).unwrap();
+}
+
 #[test]
 fn everybodys_turn_comes_also_when_some_leave() {
     let mut turn = state::Turn::default();
