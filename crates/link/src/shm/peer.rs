@@ -11,7 +11,7 @@
 //! are lost that way are found again by a look at all of them, when there is no other.
 
 use super::address::Address;
-use super::index::{Found, Hash, Index, look};
+use super::index::{Found, Hash, Index, look, store_follows};
 use super::memory_map::Shared;
 use super::sync;
 use std::io;
@@ -194,9 +194,11 @@ impl Table {
         let Some(free) = self.free_place(allocate)? else { return Ok(None) };
         let entry = &self.entries()[free.0 as usize];
         for (word, bytes) in entry.address.iter().zip(address.to_bytes().as_chunks::<8>().0) {
+            store_follows();
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
         self.0.index.insert(hash(address), free, |peer| self.hash_at(peer));
+        store_follows();
         entry.state.store(State::Expected as u64, Ordering::Release);
         self.note_taken(free);
         Ok(Some(free))
@@ -214,6 +216,7 @@ impl Table {
             }
             self.note_taken(place);
         }
+        store_follows();
         free.store(0, Ordering::Relaxed);
         // One that has never been given out.
         for place in self.used()..self.capacity() {
@@ -223,6 +226,7 @@ impl Table {
             if is_free(&place) {
                 return Ok(Some(place));
             }
+            store_follows();
             used.store(u64::from(place.0) + 1, Ordering::Release);
         }
         Ok((0..self.capacity() as u32).map(PeerId).find(is_free))
@@ -239,8 +243,10 @@ impl Table {
         let Places { used, free } = self.places();
         if self.first_free() == Some(place) {
             let next = self.entries()[place.0 as usize].changing.next_free.load(Ordering::Relaxed);
+            store_follows();
             free.store(next, Ordering::Release);
         }
+        store_follows();
         used.fetch_max(u64::from(place.0) + 1, Ordering::Release);
     }
 

@@ -321,3 +321,5 @@ fn a_table_that_somebody_scribbles_over_all_the_time_still_ends_every_search() {
         assert!(all <= 4 * 512 * 512, "{all} looks in step {step}");
     }
 }
+
+mod deaths;
