@@ -222,6 +222,55 @@ fn who_is_gone_again_and_again_between_two_looks_leaves_one_vacant_place() {
     std::fs::remove_dir(folder).unwrap();
 }
 
+/// An endpoint for one peer, without bounce buffers.
+fn link_for_one(folder: &std::path::Path) -> ShmLink {
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 1, 16, 2) };
+    ShmLink::new(ShmConfig { directory: folder.to_path_buf(), bounce_buffers: 0, ..ShmConfig::new(flow) }).unwrap()
+}
+
+/// Tries again and again to write to `to`, without a pause. Returns why that cannot be, if so.
+fn insist(link: &mut ShmLink, to: PeerId) -> Option<String> {
+    loop {
+        link.peers[to.0 as usize].connect_at = tidegate_flow::Instant::from_nanos(1);
+        match write(link, to, &packet(1)) {
+            Ok(()) => return None,
+            Err(WriteError::Full | WriteError::Refused) => {}
+            Err(WriteError::Unreachable(why)) => return Some(why),
+        }
+    }
+}
+
+#[test]
+fn a_place_that_becomes_free_while_somebody_looks_for_one_is_found_at_the_next_try() {
+    const NEWCOMERS: usize = 2000;
+    let folder = folder();
+    let mut a = link_for_one(&folder);
+    let (address, is_over) = (a.address(), std::sync::atomic::AtomicBool::new(false));
+    let refusals: Vec<String> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                a.retrieve();
+                a.look_soon();
+                if let Some(left) = poll_departure(&mut a) {
+                    a.release(left.peer);
+                }
+            }
+        });
+        // One after the other: nobody is there but who has left.
+        let newcomers = (0..NEWCOMERS).filter_map(|_| {
+            let mut b = link_for_one(&folder);
+            let to = b.peer(&address).unwrap();
+            insist(&mut b, to)
+        });
+        let refusals = newcomers.collect();
+        is_over.store(true, Ordering::Relaxed);
+        refusals
+    });
+    assert!(refusals.is_empty(), "{} times, the first: {}", refusals.len(), refusals[0]);
+    drop(a);
+    std::fs::remove_dir(folder).unwrap();
+}
+
 #[test]
 fn everybodys_turn_comes_also_when_some_leave() {
     let mut turn = state::Turn::default();
