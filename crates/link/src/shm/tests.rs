@@ -228,6 +228,25 @@ fn link_for_one(folder: &std::path::Path) -> ShmLink {
     ShmLink::new(ShmConfig { directory: folder.to_path_buf(), bounce_buffers: 0, ..ShmConfig::new(flow) }).unwrap()
 }
 
+#[test]
+fn ones_own_table_is_changing_as_long_as_the_place_of_one_out_of_reach_is_not_given_away() {
+    let folder = folder();
+    let (mut a, c) = (link_for_one(&folder), link_for_one(&folder));
+    let gone = find_gone(&mut a, &addresses_of_nobody(&folder, 1));
+    match a.peer(&c.address()) {
+        Err(error @ LinkError::TableFull { .. }) => assert!(error.may_be_tried_again(), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    a.release(gone[0]);
+    assert_eq!(a.peer(&c.address()).unwrap(), gone[0]);
+    match a.peer(&link(&folder).address()) {
+        Err(error @ LinkError::TableFull { .. }) => assert!(!error.may_be_tried_again(), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    drop((a, c));
+    std::fs::remove_dir(folder).unwrap();
+}
+
 /// Tries again and again to write to `to`, without a pause. Returns why that cannot be, if so.
 fn insist(link: &mut ShmLink, to: PeerId) -> Option<String> {
     loop {
