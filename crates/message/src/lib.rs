@@ -8,7 +8,7 @@
 //! - `wire`: what messages look like in packets.
 //! - `collections`, `heap`, `account`, `memory`: lists and indices; what memory costs, and how receive memory is
 //!   divided.
-//! - `matching`: which receive gets which message.
+//! - `matching`, `payload`: which receive gets which message, and the bytes of those that wait for theirs.
 //! - `egress`: messages are cut into packets; flow control gives credits, and what cannot leave waits.
 //! - `assembly`: packets are put together.
 //! - `deferral`: windows bound the memory that unmatched messages take; past them sends wait with their senders.
@@ -35,6 +35,7 @@ mod malformed;
 mod matching;
 mod memory;
 mod operation;
+mod payload;
 mod presence;
 mod rma;
 #[cfg(test)]

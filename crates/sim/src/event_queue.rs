@@ -40,11 +40,13 @@ const REVIEW_EVENTS: u64 = 32_768;
 /// An event that passes more than `CROWD` others when it is put into `today` is a slow one. After `CROWD` slow ones the
 /// width is divided by four at once, before the next review, because nobody knows how long this bucket still lasts.
 const CROWD: usize = 64;
+/// So many events of a bucket are sorted as they are taken out of it.
+const FEW: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
-    time: u64,
-    event: E,
+    /// When, and what. Together, so that both are moved at once.
+    due: (u64, E),
     next: u32,
 }
 
@@ -96,6 +98,8 @@ pub struct EventQueue<E> {
     in_buckets: usize,
     far: BinaryHeap<Reverse<Far<E>>>,
     far_number: u64,
+    /// The time of the first of them; `u64::MAX` if there is none.
+    far_time: u64,
     /// When the last event taken was due.
     now: u64,
     /// Buckets opened since the last review of the width.
@@ -132,6 +136,7 @@ impl<E: Copy> EventQueue<E> {
             in_buckets: 0,
             far: BinaryHeap::new(),
             far_number: 0,
+            far_time: u64::MAX,
             now: 0,
             opened: 0,
             opened_from: 0,
@@ -169,10 +174,16 @@ impl<E: Copy> EventQueue<E> {
     pub fn schedule(&mut self, time: Time, event: E) {
         debug_assert!(time.0 >= self.now, "an event at {time} was scheduled at {}", Time(self.now));
         if time.0 == self.now {
-            self.at_once.push_back(event);
+            self.put_at_once(event);
         } else {
             self.put(time.0, event);
         }
+    }
+
+    /// Out of line, as everything that is rare: so the common way needs no registers to be saved.
+    #[inline(never)]
+    fn put_at_once(&mut self, event: E) {
+        self.at_once.push_back(event);
     }
 
     /// Takes the next event.
@@ -205,13 +216,31 @@ impl<E: Copy> EventQueue<E> {
     fn put(&mut self, time: u64, event: E) {
         let number = time >> self.shift;
         let ahead = number.wrapping_sub(self.today_number);
-        if ahead.wrapping_sub(1) < BUCKETS as u64 - 1 {
+        if ahead.wrapping_sub(1) >= BUCKETS as u64 - 1 {
+            self.put_elsewhere(number, time, event);
+        } else if self.free == NONE {
+            self.put_into_new_entry(number, time, event);
+        } else {
             self.put_into_bucket(number, time, event);
-        } else if number <= self.today_number {
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_into_new_entry(&mut self, number: u64, time: u64, event: E) {
+        self.free = self.entries.len() as u32;
+        self.entries.push(Entry { due: (time, event), next: NONE });
+        self.put_into_bucket(number, time, event);
+    }
+
+    #[inline(never)]
+    fn put_elsewhere(&mut self, number: u64, time: u64, event: E) {
+        if number <= self.today_number {
             self.put_into_today(time, event);
         } else {
             self.far_number += 1;
             self.far.push(Reverse(Far { time, number: self.far_number, event }));
+            self.far_time = self.far_time.min(time);
         }
     }
 
@@ -229,20 +258,15 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
+    /// There is a free entry.
     #[inline]
     fn put_into_bucket(&mut self, number: u64, time: u64, event: E) {
         let bucket = number as usize % BUCKETS;
-        let entry = Entry { time, event, next: self.heads[bucket] };
         let index = self.free;
-        if index == NONE {
-            self.heads[bucket] = self.entries.len() as u32;
-            self.entries.push(entry);
-        } else {
-            let place = &mut self.entries[index as usize];
-            self.free = place.next;
-            *place = entry;
-            self.heads[bucket] = index;
-        }
+        let place = &mut self.entries[index as usize];
+        self.free = place.next;
+        *place = Entry { due: (time, event), next: self.heads[bucket] };
+        self.heads[bucket] = index;
         self.occupied[bucket / 64] |= 1 << (bucket % 64);
         self.in_buckets += 1;
     }
@@ -289,15 +313,29 @@ impl<E: Copy> EventQueue<E> {
     /// The window moved: events far ahead that it covers now go into their buckets.
     #[inline]
     fn pull_from_far(&mut self) {
+        let window = self.today_number.saturating_add(BUCKETS as u64);
+        if self.far_time >> self.shift < window {
+            self.pull_before(window);
+        }
+    }
+
+    /// Moves events out of the heap into buckets with numbers below `window`.
+    #[inline(never)]
+    fn pull_before(&mut self, window: u64) {
         while let Some(&Reverse(far)) = self.far.peek() {
             let number = far.time >> self.shift;
-            if number - self.today_number >= BUCKETS as u64 {
+            if number >= window {
                 break;
             }
             self.far.pop();
             self.opened_far += 1;
-            self.put_into_bucket(number, far.time, far.event);
+            if self.free == NONE {
+                self.put_into_new_entry(number, far.time, far.event);
+            } else {
+                self.put_into_bucket(number, far.time, far.event);
+            }
         }
+        self.far_time = self.far.peek().map_or(u64::MAX, |Reverse(far)| far.time);
     }
 
     /// Sorts a bucket into `today`, the latest first, and of equal times the newest first.
@@ -306,15 +344,23 @@ impl<E: Copy> EventQueue<E> {
         let mut index = std::mem::replace(&mut self.heads[bucket], NONE);
         self.occupied[bucket / 64] &= !(1 << (bucket % 64));
         // The list runs from the newest to the oldest, and the sort is stable: among equals the oldest is last, so
-        // taken first.
+        // taken first. Few events are sorted as they come.
         while index != NONE {
             let entry = &mut self.entries[index as usize];
-            self.today.push((entry.time, entry.event));
+            let due = entry.due;
             let next = std::mem::replace(&mut entry.next, self.free);
             self.free = index;
             index = next;
+            let mut place = self.today.len();
+            self.today.push(due);
+            while place > 0 && place < FEW && self.today[place - 1].0 < due.0 {
+                self.today.swap(place - 1, place);
+                place -= 1;
+            }
         }
-        self.today.sort_by_key(|&(time, _)| Reverse(time));
+        if self.today.len() > FEW {
+            self.today.sort_by_key(|&(time, _)| Reverse(time));
+        }
         self.in_buckets -= self.today.len();
         self.opened += 1;
         self.opened_events += self.today.len() as u64;
@@ -372,93 +418,4 @@ impl<E: Copy> EventQueue<E> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    /// SplitMix64.
-    fn random(state: &mut u64) -> u64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Runs `steps` random steps on the queue and on an ordered map, spans being drawn by `span`, and compares all
-    /// that comes out. Returns the widths that were used.
-    fn compare_with_ordered_map(seed: u64, steps: u32, mut span: impl FnMut(u64) -> u64) -> std::ops::Range<u32> {
-        let mut state = seed;
-        let mut queue = EventQueue::new();
-        let mut model = BTreeMap::new();
-        let (mut now, mut number) = (0, 0_u64);
-        let (mut narrowest, mut widest) = (queue.shift, queue.shift);
-        for step in 0..steps {
-            // Grow for a while, then shrink to nothing, and again.
-            let target = if step / 50_000 % 2 == 0 { 3_000 } else { 0 };
-            if model.len() < target || random(&mut state).is_multiple_of(3) {
-                let time = now + span(random(&mut state));
-                number += 1;
-                queue.schedule(Time(time), number);
-                model.insert((time, number), ());
-            } else {
-                let expected = model.pop_first().map(|(key, ())| key);
-                assert_eq!(queue.next_time(), expected.map(|(time, _)| Time(time)));
-                assert_eq!(queue.pop(), expected.map(|(time, number)| (Time(time), number)));
-                now = expected.map_or(now, |(time, _)| time);
-            }
-            assert_eq!(queue.len(), model.len());
-            (narrowest, widest) = (narrowest.min(queue.shift), widest.max(queue.shift));
-        }
-        narrowest..widest
-    }
-
-    #[test]
-    fn events_come_out_by_time_and_then_in_order_of_scheduling() {
-        compare_with_ordered_map(1, 300_000, |random| [0, 64_000, 86_900, 5_000_000, 200_000_000][random as usize % 5]);
-        compare_with_ordered_map(2, 300_000, |random| random % 100_000);
-        compare_with_ordered_map(3, 300_000, |random| 1 << (random % 45));
-    }
-
-    #[test]
-    fn the_order_survives_widths_that_shrink_and_grow() {
-        let mut calls = 0;
-        let widths = compare_with_ordered_map(4, 1_500_000, |random| {
-            calls += 1;
-            // Dense for a while, then sparse; many equal times in both.
-            if calls / 200_000 % 2 == 0 { random % 64 * 250 } else { random % 64 * 40_000_000 }
-        });
-        assert!(widths.start < SHIFT_AT_START && widths.end > SHIFT_AT_START, "widths were 2^{widths:?} ps");
-    }
-
-    #[test]
-    fn processes_in_step_keep_their_order() {
-        // Every event schedules another for the same time, three times over, then one for a little later.
-        let mut queue = EventQueue::new();
-        (0..1_000_u32).for_each(|process| queue.schedule(Time(500), process));
-        let mut seen = Vec::new();
-        while let Some((time, event)) = queue.pop() {
-            seen.push((time, event % 1_000));
-            let (round, next) = (event / 1_000, event + 1_000);
-            if round < 12 {
-                queue.schedule(if round % 4 == 3 { time + Time(3) } else { time }, next);
-            }
-        }
-        let expected =
-            (0..13_u64).flat_map(|round| (0..1_000).map(move |process| (Time(500 + round / 4 * 3), process)));
-        assert!(seen.iter().copied().eq(expected), "some process overtook another");
-    }
-
-    #[test]
-    fn equal_times_keep_their_order_from_the_heap_to_the_bucket() {
-        let mut queue = EventQueue::new();
-        let far = Time::from_microseconds(1_000);
-        queue.schedule(far, 1);
-        queue.schedule(far, 2);
-        queue.schedule(far - Time(1), 0);
-        // The window has come near enough for `far` to have a bucket.
-        assert_eq!(queue.pop(), Some((far - Time(1), 0)));
-        queue.schedule(far, 3);
-        assert_eq!(std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect::<Vec<_>>(), [1, 2, 3]);
-    }
-}
+mod tests;

@@ -10,8 +10,8 @@
 //! * `parcel.rs`, `flight.rs`: a packet in 16 bytes, a packet under way, and the pool of them;
 //! * `router.rs`: queues and link-level credits;
 //! * `network/`: the network model itself, from injection to extraction;
-//! * `buffer.rs`, `link.rs`, `bulk.rs`, `local.rs`: the environment of an endpoint: memory, mailbox, remote memory, and
-//!   the path between processes of one node;
+//! * `buffer.rs`, `link.rs`, `outbox.rs`, `bulk.rs`, `local.rs`: the environment of an endpoint: memory, mailbox, what
+//!   it has written, remote memory, and the path between processes of one node;
 //! * `cost.rs`, `noise.rs`, `node.rs`, `process.rs`: what work costs, what interrupts it, network interfaces, and
 //!   processes: a real endpoint and a program;
 //! * `task.rs`, `workload/`: the calls that programs make, and programs;
@@ -37,6 +37,7 @@ mod local;
 pub mod network;
 mod node;
 mod noise;
+mod outbox;
 mod outcome;
 mod parameters;
 mod parcel;

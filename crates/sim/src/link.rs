@@ -24,6 +24,7 @@ use crate::checker::Ledger;
 use crate::cost::{Activity, Cost, Spent};
 use crate::flight::Rank;
 use crate::noise::Interruptions;
+use crate::outbox::Outbox;
 use crate::parcel::{Bodies, Body, Parcel};
 
 /// The ranks that a process has contact with, by their place in its endpoint's table of peers.
@@ -65,15 +66,6 @@ impl PeerTable {
         places.insert(rank, peer);
         Some(peer)
     }
-}
-
-/// A packet that waits for the node's interface.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outbound {
-    /// When the process had written it.
-    pub ready: Time,
-    pub to: Rank,
-    pub parcel: Parcel,
 }
 
 /// A piece of a peer's memory that the endpoint asked for.
@@ -179,25 +171,29 @@ impl Blocked {
 }
 
 /// The environment of one process's endpoint.
+///
+/// What is touched for every packet stands first, in this order and at the beginning of a cache line: in a run of a
+/// thousand processes hardly anything of a process is still in the cache when its next packet comes.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct SimLink {
-    me: Rank,
-    peers: PeerTable,
+    pub(crate) clock: Time,
+    pub(crate) mailbox: Mailbox,
+    counters: Box<Counters>,
     costs: Rc<PacketCost>,
+    interruptions: Interruptions,
     /// How much longer than other processes this one takes to retrieve a packet.
     sink_delay: Time,
-    interruptions: Interruptions,
+    /// What a data packet costs in addition, with as many senders as there are.
+    far: Time,
     /// Who has sent data.
     senders: Ranks,
-    /// What a data packet costs in addition, with that many senders.
-    far: Time,
-    pub(crate) clock: Time,
     pub(crate) spent: Spent,
-    pub(crate) mailbox: Mailbox,
-    pub(crate) outbox: VecDeque<Outbound>,
+    peers: PeerTable,
+    me: Rank,
+    pub(crate) outbox: Outbox,
     pub(crate) requests: Vec<TransferRequest>,
     ended: VecDeque<TransferId>,
-    counters: Box<Counters>,
     /// The payloads of the whole run.
     bodies: Rc<RefCell<Bodies>>,
     ledger: Option<Rc<RefCell<Ledger>>>,
@@ -224,7 +220,7 @@ impl SimLink {
             clock: Time::ZERO,
             spent: Spent::default(),
             mailbox: Mailbox::default(),
-            outbox: VecDeque::new(),
+            outbox: Outbox::default(),
             requests: Vec::new(),
             ended: VecDeque::new(),
             counters: Box::default(),
@@ -311,7 +307,7 @@ impl SimLink {
             ledger.borrow_mut().written(self.me, to, packet);
         }
         let parcel = Parcel::plain(packet).unwrap_or_else(|| self.bodies.borrow_mut().keep(packet));
-        self.outbox.push_back(Outbound { ready: self.clock, to, parcel });
+        self.outbox.push(self.clock, to, parcel);
     }
 
     /// What writing or retrieving this packet costs beside the packet itself.

@@ -6,6 +6,9 @@
 
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId};
 
+/// Bytes at the end of the payload that a piggybacked count takes.
+const COUNT_BYTES: usize = 2;
+
 /// Where a packet's payload is. The network does not look at the number; it means something to whoever injects and
 /// takes packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +34,9 @@ impl Parcel {
     #[inline]
     pub(crate) fn plain(packet: &Packet) -> Option<Parcel> {
         let riding = packet.piggyback().unwrap_or(0);
-        let counted = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
-        let is_zero = packet.payload[..counted].iter().fold(0, |any, &byte| any | byte) == 0;
+        let (payload, count) = packet.payload.split_at(PAYLOAD_BYTES - COUNT_BYTES);
+        let is_zero = payload.iter().fold(0, |any, &byte| any | byte) == 0
+            && (packet.header.has_piggyback() || count == [0; COUNT_BYTES]);
         is_zero.then(|| Parcel { header: packet.header.published(riding, PeerId(0)), body: Body::ZEROS })
     }
 }

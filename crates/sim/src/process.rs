@@ -56,12 +56,6 @@ pub(crate) struct Process {
     neighbours: Option<Neighbours>,
     /// Messages that left on the local path since the simulation last looked.
     pub local_out: Vec<LocalMessage>,
-    /// A run of this process is scheduled.
-    pub scheduled: bool,
-    /// When the next timeout of its endpoint is scheduled.
-    pub wakes_at: Time,
-    /// The interface has not yet taken what it wrote.
-    pub draining: bool,
     /// A send was called since the last look at the mailbox.
     has_sent: bool,
 }
@@ -84,9 +78,6 @@ impl Process {
             local: LocalPath::default(),
             neighbours,
             local_out: Vec::new(),
-            scheduled: false,
-            wakes_at: Time::NEVER,
-            draining: false,
             has_sent: false,
         }
     }
@@ -341,13 +332,14 @@ impl Process {
         self.endpoint.link_mut().failure.get_or_insert(format!("{rank}: {what}"));
     }
 
-    /// What the process waits for, if its program has not ended.
-    pub fn waiter(&self) -> Option<Waiter> {
+    /// What the process waits for, if its program has not ended. `outbound`: the receiver of the first packet that has
+    /// not left, and how many such packets there are.
+    pub fn waiter(&self, outbound: Option<(Rank, usize)>) -> Option<Waiter> {
         self.program.as_ref()?;
         let link = self.endpoint.link();
         let mut waits: Vec<Wait> = self.task.look().awaited().into_iter().map(|aim| self.wait_of(aim)).collect();
-        if let Some(first) = link.outbox.front() {
-            waits = vec![Wait::RoomAt { to: first.to, packets: link.outbox.len() }];
+        if let Some((to, packets)) = outbound {
+            waits = vec![Wait::RoomAt { to, packets }];
         }
         if waits.is_empty() {
             waits.push(Wait::Nothing);

@@ -16,13 +16,16 @@ use crate::flight::{NONE, Place};
 
 /// The free buffers of one virtual channel at a link's far end: for each, since when its credit is back at the near
 /// end.
+///
+/// The numbers have 32 bits each: of shorter ones the compiler loads two at once, which has to wait for a store to one
+/// of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Credits {
     /// Where this ring starts in [`CreditRings`].
     base: u32,
-    first: u16,
-    free: u16,
-    capacity: u16,
+    first: u32,
+    free: u32,
+    capacity: u32,
     /// When the credit given back last is there: none may overtake it.
     last: Time,
 }
@@ -36,6 +39,7 @@ impl CreditRings {
     pub fn add(&mut self, capacity: u16) -> Credits {
         let base = self.0.len() as u32;
         self.0.resize(self.0.len() + usize::from(capacity), Time::ZERO);
+        let capacity = u32::from(capacity);
         Credits { base, first: 0, free: capacity, capacity, last: Time::ZERO }
     }
 
@@ -54,7 +58,8 @@ impl Credits {
     /// Whether a credit is there now.
     #[inline]
     pub fn ready(&self, rings: &CreditRings, now: Time) -> bool {
-        self.next_at(rings).is_some_and(|at| at <= now)
+        // When the credit given back last is there, all are.
+        self.free > 0 && (self.last <= now || rings.0[self.slot(0)] <= now)
     }
 
     /// Spends the next credit.
@@ -76,15 +81,14 @@ impl Credits {
     }
 
     /// Buffers that the far end has not freed.
-    pub fn occupied(&self) -> u16 {
+    pub fn occupied(&self) -> u32 {
         self.capacity - self.free
     }
 
     #[inline]
-    fn slot(&self, index: u16) -> usize {
-        let position = u32::from(self.first) + u32::from(index);
-        let capacity = u32::from(self.capacity);
-        (self.base + if position >= capacity { position - capacity } else { position }) as usize
+    fn slot(&self, index: u32) -> usize {
+        let position = self.first + index;
+        (self.base + if position >= self.capacity { position - self.capacity } else { position }) as usize
     }
 }
 

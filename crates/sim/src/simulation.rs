@@ -42,6 +42,18 @@ enum Event {
     Timeout(u32),
 }
 
+/// What is scheduled for a process. It lies apart from the process, because whatever arrives for a process that is busy
+/// needs to know no more.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    /// When the next timeout of its endpoint is scheduled.
+    wakes_at: Time,
+    /// A run of it is scheduled.
+    runs: bool,
+    /// The interface has not yet taken what it wrote.
+    draining: bool,
+}
+
 /// Events between two checks of all credits, where checkers are on.
 const EVENTS_PER_CHECK: u64 = 2_000;
 /// The random stream of rank 0's noise; the streams of the other ranks follow. Streams before are left to programs.
@@ -59,6 +71,8 @@ pub struct Simulation {
     homes: Vec<NodeId>,
     bulk: Bulk,
     processes: Vec<Process>,
+    /// By rank.
+    schedules: Vec<Schedule>,
     local: Vec<Option<LocalMessage>>,
     local_free: Vec<u32>,
     mailbox_slots: usize,
@@ -67,6 +81,8 @@ pub struct Simulation {
     /// What bounds the run's time, once the last program has ended.
     bounds: Bounds,
     ledger: Option<Rc<RefCell<Ledger>>>,
+    /// Why the run cannot go on: it ends after the event under way.
+    failure: Option<String>,
     events: u64,
 }
 
@@ -94,12 +110,14 @@ impl Simulation {
             homes: Vec::new(),
             bulk: Bulk::new(config.topology.nodes() as usize, config.cost.bulk_frame_bytes),
             processes: Vec::new(),
+            schedules: Vec::new(),
             local: Vec::new(),
             local_free: Vec::new(),
             mailbox_slots,
             running: config.size(),
             bounds: Bounds::default(),
             ledger,
+            failure: None,
             events: 0,
             config,
         };
@@ -134,9 +152,8 @@ impl Simulation {
             let run = program.start(task.clone());
             let neighbours = Neighbours { first: rank.0 / per_node * per_node, count: per_node };
             let neighbours = self.config.intra_node_path.then_some(neighbours);
-            let mut process = Process::new(endpoint, task, run, costs.clone(), neighbours);
-            process.scheduled = true;
-            self.processes.push(process);
+            self.processes.push(Process::new(endpoint, task, run, costs.clone(), neighbours));
+            self.schedules.push(Schedule { wakes_at: Time::NEVER, runs: true, draining: false });
             self.queue.schedule(Time::ZERO, Event::Run(rank.0));
         }
         Ok(())
@@ -149,13 +166,17 @@ impl Simulation {
     pub fn run(mut self) -> Result<Outcome, SimulationError> {
         while let Some((now, event)) = self.queue.pop() {
             self.events += 1;
-            self.handle(now, event)?;
+            self.handle(now, event);
+            if let Some(failure) = self.failure.take() {
+                return Err(SimulationError::Process(failure));
+            }
             if self.ledger.is_some() && self.events.is_multiple_of(EVENTS_PER_CHECK) {
                 self.check()?;
             }
         }
         self.check()?;
-        let waiters: Vec<_> = self.processes.iter().filter_map(Process::waiter).collect();
+        let processes = self.processes.iter().enumerate();
+        let waiters: Vec<_> = processes.filter_map(|(index, process)| process.waiter(self.outbound(index))).collect();
         if !waiters.is_empty() {
             let at = self.processes.iter().map(Process::clock).max().unwrap_or_default();
             return Err(SimulationError::Deadlock(Deadlock { at, waiters }));
@@ -168,7 +189,7 @@ impl Simulation {
     }
 
     #[inline]
-    fn handle(&mut self, now: Time, event: Event) -> Result<(), SimulationError> {
+    fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Network(event) => {
                 let queue = &mut self.queue;
@@ -177,9 +198,9 @@ impl Simulation {
                 match notice {
                     Some(Notice::Injectable(node)) => {
                         self.nodes[node.0 as usize].refused = false;
-                        self.serve(now, node.0 as usize)?;
+                        self.serve(now, node.0 as usize);
                     }
-                    Some(Notice::Arrived(node)) => self.serve(now, node.0 as usize)?,
+                    Some(Notice::Arrived(node)) => self.serve(now, node.0 as usize),
                     None => {}
                 }
             }
@@ -188,19 +209,18 @@ impl Simulation {
                 if node.wake_at <= now {
                     node.wake_at = Time::NEVER;
                 }
-                self.serve(now, index as usize)?;
+                self.serve(now, index as usize);
             }
             Event::Run(rank) => {
-                self.processes[rank as usize].scheduled = false;
-                self.run_process(now, rank as usize)?;
+                self.schedules[rank as usize].runs = false;
+                self.run_process(now, rank as usize);
             }
-            Event::Local(index) => self.deliver_locally(now, index)?,
+            Event::Local(index) => self.deliver_locally(now, index),
             Event::Timeout(rank) => {
-                self.processes[rank as usize].wakes_at = Time::NEVER;
-                self.rouse(now, rank as usize)?;
+                self.schedules[rank as usize].wakes_at = Time::NEVER;
+                self.rouse(now, rank as usize);
             }
         }
-        Ok(())
     }
 
     fn add_nodes(&mut self) {
@@ -220,8 +240,8 @@ impl Simulation {
 
     /// Runs a process, and lets its surroundings know what it did.
     #[inline]
-    fn run_process(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
-        if self.processes[index].draining {
+    fn run_process(&mut self, now: Time, index: usize) {
+        if self.schedules[index].draining {
             return self.retrieve_while_blocked(now, index);
         }
         let had_ended = self.processes[index].finished.is_some();
@@ -229,23 +249,23 @@ impl Simulation {
         if self.processes[index].finished.is_some() && !had_ended {
             self.end_program();
         }
-        self.pass_on(now, index)?;
+        self.pass_on(now, index);
         match after {
             After::Drain => self.start_draining(index),
             After::Again => self.schedule_run(index),
             After::Idle => self.schedule_timeout(index),
         }
-        Ok(())
     }
 
     /// Schedules the next timeout of an idle process's endpoint, so that it runs even if nothing comes for it.
     #[inline]
     fn schedule_timeout(&mut self, index: usize) {
-        let process = &mut self.processes[index];
+        let process = &self.processes[index];
         let Some(due) = process.endpoint.next_timeout() else { return };
         let due = Time::of_instant(due).max(process.clock());
-        if due < process.wakes_at {
-            process.wakes_at = due;
+        let schedule = &mut self.schedules[index];
+        if due < schedule.wakes_at {
+            schedule.wakes_at = due;
             self.queue.schedule(due, Event::Timeout(index as u32));
         }
     }
@@ -254,7 +274,7 @@ impl Simulation {
     /// else will tell the process to look at its mailbox.
     #[inline]
     fn start_draining(&mut self, index: usize) {
-        self.processes[index].draining = true;
+        self.schedules[index].draining = true;
         let node = &self.nodes[self.home(Rank(index as u32)).0 as usize];
         if node.refused && self.processes[index].endpoint.link().mailbox.len() > 0 {
             self.schedule_run(index);
@@ -271,75 +291,68 @@ impl Simulation {
     }
 
     /// A process whose packets do not leave looks at its mailbox.
-    fn retrieve_while_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+    fn retrieve_while_blocked(&mut self, now: Time, index: usize) {
         let node = &self.nodes[self.home(Rank(index as u32)).0 as usize];
         if self.config.blocked_sender == BlockedSender::Blocks || !node.refused {
-            return Ok(());
+            return;
         }
         let process = &mut self.processes[index];
         process.retrieve_while_blocked(now);
         if process.endpoint.link().mailbox.len() > 0 {
             self.schedule_run(index);
         }
-        self.pass_on(now, index)
+        self.pass_on(now, index);
     }
 
     /// Passes on what a process has produced when it ran: packets, requests for bulk data, local messages, room in its
     /// mailbox.
     #[inline]
-    fn pass_on(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+    fn pass_on(&mut self, now: Time, index: usize) {
         let rank = Rank(index as u32);
         let home = self.home(rank).0 as usize;
         let process = &mut self.processes[index];
         let link = process.endpoint.link_mut();
-        if let Some(failure) = link.failure.take() {
-            return Err(SimulationError::Process(failure));
+        if link.failure.is_some() {
+            self.failure = self.failure.take().or(link.failure.take());
+            return;
         }
-        let mut serve_at = Time::NEVER;
-        let source = index - self.nodes[home].first as usize;
-        if let Some(first) = link.outbox.front() {
-            self.nodes[home].add_source(source, first.ready);
-            serve_at = first.ready;
-        }
-        if !link.requests.is_empty() {
-            serve_at = serve_at.min(link.clock);
+        let (has_requests, clock) = (!link.requests.is_empty(), link.clock);
+        let mut serve_at = self.offer(index, home);
+        if has_requests {
+            serve_at = serve_at.min(clock);
             self.start_bulk(rank);
         }
         if self.nodes[home].full == Some(rank) && self.has_room(index) {
             self.nodes[home].full = None;
             serve_at = serve_at.min(self.processes[index].clock());
         }
-        if !self.processes[index].local_out.is_empty() {
+        if self.config.intra_node_path && !self.processes[index].local_out.is_empty() {
             self.send_locally(index);
         }
         if serve_at < Time::NEVER {
             self.wake_node(now, home, serve_at);
         }
-        Ok(())
     }
 
     /// Schedules a run of a process for when its clock is reached.
     #[inline]
     fn schedule_run(&mut self, index: usize) {
-        let process = &mut self.processes[index];
-        if !process.scheduled {
-            process.scheduled = true;
-            self.queue.schedule(process.clock(), Event::Run(index as u32));
+        if !std::mem::replace(&mut self.schedules[index].runs, true) {
+            self.queue.schedule(self.processes[index].clock(), Event::Run(index as u32));
         }
     }
 
     /// Something has come for a process: runs it now, or when it is no longer busy.
     #[inline]
-    fn rouse(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
-        let process = &self.processes[index];
-        if process.scheduled {
-            return Ok(());
+    fn rouse(&mut self, now: Time, index: usize) {
+        if self.schedules[index].runs {
+            return;
         }
-        if process.clock() > now {
+        if self.processes[index].clock() > now {
             self.schedule_run(index);
-            return Ok(());
+        } else {
+            self.run_process(now, index);
         }
-        self.run_process(now, index)
     }
 
     /// Compares the ledger with the state of every endpoint's flow control.

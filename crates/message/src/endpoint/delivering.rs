@@ -1,7 +1,7 @@
 //! Stored messages that have their receives, or are dropped.
 
 use super::Endpoint;
-use crate::assembly::{Sink, write_clipped};
+use crate::assembly::Sink;
 use crate::bulk::Waited;
 use crate::collections::list::Position;
 use crate::completion::Failure;
@@ -20,10 +20,10 @@ impl<L: Link> Endpoint<L> {
     ) {
         let (envelope, mut cost) = (unexpected.envelope, unexpected.cost);
         match unexpected.stored {
-            Stored::Here(bytes) => {
+            Stored::Here(payload) => {
                 self.count_unstored(envelope.length);
-                write_clipped(&mut active.buffer, 0, &bytes);
-                match (bytes.len() < envelope.length, envelope.source) {
+                payload.write_to(&mut active.buffer);
+                match (payload.len() < envelope.length, envelope.source) {
                     (true, Target::Peer(from)) => {
                         self.assembly.redirect(from, Sink::Receive(active, envelope, queue));
                     }
@@ -47,9 +47,9 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn discard_stored(&mut self, unexpected: Unexpected<L::Buffer>, queue: Queue) {
         let (envelope, cost) = (unexpected.envelope, unexpected.cost);
         match (unexpected.stored, envelope.source) {
-            (Stored::Here(bytes), source) => {
+            (Stored::Here(payload), source) => {
                 self.count_unstored(envelope.length);
-                if let (true, Target::Peer(from)) = (bytes.len() < envelope.length, source) {
+                if let (true, Target::Peer(from)) = (payload.len() < envelope.length, source) {
                     self.assembly.redirect(from, Sink::Discard);
                 }
             }

@@ -91,8 +91,8 @@ impl<L: Link> Endpoint<L> {
             Sink::Control(_) => self.assembly.keep(from, part),
             Sink::Store(at, queue) => {
                 let stored = self.matching.of(*queue).stored_mut(*at);
-                if let Some(Unexpected { stored: Stored::Here(bytes), .. }) = stored {
-                    bytes.extend_from_slice(part);
+                if let Some(Unexpected { stored: Stored::Here(payload), envelope, .. }) = stored {
+                    payload.append(part, envelope.length);
                 }
             }
             Sink::Piece(key, start) => {

@@ -11,6 +11,7 @@ use crate::malformed::Malformed;
 use crate::matching::Stored;
 use crate::memory::Memory;
 use crate::operation::{Send, Target};
+use crate::payload::Payload;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
@@ -55,9 +56,9 @@ impl<L: Link> Endpoint<L> {
                 self.pass_window(from, cost);
             }
             None => {
-                let mut bytes = Vec::with_capacity(length);
-                bytes.extend_from_slice(rest);
-                let at = self.store_unexpected(envelope, Stored::Here(bytes), queue, cost);
+                let mut payload = Payload::Zeros(0);
+                payload.append(rest, length);
+                let at = self.store_unexpected(envelope, Stored::Here(payload), queue, cost);
                 if !whole {
                     let sink = Sink::Store(at, queue);
                     self.assembly.begin(from, sink, length, rest.len());

@@ -8,6 +8,7 @@ use crate::link::{Buffer, Link};
 use crate::matching::{Active, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Send, Target};
+use crate::payload::Payload;
 
 impl<L: Link> Endpoint<L> {
     /// Delivers a message, or keeps it for its receive: a short one copied as long as our own window has room, others
@@ -27,7 +28,7 @@ impl<L: Link> Endpoint<L> {
         if send.inject || (short && !send.delivery) {
             let bytes = copy_of(&send.buffer).into_vec();
             self.deferral.windows.enter_own(cost);
-            self.store_unexpected(envelope, Stored::Here(bytes), queue, cost);
+            self.store_unexpected(envelope, Stored::Here(Payload::Bytes(bytes)), queue, cost);
             self.complete_own(send.context, send.report, &envelope, queue);
         } else {
             let stored = Stored::Own { buffer: send.buffer, context: send.context, report: send.report };

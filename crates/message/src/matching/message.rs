@@ -5,6 +5,7 @@ use crate::envelope::Envelope;
 use crate::heap::block;
 use crate::link::Span;
 use crate::operation::Context;
+use crate::payload::Payload;
 use crate::wire::SPAN_BYTES;
 use tidegate_flow::PeerId;
 
@@ -24,7 +25,7 @@ pub(crate) struct Active<B> {
 #[derive(Debug)]
 pub(crate) enum Stored<B> {
     /// In our memory, as much of it as has arrived.
-    Here(Vec<u8>),
+    Here(Payload),
     /// With its sender: its request to send has come, or an offer of it was accepted.
     Remote(RemoteSend),
     /// In a buffer of our own application, who sent it to itself.

@@ -182,13 +182,14 @@ mod tests {
     use crate::envelope::Envelope;
     use crate::matching::Stored;
     use crate::operation::Context;
+    use crate::payload::Payload;
     use tidegate_flow::PeerId;
 
     const PEERS: u32 = 3;
 
     fn message(peer: u32, tag: u64) -> Unexpected<()> {
         let envelope = Envelope { source: Target::Peer(PeerId(peer)), tag, data: None, length: 0 };
-        Unexpected { envelope, stored: Stored::Here(Vec::new()), claimed: None, cost: 0 }
+        Unexpected { envelope, stored: Stored::Here(Payload::Zeros(0)), claimed: None, cost: 0 }
     }
 
     fn exactly(peer: u32, tag: u64) -> Pattern {

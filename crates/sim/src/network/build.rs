@@ -92,6 +92,47 @@ impl Wiring {
     }
 }
 
+/// By which exit packets leave routers. In a network that is not too large it is looked up, in a larger one computed:
+/// the table must not push everything else out of the cache.
+#[derive(Debug)]
+pub(super) struct Exits {
+    virtual_channels: u32,
+    ports: u32,
+    nodes: u32,
+    /// Port and channel, by router, then by destination; empty in a large network.
+    table: Vec<(u16, u16)>,
+}
+
+impl Exits {
+    /// Most exits in a table: those of 64 routers and nodes take 16 KiB.
+    const TABLE_MOST: u64 = 1 << 13;
+
+    pub fn new(topology: &Topology, virtual_channels: u32) -> Self {
+        let (routers, nodes) = (topology.routers(), topology.nodes());
+        let mut exits = Exits { virtual_channels, ports: topology.ports(), nodes, table: Vec::new() };
+        if u64::from(routers) * u64::from(nodes) <= Self::TABLE_MOST {
+            let pairs = (0..routers).flat_map(|router| (0..nodes).map(move |node| (RouterId(router), NodeId(node))));
+            let hops = pairs.map(|(router, to)| topology.route(router, to, virtual_channels));
+            exits.table = hops.map(|hop| (hop.port.0 as u16, hop.channel as u16)).collect();
+        }
+        exits
+    }
+
+    /// The link and the channel by which a packet for `to` leaves `router`.
+    #[inline]
+    pub fn of(&self, topology: &Topology, router: RouterId, to: NodeId) -> (u32, u32) {
+        let (port, channel) = match self.table.get(router.0 as usize * self.nodes as usize + to.0 as usize) {
+            Some(&(port, channel)) => (u32::from(port), u32::from(channel)),
+            None => {
+                let hop = topology.route(router, to, self.virtual_channels);
+                (hop.port.0, hop.channel)
+            }
+        };
+        let link = router.0 * self.ports + port;
+        (link, link * self.virtual_channels + channel)
+    }
+}
+
 /// How many inputs each router has so far: links from other routers, then its nodes.
 struct Inputs(Vec<u32>);
 

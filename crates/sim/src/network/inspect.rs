@@ -76,7 +76,7 @@ impl Network {
     /// Packets that occupy the node's injection buffer.
     #[must_use]
     pub fn injecting(&self, node: NodeId) -> u32 {
-        self.injectors[node.0 as usize].room.occupied().into()
+        self.injectors[node.0 as usize].room.occupied()
     }
 
     /// Whether the node could inject at `now`.
@@ -105,7 +105,7 @@ impl Network {
             busy: link.busy,
             packets: link.carried,
             waiting: link.waiting,
-            occupied: channels.iter().map(|channel| u32::from(channel.credits.occupied())).sum(),
+            occupied: channels.iter().map(|channel| channel.credits.occupied()).sum(),
             blocked: channels.iter().any(|channel| channel.starved),
         })
     }

@@ -37,7 +37,7 @@ mod build;
 mod inspect;
 
 pub use build::NetworkError;
-use build::{Wiring, check};
+use build::{Exits, Wiring, check};
 pub use inspect::{LinkReport, Totals};
 
 use crate::flight::{NONE, NodeId, Place, Pool};
@@ -104,6 +104,7 @@ struct Extractor {
 #[derive(Debug)]
 pub struct Network {
     topology: Topology,
+    exits: Exits,
     parameters: NetworkParameters,
     link_rate: Rate,
     injection_rate: Rate,
@@ -138,6 +139,7 @@ impl Network {
             link_rate: Rate::new(parameters.link_bandwidth),
             injection_rate: Rate::new(parameters.injection_bandwidth),
             extraction_rate: Rate::new(parameters.extraction_bandwidth),
+            exits: Exits::new(&topology, parameters.virtual_channels.into()),
             ideal: matches!(topology, Topology::Ideal(_)),
             ports: topology.ports(),
             virtual_channels: parameters.virtual_channels.into(),
@@ -262,9 +264,7 @@ impl Network {
             return self.receive_ideal(now, packet, schedule);
         }
         let place = self.pool.places[packet as usize];
-        let hop = self.topology.route(RouterId(place.router), NodeId(place.to), self.virtual_channels);
-        let link_index = place.router * self.ports + hop.port.0;
-        let channel_index = link_index * self.virtual_channels + hop.channel;
+        let (link_index, channel_index) = self.exits.of(&self.topology, RouterId(place.router), NodeId(place.to));
         let link = &mut self.links[link_index as usize];
         let channel = &mut self.channels[channel_index as usize];
         // Packets for which no wake-up is due lack credits of their own channel, so this one overtakes none that could

@@ -5,8 +5,8 @@ use super::{Event, Simulation};
 use crate::Time;
 use crate::buffer::Part;
 use crate::bulk::BulkPacket;
-use crate::config::{BlockedSender, FlowChoice, SimulationError};
-use crate::flight::{Flight, NodeId, Rank};
+use crate::config::{BlockedSender, FlowChoice};
+use crate::flight::{Flight, Rank};
 use crate::node::Direction;
 use tidegate_message::RemoteMemory;
 
@@ -23,11 +23,11 @@ impl Simulation {
 
     /// Lets a node's interface pass on what it can now, and wakes it when it can pass on more.
     #[inline]
-    pub(super) fn serve(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+    pub(super) fn serve(&mut self, now: Time, index: usize) {
         loop {
             let worked = match self.nodes[index].first_direction() {
-                Direction::In => self.pass_in(now, index)? || self.pass_out(now, index)?,
-                Direction::Out => self.pass_out(now, index)? || self.pass_in(now, index)?,
+                Direction::In => self.pass_in(now, index) || self.pass_out(now, index),
+                Direction::Out => self.pass_out(now, index) || self.pass_in(now, index),
             };
             if !worked {
                 break;
@@ -39,27 +39,30 @@ impl Simulation {
         if next < Time::NEVER {
             self.wake_node(now, index, next);
         }
-        Ok(())
     }
 
     /// Moves one packet from a process into the network. Returns whether there was one that could move.
-    pub(super) fn pass_out(&mut self, now: Time, index: usize) -> Result<bool, SimulationError> {
+    #[inline]
+    fn pass_out(&mut self, now: Time, index: usize) -> bool {
+        self.nodes[index].can_pass_out(now) && self.inject_next(now, index)
+    }
+
+    /// Moves the packet whose turn it is into the network. Returns whether the network takes it.
+    #[inline(never)]
+    fn inject_next(&mut self, now: Time, index: usize) -> bool {
         let node = &self.nodes[index];
-        if node.refused || !node.is_free(Direction::Out, now) {
-            return Ok(false);
-        }
-        let Some((place, source)) = node.next_source(now) else { return Ok(false) };
+        let Some((place, source)) = node.next_source(now) else { return false };
         let is_bulk = source == node.bulk_source();
-        let (id, rank) = (node.id, Rank(node.first + source as u32));
-        let Some(flight) = (if is_bulk { self.bulk.next(id) } else { self.flight_of(id, rank) }) else {
+        let id = node.id;
+        let Some(flight) = (if is_bulk { self.bulk.next(id) } else { node.next_flight(source) }) else {
             self.nodes[index].pass_turn(place, Time::NEVER);
-            return Ok(true);
+            return true;
         };
         let queue = &mut self.queue;
         if self.network.inject(now, &flight, &mut |at, event| queue.schedule(at, Event::Network(event))).is_err() {
             self.nodes[index].refused = true;
-            self.rouse_blocked(now, index)?;
-            return Ok(false);
+            self.rouse_blocked(now, index);
+            return false;
         }
         let node = &mut self.nodes[index];
         node.occupy(Direction::Out, now + self.config.cost.injection);
@@ -67,83 +70,107 @@ impl Simulation {
             self.bulk.sent(id);
             node.pass_turn(place, if self.bulk.has_work(id) { now } else { Time::NEVER });
         } else {
-            let next = self.written(now, rank);
+            let next = match node.take_packet(source) {
+                Some(ready) => ready,
+                None => self.next_train(now, index, source),
+            };
             self.nodes[index].pass_turn(place, next);
         }
-        Ok(true)
+        true
     }
 
-    /// The next packet of a process.
+    /// If a process has written packets, its node's interface is to know of them. Returns when the first is ready that
+    /// has not left.
     #[inline]
-    pub(super) fn flight_of(&self, from: NodeId, source: Rank) -> Option<Flight> {
-        let outbound = self.processes[source.0 as usize].endpoint.link().outbox.front()?;
-        let (to, destination) = (self.home(outbound.to), outbound.to);
-        Some(Flight { parcel: outbound.parcel, from, to, source, destination, bulk_bytes: 0 })
-    }
-
-    /// The interface has taken a packet of a process. When it was the last, the process goes on. Returns when the next
-    /// is ready.
-    #[inline]
-    pub(super) fn written(&mut self, now: Time, rank: Rank) -> Time {
-        let process = &mut self.processes[rank.0 as usize];
-        let link = process.endpoint.link_mut();
-        link.outbox.pop_front();
-        if let Some(next) = link.outbox.front() {
-            return next.ready;
+    pub(super) fn offer(&mut self, rank: usize, index: usize) -> Time {
+        let node = &self.nodes[index];
+        let source = rank - node.first as usize;
+        if node.is_waiting(source) {
+            return node.ready(source);
         }
-        process.draining = false;
+        let Some(train) = self.processes[rank].endpoint.link_mut().outbox.pop_front() else { return Time::NEVER };
+        let to = self.home(train.to);
+        let node = &mut self.nodes[index];
+        node.keep_train(source, train, to);
+        node.add_source(source, train.ready);
+        train.ready
+    }
+
+    /// The interface has taken the last packet of a process's train: it takes up the next train. If there is none, the
+    /// process goes on. Returns when the next packet is ready.
+    fn next_train(&mut self, now: Time, index: usize, source: usize) -> Time {
+        let rank = self.nodes[index].first as usize + source;
+        let link = self.processes[rank].endpoint.link_mut();
+        if let Some(train) = link.outbox.pop_front() {
+            let to = self.home(train.to);
+            self.nodes[index].keep_train(source, train, to);
+            return train.ready;
+        }
         link.clock = link.clock.max(now);
-        self.schedule_run(rank.0 as usize);
+        self.schedules[rank].draining = false;
+        self.schedule_run(rank);
         Time::NEVER
     }
 
+    /// The receiver of the first packet of a process that has not left, and how many such packets there are.
+    pub(super) fn outbound(&self, rank: usize) -> Option<(Rank, usize)> {
+        let node = &self.nodes[self.home(Rank(rank as u32)).0 as usize];
+        let at_hand = node.train(rank - node.first as usize);
+        let outbox = &self.processes[rank].endpoint.link().outbox;
+        let first = at_hand.or(outbox.front())?;
+        Some((first.to, outbox.packets() + at_hand.map_or(0, |train| train.packets as usize)))
+    }
+
     /// The network refuses packets of a node. Its processes that wait to write may look at their mailboxes meanwhile.
-    pub(super) fn rouse_blocked(&mut self, now: Time, index: usize) -> Result<(), SimulationError> {
+    #[cold]
+    fn rouse_blocked(&mut self, now: Time, index: usize) {
         if self.config.blocked_sender == BlockedSender::Blocks {
-            return Ok(());
+            return;
         }
         let node = &self.nodes[index];
         let first = node.first as usize;
         for rank in first..first + node.bulk_source() {
-            let process = &self.processes[rank];
-            if process.draining && process.endpoint.link().mailbox.len() > 0 {
-                self.rouse(now, rank)?;
+            if self.schedules[rank].draining && self.processes[rank].endpoint.link().mailbox.len() > 0 {
+                self.rouse(now, rank);
             }
         }
-        Ok(())
     }
 
     /// Moves one packet out of the network into a mailbox. Returns whether there was one that could move.
-    pub(super) fn pass_in(&mut self, now: Time, index: usize) -> Result<bool, SimulationError> {
+    #[inline]
+    fn pass_in(&mut self, now: Time, index: usize) -> bool {
         let node = &self.nodes[index];
-        if node.full.is_some() || !node.is_free(Direction::In, now) {
-            return Ok(false);
-        }
-        let id = node.id;
-        let Some(flight) = self.network.arrival(id) else { return Ok(false) };
+        node.can_pass_in(now) && self.network.arrived(node.id) > 0 && self.extract_next(now, index)
+    }
+
+    /// Moves the packet that has waited longest out of the network. Returns whether there was room for it.
+    #[inline(never)]
+    fn extract_next(&mut self, now: Time, index: usize) -> bool {
+        let id = self.nodes[index].id;
+        let Some(flight) = self.network.arrival(id) else { return false };
         let bulk = BulkPacket::of(flight.parcel);
         let destination = flight.destination;
         if bulk.is_none() && !self.has_room(destination.0 as usize) {
             self.nodes[index].full = Some(destination);
             self.note_full(destination);
-            return Ok(false);
+            return false;
         }
         let queue = &mut self.queue;
         let Some(flight) =
             self.network.take_arrival(now, id, &mut |at, event| queue.schedule(at, Event::Network(event)))
         else {
-            return Ok(false);
+            return false;
         };
         self.nodes[index].occupy(Direction::In, now + self.config.cost.extraction);
         match bulk {
-            Some(packet) => self.receive_bulk(now, index, packet, &flight)?,
+            Some(packet) => self.receive_bulk(now, index, packet, &flight),
             None => {
                 let rank = destination.0 as usize;
                 self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);
-                self.rouse(now, rank)?;
+                self.rouse(now, rank);
             }
         }
-        Ok(true)
+        true
     }
 
     #[inline]
@@ -175,22 +202,15 @@ impl Simulation {
     }
 
     /// A packet of bulk traffic has come.
-    pub(super) fn receive_bulk(
-        &mut self,
-        now: Time,
-        index: usize,
-        packet: BulkPacket,
-        flight: &Flight,
-    ) -> Result<(), SimulationError> {
+    pub(super) fn receive_bulk(&mut self, now: Time, index: usize, packet: BulkPacket, flight: &Flight) {
         match packet {
             BulkPacket::Request(id) => {
                 self.bulk.answer(id, flight);
                 let node = &mut self.nodes[index];
                 node.add_source(node.bulk_source(), now);
-                Ok(())
             }
             BulkPacket::Frame(id) => {
-                let Some(read) = self.bulk.receive_frame(id) else { return Ok(()) };
+                let Some(read) = self.bulk.receive_frame(id) else { return };
                 let request = read.request;
                 let mut offset = request.offset as u64;
                 for RemoteMemory { span, .. } in &request.remote {
@@ -203,7 +223,7 @@ impl Simulation {
                 }
                 let reader = read.reader.0 as usize;
                 self.processes[reader].endpoint.link_mut().end_transfer(request.id);
-                self.rouse(now, reader)
+                self.rouse(now, reader);
             }
         }
     }
@@ -227,11 +247,11 @@ impl Simulation {
     }
 
     /// A message on the local path has come.
-    pub(super) fn deliver_locally(&mut self, now: Time, place: u32) -> Result<(), SimulationError> {
-        let Some(message) = self.local[place as usize].take() else { return Ok(()) };
+    pub(super) fn deliver_locally(&mut self, now: Time, place: u32) {
+        let Some(message) = self.local[place as usize].take() else { return };
         self.local_free.push(place);
         let to = message.to.0 as usize;
         self.processes[to].accept_local(message);
-        self.rouse(now, to)
+        self.rouse(now, to);
     }
 }
