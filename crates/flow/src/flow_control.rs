@@ -2,7 +2,7 @@
 
 use crate::scheme::chosen::{Chosen, of_chosen};
 use crate::scheme::interface::Scheme;
-use crate::{Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Violation};
+use crate::{Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Tally, Violation};
 
 /// Flow control of one endpoint towards all its peers, in both roles: as a sender it holds credits at each peer, as a
 /// receiver it lends the slots of its own mailbox.
@@ -126,6 +126,12 @@ impl FlowControl {
     /// Bytes of book-keeping that this value occupies when all peers have been contacted, heap included.
     pub fn bookkeeping_bytes(&self) -> usize {
         size_of::<Self>() + of_chosen!(&self.scheme, heap_bytes())
+    }
+
+    /// How often the scheme did what matters to its cost, since the start.
+    #[inline]
+    pub fn tally(&self) -> Tally {
+        of_chosen!(&self.scheme, tally())
     }
 
     /// A copy of the state, for displays and checkers of invariants. Allocates.

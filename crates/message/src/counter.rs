@@ -68,6 +68,9 @@ counters! {
     CreditsPiggybacked, "credits_piggybacked", Count, Sum, "Credits that rode on data packets.";
     ReturnRequests, "return_requests", Count, Sum, "Compulsory credit return requests sent.";
     ReturnResponses, "return_responses", Count, Sum, "Compulsory credit return responses sent.";
+    MonitoringPoints, "monitoring_points", Count, Sum, "Times that a sender had used all the credits it was given, which makes it more active in its receiver's eyes; as of the last control packet sent.";
+    Steals, "steals", Count, Sum, "Times that an active sender was given slots that a quiet one was to have; as of the last control packet sent.";
+    BlockedPackets, "blocked_packets", Count, Sum, "Packets received from senders that were asked to return credits and had not answered yet; as of the last control packet sent.";
     SendsLost, "sends_lost", Count, Sum, "Messages that the application believed sent and that never reached their receiver, because it or we closed, or it died.";
     MailboxFull, "mailbox_full", Count, Sum, "Packets refused by a full mailbox and tried again.";
     MailboxPeak, "mailbox_peak_slots", Slots, Max, "Most mailbox slots seen in use; sampled once per burst.";

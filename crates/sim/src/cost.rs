@@ -19,12 +19,12 @@ pub struct Cost {
     pub poll: Time,
     /// One packet is taken out of the mailbox and its payload put where it belongs.
     pub retrieve_packet: Time,
-    /// What a packet that is no longer in the cache costs in addition when it is retrieved. Of the packets that wait,
-    /// in the mailbox and as unexpected messages, the cache holds [`near_slots`](Self::near_slots). Which ones these
-    /// are is chance, so every packet costs the mean.
+    /// What a data packet of a far peer costs in addition when it is retrieved: it stands for what a library does with
+    /// a message's data, which control packets are spared. Of the peers that have sent data,
+    /// [`near_peers`](Self::near_peers) are near. Which ones these are is chance, so every data packet costs the mean.
     pub retrieve_far_packet: Time,
-    /// How many packets, in the mailbox and of unexpected messages, the cache holds.
-    pub near_slots: u32,
+    /// Peers whose data, and all that belongs to it, is near at hand.
+    pub near_peers: u32,
     /// A message that has arrived whole is handed to the program.
     pub complete_message: Time,
     /// Rate of copying within a process's memory.
@@ -70,8 +70,8 @@ impl Cost {
             receive_call: Time::from_nanoseconds(1_000),
             poll: Time::from_nanoseconds(50),
             retrieve_packet: Time::from_nanoseconds(900),
-            retrieve_far_packet: Time::from_nanoseconds(6_230),
-            near_slots: 1190,
+            retrieve_far_packet: Time::from_nanoseconds(5_700),
+            near_peers: 105,
             complete_message: Time::from_nanoseconds(2_000),
             copy_bandwidth: Bandwidth::from_megabytes(2_000),
             combine_bandwidth: Bandwidth::from_megabytes(1_000),
@@ -89,13 +89,12 @@ impl Cost {
         }
     }
 
-    /// What a packet costs in addition while `waiting` packets wait: the probability that it is not in the cache, 1 −
-    /// near_slots / waiting, times [`retrieve_far_packet`](Self::retrieve_far_packet).
-    #[inline]
-    pub(crate) fn far(&self, waiting: u64) -> Time {
-        match waiting.saturating_sub(u64::from(self.near_slots)) {
+    /// What a data packet costs in addition once `peers` have sent data: the probability that its sender is far, 1 −
+    /// near_peers / peers, times [`retrieve_far_packet`](Self::retrieve_far_packet).
+    pub(crate) fn far(&self, peers: u32) -> Time {
+        match peers.saturating_sub(self.near_peers) {
             0 => Time::ZERO,
-            beyond => Time(self.retrieve_far_packet.0 * beyond / waiting),
+            beyond => Time(self.retrieve_far_packet.0 * u64::from(beyond) / u64::from(peers)),
         }
     }
 
@@ -110,7 +109,7 @@ impl Cost {
             poll: Time::ZERO,
             retrieve_packet: Time::ZERO,
             retrieve_far_packet: Time::ZERO,
-            near_slots: u32::MAX,
+            near_peers: u32::MAX,
             complete_message: Time::ZERO,
             copy_bandwidth: infinite,
             combine_bandwidth: infinite,

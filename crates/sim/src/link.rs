@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use tidegate_flow::{Header, Lends, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId};
 use tidegate_message::{
     Access, Arrival, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus,
     WriteError,
@@ -115,11 +115,67 @@ impl Mailbox {
     }
 }
 
+/// A set of ranks, a bit for each.
+#[derive(Debug, Default)]
+struct Ranks {
+    words: Vec<u64>,
+    count: u32,
+}
+
+impl Ranks {
+    /// Whether this is a new one.
+    #[inline]
+    fn add(&mut self, rank: Rank) -> bool {
+        let (word, bit) = (rank.0 as usize / 64, 1 << (rank.0 % 64));
+        if self.words.get(word).is_some_and(|word| word & bit != 0) {
+            return false;
+        }
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= bit;
+        self.count += 1;
+        true
+    }
+}
+
 /// What one process's packets cost, under the scheme it runs.
 #[derive(Debug)]
 pub(crate) struct PacketCost {
     pub(crate) cost: Cost,
     pub(crate) lends: Lends,
+}
+
+/// How long peers were blocked (P §6.1) that one process had asked to return credits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Blocked {
+    /// Peers that have not answered.
+    count: u32,
+    since: Time,
+    total: Time,
+}
+
+impl Blocked {
+    /// Adds the time of those that are blocked up to `now`.
+    fn account(&mut self, now: Time) {
+        self.total += Time(now.since(self.since).0 * u64::from(self.count));
+        self.since = now;
+    }
+
+    fn begin(&mut self, now: Time) {
+        self.account(now);
+        self.count += 1;
+    }
+
+    fn end(&mut self, now: Time) {
+        self.account(now);
+        self.count = self.count.saturating_sub(1);
+    }
+
+    /// The time of all peers together, until the last request or answer.
+    pub(crate) fn total(&self) -> Time {
+        self.total
+    }
 }
 
 /// The environment of one process's endpoint.
@@ -131,6 +187,10 @@ pub struct SimLink {
     /// How much longer than other processes this one takes to retrieve a packet.
     sink_delay: Time,
     interruptions: Interruptions,
+    /// Who has sent data.
+    senders: Ranks,
+    /// What a data packet costs in addition, with that many senders.
+    far: Time,
     pub(crate) clock: Time,
     pub(crate) spent: Spent,
     pub(crate) mailbox: Mailbox,
@@ -141,6 +201,7 @@ pub struct SimLink {
     /// The payloads of the whole run.
     bodies: Rc<RefCell<Bodies>>,
     ledger: Option<Rc<RefCell<Ledger>>>,
+    pub(crate) blocked: Blocked,
     /// Why the process cannot go on, which the calls of the endpoint cannot return: the run ends with this error.
     pub(crate) failure: Option<String>,
 }
@@ -158,6 +219,8 @@ impl SimLink {
             costs,
             sink_delay: Time::ZERO,
             interruptions: Interruptions::none(),
+            senders: Ranks::default(),
+            far: Time::ZERO,
             clock: Time::ZERO,
             spent: Spent::default(),
             mailbox: Mailbox::default(),
@@ -167,6 +230,7 @@ impl SimLink {
             counters: Box::default(),
             bodies,
             ledger: None,
+            blocked: Blocked::default(),
             failure: None,
         }
     }
@@ -240,6 +304,9 @@ impl SimLink {
         let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
         self.spend(activity, self.costs.cost.send_packet);
         self.spend(Activity::Credits, self.control_cost(kind, true));
+        if kind == PacketKind::ReturnRequest {
+            self.blocked.begin(self.clock);
+        }
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().written(self.me, to, packet);
         }
@@ -286,11 +353,18 @@ impl Link for SimLink {
             _ => self.bodies.borrow_mut().open(Parcel { header, body }),
         };
         let kind = packet.header.kind();
-        let activity = if kind == PacketKind::Data { Activity::Receive } else { Activity::Credits };
+        let is_data = kind == PacketKind::Data;
+        let activity = if is_data { Activity::Receive } else { Activity::Credits };
         let cost = &self.costs.cost;
-        let unmatched = self.counters.get(Counter::UnexpectedBytes) / PAYLOAD_BYTES as u64;
-        self.spend(activity, cost.retrieve_packet + cost.far(waiting + unmatched) + self.sink_delay);
+        if is_data && self.senders.add(source) {
+            self.far = cost.far(self.senders.count);
+        }
+        let far = if is_data { self.far } else { Time::ZERO };
+        self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
+        if kind == PacketKind::ReturnResponse {
+            self.blocked.end(self.clock);
+        }
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().retrieved(source, self.me, &packet);
         }

@@ -16,6 +16,8 @@ pub struct ProcessOutcome {
     pub counters: [u64; Counter::COUNT],
     /// What it spent its time on until then.
     pub spent: Spent,
+    /// How long peers were blocked that it had asked to return credits, from request to answer, added over peers.
+    pub blocked: Time,
 }
 
 impl ProcessOutcome {

@@ -369,6 +369,7 @@ impl Simulation {
                 finished: process.finished.map_or(Time::ZERO, |(at, _)| at),
                 counters: process.counters(),
                 spent: process.finished.map_or_else(Spent::default, |(_, spent)| spent),
+                blocked: process.endpoint.link().blocked.total(),
             })
             .collect();
         let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();

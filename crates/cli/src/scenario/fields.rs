@@ -119,9 +119,9 @@ pub const FIELDS: &[Field] = fields! {
     "cost" "retrieve_packet" ""
         "A packet is taken out of the mailbox" => |d, t| d.config.cost.retrieve_packet = time(t)?;
     "cost" "retrieve_far_packet" ""
-        "In addition, of a packet that has left the cache, as all but near_slots of those that wait have" =>
+        "In addition, of a data packet of a far peer, as all but near_peers of those that have sent data are" =>
             |d, t| d.config.cost.retrieve_far_packet = time(t)?;
-    "cost" "near_slots" "" "Packets, in the mailbox and of unexpected messages, that the cache holds" => |d, t| d.config.cost.near_slots = number(t)?;
+    "cost" "near_peers" "" "Peers whose data, and all that belongs to it, is near at hand" => |d, t| d.config.cost.near_peers = number(t)?;
     "cost" "complete_message" ""
         "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = time(t)?;
     "cost" "copy_bandwidth" "" "Copying within a process's memory" => |d, t| d.config.cost.copy_bandwidth = rate(t)?;

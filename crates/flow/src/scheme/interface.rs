@@ -1,7 +1,7 @@
 //! [`Scheme`]: what one kind of flow control has to say. A scheme is one file (or folder) that implements the trait,
 //! and one row of the [table](super::table).
 
-use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Regions, Violation};
+use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Regions, Tally, Violation};
 
 /// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
 /// everybody may always send. [`FlowControl`](crate::FlowControl) says when each method is called.
@@ -82,6 +82,12 @@ pub(crate) trait Scheme {
     /// Most bytes of heap: those of all peers, once all have been contacted.
     fn heap_bytes(&self) -> usize {
         0
+    }
+
+    /// How often it did what matters to its cost.
+    #[inline]
+    fn tally(&self) -> Tally {
+        Tally::default()
     }
 
     /// Fills in what the scheme has of a state that is shown.

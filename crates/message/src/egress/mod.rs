@@ -9,7 +9,7 @@ mod control;
 mod mailboxes;
 mod outgoing;
 
-use crate::counter::Counter;
+use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
 use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Violation};
@@ -390,7 +390,16 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
         while let Some(control) = self.flow.poll_control() {
             self.controls.send(mailboxes, control);
+            self.publish_tally(mailboxes.counters());
         }
+    }
+
+    /// Monitoring, stealing and blocking come with control packets or shortly before some.
+    fn publish_tally(&self, counters: &Counters) {
+        let tally = self.flow.tally();
+        counters.set(Counter::MonitoringPoints, tally.monitoring_points);
+        counters.set(Counter::Steals, tally.steals);
+        counters.set(Counter::BlockedPackets, tally.blocked_packets);
     }
 
     /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.

@@ -39,7 +39,7 @@ fn block_of(from: u32, to: u32, size: u32, block: u64) -> Vec<u8> {
 
 #[test]
 fn alltoall_exchanges_all_blocks() {
-    for form in [Alltoall::Plain, Alltoall::Pairwise, Alltoall::Bruck] {
+    for form in [Alltoall::Plain, Alltoall::Posted, Alltoall::Pairwise, Alltoall::Bruck] {
         check(move |group| async move {
             let (task, me, size) = (group.task(), group.me(), group.size());
             for block in BLOCKS {
@@ -80,7 +80,13 @@ fn alltoallv_exchanges_blocks_of_all_lengths() {
 
 #[test]
 fn allgather_gives_everybody_all_blocks() {
-    for form in [Allgather::Plain, Allgather::Ring, Allgather::RecursiveDoubling, Allgather::Bruck] {
+    for form in [
+        Allgather::Plain,
+        Allgather::Ring,
+        Allgather::NeighbourExchange,
+        Allgather::RecursiveDoubling,
+        Allgather::Bruck,
+    ] {
         check(move |group| async move {
             let (task, size) = (group.task(), group.size());
             for block in BLOCKS {
@@ -95,7 +101,7 @@ fn allgather_gives_everybody_all_blocks() {
 
 #[test]
 fn allgatherv_gives_everybody_blocks_of_all_lengths() {
-    for form in [Allgather::Plain, Allgather::Ring] {
+    for form in [Allgather::Plain, Allgather::Ring, Allgather::NeighbourExchange] {
         check(move |group| async move {
             let (task, me, size) = (group.task(), group.me(), group.size());
             let counts: Vec<u64> = (0..size).map(|from| uneven(from, 1)).collect();
@@ -110,7 +116,8 @@ fn allgatherv_gives_everybody_blocks_of_all_lengths() {
 #[test]
 fn broadcast_gives_everybody_the_roots_bytes() {
     let trees = TREES.map(|radix| Broadcast::Tree { radix });
-    for form in [Broadcast::Plain, Broadcast::ScatterRing].into_iter().chain(trees) {
+    let split = [1, 700, 1024].map(|segment| Broadcast::SplitBinary { segment });
+    for form in [Broadcast::Plain, Broadcast::ScatterRing].into_iter().chain(trees).chain(split) {
         check(move |group| async move {
             let (task, size) = (group.task(), group.size());
             for (root, length) in [(0, 24), (size - 1, 3000), (size / 2, 0)] {
@@ -187,7 +194,8 @@ fn scatterv_gives_everybody_a_block_of_its_length() {
 #[test]
 fn reduce_gives_the_root_the_sum() {
     let trees = TREES.map(|radix| Reduce::Tree { radix });
-    for form in std::iter::once(Reduce::Plain).chain(trees) {
+    let segmented = [100, 1024].map(|segment| Reduce::Segmented { radix: 2, segment });
+    for form in std::iter::once(Reduce::Plain).chain(trees).chain(segmented) {
         check(move |group| async move {
             let (task, me, size) = (group.task(), group.me(), group.size());
             for (root, length) in [(0, 24), (size - 1, 3000)] {
@@ -234,7 +242,7 @@ fn reduce_scatter_gives_everybody_its_block_of_the_sum() {
 #[test]
 fn nobody_leaves_a_barrier_before_the_last_has_come() {
     let trees = TREES.map(|radix| Barrier::Tree { radix });
-    for form in [Barrier::Plain, Barrier::Dissemination].into_iter().chain(trees) {
+    for form in [Barrier::Plain, Barrier::Dissemination, Barrier::RecursiveDoubling].into_iter().chain(trees) {
         let program = move |task: Task| async move {
             let world = Communicator::world(&task);
             let late = task.size() / 2;

@@ -50,6 +50,7 @@ impl Dynamic {
     /// the new threshold follows from the intended quota (P eq. 1).
     pub(super) fn reach_threshold(&mut self, from: PeerId) -> u32 {
         if self.receivers.of(from).crossings == self.credit_slots {
+            self.tally.monitoring_points += 1;
             self.handle_monitoring_point(from);
         }
         threshold(self.receivers.of(from).intended_quota, self.credit_slots)

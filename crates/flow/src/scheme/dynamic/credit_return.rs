@@ -26,6 +26,7 @@ impl Dynamic {
     /// credit at zero is all that the answer needs.)
     #[cold]
     pub(super) fn retrieve_blocked(&mut self, from: PeerId) {
+        self.tally.blocked_packets += 1;
         let sender = self.receivers.of(from);
         if sender.current_credits == 0 {
             self.slots.lend(sender, 1);

@@ -59,7 +59,7 @@ use crate::config::MAILBOX_SLOTS_MAX;
 use crate::inspect::{Inspection, PeerInspection};
 use crate::violation::returned_credits;
 use crate::{
-    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, Violation,
+    Answer, Config, Control, Credits, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, Tally, Violation,
 };
 use receiver::ReceiverSide;
 use sender::SenderSide;
@@ -121,6 +121,11 @@ impl Scheme for Dynamic {
             + self.thresholds.heap_bytes()
             + self.lists.heap_bytes()
             + self.control.heap_bytes()
+    }
+
+    #[inline]
+    fn tally(&self) -> Tally {
+        self.tally
     }
 
     fn inspect(&self, into: &mut Inspection) {

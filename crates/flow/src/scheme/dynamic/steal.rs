@@ -38,6 +38,7 @@ impl Dynamic {
         }
         let wanted = (rich.abs_diff(poor) / 2).max(self.credit_slots + 1);
         let amount = wanted.min(poor.saturating_sub(static_slots)).min(room);
+        self.tally.steals += 1;
         self.receivers.of(monitored).intended_quota += amount;
         let poor = self.receivers.of(victim);
         poor.intended_quota -= amount;

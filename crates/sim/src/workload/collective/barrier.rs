@@ -16,6 +16,9 @@ pub enum Barrier {
     },
     /// log₂ n rounds; in round i everybody tells the one 2^i behind it.
     Dissemination,
+    /// log₂ n rounds, in each of which everybody exchanges with the member whose number differs in one bit. Only for
+    /// powers of two; [`Dissemination`](Self::Dissemination) takes its place elsewhere.
+    RecursiveDoubling,
 }
 
 /// Nobody goes on before everybody has come.
@@ -23,7 +26,16 @@ pub async fn barrier(group: &Communicator, form: Barrier) {
     let tag = group.begin();
     let size = group.size();
     let radix = match form {
-        Barrier::Dissemination => {
+        Barrier::RecursiveDoubling if size.is_power_of_two() => {
+            let mut bit = 1;
+            while bit < size {
+                let partner = group.me() ^ bit;
+                group.exchange(partner, Part::EMPTY, partner, Part::EMPTY, tag).await;
+                bit *= 2;
+            }
+            return;
+        }
+        Barrier::Dissemination | Barrier::RecursiveDoubling => {
             let mut distance = 1;
             while distance < size {
                 group.exchange(group.after(distance), Part::EMPTY, group.before(distance), Part::EMPTY, tag).await;

@@ -1,7 +1,7 @@
 //! Broadcast: everybody gets the root's part.
 
 use super::scatter::scatter_pieces;
-use super::tree::Circle;
+use super::tree::{Circle, binary_place};
 use crate::buffer::Part;
 use crate::workload::Communicator;
 
@@ -17,6 +17,18 @@ pub enum Broadcast {
     },
     /// The root scatters pieces, which then go round in a ring: for long messages.
     ScatterRing,
+    /// The first half of the message goes down one half of a binary tree, the second half down the other, in segments;
+    /// then each member of one half exchanges with one of the other. What Open MPI 1.4 does from 2 KiB on.
+    SplitBinary {
+        /// Bytes of a segment; the last of a half may be shorter.
+        segment: u64,
+    },
+}
+
+/// A part in segments of so many bytes.
+pub(super) fn segments(part: Part, segment: u64) -> Vec<Part> {
+    let count = part.length.div_ceil(segment.max(1));
+    (0..count).map(|index| part.slice(index * segment, segment.min(part.length - index * segment))).collect()
 }
 
 /// Everybody gets the root's `part`.
@@ -44,6 +56,7 @@ pub async fn broadcast(group: &Communicator, form: Broadcast, root: u32, part: P
                 group.send(circle.member(child.first), tag, part).await;
             }
         }
+        Broadcast::SplitBinary { segment } => split_binary(group, circle, segment, part).await,
         Broadcast::ScatterRing => {
             scatter_pieces(group, root, part).await;
             let tag = group.begin();
@@ -55,6 +68,48 @@ pub async fn broadcast(group: &Communicator, form: Broadcast, root: u32, part: P
                 group.exchange(next, out, previous, into, tag).await;
             }
         }
+    }
+}
+
+/// See [`Broadcast::SplitBinary`]. Odd members, counted from the root, are one half of the tree, even ones the other; 2k
+/// − 1 and 2k exchange what they have. A last odd one has nobody to exchange with, and hears from the root.
+async fn split_binary(group: &Communicator, circle: Circle, segment: u64, part: Part) {
+    let tag = group.begin();
+    let (me, size) = (circle.me, group.size());
+    let halves = [piece(part, 0, 2), piece(part, 1, 2)];
+    let is_alone = |member: u32| !member.is_multiple_of(2) && member + 1 == size;
+    let place = binary_place(me, size);
+    if let Some(parent) = place.parent {
+        let half = halves[usize::from(me.is_multiple_of(2))];
+        let mut coming = Vec::new();
+        for part in segments(half, segment) {
+            coming.push((group.start_receive(circle.member(parent), tag, part).await, part));
+        }
+        for (request, part) in coming {
+            group.task().wait(request).await;
+            for &child in &place.children {
+                group.send(circle.member(child), tag, part).await;
+            }
+        }
+        let other = halves[usize::from(!me.is_multiple_of(2))];
+        if is_alone(me) {
+            group.receive(circle.member(0), tag, other).await;
+        } else {
+            let partner = circle.member(if me.is_multiple_of(2) { me - 1 } else { me + 1 });
+            group.exchange(partner, half, partner, other, tag).await;
+        }
+        return;
+    }
+    let parts = halves.map(|half| segments(half, segment));
+    for index in 0..parts[0].len().max(parts[1].len()) {
+        for &child in &place.children {
+            if let Some(&part) = parts[usize::from(child.is_multiple_of(2))].get(index) {
+                group.send(circle.member(child), tag, part).await;
+            }
+        }
+    }
+    if size > 1 && is_alone(size - 1) {
+        group.send(circle.member(size - 1), tag, halves[1]).await;
     }
 }
 

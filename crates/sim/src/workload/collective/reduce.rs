@@ -1,5 +1,8 @@
 //! Reduce: the root gets the sum of everybody's part.
 
+use std::collections::VecDeque;
+
+use super::broadcast::segments;
 use super::tree::Circle;
 use crate::buffer::Part;
 use crate::workload::Communicator;
@@ -13,6 +16,13 @@ pub enum Reduce {
     Tree {
         /// k.
         radix: u32,
+    },
+    /// Up a k-nomial tree in segments, one after the other: a member sends a segment on while the next one comes.
+    Segmented {
+        /// k.
+        radix: u32,
+        /// Bytes of a segment; the last may be shorter.
+        segment: u64,
     },
 }
 
@@ -42,6 +52,31 @@ pub async fn reduce(group: &Communicator, form: Reduce, root: u32, out: Part, in
             match place.parent {
                 Some(parent) => group.send(circle.member(parent), tag, sum).await,
                 None => task.copy(sum, into).await,
+            }
+        }
+        Reduce::Segmented { radix, segment } => {
+            let place = circle.place(radix);
+            let sum = task.allocate(out.length);
+            task.copy(out, sum).await;
+            let segments = segments(sum, segment);
+            let mut coming = VecDeque::new();
+            for part in &segments {
+                for child in place.children.iter().rev() {
+                    let other = task.allocate(part.length);
+                    coming.push_back((group.start_receive(circle.member(child.first), tag, other).await, other));
+                }
+            }
+            for part in segments {
+                for (request, other) in coming.drain(..place.children.len()) {
+                    task.wait(request).await;
+                    task.combine(other, part).await;
+                }
+                if let Some(parent) = place.parent {
+                    group.send(circle.member(parent), tag, part).await;
+                }
+            }
+            if place.parent.is_none() {
+                task.copy(sum, into).await;
             }
         }
     }

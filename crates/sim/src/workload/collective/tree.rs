@@ -73,6 +73,25 @@ fn place(me: u32, size: u32, radix: u32) -> Place {
     Place { parent, children, members: span.min(size - me) as u32 }
 }
 
+/// A member's place in a complete binary tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BinaryPlace {
+    /// Counted from the root; `None` for the root.
+    pub parent: Option<u32>,
+    /// Counted from the root: the odd one first at the root, and below it all odd or all even.
+    pub children: Vec<u32>,
+}
+
+/// The place of `me`, counted from the root, among `size` members. Level l has the 2^l members from 2^l − 1 on; the
+/// children of a member there are those 2^l and 2·2^l behind it. So all members below the first child of the root are
+/// odd, and all below the second one even.
+pub(super) fn binary_place(me: u32, size: u32) -> BinaryPlace {
+    let span = 1 << (me + 1).ilog2();
+    let children = [me + span, me + 2 * span].into_iter().filter(|&child| child < size).collect();
+    let parent = (me > 0).then(|| if me - span / 2 < span - 1 { me - span / 2 } else { me - span });
+    BinaryPlace { parent, children }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +109,22 @@ mod tests {
                 let found: Vec<_> = (0..size).map(|me| place(me, size, radix).parent).collect();
                 assert_eq!(found, parents, "radix {radix}, size {size}");
             }
+        }
+    }
+
+    #[test]
+    fn a_binary_tree_has_all_members_once_and_each_half_those_of_one_kind() {
+        for size in 1..70 {
+            let mut parents = vec![None; size as usize];
+            for me in 0..size {
+                for child in binary_place(me, size).children {
+                    assert_eq!(parents[child as usize].replace(me), None, "{size} {me}");
+                    assert!(me == 0 || child % 2 == me % 2, "{size} {me}");
+                }
+            }
+            let found: Vec<_> = (0..size).map(|me| binary_place(me, size).parent).collect();
+            assert_eq!(found, parents, "size {size}");
+            assert!(parents[1..].iter().all(Option::is_some), "size {size}");
         }
     }
 
