@@ -1,5 +1,6 @@
 //! [`Presence`]: who is there, who is leaving, who is gone, and what was promised to those who are not.
 
+use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Peers};
 
 /// A peer that cannot be reached any more.
@@ -32,7 +33,7 @@ pub(crate) struct Presence {
     /// What was under way with anybody has been given up.
     is_given_up: bool,
     /// Peers that left and whose stored messages the application has not received yet.
-    departed: Vec<PeerId>,
+    departed: VecDeque<PeerId>,
     epoch: u32,
     /// Sends whose payload was copied and that the receiver does not have yet, but for those to peers that are closing.
     copies: usize,
@@ -48,7 +49,15 @@ impl Presence {
 
     pub(crate) fn new(peers: u32) -> Self {
         let peers = Peers::new(peers, ());
-        Presence { peers, lost: 0, is_given_up: false, departed: Vec::new(), epoch: 0, copies: 0, is_closing: false }
+        Presence {
+            peers,
+            lost: 0,
+            is_given_up: false,
+            departed: VecDeque::new(),
+            epoch: 0,
+            copies: 0,
+            is_closing: false,
+        }
     }
 
     fn of(&mut self, peer: PeerId) -> &mut Peer {
@@ -124,7 +133,7 @@ impl Presence {
 
     /// A peer has departed: its place is in use as long as messages of it are stored.
     pub(crate) fn depart(&mut self, peer: PeerId) {
-        self.departed.push(peer);
+        self.departed.push_back(peer);
     }
 
     #[inline]
@@ -132,9 +141,14 @@ impl Presence {
         !self.departed.is_empty()
     }
 
-    /// Takes those whose places are not free yet.
-    pub(crate) fn take_departed(&mut self) -> Vec<PeerId> {
-        std::mem::take(&mut self.departed)
+    /// How many have departed whose places are not free yet.
+    pub(crate) fn departed(&self) -> usize {
+        self.departed.len()
+    }
+
+    /// Takes the one of them whose turn it is. The caller says if it has to [depart](Self::depart) once more.
+    pub(crate) fn next_departed(&mut self) -> Option<PeerId> {
+        self.departed.pop_front()
     }
 
     /// The place of a peer goes to another.
@@ -183,7 +197,7 @@ mod tests {
         presence.give_up(A);
         presence.depart(A);
         assert_eq!((presence.lost(A), presence.lost(B)), (Some(&lost), None));
-        assert_eq!((presence.take_departed(), presence.has_departed(), presence.epoch()), (vec![A], false, 0));
+        assert_eq!((presence.next_departed(), presence.has_departed(), presence.epoch()), (Some(A), false, 0));
         presence.release(A);
         assert_eq!((presence.lost(A), presence.is_given_up(A), presence.epoch()), (None, false, 1));
     }

@@ -78,11 +78,13 @@ impl ShmLink {
         place.map_err(|error| LinkError::system("making room for a peer in the segment of this process", error))
     }
 
-    /// Why our own table has no place. Those who have ended make place as soon as they are noticed, and the endpoint
-    /// has released them.
+    /// Why our own table has no place. Those who have ended or are out of reach make place as soon as they are noticed,
+    /// and the endpoint has released them.
     fn no_place(&mut self) -> LinkError {
         self.look_soon();
-        let is_changing = self.segment.sees_some_ended(&self.here);
+        let is_noticed =
+            |peer: &Peer| matches!(peer.standing, Standing::Leaving | Standing::Departed | Standing::Released);
+        let is_changing = self.peers.iter().any(is_noticed) || self.segment.sees_some_ended(&self.here);
         let peers = self.table.capacity() as u32;
         self.weigh(None, LinkError::TableFull { owner: "this process".into(), peers, is_changing })
     }

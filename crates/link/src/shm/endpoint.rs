@@ -13,6 +13,7 @@ use super::segment::{self, OwnSegment};
 use super::service;
 use super::spin::{SpinPolicy, Step};
 use super::state::{Monitor, Peer, ShmLink, Standing, describe};
+use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::clock;
 use crate::log::{self, Level};
@@ -79,7 +80,7 @@ impl ShmLink {
             spin: SpinPolicy::new(config.spin),
             peers: Vec::new(),
             roster: Vec::new(),
-            vacant: Vec::new(),
+            vacant: Vacant::default(),
             processes: HashMap::new(),
             monitor: Monitor::default(),
             hindrance: Hindrance::default(),

@@ -36,6 +36,23 @@ thread_local! {
     pub(crate) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
+/// A store to a table of peers follows. Whoever makes it may die before it: tests let that happen.
+#[inline(always)]
+pub(crate) fn store_follows() {
+    #[cfg(test)]
+    match STORES_LEFT.get() {
+        None => {}
+        Some(0) => std::panic::resume_unwind(Box::new("died")),
+        Some(left) => STORES_LEFT.set(Some(left - 1)),
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Stores to tables of peers that this thread makes before it dies; `None`: it lives on.
+    pub(crate) static STORES_LEFT: std::cell::Cell<Option<u32>> = const { std::cell::Cell::new(None) };
+}
+
 /// The hash of an address.
 pub(crate) type Hash = u64;
 
@@ -110,6 +127,7 @@ impl Index {
         let is_ours = |value: u32| value == EMPTY || value == place.0 + 1 || is_stale(value);
         // Without any, the bucket has no empty word, and the table will be looked through.
         if let Some(word) = self.probe(hash).find(|word| is_ours(word.load(Ordering::Relaxed))) {
+            store_follows();
             word.store(place.0 + 1, Ordering::Relaxed);
         }
     }
@@ -150,7 +168,10 @@ impl Index {
         // Whoever does this may die on the way: empty words, which prove absence, come last.
         for is_last in [false, true] {
             let these = words.iter().zip(&values).filter(|(_, value)| (**value == EMPTY) == is_last);
-            these.for_each(|(word, value)| word.store(*value, Ordering::Release));
+            for (word, value) in these {
+                store_follows();
+                word.store(*value, Ordering::Release);
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use super::address::{Address, Identity, Settings};
 use super::error::is_shortage;
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
-use super::peer::{State, Table};
+use super::peer::Table;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -90,15 +90,10 @@ impl Here {
     /// Whether any peer in a table has ended, so that its place will go to another: it has said so, or it is dead. The
     /// table lies in the segment that `file` is an open description of.
     pub fn sees_some_ended(&self, table: &Table, file: &File) -> bool {
-        let has_ended = |peer| match table.address(peer) {
-            _ if matches!(table.state(peer), State::Left | State::Failed) => true,
-            None => false,
-            Some(Address { identity, .. }) => {
-                let holds_lock = table.is_locked(peer);
-                (holds_lock && fate_by_lock(file, Byte::of(identity.nonce)) == Fate::Dead) || self.sees_ended(&identity)
-            }
-        };
-        table.taken().any(has_ended)
+        table.has_some_ended(|peer, Address { identity, .. }| {
+            let holds_lock = table.is_locked(peer);
+            (holds_lock && fate_by_lock(file, Byte::of(identity.nonce)) == Fate::Dead) || self.sees_ended(&identity)
+        })
     }
 }
 

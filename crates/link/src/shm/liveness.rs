@@ -4,7 +4,8 @@
 //! Every [`INTERVAL`] at most, from `idle` or `poll_event`: look at the hole in front of our reader, if it has been
 //! there for so long; look at the marks that closing peers leave, in our table and in their headers; and ask the system
 //! about one in [`SHARE`] peers, so that a death is noticed within a second. Among many it takes longer: no look
-//! goes beyond [`MARKS_AT_MOST`] peers, or asks about more than [`ASKED_AT_MOST`]. No look goes through the table.
+//! goes beyond [`MARKS_AT_MOST`] peers, or asks about more than [`ASKED_AT_MOST`]. No look goes through the table, but
+//! for one at a hole that has just been found: everybody may own that.
 //!
 //! A departure is reported once everything that was in our mailbox when we noticed has been retrieved or skipped. A
 //! peer whose end is proven, or who said that it would write no more, wrote nothing after that, and its place can go to
@@ -130,25 +131,8 @@ impl ShmLink {
     /// Peers that entered our table and have not written yet may die as well, perhaps while they write their first
     /// packet.
     fn look_for_strangers(&mut self) {
-        for place in self.monitor.seen..self.table.used() {
-            self.monitor.seen = place + 1;
-            let peer = PeerId(place as u32);
-            if !self.meet(peer) {
-                self.vacant.push(peer);
-            }
-        }
-        // New peers take the place that became free last, which is the last of `vacant`.
-        while let Some(peer) = self.vacant.last()
-            && self.meet(*peer)
-        {
-            self.vacant.pop();
-        }
-        // If the list of free places is damaged, that order does not hold: peers that find no other place then take any
-        // free one. So in a full table all vacant places are looked at.
-        if self.table.is_full() {
-            let mut vacant = std::mem::take(&mut self.vacant);
-            vacant.retain(|peer| !self.meet(*peer));
-            self.vacant = vacant;
+        for peer in self.vacant.poll_taken(&self.table) {
+            self.meet(peer);
         }
     }
 
@@ -271,7 +255,8 @@ impl ShmLink {
                     self.monitor.hole = Some(hole);
                     return;
                 }
-                Verdict::Skipped => {
+                Verdict::Skipped(hole) => {
+                    self.monitor.hole = Some(hole);
                     log::line(Level::Info, || "skipped a slot that a dead peer had reserved and not filled".into());
                 }
             }

@@ -32,6 +32,7 @@
 //! link; a wild write pointer is clamped in [`Reader::backlog`].
 
 use super::sync::{AtomicU64, Ordering};
+use std::ops::Range;
 use std::ptr::NonNull;
 use tidegate_flow::packet::PAYLOAD_BYTES;
 use tidegate_flow::{Header, Packet, PacketKind, PeerId};
@@ -383,10 +384,12 @@ impl Reader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WildPointer;
 
-/// A slot that is reserved and does not get published, and who may own it. The argument is at the top of this file.
+/// A slot that is reserved and does not get published, and who may own it. The argument is at the top of this file. It
+/// holds for all tickets that had been given out before the `writing` words were read: for all slots that a dead writer
+/// had reserved, the words of all writers are read once.
 #[derive(Debug)]
 pub(crate) struct Hole {
-    ticket: u64,
+    tickets: Range<u64>,
     /// Peers whose `writing` was odd when the hole was found, and what it was.
     suspects: Vec<(PeerId, u64)>,
 }
@@ -398,8 +401,8 @@ pub(crate) enum Verdict {
     Clear,
     /// A live peer may own it. Look again later, with this.
     Wait(Hole),
-    /// Its owner is dead; the reader is now behind it.
-    Skipped,
+    /// Its owner is dead; the reader is now behind it. Look again at once, with this.
+    Skipped(Hole),
 }
 
 impl Hole {
@@ -414,12 +417,14 @@ impl Hole {
     ) -> Verdict {
         // A wild pointer counts as a hole: the slots that do not exist have no owner and would block the reader as
         // well.
-        if reader.is_ready() || reader.backlog() == Ok(0) {
+        let backlog = reader.backlog().unwrap_or(reader.size());
+        if reader.is_ready() || backlog == 0 {
             return Verdict::Clear;
         }
-        let mut hole = before.filter(|hole| hole.ticket == reader.ticket).unwrap_or_else(|| {
+        let mut hole = before.filter(|hole| hole.tickets.contains(&reader.ticket)).unwrap_or_else(|| {
             let words = writers.filter_map(|peer| Some((peer, writing(peer)?)));
-            Hole { ticket: reader.ticket, suspects: words.filter(|(_, word)| word % 2 == 1).collect() }
+            let suspects = words.filter(|(_, word)| word % 2 == 1).collect();
+            Hole { tickets: reader.ticket..reader.ticket + backlog, suspects }
         });
         hole.suspects.retain(|(peer, word)| writing(*peer) == Some(*word));
         if hole.suspects.iter().any(|(peer, _)| is_alive(*peer)) {
@@ -430,6 +435,6 @@ impl Hole {
             return Verdict::Clear;
         }
         reader.skip();
-        Verdict::Skipped
+        Verdict::Skipped(hole)
     }
 }

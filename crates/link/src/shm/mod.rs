@@ -5,9 +5,9 @@
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
 //! table. `bulk` data goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an
 //! endpoint is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what
-//! makes that wait, `endpoint` what messages see of all that. `liveness` notices peers that close or die and what they
-//! leave behind; `life` says who lives, by each `lock` that an endpoint holds and no forked child of it keeps
-//! (`lock_file`, `fork`). `spin` decides when an idle process yields, and `wake` lets it block.
+//! makes that wait, `endpoint` what messages see of all that. `vacant` finds out who has come, `liveness` who closes or
+//! dies and what is left behind; `life` says who lives, by each `lock` that an endpoint holds and no forked child of it
+//! keeps (`lock_file`, `fork`). `spin` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bounce;
@@ -37,6 +37,7 @@ mod state;
 mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod vacant;
 mod wake;
 
 pub use address::Address;

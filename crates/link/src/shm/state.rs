@@ -13,6 +13,7 @@ use super::peer::{State, Table};
 use super::region::Regions;
 use super::segment::OwnSegment;
 use super::spin::SpinPolicy;
+use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::log::{self, Level};
 use crate::stats::{BulkState, StatsPage};
@@ -91,8 +92,6 @@ pub(super) struct Monitor {
     pub(super) marks: Turn,
     /// Where in the roster to go on with questions to the system.
     pub(super) questions: Turn,
-    /// Places in the table below this one have been looked at for strangers.
-    pub(super) seen: usize,
     /// The ticket to which the reader had come at the last look.
     pub(super) position: u64,
     pub(super) hole: Option<Hole>,
@@ -157,8 +156,8 @@ pub struct ShmLink {
     pub(super) peers: Vec<Peer>,
     /// All peers whose addresses are known, in any order.
     pub(super) roster: Vec<PeerId>,
-    /// Places that we have given away, those last that others take first.
-    pub(super) vacant: Vec<PeerId>,
+    /// Places that nobody has.
+    pub(super) vacant: Vacant,
     pub(super) monitor: Monitor,
     /// What has kept us from taking peers into our own table.
     pub(super) hindrance: Hindrance,
@@ -331,10 +330,11 @@ impl ShmLink {
         if self.released.is_empty() || self.is_forked() {
             return;
         }
-        let mut newcomers = Vec::new();
+        let mut newcomers;
         {
             // Under the lock, because who had not connected may do so now: then the entry stays, and is a new peer's.
             let Ok(_held) = self.segment.lock_table(Duration::ZERO) else { return };
+            newcomers = self.vacant.poll_taken(&self.table);
             for peer in self.released.drain(..) {
                 let known = &mut self.peers[peer.0 as usize];
                 if known.standing != Standing::Released {

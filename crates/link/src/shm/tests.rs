@@ -168,6 +168,128 @@ fn no_look_at_few_peers_goes_through_a_table_for_many() {
     std::fs::remove_dir(folder).unwrap();
 }
 
+/// Endpoints of so many peers that have ended without a trace.
+fn addresses_of_nobody(folder: &std::path::Path, count: usize) -> Vec<Address> {
+    (0..count).map(|_| link(folder).address()).collect()
+}
+
+/// Tries to write to these, and takes note that all of them are gone: returns the places that they had.
+fn find_gone(a: &mut ShmLink, addresses: &[Address]) -> Vec<PeerId> {
+    let gone = addresses.iter().map(|address| {
+        let to = a.peer(address).unwrap();
+        assert!(matches!(write(a, to, &packet(1)), Err(WriteError::Unreachable(_))));
+        poll_departure(a).expect("it is gone").peer
+    });
+    gone.collect()
+}
+
+#[test]
+fn who_enters_silently_is_found_in_whatever_order_places_became_free() {
+    let folder = folder();
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 8, 16, 2) };
+    let config = ShmConfig { directory: folder.clone(), ..ShmConfig::new(flow) };
+    let (mut a, mut c) = (ShmLink::new(config).unwrap(), link(&folder));
+    a.monitor.next = tidegate_flow::Instant::from_nanos(u64::MAX);
+    let places = find_gone(&mut a, &addresses_of_nobody(&folder, 3));
+    assert_eq!(places, [0, 1, 2].map(PeerId));
+    places.iter().rev().for_each(|place| a.release(*place));
+    a.look_soon();
+    a.watch();
+    a.tell_window(12_345);
+    let to = c.peer(&a.address()).unwrap();
+    assert_eq!(c.window(to), Some(12_345), "it has entered");
+    a.look_soon();
+    a.watch();
+    assert_eq!(a.address_of(PeerId(0)), Some(c.address()));
+    drop((a, c));
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn who_is_gone_again_and_again_between_two_looks_leaves_one_vacant_place() {
+    let folder = folder();
+    let mut a = link(&folder);
+    let nobody = addresses_of_nobody(&folder, 1);
+    for _ in 0..20 {
+        a.monitor.next = tidegate_flow::Instant::from_nanos(u64::MAX);
+        let places = find_gone(&mut a, &nobody);
+        a.release(places[0]);
+        a.look_soon();
+        a.watch();
+        assert_eq!((places, a.vacant.len()), (vec![PeerId(0)], 1));
+    }
+    drop(a);
+    std::fs::remove_dir(folder).unwrap();
+}
+
+/// An endpoint for one peer, without bounce buffers.
+fn link_for_one(folder: &std::path::Path) -> ShmLink {
+    let flow = Config { piggyback: true, ..Config::new(SchemeName::Static, 1, 16, 2) };
+    ShmLink::new(ShmConfig { directory: folder.to_path_buf(), bounce_buffers: 0, ..ShmConfig::new(flow) }).unwrap()
+}
+
+#[test]
+fn ones_own_table_is_changing_as_long_as_the_place_of_one_out_of_reach_is_not_given_away() {
+    let folder = folder();
+    let (mut a, c) = (link_for_one(&folder), link_for_one(&folder));
+    let gone = find_gone(&mut a, &addresses_of_nobody(&folder, 1));
+    match a.peer(&c.address()) {
+        Err(error @ LinkError::TableFull { .. }) => assert!(error.may_be_tried_again(), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    a.release(gone[0]);
+    assert_eq!(a.peer(&c.address()).unwrap(), gone[0]);
+    match a.peer(&link(&folder).address()) {
+        Err(error @ LinkError::TableFull { .. }) => assert!(!error.may_be_tried_again(), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    drop((a, c));
+    std::fs::remove_dir(folder).unwrap();
+}
+
+/// Tries again and again to write to `to`, without a pause. Returns why that cannot be, if so.
+fn insist(link: &mut ShmLink, to: PeerId) -> Option<String> {
+    loop {
+        link.peers[to.0 as usize].connect_at = tidegate_flow::Instant::from_nanos(1);
+        match write(link, to, &packet(1)) {
+            Ok(()) => return None,
+            Err(WriteError::Full | WriteError::Refused) => {}
+            Err(WriteError::Unreachable(why)) => return Some(why),
+        }
+    }
+}
+
+#[test]
+fn a_place_that_becomes_free_while_somebody_looks_for_one_is_found_at_the_next_try() {
+    const NEWCOMERS: usize = 2000;
+    let folder = folder();
+    let mut a = link_for_one(&folder);
+    let (address, is_over) = (a.address(), std::sync::atomic::AtomicBool::new(false));
+    let refusals: Vec<String> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                a.retrieve();
+                a.look_soon();
+                if let Some(left) = poll_departure(&mut a) {
+                    a.release(left.peer);
+                }
+            }
+        });
+        // One after the other: nobody is there but who has left.
+        let newcomers = (0..NEWCOMERS).filter_map(|_| {
+            let mut b = link_for_one(&folder);
+            let to = b.peer(&address).unwrap();
+            insist(&mut b, to)
+        });
+        let refusals = newcomers.collect();
+        is_over.store(true, Ordering::Relaxed);
+        refusals
+    });
+    assert!(refusals.is_empty(), "{} times, the first: {}", refusals.len(), refusals[0]);
+    drop(a);
+    std::fs::remove_dir(folder).unwrap();
+}
+
 #[test]
 fn everybodys_turn_comes_also_when_some_leave() {
     let mut turn = state::Turn::default();

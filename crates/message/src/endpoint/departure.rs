@@ -11,6 +11,9 @@ use crate::operation::Target;
 use crate::presence::Lost;
 use tidegate_flow::PeerId;
 
+/// Departed peers that one call of progress looks at, however many there are.
+const LOOKS_MOST: usize = 16;
+
 impl<L: Link> Endpoint<L> {
     /// The link cannot send to `peer` any more: whatever is on its way there fails. What the peer has sent is still
     /// retrieved, and may be received; its departure, which the link reports behind that, ends the rest.
@@ -94,13 +97,15 @@ impl<L: Link> Endpoint<L> {
 
     /// Gives the places of those departed peers back of which no message is stored any more and no completion waits for
     /// a transfer to end. Until then, and as long as a completion that the application has not read may name them,
-    /// their numbers are in use. Between two calls of progress no number changes its meaning.
+    /// their numbers are in use. Between two calls of progress no number changes its meaning. They have turns, because
+    /// there may be many whose messages are stored for long.
     #[cold]
     pub(super) fn release_departed(&mut self) {
         if !self.completions.is_empty() {
             return;
         }
-        for peer in self.presence.take_departed() {
+        for _ in 0..self.presence.departed().min(LOOKS_MOST) {
+            let Some(peer) = self.presence.next_departed() else { break };
             let source = Target::Peer(peer);
             match self.matching.has_stored_from(source) || self.bulk.transfers.holds_any_of(peer) {
                 true => self.presence.depart(peer),

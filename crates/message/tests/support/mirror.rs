@@ -5,8 +5,9 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_message::{
-    Access, Arrival, Buffer, Capabilities, Context, Counters, Endpoint, EndpointConfig, Instant, Link, LinkEvent,
-    MatchFlags, Receive, RemoteMemory, Send, Source, Space, Span, Target, TransferId, TransferStatus, WriteError,
+    Access, Arrival, Buffer, Capabilities, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
+    LinkEvent, MatchFlags, Receive, RemoteMemory, Send, Source, Space, Span, Target, TransferId, TransferStatus,
+    WriteError,
 };
 
 thread_local! {
@@ -43,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 
 /// So many zeros.
 #[derive(Debug)]
-pub struct Zeros(usize);
+pub struct Zeros(pub usize);
 
 impl Buffer for Zeros {
     fn len(&self) -> usize {
@@ -65,6 +66,10 @@ impl Buffer for Zeros {
 #[derive(Debug)]
 pub struct Mirror {
     packets: VecDeque<Packet>,
+    /// Peers that have left, of which the endpoint has not been told.
+    pub leaving: VecDeque<PeerId>,
+    /// How many places the endpoint has given back.
+    pub released: usize,
     counters: Box<Counters>,
 }
 
@@ -88,7 +93,8 @@ impl Link for Mirror {
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {
-        None
+        let peer = self.leaving.pop_front()?;
+        Some(LinkEvent::Departed(Departure { peer, orderly: true, name: "a mirror".to_owned() }))
     }
 
     fn capabilities(&mut self, _: PeerId) -> Capabilities {
@@ -115,7 +121,9 @@ impl Link for Mirror {
         "a mirror".to_owned()
     }
 
-    fn release(&mut self, _: PeerId) {}
+    fn release(&mut self, _: PeerId) {
+        self.released += 1;
+    }
 
     fn counters(&self) -> &Counters {
         &self.counters
@@ -132,7 +140,8 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
     };
-    let link = Mirror { packets: VecDeque::with_capacity(256), counters: Box::default() };
+    let (packets, leaving) = (VecDeque::with_capacity(256), VecDeque::new());
+    let link = Mirror { packets, leaving, released: 0, counters: Box::default() };
     Endpoint::new(config, link).expect("a legal configuration")
 }
 

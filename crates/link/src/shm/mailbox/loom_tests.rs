@@ -196,7 +196,7 @@ fn loom_only_the_dead_writers_slot_is_skipped() {
             }
             let (peers, word) = ((0..2).map(PeerId), |peer| shared.word(peer));
             match Hole::examine(&mut reader, hole.take(), peers, word, |peer| peer == PeerId(1)) {
-                Verdict::Skipped => skipped += 1,
+                Verdict::Skipped(_) => skipped += 1,
                 Verdict::Wait(found) => hole = Some(found),
                 Verdict::Clear => {}
             }

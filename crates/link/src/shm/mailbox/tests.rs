@@ -191,7 +191,7 @@ fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
     let mut living = shared.writer(1, Admission::Credits);
     living.write(&packet(5)).unwrap();
     assert!(reader.retrieve().is_none());
-    assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped));
+    assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
     assert_eq!(number(&reader.retrieve().unwrap()), 5);
     for at in 0..20 {
         living.write(&packet(at)).unwrap();
@@ -219,9 +219,29 @@ fn a_writer_that_dies_amid_a_message_leaves_a_hole_for_each_packet_it_did_not_wr
     assert_eq!([(); 2].map(|()| number(&reader.retrieve().unwrap())), [1, 2]);
     for _ in 0..3 {
         assert!(reader.retrieve().is_none());
-        assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped));
+        assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
     }
     assert_eq!([(); 2].map(|()| number(&reader.retrieve().unwrap())), [3, 4]);
+}
+
+#[test]
+fn all_slots_of_a_dead_writer_take_one_look_at_the_words_of_all_writers() {
+    let shared = Shared::new(8, 3);
+    let mut reader = Reader::new(shared.mailbox());
+    let (mut looks, mut skipped, mut hole) = (0, 0, None);
+    for last in [5, 2 * 5] {
+        shared.writer(0, Admission::Credits).reserve_and_die(5, &[]);
+        loop {
+            let writers = shared.peers().inspect(|_| looks += 1);
+            match Hole::examine(&mut reader, hole.take(), writers, |peer| shared.word(peer), |_| false) {
+                Verdict::Skipped(behind) => (skipped, hole) = (skipped + 1, Some(behind)),
+                Verdict::Clear => break,
+                Verdict::Wait(hole) => panic!("nobody lives: {hole:?}"),
+            }
+        }
+        assert_eq!(skipped, last);
+    }
+    assert_eq!(looks, 2 * 3, "once for each death");
 }
 
 #[test]
@@ -250,7 +270,7 @@ fn a_living_suspect_is_waited_for_until_its_word_moves() {
     let Verdict::Wait(hole) = shared.examine(&mut reader, Some(hole), &[1]) else { panic!("nothing has changed") };
     // In the middle of the next packet: still odd, but it has published what it reserved before.
     shared.writing[1].store(43, Ordering::Release);
-    assert!(matches!(shared.examine(&mut reader, Some(hole), &[1]), Verdict::Skipped));
+    assert!(matches!(shared.examine(&mut reader, Some(hole), &[1]), Verdict::Skipped(_)));
 }
 
 #[test]
@@ -272,6 +292,6 @@ fn a_wild_write_pointer_is_noticed_and_leads_nowhere() {
     assert_eq!(reader.end(), 0);
     assert!(reader.retrieve().is_none());
     shared.writer(0, Admission::Credits).write(&packet(1)).unwrap();
-    assert!(matches!(shared.examine(&mut reader, None, &[]), Verdict::Skipped));
+    assert!(matches!(shared.examine(&mut reader, None, &[]), Verdict::Skipped(_)));
     assert_eq!(reader.position(), 1);
 }

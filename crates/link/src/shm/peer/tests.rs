@@ -110,6 +110,28 @@ fn everybody_has_one_place_and_a_freed_one_is_given_away() {
 }
 
 #[test]
+fn the_system_is_asked_who_is_dead_only_if_nobody_has_said_that_it_ended() {
+    let owned = Owned::new(100);
+    let table = owned.table();
+    (0..100).for_each(|pid| assert!(insert(&table, &address(pid)).is_some()));
+    let asked = RefCell::new(Vec::new());
+    let ask = |dead: Option<u32>| {
+        asked.borrow_mut().clear();
+        table.has_some_ended(|peer, whose| {
+            asked.borrow_mut().push(peer.0);
+            assert_eq!(whose, address(peer.0));
+            Some(peer.0) == dead
+        })
+    };
+    assert!(!ask(None) && *asked.borrow() == (0..100).collect::<Vec<_>>());
+    assert!(ask(Some(2)) && *asked.borrow() == [0, 1, 2]);
+    for orderly in [true, false] {
+        table.mark_ended(PeerId(99), orderly);
+        assert!(ask(Some(2)) && asked.borrow().is_empty());
+    }
+}
+
+#[test]
 fn joining_takes_looks_in_proportion_to_the_peers() {
     for peers in [1, 16, 512, 65_536] {
         let owned = Owned::new(peers as usize);
@@ -299,3 +321,5 @@ fn a_table_that_somebody_scribbles_over_all_the_time_still_ends_every_search() {
         assert!(all <= 4 * 512 * 512, "{all} looks in step {step}");
     }
 }
+
+mod deaths;
