@@ -17,6 +17,8 @@ pub type Dashes = &'static [i32];
 const DASHED: Dashes = &[9, 4];
 const DOTTED: Dashes = &[2, 4];
 const DASH_DOTTED: Dashes = &[9, 4, 2, 4];
+const LONG_DASHED: Dashes = &[16, 4];
+const SHORT_DASHED: Dashes = &[5, 5];
 
 /// The shape of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +39,19 @@ pub struct Look {
     /// `None`: points without a line.
     pub dashes: Option<Dashes>,
     pub marker: Marker,
-    /// The marker's inside is white: credits ride on data packets.
+    /// The marker's inside is white: credits ride on data packets. Then the dashes are others too.
     pub is_hollow: bool,
 }
 
-/// That of a scheme.
-fn of_scheme(scheme: &str) -> Option<(RGBColor, Dashes, Marker)> {
-    Some(match scheme {
-        "static" => (BLUE, &[], Marker::Square),
-        "dynamic" => (VERMILION, DASHED, Marker::Circle),
-        "none" => (GREEN, DASH_DOTTED, Marker::Triangle),
-        "reference" => (GREY, DOTTED, Marker::Diamond),
+/// That of a scheme, without or with piggybacking.
+fn of_scheme(scheme: &str, piggyback: bool) -> Option<(RGBColor, Dashes, Marker)> {
+    Some(match (scheme, piggyback) {
+        ("static", false) => (BLUE, &[], Marker::Square),
+        ("static", true) => (BLUE, LONG_DASHED, Marker::Square),
+        ("dynamic", false) => (VERMILION, DASHED, Marker::Circle),
+        ("dynamic", true) => (VERMILION, DASH_DOTTED, Marker::Circle),
+        ("none", _) => (GREEN, SHORT_DASHED, Marker::Triangle),
+        ("reference", _) => (GREY, DOTTED, Marker::Diamond),
         _ => return None,
     })
 }
@@ -77,7 +81,7 @@ pub fn looks(figure: &Figure) -> Vec<(&str, Look)> {
 fn of_series(series: &Series, nth: usize, count: usize) -> Look {
     const MARKERS: [Marker; 5] = [Marker::Square, Marker::Circle, Marker::Triangle, Marker::Diamond, Marker::Down];
     let any_marker = MARKERS[nth % MARKERS.len()];
-    let (colour, dashes, marker) = match of_scheme(&series.scheme) {
+    let (colour, dashes, marker) = match of_scheme(&series.scheme, series.piggyback) {
         Some((colour, dashes, marker)) if count == 1 => (colour, dashes, marker),
         Some((colour, dashes, _)) => (shade(colour, nth as f64 / (count - 1) as f64), dashes, any_marker),
         None => {
@@ -208,7 +212,11 @@ mod tests {
         assert!(one[0].1.marker != one[1].1.marker);
         let riding = Series { piggyback: true, ..Series::new("static", []) };
         let riding = looks(&figure(vec![riding])).remove(0).1;
-        assert_eq!(Look { is_hollow: false, ..riding }, one[1].1, "piggybacking is a hollow marker");
+        assert_eq!((riding.colour, riding.marker), (one[1].1.colour, one[1].1.marker));
+        assert!(
+            riding.is_hollow && riding.dashes != one[1].1.dashes,
+            "piggybacking is a hollow marker and other dashes"
+        );
     }
 
     #[test]
