@@ -160,10 +160,15 @@ impl Table {
             || self.taken().any(|peer| self.address(peer).is_some_and(|address| is_dead(peer, address)))
     }
 
-    /// Whether no place is free: a look at all of them, since one that is being given away is free before the list of
-    /// free ones has it.
+    /// Whether no place is free, as far as the table says.
     pub fn is_full(&self) -> bool {
-        self.taken().count() == self.capacity()
+        self.used() == self.capacity() && self.places().free.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether a place is free: a look at all of them, since one that is being given away is free before the list of
+    /// free ones has it.
+    pub fn has_room(&self) -> bool {
+        self.taken().count() < self.capacity()
     }
 
     /// The place of `address`, if it has one. The caller holds the insertion lock. `allocate` makes memory be there;

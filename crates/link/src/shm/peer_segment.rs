@@ -92,7 +92,7 @@ impl PeerSegment {
             // Testing whether any of many peers has ended takes a while, during which others may use the table. The
             // owner may give away the place of the one that had ended: then none has, and the table is full no more.
             drop(held);
-            let is_changing = here.sees_some_ended(&table, &file) || !table.is_full();
+            let is_changing = here.sees_some_ended(&table, &file) || table.has_room();
             return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
         };
         if table.state(place) != State::Expected {

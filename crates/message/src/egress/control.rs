@@ -28,7 +28,7 @@ struct Owed {
 pub(super) struct Controls {
     /// Those of each peer in order.
     waiting: VecDeque<Control>,
-    owed: Peers<Owed>,
+    owed: Peers<Owed, 64>,
     /// The most of them for one peer.
     most: u32,
     /// Peers that are owed more.
@@ -38,7 +38,7 @@ pub(super) struct Controls {
 impl Controls {
     /// Most heap bytes of the table of peers: when all `peers` are owed control packets.
     pub(super) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Owed>::bytes_most(peers)
+        Peers::<Owed, 64>::bytes_most(peers)
     }
 
     pub(super) fn new(config: &Config) -> Self {

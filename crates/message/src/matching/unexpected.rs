@@ -54,7 +54,7 @@ impl<B> Sought for Waiting<B> {
 pub(crate) struct UnexpectedMessages<B> {
     list: Ordered<Waiting<B>>,
     /// By source: this endpoint itself, then its peers.
-    sources: Peers<Chain>,
+    sources: Peers<Chain, 64>,
     indices: Indices,
     /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted
     /// receive's.
@@ -79,7 +79,7 @@ impl<B> UnexpectedMessages<B> {
 
     /// Memory that a list may take beyond its messages' own, if messages come from so many peers.
     pub(crate) const fn bytes_begun(peers: u32) -> usize {
-        Ordered::<Waiting<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + Peers::<Chain>::bytes_most(peers + 1)
+        Ordered::<Waiting<B>>::BYTES_BEGUN + Indices::BYTES_BEGUN + Peers::<Chain, 64>::bytes_most(peers + 1)
     }
 
     /// A list for the messages of so many peers, and of this endpoint itself.
