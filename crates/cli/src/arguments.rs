@@ -55,7 +55,8 @@ pub enum Command {
     Sim(SimArguments),
     /// Reproduce figures and tables of the paper, and say which of its statements come out
     ///
-    /// Without ids all of them are run, which at full size takes a night.
+    /// Without ids all of them are run, which at full size takes a night. With --out each run is kept in DIR/.runs when
+    /// it has ended: the same command goes on where it was stopped, and figures share what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
     /// List the counters of the report with unit and meaning
@@ -98,7 +99,7 @@ Examples:
   tidegate paper --list
   tidegate paper P-table1 P-fig14
   tidegate paper --quick --out results     (all, reduced: minutes)
-  tidegate paper --noise P-fig27           (does noise change what comes out?)
+  tidegate paper --noise=5 P-fig27         (does twice the noise change what comes out?)
 
 docs/paper/README.md holds the results with pictures.";
 
@@ -145,25 +146,42 @@ pub struct PaperArguments {
     #[arg(long, conflicts_with = "quick")]
     pub smallest: bool,
 
-    /// Interrupt the simulated processes at work, as an operating system does; every output says so
-    #[arg(long)]
-    pub noise: bool,
+    /// Interrupt the simulated processes at work for this share of the time, as an operating system does; 2.5 without a
+    /// number [default: 2.5 where there are several seeds]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "2.5",
+        hide_default_value = true, value_parser = percentage)]
+    pub noise: Option<f64>,
+
+    /// Do not interrupt them
+    #[arg(long, conflicts_with = "noise")]
+    pub no_noise: bool,
 
     /// Write JSON, CSV, pictures (SVG and PNG) and a README.md of all results there into DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
     /// Run nothing: make CSV, pictures and README.md in DIR anew from the JSON files there
-    #[arg(long, requires = "out", conflicts_with_all = ["ids", "list", "quick", "smallest", "noise", "json"])]
+    #[arg(long, requires = "out", conflicts_with_all = [
+        "ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older", "json",
+    ])]
     pub redraw: bool,
+
+    /// Use runs in DIR/.runs that other versions of the simulator did, where this version has none; the report says so
+    #[arg(long, requires = "out")]
+    pub reuse_older: bool,
 
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
 
-    /// Decides every random choice
+    /// Decides every random choice; the first of the seeds
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole_number(text, 0..=u64::MAX))]
     pub seed: u64,
+
+    /// Run every case with N seeds, one after the other, and give means [default: 5; 3 with --quick; 1 with --smallest
+    /// or --no-noise]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000))]
+    pub seeds: Option<u64>,
 
     /// Runs at the same time; one with 1024 processes takes up to 4 GiB [default: as many as processors]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
@@ -350,6 +368,11 @@ fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clo
 fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.01..=50.0).contains(number));
+    number.ok_or_else(|| "must be a number from 0.01 to 50".to_owned())
 }
 
 impl Tuning {

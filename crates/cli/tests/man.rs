@@ -40,7 +40,8 @@ fn options(command: &str) -> String {
         let value = if !takes {
             String::new()
         } else if argument.is_hide_possible_values_set() || values.is_empty() {
-            format!(" \\fI{}\\fR", roff(&names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ")))
+            let names = roff(&names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "));
+            if argument.is_require_equals_set() { format!("[=\\fI{names}\\fR]") } else { format!(" \\fI{names}\\fR") }
         } else {
             format!(" \\fI{}\\fR", roff(&values.iter().map(|value| value.get_name()).collect::<Vec<_>>().join("|")))
         };

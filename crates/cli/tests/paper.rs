@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tidegate_cli::experiment::{files, page};
-use tidegate_sim::experiment::{Fact, Figure, Report, Series, Table};
+use tidegate_sim::experiment::{Fact, Figure, Point, Report, Series, Table};
 
 /// A folder of this test's own, gone with it.
 struct Folder(PathBuf);
@@ -37,6 +37,7 @@ fn figure(name: &str, x: [f64; 2], categories: &[&str]) -> Figure {
         y_axis: "overhead (%)".to_owned(),
         series: vec![Series::new("static", [(x[0], 5.0), (x[1], 20.5)]), Series::new("dynamic", [(x[1], 1.0)])],
         categories: categories.iter().map(|&name| name.to_owned()).collect(),
+        ..Figure::default()
     }
 }
 
@@ -49,7 +50,9 @@ fn report() -> Report {
         section: "§5.3, figure 4".to_owned(),
         scale: "quick".to_owned(),
         seed: 7,
-        noise: false,
+        seeds: 1,
+        noise_percent: 0.0,
+        code: "123".to_owned(),
         setup: "Two processes.".to_owned(),
         figures: vec![
             figure("lines", [8.0, 64.0], &[]),
@@ -62,6 +65,7 @@ fn report() -> Report {
             Fact::tested("It does not.", false, "1", "2").because("A reason."),
             Fact::not_run("Nobody knows.", "3", "No time."),
         ],
+        runs: Vec::new(),
     }
 }
 
@@ -71,7 +75,7 @@ fn every_figure_is_a_picture_of_both_kinds_and_a_list_of_its_numbers() {
     files::write(&report(), &folder.0).unwrap();
     for name in ["lines", "decades", "bars"] {
         let svg = folder.text(&format!("P-fig4-{name}.svg"));
-        for word in ["static", "dynamic", "overhead (%)", &format!("Title of {name} (QUICK)")] {
+        for word in ["static", "dynamic", "overhead (%)", &format!("Title of {name}"), "QUICK"] {
             assert!(svg.contains(word), "{name}.svg lacks `{word}`");
         }
         let png = fs::read(folder.0.join(format!("P-fig4-{name}.png"))).unwrap();
@@ -79,7 +83,8 @@ fn every_figure_is_a_picture_of_both_kinds_and_a_list_of_its_numbers() {
     }
     assert_eq!(
         folder.text("P-fig4-lines.csv"),
-        "series,slots,overhead (%),least,most\nstatic,8,5,,\nstatic,64,20.5,,\ndynamic,64,1,,\n"
+        "panel,series,slots,overhead (%),least,most,each\n\
+         ,static,8,5,,,\n,static,64,20.5,,,\n,dynamic,64,1,,,\n"
     );
 }
 
@@ -94,7 +99,7 @@ fn bars_bear_the_names_of_their_categories() {
         y.parse::<f64>().unwrap()
     };
     assert!(height("PingPong") < height("Alltoall"), "the first category is at the top");
-    assert!(folder.text("P-fig4-bars.csv").contains("static,Alltoall,20.5,,\n"));
+    assert!(folder.text("P-fig4-bars.csv").contains(",static,Alltoall,20.5,,,\n"));
 }
 
 #[test]
@@ -110,7 +115,7 @@ fn the_page_says_what_came_of_every_statement_and_what_was_not_run() {
         "| 1 | x\\|y |",
         "| *not run* | Nobody knows. | 3 |  | No time. |",
         "![Title of bars](P-fig4-bars.svg)",
-        "tidegate paper P-fig4 --quick --seed 7 --out results",
+        "tidegate paper P-fig4 --quick --no-noise --seeds 1 --seed 7 --out results",
     ] {
         assert!(page.lines().any(|found| found == line), "no line `{line}` in\n{page}");
     }
@@ -121,22 +126,61 @@ fn the_page_says_what_came_of_every_statement_and_what_was_not_run() {
 #[test]
 fn a_run_with_noise_says_so_everywhere() {
     let folder = Folder::new("noise");
-    files::write(&Report { noise: true, scale: "full".to_owned(), ..report() }, &folder.0).unwrap();
+    let noisy = Report { noise_percent: 5.0, seeds: 3, scale: "full".to_owned(), ..report() };
+    files::write(&noisy, &folder.0).unwrap();
     page::write(&folder.0).unwrap();
     let page = folder.text("README.md");
-    assert!(page.contains("| full, with noise |") && page.contains("full size, with noise."), "{page}");
-    assert!(page.contains("tidegate paper P-fig4 --noise --seed 7 --out results"), "{page}");
-    assert!(folder.text("P-fig4-lines.svg").contains("full size, with noise"));
+    assert!(page.contains("| full, 3 seeds, 5 % noise |") && page.contains("full size, 3 seeds, 5 % noise."), "{page}");
+    assert!(page.contains("tidegate paper P-fig4 --noise=5 --seeds 3 --seed 7 --out results"), "{page}");
+    assert!(folder.text("P-fig4-lines.svg").contains("full size, 3 seeds, 5 % noise; means"));
 }
 
 #[test]
-fn results_from_before_there_was_noise_had_none() {
+fn results_of_older_versions_had_one_seed_and_the_usual_noise_or_none() {
     let folder = Folder::new("before");
-    files::write(&report(), &folder.0).unwrap();
-    let path = folder.0.join("P-fig4.json");
-    fs::write(&path, folder.text("P-fig4.json").replace("  \"noise\": false,\n", "")).unwrap();
-    assert!(!folder.text("P-fig4.json").contains("noise"));
-    assert_eq!(files::read(&folder.0).unwrap(), [report()]);
+    for (before, percent) in [("", 0.0), ("  \"noise\": false,\n", 0.0), ("  \"noise\": true,\n", 2.5)] {
+        files::write(&report(), &folder.0).unwrap();
+        let text = folder.text("P-fig4.json").replace("  \"noise_percent\": 0.0,\n", before);
+        let text = text.replace("  \"seeds\": 1,\n", "");
+        assert!(!text.contains("seeds") && !text.contains("percent"), "{text}");
+        fs::write(folder.0.join("P-fig4.json"), text).unwrap();
+        assert_eq!(files::read(&folder.0).unwrap(), [Report { noise_percent: percent, ..report() }]);
+    }
+}
+
+#[test]
+fn captions_begin_with_the_number_of_the_papers_figure() {
+    let titled =
+        |name: &str| files::title(&Figure { name: name.to_owned(), title: "T".to_owned(), ..Figure::default() });
+    assert_eq!(titled("fig4a"), "Figure 4a: T");
+    assert_eq!(titled("fig10-delayed"), "Figure 10: T");
+    assert_eq!(titled("table3"), "Table 3: T");
+    assert_eq!(titled("figment"), "T");
+}
+
+#[test]
+fn panels_stand_beside_each_other_and_ranges_and_the_papers_points_are_drawn() {
+    let folder = Folder::new("panels");
+    let point = |x: f64, y: f64| Point { x, y, range: Some((y - 1.0, y + 1.0)), each: vec![y - 0.5, y + 0.5] };
+    let of = |name: &str, panel: &str| Series::of(name, [point(8.0, 3.0), point(64.0, 1.0)]).in_panel(panel);
+    let paper = Series::paper("paper", "static", [(8.0, 2.5)]).in_panel("left side");
+    let series = vec![of("static", "left side"), of("static", "right side"), paper];
+    let divided = Figure { series, ..figure("fig18", [8.0, 64.0], &[]) };
+    files::write(&Report { seeds: 2, figures: vec![divided], ..report() }, &folder.0).unwrap();
+    let svg = folder.text("P-fig4-fig18.svg");
+    let place = |word: &str| {
+        let text = svg.split("<text").find(|text| text.contains(word)).unwrap_or_else(|| panic!("no `{word}`"));
+        let number = |name: &str| text.split(name).nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        (number(" x=\"").parse::<f64>().unwrap(), number(" y=\"").parse::<f64>().unwrap())
+    };
+    let (left, right) = (place("left side"), place("right side"));
+    assert!(left.0 < right.0 && left.1 == right.1, "{left:?} {right:?}");
+    assert!(svg.contains("95 % confidence interval of the mean"), "the caption says what the bands are");
+    assert_eq!(svg.matches("static").count(), 1, "one name for both panels");
+    let bands = svg.matches("<polygon opacity=\"0.16\"").count();
+    assert_eq!(bands, 2, "a band in each panel");
+    let csv = folder.text("P-fig4-fig18.csv");
+    assert!(csv.contains("right side,static,8,3,2,4,2.5 3.5\n"), "{csv}");
 }
 
 #[test]

@@ -118,11 +118,19 @@ fn a_report_is_the_same_however_many_runs_go_on_at_once() {
 /// Without noise this differs, with one size of message.
 #[test]
 fn with_noise_piggybacking_lowers_the_overhead() {
-    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise();
+    let workshop = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise(Workshop::NOISE_PERCENT);
     let report = Experiment::find("P-fig9").unwrap().run(&workshop).unwrap();
-    assert!(report.noise && report.setup.contains("interrupted for 25 µs after every 1 ms"), "{}", report.setup);
+    assert!(
+        report.noise_percent == 2.5 && report.setup.contains("interrupted for 25 µs after every 1 ms"),
+        "{}",
+        report.setup
+    );
     let fact = report.facts.iter().find(|fact| fact.statement.starts_with("Piggybacking lowers the overhead")).unwrap();
     assert_eq!(fact.verdict, Verdict::Reproduced, "{}", fact.here);
     let not_simulated = Experiment::find("P-table1").unwrap().run(&workshop).unwrap();
-    assert!(!not_simulated.noise && !not_simulated.setup.contains("interrupted"), "{}", not_simulated.setup);
+    assert!(
+        not_simulated.noise_percent == 0.0 && !not_simulated.setup.contains("interrupted"),
+        "{}",
+        not_simulated.setup
+    );
 }

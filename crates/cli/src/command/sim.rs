@@ -8,7 +8,7 @@ use std::path::Path;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
-use tidegate_sim::experiment::{Progress, parallel};
+use tidegate_sim::experiment::{Progress, Source, parallel};
 use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 
 use crate::arguments::SimArguments;
@@ -83,7 +83,7 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
     bar.expect(scenarios.len());
     let outcomes: Vec<Result<Outcome, SimulationError>> = parallel(jobs, &scenarios, |scenario| {
         let outcome = scenario.work.run(scenario.config.clone());
-        bar.finish("");
+        bar.finish("", Source::Done);
         outcome
     });
     bar.clear();

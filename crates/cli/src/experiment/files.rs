@@ -1,13 +1,18 @@
 //! The files of a report: JSON, a CSV for each table and figure, an SVG and a PNG for each figure.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use serde_json::Value;
 use tidegate_sim::experiment::{Experiment, Figure, Report};
 
-use super::picture;
+use super::picture::{self, Caption};
 use super::text;
+
+/// The longest line of JSON that is not broken.
+const LINE: usize = 200;
 
 /// What the name of every file of a report begins with.
 #[must_use]
@@ -33,24 +38,58 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<Vec<String>> {
         names.push(name);
         path
     };
-    let json = serde_json::to_string_pretty(report).map_err(io::Error::other)?;
-    fs::write(path_of(format!("{}.json", stem(report))), json + "\n")?;
+    let json = serde_json::to_value(report).map_err(io::Error::other)?;
+    write_whole(&path_of(format!("{}.json", stem(report))), &(lines_of(&json, 0) + "\n"))?;
     for table in &report.tables {
         let rows = std::iter::once(&table.columns).chain(&table.rows);
-        fs::write(path_of(format!("{}-table-{}.csv", stem(report), table.name)), csv(rows))?;
+        write_whole(&path_of(format!("{}-table-{}.csv", stem(report), table.name)), &csv(rows))?;
     }
-    // Pictures of the paper's size without noise need no note.
-    let is_plain = report.scale == "full" && !report.noise;
-    let note = if is_plain { String::new() } else { text::scale(report) };
     for figure in &report.figures {
         fs::write(path_of(picture_name(report, figure, "csv")), figure_csv(figure))?;
         for ending in ["svg", "png"] {
             let path = path_of(picture_name(report, figure, ending));
-            picture::draw(figure, note.split(':').next().unwrap_or_default(), &path)
+            picture::draw(figure, &caption(report, figure), &path)
                 .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
         }
     }
     Ok(names)
+}
+
+/// Writes a file such that whoever reads it meanwhile finds the old one or the new one: two processes may have results
+/// for one folder at the same time.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mode = fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// JSON with one line for everything that fits one, and for each run.
+fn lines_of(value: &Value, depth: usize) -> String {
+    /// Depth of what lies in an array of the report itself.
+    const ENTRY: usize = 2;
+    let whole = value.to_string();
+    let is_run = depth == ENTRY && value.get("case").is_some();
+    let (inner, outer) = ("  ".repeat(depth + 1), "  ".repeat(depth));
+    match value {
+        _ if whole.len() <= LINE || is_run => whole,
+        Value::Array(items) => {
+            let lines: Vec<String> = items.iter().map(|item| inner.clone() + &lines_of(item, depth + 1)).collect();
+            format!("[\n{}\n{outer}]", lines.join(",\n"))
+        }
+        Value::Object(fields) => {
+            let field =
+                |(name, value)| format!("{inner}{}: {}", Value::from(String::as_str(name)), lines_of(value, depth + 1));
+            let lines: Vec<String> = fields.iter().map(field).collect();
+            format!("{{\n{}\n{outer}}}", lines.join(",\n"))
+        }
+        _ => whole,
+    }
 }
 
 /// Reads the reports that a folder holds, in the order of the paper.
@@ -86,15 +125,48 @@ pub fn csv<'a>(rows: impl IntoIterator<Item = &'a Vec<String>>) -> String {
     rows.into_iter().map(line).collect()
 }
 
-/// One line per point, with all digits.
+/// What stands above a picture.
+fn caption(report: &Report, figure: &Figure) -> Caption {
+    let scale = text::scale(report);
+    let mut note = scale.split(':').next().unwrap_or_default().to_owned();
+    let has_ranges = figure.series.iter().flat_map(|series| &series.points).any(|point| point.range.is_some());
+    if report.seeds > 1 {
+        note.push_str("; means");
+    }
+    if figure.categories.is_empty() && figure.series.iter().any(|series| series.piggyback) {
+        note.push_str("; hollow: credits ride on data packets");
+    }
+    if has_ranges {
+        let shape = if figure.categories.is_empty() { "bands" } else { "whiskers" };
+        note.push_str(&format!("; {shape}: {}", figure.spread.name()));
+    }
+    Caption { title: title(figure), note }
+}
+
+/// The title of a figure with the paper's number of it, which its name begins with: `Figure 4a: …`.
+#[must_use]
+pub fn title(figure: &Figure) -> String {
+    for (start, word) in [("fig", "Figure"), ("table", "Table")] {
+        let number = figure.name.strip_prefix(start).and_then(|rest| rest.split('-').next());
+        if let Some(number) = number.filter(|number| number.starts_with(|digit: char| digit.is_ascii_digit())) {
+            return format!("{word} {number}: {}", figure.title);
+        }
+    }
+    figure.title.clone()
+}
+
+/// One line per point, with all digits; `each` holds what each seed gave.
 fn figure_csv(figure: &Figure) -> String {
-    let mut rows = vec![["series", &figure.x_axis, &figure.y_axis, "least", "most"].map(str::to_owned).to_vec()];
+    let head = ["panel", "series", &figure.x_axis, &figure.y_axis, "least", "most", "each"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for series in &figure.series {
         for point in &series.points {
             let (least, most) =
                 point.range.map_or_else(Default::default, |(least, most)| (least.to_string(), most.to_string()));
             let x = figure.category(point.x).map_or_else(|| point.x.to_string(), str::to_owned);
-            rows.push(vec![series.name.clone(), x, point.y.to_string(), least, most]);
+            let each = point.each.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+            let panel = series.panel.clone();
+            rows.push(vec![panel, series.name.clone(), x, point.y.to_string(), least, most, each]);
         }
     }
     csv(&rows)

@@ -4,4 +4,5 @@ pub mod files;
 pub mod page;
 pub mod picture;
 pub mod progress;
+pub mod store;
 pub mod text;

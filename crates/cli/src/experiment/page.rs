@@ -1,7 +1,6 @@
 //! `README.md` of a folder of reports: every fact with what came out, pictures, command and seed.
 
 use std::fmt::Write;
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -15,7 +14,7 @@ use super::{files, text};
 /// If a report cannot be read or the page not written.
 pub fn write(folder: &Path) -> io::Result<()> {
     let reports = files::read(folder)?;
-    fs::write(folder.join("README.md"), page(&reports))
+    files::write_whole(&folder.join("README.md"), &page(&reports))
 }
 
 fn counts(report: &Report) -> [usize; 3] {
@@ -29,8 +28,12 @@ fn command(report: &Report) -> String {
         "quick" => " --quick",
         _ => " --smallest",
     };
-    let noise = if report.noise { " --noise" } else { "" };
-    format!("tidegate paper {}{scale}{noise} --seed {} --out results", report.id, report.seed)
+    let noise = match report.noise_percent {
+        0.0 => " --no-noise".to_owned(),
+        percent => format!(" --noise={percent}"),
+    };
+    let (id, seeds, seed) = (&report.id, report.seeds, report.seed);
+    format!("tidegate paper {id}{scale}{noise} --seeds {seeds} --seed {seed} --out results")
 }
 
 fn page(reports: &[Report]) -> String {
@@ -42,8 +45,11 @@ fn page(reports: &[Report]) -> String {
          machine works and what \
          it leaves out: `docs/simulator.md`. A statement of the paper that does not come out here \
          is listed as \
-         `differs`, with the best explanation; nothing is tuned to hide it. Runs are deterministic: one version of \
-         the program gives the same bytes \
+         `differs`, with the best explanation; nothing is tuned to hide it. Where there are several seeds, numbers are \
+         means over them, statements are judged on the means, and ranges are the 95 % confidence interval of the mean \
+         (Student's t) if nothing else is said; overheads are those of each run beside the reference with the same \
+         seed, then averaged. Runs are deterministic: one version of \
+         the program gives the same bytes for the same seeds \
          on every machine.\n\n\
          | experiment | P | size | reproduced | differs | not run |\n|---|---|---|---|---|---|\n",
     );
@@ -57,7 +63,7 @@ fn page(reports: &[Report]) -> String {
             text,
             "| [{id}](#{anchor}): {title} | {section} | {}{} | {reproduced} | {differs} | {not_run} |",
             report.scale,
-            text::noise(report)
+            text::seeds_and_noise(report)
         );
     }
     let _ = writeln!(text, "| all | | | {} | {} | {} |", total[0], total[1], total[2]);
@@ -106,6 +112,6 @@ fn section(text: &mut String, report: &Report) {
         }
     }
     for figure in &report.figures {
-        let _ = write!(text, "\n![{}]({})\n", figure.title, files::picture_name(report, figure, "svg"));
+        let _ = write!(text, "\n![{}]({})\n", files::title(figure), files::picture_name(report, figure, "svg"));
     }
 }

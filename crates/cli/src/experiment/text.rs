@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use tidegate_sim::experiment::{Fact, Figure, Report};
+use tidegate_sim::experiment::{Fact, Figure, Report, Series};
 
 /// Columns of a terminal whose width is not known.
 const WIDTH: u16 = 120;
@@ -30,7 +30,11 @@ pub fn number(value: f64) -> String {
 /// The curves of a figure, side by side: one row for each abscissa.
 #[must_use]
 pub fn figure_rows(figure: &Figure) -> (Vec<String>, Vec<Vec<String>>) {
-    let columns = std::iter::once(figure.x_axis.clone()).chain(figure.series.iter().map(|series| series.name.clone()));
+    let name = |series: &Series| match series.panel.as_str() {
+        "" => series.name.clone(),
+        panel => format!("{}, {panel}", series.name),
+    };
+    let columns = std::iter::once(figure.x_axis.clone()).chain(figure.series.iter().map(name));
     let mut all: Vec<f64> = figure.series.iter().flat_map(|series| &series.points).map(|point| point.x).collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
@@ -47,20 +51,23 @@ pub fn figure_rows(figure: &Figure) -> (Vec<String>, Vec<Vec<String>>) {
     (columns.collect(), all.iter().map(row).collect())
 }
 
-/// What is said of noise after the scale.
+/// What is said of seeds and noise after the scale.
 #[must_use]
-pub fn noise(report: &Report) -> &'static str {
-    if report.noise { ", with noise" } else { "" }
+pub fn seeds_and_noise(report: &Report) -> String {
+    let seeds = if report.seeds > 1 { format!(", {} seeds", report.seeds) } else { String::new() };
+    let noise =
+        if report.noise_percent > 0.0 { format!(", {} % noise", number(report.noise_percent)) } else { String::new() };
+    seeds + &noise
 }
 
 /// The scale of a report; one that is not full is written in capitals, so that nobody overlooks it.
 #[must_use]
 pub fn scale(report: &Report) -> String {
-    let noise = noise(report);
+    let how = seeds_and_noise(report);
     match report.scale.as_str() {
-        "full" => format!("full size{noise}"),
-        "quick" => format!("QUICK{noise}: fewer processes and points than the paper"),
-        other => format!("{}{noise}: the least that shows anything", other.to_uppercase()),
+        "full" => format!("full size{how}"),
+        "quick" => format!("QUICK{how}: fewer processes and points than the paper"),
+        other => format!("{}{how}: the least that shows anything", other.to_uppercase()),
     }
 }
 

@@ -1,21 +1,48 @@
-//! [`Case`]: one run of a figure, and [`Measurement`], what figures want to know of it.
+//! [`Case`]: what is run for a point of a figure.
+//!
+//! What a case, a seed and some noise give depends on this file, `operation.rs` and `measurement.rs`, and on nothing
+//! else in this folder: `build.rs` relies on that (`version.rs`).
 
 use std::fmt;
+use std::ops::Range;
 
 use tidegate_flow::SchemeName;
-use tidegate_message::Counter;
 
+pub(super) use super::measurement::Measurement;
 use super::operation::Benchmark;
-use super::p_fig19::PhaseSizes;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
-use crate::cost::Activity;
 use crate::flight::NodeId;
 use crate::noise::Noise;
-use crate::outcome::Outcome;
 use crate::simulation::Simulation;
-use crate::task::{Sample, Task};
+use crate::task::Task;
 use crate::topology::Topology;
-use crate::workload::Communicator;
+use crate::workload::collective::Alltoall;
+use crate::workload::{Communicator, Phase, Phases};
+
+/// Phases as a case holds them, to be shared between threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PhaseSizes {
+    /// Processes of each phase.
+    pub sizes: Vec<u32>,
+    /// All-to-alls of a phase.
+    pub repetitions: u32,
+    pub bytes: u64,
+    /// Rank 0's credits towards these ranks are noted.
+    pub watched: [Range<u32>; 3],
+}
+
+impl PhaseSizes {
+    /// The program.
+    pub fn phases(&self) -> Phases {
+        let phase = |&active: &u32| Phase { active, operations: self.repetitions };
+        Phases {
+            phases: self.sizes.iter().map(phase).collect(),
+            block: self.bytes,
+            form: Alltoall::Plain,
+            watched: self.watched.clone().into(),
+        }
+    }
+}
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +50,9 @@ pub(super) enum Workload {
     Benchmark(Benchmark),
     Phases(PhaseSizes),
 }
+
+/// Processes of a node of the machine of P.
+const PROCESSES_PER_NODE: u32 = 16;
 
 /// One run on the machine of P.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +105,43 @@ impl Case {
                 Simulation::new(config, &program)?.run()?
             }
         };
-        Ok(Measurement::of(outcome, self.repetitions()))
+        Ok(Measurement::of(&outcome, self.repetitions()))
+    }
+
+    /// How many processes there are.
+    fn processes(&self) -> u32 {
+        let nodes = match &self.nodes {
+            Some(nodes) => nodes.len() as u32,
+            None => self.mesh.iter().map(|&size| u32::from(size)).product(),
+        };
+        PROCESSES_PER_NODE * nodes
+    }
+
+    /// About how many messages all processes send: what the time that a run takes is estimated from.
+    pub fn messages(&self) -> f64 {
+        let processes = self.processes();
+        match &self.workload {
+            Workload::Benchmark(benchmark) => {
+                let active = benchmark.active.unwrap_or(processes);
+                benchmark.operation.messages(active) * f64::from(self.repetitions())
+            }
+            Workload::Phases(phases) => {
+                let of = |&active: &u32| f64::from(active) * f64::from(active) * f64::from(phases.repetitions);
+                phases.sizes.iter().map(of).sum()
+            }
+        }
+    }
+
+    /// What is alike in cases that take about as long per message: operation and scheme.
+    pub fn kind(&self) -> String {
+        let operation = match &self.workload {
+            Workload::Benchmark(benchmark) => benchmark.operation.to_string(),
+            Workload::Phases(_) => "phases".to_owned(),
+        };
+        match self.flow {
+            FlowChoice::Unlimited => format!("{operation}, reference"),
+            FlowChoice::Mailbox { scheme, .. } => format!("{operation}, {scheme}"),
+        }
     }
 
     /// Repetitions in all, warm-up included.
@@ -89,14 +155,34 @@ impl Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processes = self.processes();
         match &self.workload {
-            Workload::Benchmark(benchmark) => write!(f, "{}", benchmark.operation)?,
-            Workload::Phases(_) => f.write_str("phases")?,
+            Workload::Benchmark(benchmark) => {
+                let Benchmark { operation, bytes, warm_up, repetitions, .. } = benchmark;
+                write!(f, "{operation}, {bytes} bytes, {} of ", benchmark.active.unwrap_or(processes))?;
+                write!(f, "{processes} processes, {repetitions} times after {warm_up}")?;
+                if benchmark.repetitions_per_root != 1 {
+                    write!(f, ", {} per root", benchmark.repetitions_per_root)?;
+                }
+            }
+            Workload::Phases(phases) => {
+                write!(f, "phases of {} all-to-alls, {processes} processes", phases.repetitions)?;
+            }
+        }
+        if let Some(nodes) = &self.nodes {
+            write!(f, ", nodes {nodes:?}")?;
+        }
+        if self.intra_node_path {
+            f.write_str(", path within nodes")?;
         }
         match self.flow {
             FlowChoice::Unlimited => f.write_str(", reference"),
-            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, .. } => {
-                write!(f, ", {scheme}, {slots_per_peer} slots, {credit_slots} for credits")
+            FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most } => {
+                write!(f, ", {scheme}, {slots_per_peer} slots, {credit_slots} for credits")?;
+                if piggyback {
+                    f.write_str(", piggybacking")?;
+                }
+                quota_most.map_or(Ok(()), |most| write!(f, ", at most {most} per sender"))
             }
         }
     }
@@ -132,40 +218,4 @@ pub(super) fn capped(mut flow: FlowChoice, most: u32) -> FlowChoice {
         *quota_most = Some(most);
     }
     flow
-}
-
-/// What figures want to know of a run.
-#[derive(Clone, Debug)]
-pub(super) struct Measurement {
-    /// Mean over processes of the time per repetition, in microseconds.
-    pub time: f64,
-    /// Mean over the processes that took part of the time spent on credits, per repetition, in microseconds.
-    pub credits_time: f64,
-    /// Share of the messages in the repetitions that count that waited for credits, 0 to 1.
-    pub delayed: f64,
-    /// Explicit credit packets of the whole run.
-    pub credit_packets: u64,
-    /// Everything that programs recorded.
-    pub samples: Vec<Sample>,
-}
-
-impl Measurement {
-    fn of(outcome: Outcome, repetitions: u32) -> Self {
-        let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
-        let took_part = times.len().max(1) as f64;
-        let credits: f64 = outcome.processes.iter().map(|each| each.spent.on(Activity::Credits).microseconds()).sum();
-        let sum = |label| outcome.samples_of(label).map(|sample| sample.value).sum::<f64>();
-        Measurement {
-            time: times.iter().sum::<f64>() / took_part,
-            credits_time: credits / took_part / f64::from(repetitions.max(1)),
-            delayed: sum("delayed") / sum("messages").max(1.0),
-            credit_packets: outcome.counter(Counter::CreditPackets),
-            samples: outcome.samples,
-        }
-    }
-
-    /// Overhead in percent: the time beyond the reference's.
-    pub fn overhead(&self, reference: &Measurement) -> f64 {
-        100.0 * (self.time / reference.time - 1.0)
-    }
 }

@@ -1,10 +1,10 @@
 //! [`Curve`]: one pattern of traffic with one kind of flow control, over the size of the mailbox: what most figures
 //! consist of.
 
-use std::sync::Arc;
-
-use super::case::{Case, Measurement};
-use super::report::{Figure, Series};
+use super::case::Case;
+use super::estimate::Estimate;
+use super::measurement::{Measurement, Runs};
+use super::report::{Figure, REFERENCE, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
 use crate::config::FlowChoice;
@@ -25,9 +25,11 @@ pub(super) struct Curve {
     pub name: String,
     pub slots: Vec<u32>,
     /// The same without flow control.
-    pub reference: Arc<Measurement>,
+    pub reference: Runs,
     /// By slots.
-    pub measured: Vec<Arc<Measurement>>,
+    pub measured: Vec<Runs>,
+    /// Of the fewest slots, hence of all but for their number.
+    flow: FlowChoice,
 }
 
 /// Measures all lines, their runs side by side.
@@ -41,21 +43,32 @@ pub(super) fn measure(workshop: &Workshop<'_>, lines: Vec<Line>) -> Result<Vec<C
     let curve = |line: Line| {
         let reference = results.next().expect("a result for every case");
         let measured = results.by_ref().take(line.slots.len()).collect();
-        Curve { name: line.name, slots: line.slots, reference, measured }
+        let flow = (line.flow)(line.slots.first().copied().unwrap_or(64));
+        Curve { name: line.name, slots: line.slots, reference, measured, flow }
     };
     Ok(lines.into_iter().map(curve).collect())
 }
 
 impl Curve {
-    /// A value at every point, from the run and the reference.
-    pub fn values(&self, value: impl Fn(&Measurement, &Measurement) -> f64) -> Vec<(u32, f64)> {
-        let each = self.measured.iter().map(|each| value(each, &self.reference));
+    /// A value at every point, from each run and the reference with the same seed.
+    pub fn estimates(&self, value: impl Fn(&Measurement, &Measurement) -> f64) -> Vec<(u32, Estimate)> {
+        let each = self.measured.iter().map(|runs| runs.paired(&self.reference, &value));
         self.slots.iter().copied().zip(each).collect()
+    }
+
+    /// The means of these values over the seeds.
+    pub fn values(&self, value: impl Fn(&Measurement, &Measurement) -> f64) -> Vec<(u32, f64)> {
+        self.estimates(value).into_iter().map(|(slots, estimate)| (slots, estimate.mean())).collect()
     }
 
     /// For a picture.
     pub fn series(&self, value: impl Fn(&Measurement, &Measurement) -> f64) -> Series {
-        Series::new(&self.name, self.values(value).into_iter().map(|(slots, value)| (f64::from(slots), value)))
+        let points = self.estimates(value).into_iter().map(|(slots, estimate)| estimate.point(f64::from(slots)));
+        let (scheme, piggyback) = match self.flow {
+            FlowChoice::Unlimited => (REFERENCE.to_owned(), false),
+            FlowChoice::Mailbox { scheme, piggyback, .. } => (scheme.to_string(), piggyback),
+        };
+        Series { scheme, piggyback, ..Series::of(&self.name, points) }
     }
 
     /// Overhead in percent, by slots.
@@ -88,6 +101,6 @@ pub(super) fn figure(name: &str, title: &str, y_axis: &str, series: Vec<Series>)
         x_axis: "receive buffer (slots per process)".to_owned(),
         y_axis: y_axis.to_owned(),
         series,
-        categories: Vec::new(),
+        ..Figure::default()
     }
 }

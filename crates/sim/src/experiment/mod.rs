@@ -4,13 +4,19 @@
 //! the paper's statements, each with what came of it. Nothing is tuned to make a statement come out; one that does not
 //! says so.
 //!
-//! * `workshop.rs`: runs cases in parallel, each once; `case.rs`: one run and what figures want to know of it;
+//! * `workshop.rs`: runs cases with every seed, in parallel, each once; `case.rs`, `measurement.rs`: what is run, and
+//!   what figures want to know of it; `estimate.rs`: means over seeds;
+//! * `version.rs`: what tells runs apart that are kept on disk; `forecast.rs`: how long the others will take;
 //! * `operation.rs`: every workload by name, repeated and timed;
 //! * `report.rs`: what an experiment found;
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
 
 mod case;
 mod curve;
+mod estimate;
+mod forecast;
+mod hash;
+mod measurement;
 mod operation;
 mod p_fig10_15;
 mod p_fig14;
@@ -25,14 +31,19 @@ mod p_fig9;
 mod p_table1;
 mod p_table2;
 mod p_table3;
+mod parallel;
 mod report;
+mod version;
 mod workshop;
 
+pub use measurement::{Measurement, Note};
 pub use operation::{Benchmark, Operation};
-pub use report::{Fact, Figure, Point, Report, Series, Table, Verdict};
-pub use workshop::{Progress, Scale, Silent, Workshop, parallel};
+pub use parallel::parallel;
+pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
+pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore};
+pub use workshop::{Progress, Scale, Silent, Source, Stopped, Workshop};
 
-use crate::{Noise, SimulationError, Time};
+use crate::{Noise, SimulationError};
 use report::Findings;
 
 /// A figure or table of a paper.
@@ -44,12 +55,12 @@ pub struct Experiment {
     pub title: &'static str,
     /// Where the paper has it.
     pub section: &'static str,
-    source: Source,
+    kind: Kind,
 }
 
 /// Where findings come from.
 #[derive(Clone, Copy)]
-enum Source {
+enum Kind {
     /// From the data structures themselves: size and noise do not matter.
     Computed(fn() -> Result<Findings, SimulationError>),
     /// From runs.
@@ -102,15 +113,29 @@ impl Experiment {
     /// If a simulation fails: the error says which way.
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
         let Noise { interval, duration } = workshop.noise;
-        let (findings, noise) = match self.source {
-            Source::Computed(findings) => (findings()?, false),
-            Source::Simulated(findings) => (findings(workshop)?, duration > Time::ZERO),
+        let (findings, is_simulated) = match self.kind {
+            Kind::Computed(findings) => (findings()?, false),
+            Kind::Simulated(findings) => (findings(workshop)?, true),
         };
         let Findings { mut setup, figures, tables, facts } = findings;
-        if noise {
+        let (seeds, noise_percent) = if is_simulated { (workshop.seeds, workshop.noise_percent()) } else { (1, 0.0) };
+        if noise_percent > 0.0 {
             setup.push_str(&format!(
-                " Processes are interrupted for {duration} after every {interval} of work, on average; explanations are \
-                 those of the run without that."
+                " Processes are interrupted for {duration} after every {interval} of work, on average ({noise_percent} % of \
+                 the time)."
+            ));
+        }
+        if seeds > 1 {
+            setup.push_str(&format!(
+                " Every number is the mean over {seeds} seeds, of overheads the mean of the ratios between runs with the \
+                 same seed."
+            ));
+        }
+        let (runs, older) = workshop.take_used();
+        if older > 0 {
+            setup.push_str(&format!(
+                " {older} of the {} runs were done by another version of the simulator, and used because that was asked for.",
+                runs.len()
             ));
         }
         Ok(Report {
@@ -119,12 +144,23 @@ impl Experiment {
             section: self.section.to_owned(),
             scale: workshop.scale.name().to_owned(),
             seed: workshop.seed,
-            noise,
+            seeds,
+            noise_percent,
+            code: CODE.to_owned(),
             setup,
             figures,
             tables,
             facts,
+            runs,
         })
+    }
+
+    /// Asks the workshop for all runs, whatever comes of them.
+    fn list_cases(&self, workshop: &Workshop<'_>) -> Result<(), SimulationError> {
+        match self.kind {
+            Kind::Computed(_) => Ok(()),
+            Kind::Simulated(findings) => findings(workshop).map(drop),
+        }
     }
 }
 
@@ -134,7 +170,7 @@ const fn computed(
     section: &'static str,
     findings: fn() -> Result<Findings, SimulationError>,
 ) -> Experiment {
-    Experiment { id, title, section, source: Source::Computed(findings) }
+    Experiment { id, title, section, kind: Kind::Computed(findings) }
 }
 
 const fn simulated(
@@ -143,5 +179,5 @@ const fn simulated(
     section: &'static str,
     findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
 ) -> Experiment {
-    Experiment { id, title, section, source: Source::Simulated(findings) }
+    Experiment { id, title, section, kind: Kind::Simulated(findings) }
 }

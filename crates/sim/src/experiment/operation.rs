@@ -75,6 +75,21 @@ impl Operation {
         }
     }
 
+    /// About how many messages the processes of a group send in one repetition, all together.
+    pub(super) fn messages(self, size: u32) -> f64 {
+        let (all, rounds) = (f64::from(size), f64::from(size.max(2)).log2());
+        match self {
+            Operation::Pingpong | Operation::Pingping => 2.0,
+            Operation::MultiPingpong | Operation::Sendrecv | Operation::Exchange => 2.0 * all,
+            Operation::Alltoall(_)
+            | Operation::Alltoallv(_)
+            | Operation::Allgatherv(_)
+            | Operation::ReduceScatter(_) => all * all,
+            Operation::Barrier(_) | Operation::Allreduce(_) | Operation::Allgather(_) => all * rounds,
+            _ => all,
+        }
+    }
+
     /// Whether only the first two processes take part.
     fn is_of_a_pair(self) -> bool {
         matches!(self, Operation::Pingpong | Operation::Pingping)

@@ -1,11 +1,11 @@
 //! P fig. 10 and 15: an all-to-all among all, half, a quarter and an eighth of the processes, while the others wait in
 //! a barrier.
 
-use super::case::{Case, Workload, dynamic_credits as dynamic_flow, static_credits as static_flow};
+use super::case::{Case, Measurement, Workload, dynamic_credits as dynamic_flow, static_credits as static_flow};
 use super::curve::{Curve, Line, at, figure, mean, measure};
 use super::operation::Benchmark;
 use super::p_fig6_7::{alltoall, meshes, processes, times};
-use super::report::{Fact, Findings};
+use super::report::{Fact, Findings, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
 use crate::config::FlowChoice;
@@ -65,8 +65,13 @@ fn curves(workshop: &Workshop<'_>, plan: &Plan) -> Result<(Vec<Curve>, String), 
 }
 
 fn findings(name: &str, title: &str, curves: &[Curve], setup: String, facts: Vec<Fact>) -> Findings {
-    let overheads = curves.iter().map(|curve| curve.series(|each, reference| each.overhead(reference))).collect();
-    let delays = curves.iter().map(|curve| curve.series(|each, _| 100.0 * each.delayed)).collect();
+    // One pattern beside the other, because their curves lie close together.
+    let series = |curve: &Curve, value: fn(&Measurement, &Measurement) -> f64| {
+        let series = curve.series(value);
+        Series { name: series.scheme.clone(), panel: format!("{} processes", curve.name), ..series }
+    };
+    let overheads = curves.iter().map(|curve| series(curve, Measurement::overhead)).collect();
+    let delays = curves.iter().map(|curve| series(curve, |each, _| 100.0 * each.delayed)).collect();
     let figures = vec![
         figure(name, title, "overhead (%)", overheads),
         figure(&format!("{name}-delayed"), &format!("{title}: delayed sends"), "delayed sends (%)", delays),

@@ -3,7 +3,7 @@
 use super::case::{Case, dynamic_credits, static_credits};
 use super::curve::{Curve, Line, figure, mean, measure};
 use super::p_fig6_7::{alltoall, processes, warmed_up};
-use super::report::{Fact, Findings};
+use super::report::{Fact, Findings, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
 use crate::config::FlowChoice;
@@ -57,7 +57,11 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         "All-to-all of 2 KiB among {sizes} processes, 16 on a node (the paper: 32, 64, 128, 256); messages within a \
          node go through memory; 2 credit slots; once measured after {warm_up} to warm up."
     );
-    let series = curves.iter().map(|curve| curve.series(|each, reference| each.overhead(reference))).collect();
-    let figures = vec![figure("fig18", "All-to-all with a path within nodes", "overhead (%)", series)];
+    let panels = meshes.iter().flat_map(|mesh| std::iter::repeat_n(format!("{} processes", processes(mesh)), 2));
+    let series = curves.iter().zip(panels).map(|(curve, panel)| {
+        let series = curve.series(|each, reference| each.overhead(reference));
+        Series { name: series.scheme.clone(), ..series }.in_panel(panel)
+    });
+    let figures = vec![figure("fig18", "All-to-all with a path within nodes", "overhead (%)", series.collect())];
     Ok(Findings { setup, figures, tables: Vec::new(), facts })
 }

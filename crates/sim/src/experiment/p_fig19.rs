@@ -1,53 +1,28 @@
 //! P fig. 19: credits follow the phases of a program under `dynamic`.
 
-use std::ops::Range;
-
-use super::case::{Case, Workload, dynamic_credits};
+use super::case::{Case, PhaseSizes, Workload, dynamic_credits};
 use super::curve::figure;
+use super::measurement::Runs;
 use super::operation::{Benchmark, Operation};
 use super::p_fig6_7::{meshes, processes, times};
-use super::report::{Fact, Figure, Findings, Point, Series};
+use super::report::{Fact, Figure, Findings, Point, Series, Spread};
 use super::workshop::Workshop;
 use crate::SimulationError;
-use crate::task::Sample;
-use crate::workload::collective::{Alltoall, Barrier};
-use crate::workload::{Phase, Phases};
+use crate::workload::collective::Barrier;
 
-/// Phases as a case holds them, to be shared between threads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PhaseSizes {
-    /// Processes of each phase.
-    pub sizes: Vec<u32>,
-    /// All-to-alls of a phase.
-    pub repetitions: u32,
-    pub bytes: u64,
-    /// Rank 0's credits towards these ranks are noted.
-    pub watched: [Range<u32>; 3],
-}
-
-impl PhaseSizes {
-    /// The program.
-    pub fn phases(&self) -> Phases {
-        let phase = |&active: &u32| Phase { active, operations: self.repetitions };
-        Phases {
-            phases: self.sizes.iter().map(phase).collect(),
-            block: self.bytes,
-            form: Alltoall::Plain,
-            watched: self.watched.clone().into(),
-        }
-    }
-}
-
-/// Median, least and most of the credits towards the `part`-th of the watched ranges, after every all-to-all.
-fn curve(samples: &[Sample], part: usize, steps: u64) -> Vec<Point> {
+/// Median, least and most of the credits towards the `part`-th of the watched ranges, after every all-to-all: each of
+/// the three as a mean over the seeds.
+fn curve(runs: &Runs, part: usize, steps: u64) -> Vec<Point> {
     let point = |step: u64| {
         let of = |label: &str| {
-            let mut found =
-                samples.iter().filter(|sample| sample.label == label && sample.index == 3 * step + part as u64);
-            found.next().map_or(0.0, |sample| sample.value)
+            runs.estimate(|run| {
+                let mut found =
+                    run.notes.iter().filter(|note| note.label == label && note.index == 3 * step + part as u64);
+                found.next().map_or(0.0, |note| note.value)
+            })
         };
-        let range = (of("credits minimum"), of("credits maximum"));
-        Point { x: step as f64 + 1.0, y: of("credits median"), range: Some(range) }
+        let range = (of("credits minimum").mean(), of("credits maximum").mean());
+        Point { range: Some(range), ..of("credits median").point(step as f64 + 1.0) }
     };
     (0..steps).map(point).collect()
 }
@@ -65,11 +40,16 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         Case { workload: Workload::Phases(phases.clone()), ..Case::new(&mesh, dynamic_credits(30, 2), benchmark) };
     let results = workshop.run(&[case])?;
     let steps = phases.sizes.len() as u64 * u64::from(repetitions);
-    let parts = [0, 1, 2].map(|part| curve(&results[0].samples, part, steps));
+    let parts = [0, 1, 2].map(|part| curve(&results[0], part, steps));
     let names = phases.watched.clone().map(|ranks| format!("ranks {}–{}", ranks.start, ranks.end - 1));
-    let series = names.into_iter().zip(parts.clone()).map(|(name, points)| Series { name, points }).collect();
+    let series = names.into_iter().zip(parts.clone());
+    let series = series.map(|(name, points)| Series::of("dynamic", points).in_panel(name)).collect();
     let title = "Credits of rank 0: median, least and most";
-    let figure = Figure { x_axis: "all-to-alls done".to_owned(), ..figure("fig19", title, "credits", series) };
+    let figure = Figure {
+        x_axis: "all-to-alls done".to_owned(),
+        spread: Spread::Extremes,
+        ..figure("fig19", title, "credits", series)
+    };
     let setup = format!(
         "{size} processes on a {} mesh (the paper: 1024); phases of {repetitions} all-to-alls (the paper: 100) among \
          {:?} of them, a barrier of all after each; dynamic, 30 slots per process, 2 credit slots, 2 KiB. Noted after \
@@ -82,8 +62,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
 
 /// Phases are counted from 0: all, quarter, half, all, half, quarter, all.
 fn facts(parts: &[Vec<Point>; 3], repetitions: usize) -> Vec<Fact> {
-    let end = |part: usize, phase: usize| parts[part][(phase + 1) * repetitions - 1];
-    let before_last = |part: usize, phase: usize| parts[part][phase * repetitions];
+    let end = |part: usize, phase: usize| &parts[part][(phase + 1) * repetitions - 1];
+    let before_last = |part: usize, phase: usize| &parts[part][phase * repetitions];
     let shown = |one: f64, other: f64| format!("{one:.0} against {other:.0}");
     let (quarter_active, quarter_idle) = (end(0, 1).y, end(2, 1).y);
     let (half_active, half_idle) = (end(1, 2).y.min(end(0, 2).y), end(2, 2).y);

@@ -1,7 +1,8 @@
 //! P fig. 20 to 23 and 27: the Intel MPI Benchmarks under both schemes with 8, 16, 32 and 64 slots.
 
-use super::case::{Case, dynamic_credits, piggybacked, static_credits};
-use super::curve::{Curve, Line, at, figure, measure};
+use super::case::{Case, Measurement, dynamic_credits, piggybacked, static_credits};
+use super::curve::{Curve, Line, figure, measure};
+use super::estimate::Estimate;
 use super::operation::{Benchmark, Operation};
 use super::p_fig6_7::{meshes, processes, times as shape};
 use super::report::{Fact, Figure, Findings, Series, Table};
@@ -111,22 +112,34 @@ fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> 
     Ok((rows, setup))
 }
 
-/// Mean overheads of some groups, static and dynamic, in percent.
-fn overheads(rows: &[Row], groups: &[&str], slots: u32) -> [f64; 2] {
+/// The overhead with exactly so many slots, in percent.
+fn overhead_at(curve: &Curve, slots: u32) -> Option<Estimate> {
+    let all = curve.estimates(Measurement::overhead);
+    all.into_iter().find(|(at, _)| *at == slots).map(|(_, overhead)| overhead)
+}
+
+/// Mean overheads of some groups with each seed, static and dynamic, in percent.
+fn estimates(rows: &[Row], groups: &[&str], slots: u32) -> [Estimate; 2] {
     let wanted: Vec<&Row> = rows.iter().filter(|row| groups.contains(&row.group)).collect();
     let mean = |curve: fn(&Row) -> &Curve| {
-        let all: Vec<f64> = wanted.iter().filter_map(|row| at(&curve(row).overheads(), slots)).collect();
-        all.iter().sum::<f64>() / all.len().max(1) as f64
+        let all: Vec<Estimate> = wanted.iter().filter_map(|row| overhead_at(curve(row), slots)).collect();
+        Estimate::mean_of(&all)
     };
     [mean(|row| &row.fixed), mean(|row| &row.moving)]
+}
+
+/// Their means over the seeds.
+fn overheads(rows: &[Row], groups: &[&str], slots: u32) -> [f64; 2] {
+    estimates(rows, groups, slots).map(|overhead| overhead.mean())
 }
 
 /// The overhead of each benchmark. The paper draws times, but those of microseconds and of milliseconds do not fit one
 /// axis.
 fn bars(number: u32, slots: u32, rows: &[Row]) -> Figure {
     let series = |name: &str, curve: fn(&Row) -> &Curve| {
-        let overheads = rows.iter().map(|row| at(&curve(row).overheads(), slots).unwrap_or(0.0));
-        Series::new(name, overheads.enumerate().map(|(index, overhead)| (index as f64, overhead)))
+        let overheads = rows.iter().filter_map(|row| overhead_at(curve(row), slots)).enumerate();
+        let points = overheads.map(|(index, overhead)| overhead.point(index as f64));
+        Series { piggyback: true, ..Series::of(name, points) }
     };
     let title = format!("Intel MPI Benchmarks, {slots} slots per process");
     let series = vec![series("static", |row| &row.fixed), series("dynamic", |row| &row.moving)];
@@ -158,7 +171,7 @@ pub(super) fn times(workshop: &Workshop<'_>) -> Result<Findings, SimulationError
             let index = row.fixed.slots.iter().position(|at| at == slots).unwrap_or(0);
             let (reference, fixed, moving) =
                 (&row.fixed.reference, &row.fixed.measured[index], &row.moving.measured[index]);
-            let times = [reference.time, fixed.time, moving.time].map(|time| format!("{time:.1}"));
+            let times = [reference.time(), fixed.time(), moving.time()].map(|time| format!("{time:.1}"));
             let overheads = [fixed, moving].map(|each| format!("{:.1}", each.overhead(reference)));
             table.row([row.group.to_owned(), row.name.to_owned()].into_iter().chain(times).chain(overheads));
         }
@@ -207,15 +220,14 @@ pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, Simulat
     let (all, others) = (means(&ALL), means(&[LOCALIZED, BY_RMA]));
     let (fixed, moving) = (enough(&all, 0), enough(&all, 1));
     let words = |slots: Option<u32>| slots.map_or("more than 64 slots".to_owned(), |slots| format!("{slots} slots"));
-    let curve = |means: [(u32, [f64; 2]); 4], scheme: usize| {
-        means.into_iter().map(move |(slots, mean)| (f64::from(slots), mean[scheme]))
+    let curve = |name: &str, scheme: usize, groups: &[&str], panel: &str| {
+        let points = SLOTS.map(|slots| estimates(&rows, groups, slots)[scheme].point(f64::from(slots)));
+        Series { piggyback: true, ..Series::of(name, points) }.in_panel(panel)
     };
-    let series = vec![
-        Series::new("static", curve(all, 0)),
-        Series::new("dynamic", curve(all, 1)),
-        Series::new("static, without Alltoall and Alltoallv", curve(others, 0)),
-        Series::new("dynamic, without Alltoall and Alltoallv", curve(others, 1)),
-    ];
+    let panels = [("all", &ALL[..]), ("without Alltoall and Alltoallv", &[LOCALIZED, BY_RMA])];
+    let series = panels
+        .iter()
+        .flat_map(|(panel, groups)| [curve("static", 0, groups, panel), curve("dynamic", 1, groups, panel)]);
     let quarter = match (fixed, moving) {
         (Some(fixed), Some(moving)) => moving * 4 <= fixed,
         (None, Some(moving)) => moving <= 16,
@@ -245,6 +257,7 @@ pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, Simulat
         )
         .because(&balanced),
     ];
-    let figures = vec![figure("fig27", "Mean overhead over the Intel MPI Benchmarks", "overhead (%)", series)];
+    let figures =
+        vec![figure("fig27", "Mean overhead over the Intel MPI Benchmarks", "overhead (%)", series.collect())];
     Ok(Findings { setup, figures, tables: Vec::new(), facts })
 }

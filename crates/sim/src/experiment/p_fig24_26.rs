@@ -2,6 +2,7 @@
 
 use super::case::{Case, capped, dynamic_credits, piggybacked, static_credits};
 use super::curve::{Curve, Line, at, figure, measure};
+use super::measurement::Runs;
 use super::operation::{Benchmark, Operation};
 use super::p_fig6_7::{meshes, processes, times};
 use super::report::{Fact, Figure, Findings, Series, Table};
@@ -82,7 +83,7 @@ fn table(names: &[&str], curves: &[Curve]) -> Table {
     for (name, pair) in names.iter().zip(curves.chunks(2)) {
         for (index, slots) in SLOTS.iter().enumerate() {
             let times = [&pair[0].reference, &pair[0].measured[index], &pair[1].measured[index]];
-            let times = times.map(|each| format!("{:.1}", each.time));
+            let times = times.map(|each| format!("{:.1}", each.time()));
             table.row([(*name).to_owned(), slots.to_string()].into_iter().chain(times));
         }
     }
@@ -98,20 +99,21 @@ fn cap_table(curves: &[Curve]) -> Table {
     for (index, slots) in SLOTS.iter().enumerate() {
         let fixed = &curves[REDUCE_SCATTER];
         let times = [&fixed.reference, &fixed.measured[index], &uncapped.measured[index], &capped.measured[index]];
-        table.row(std::iter::once(slots.to_string()).chain(times.map(|each| format!("{:.1}", each.time))));
+        table.row(std::iter::once(slots.to_string()).chain(times.map(|each| format!("{:.1}", each.time()))));
     }
     table
 }
 
 /// Fig. 25.
 fn by_repetitions(per_root: &[u32], repeated: &[Curve]) -> Figure {
-    let points = |of: fn(&[Curve]) -> f64| {
-        per_root.iter().zip(repeated.chunks(2)).map(move |(&count, pair)| (f64::from(count), of(pair)))
+    let points = |of: fn(&[Curve]) -> &Runs| {
+        let pairs = per_root.iter().zip(repeated.chunks(2));
+        pairs.map(move |(&count, pair)| of(pair).estimate(|run| run.time).point(f64::from(count)))
     };
     let series = vec![
-        Series::new("reference", points(|pair| pair[0].reference.time)),
-        Series::new("static", points(|pair| pair[0].measured[0].time)),
-        Series::new("dynamic", points(|pair| pair[1].measured[0].time)),
+        Series::of("reference", points(|pair| &pair[0].reference)),
+        Series { piggyback: true, ..Series::of("static", points(|pair| &pair[0].measured[0])) },
+        Series { piggyback: true, ..Series::of("dynamic", points(|pair| &pair[1].measured[0])) },
     ];
     let title = format!("Scatterv, {REPEATED_SLOTS} slots per process");
     Figure { x_axis: "repetitions per root".to_owned(), ..figure("fig25", &title, "time per operation (µs)", series) }
@@ -124,7 +126,7 @@ fn facts(curves: &[Curve], repeated: &[Curve]) -> Vec<Fact> {
         (Some(first), Some(last)) => (overhead(first), overhead(last)),
         _ => ([0.0; 2], [0.0; 2]),
     };
-    let mean_time = |curve: &Curve| curve.measured.iter().map(|each| each.time).sum::<f64>() / SLOTS.len() as f64;
+    let mean_time = |curve: &Curve| curve.measured.iter().map(Runs::time).sum::<f64>() / SLOTS.len() as f64;
     let [without, with] = [REDUCE_SCATTER + 1, CAPPED].map(|curve| mean_time(&curves[curve]));
     let shown = |values: [f64; 2]| format!("static {:.1} %, dynamic {:.1} %", values[0], values[1]);
     vec![

@@ -104,7 +104,7 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
     let sweep = Sweep::run(workshop)?;
     let mean = |wanted| [0, 1].map(|distance| sweep.mean(distance, wanted, percent_of_reference));
     let (few, many) = (mean(|slots| slots < 30), mean(|slots| slots > 30));
-    let times = [0, 1].map(|distance| sweep.curves[distance][0].reference.time);
+    let times = [0, 1].map(|distance| sweep.curves[distance][0].reference.time());
     let by_credits = sweep.by_credit_slots(percent_of_reference);
     let least = by_credits.iter().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |best| best.0);
     let near = |here: f64, paper: f64| (here / paper - 1.0).abs() < 0.05;

@@ -195,7 +195,7 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
     ];
     let mut table = Table::new("fig6", "Times without flow control", &["processes", "µs"]);
     for (size, curves) in sweep.sizes.iter().zip(&sweep.curves) {
-        table.row([size.to_string(), format!("{:.2}", curves[0].reference.time)]);
+        table.row([size.to_string(), format!("{:.2}", curves[0].reference.time())]);
     }
     let figures = sweep.figures("fig6", "overhead (%)", percent);
     Ok(Findings { setup: sweep.setup, figures, tables: vec![table], facts })

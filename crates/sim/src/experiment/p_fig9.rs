@@ -1,12 +1,14 @@
 //! P fig. 9: the all-to-all under `static` with and without piggybacking.
 
-use super::case::{Case, Workload, piggybacked, static_credits};
+use tidegate_message::Counter;
+
+use super::case::{Case, Measurement, Workload, piggybacked, static_credits};
 use super::curve::{Line, figure, mean, measure};
 use super::operation::Benchmark;
 use super::p_fig6_7::{alltoall, meshes, processes, times};
 use super::p_table1::threshold_of_static;
 use super::p_table2::MESSAGE_PACKETS;
-use super::report::{Fact, Findings, Series};
+use super::report::{Fact, Findings, Point, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
 
@@ -65,14 +67,14 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let curves =
         measure(workshop, vec![line("no piggybacking", false, case.clone()), line("piggybacking", true, case)])?;
     let (without, with) = (&curves[0], &curves[1]);
-    let saved: Vec<(f64, f64)> = slots
-        .iter()
-        .zip(without.measured.iter().zip(&with.measured))
-        .map(|(&slots, (without, with))| {
-            let kept = with.credit_packets as f64 / without.credit_packets.max(1) as f64;
-            (f64::from(slots), 100.0 * (1.0 - kept))
-        })
-        .collect();
+    let saved_of = |with: &Measurement, without: &Measurement| {
+        let [with, without] = [with, without].map(|each| each.counter(Counter::CreditPackets));
+        100.0 * (1.0 - with as f64 / without.max(1) as f64)
+    };
+    let pairs = slots.iter().zip(without.measured.iter().zip(&with.measured));
+    let points: Vec<Point> =
+        pairs.map(|(&slots, (without, with))| with.paired(without, saved_of).point(f64::from(slots))).collect();
+    let saved: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
     let overheads = [without, with].map(|curve| mean(&curve.overheads(), |_| true));
     let least_saved = saved.iter().map(|point| point.1).fold(f64::MAX, f64::min);
     let computed: Vec<(f64, f64)> =
@@ -98,7 +100,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
             "fig9b",
             "Credit packets saved by piggybacking",
             "saved (%)",
-            vec![Series::new("measured", saved), Series::new("computed, in the long run", computed)],
+            vec![Series::of("measured", points), Series::new("computed, in the long run", computed)],
         ),
     ];
     Ok(Findings { setup, figures, tables: Vec::new(), facts })

@@ -72,9 +72,9 @@ pub(super) fn run() -> Result<Findings, SimulationError> {
     let facts = facts(&fixed, &moving);
     let paper = |value: fn(&(u32, f64, f64)) -> f64| ROWS.map(|row| (f64::from(row.0), value(&row)));
     let series = vec![
-        Series::new("static, 64 slots, paper", paper(|row| row.1)),
+        Series::paper("static, 64 slots, paper", "static", paper(|row| row.1)),
         Series::new("static, 64 slots", fixed),
-        Series::new("dynamic, 16 slots, paper", paper(|row| row.2)),
+        Series::paper("dynamic, 16 slots, paper", "dynamic", paper(|row| row.2)),
         Series::new("dynamic, 16 slots", moving),
     ];
     let figure = Figure { x_axis: "processes".to_owned(), ..figure("table3", "Memory per receiver", "MiB", series) };

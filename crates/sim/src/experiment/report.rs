@@ -1,6 +1,8 @@
 //! [`Report`]: what an experiment found, ready to be printed, drawn and kept.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::measurement::Measurement;
 
 /// What came of one statement of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,31 +79,114 @@ impl Fact {
 }
 
 /// A point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Abscissa, in the unit of the figure's axis.
     pub x: f64,
-    /// Ordinate, in the unit of the figure's axis.
+    /// Ordinate, in the unit of the figure's axis: the mean over the seeds.
     pub y: f64,
-    /// The least and the most that `y` stands for, where it stands for many.
+    /// How far that spreads; [`Figure::spread`] says what it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
+    /// What each seed gave, in their order. Empty where there is one seed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<f64>,
+}
+
+/// What the ranges of a figure's points are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// The 95 % confidence interval of the mean over the seeds (Student's t).
+    #[default]
+    Confidence95,
+    /// The least and the most of many, each averaged over the seeds.
+    Extremes,
+}
+
+impl Spread {
+    /// As captions say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Spread::Confidence95 => "95 % confidence interval of the mean",
+            Spread::Extremes => "least to most",
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Spread::default()
+    }
+}
+
+/// Whose numbers a series shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeriesKind {
+    /// Ours.
+    #[default]
+    Found,
+    /// The paper's own, from its text or axes: drawn as points without a line.
+    Paper,
+}
+
+impl SeriesKind {
+    fn is_default(&self) -> bool {
+        *self == SeriesKind::default()
+    }
 }
 
 /// A curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// What it is of.
     pub name: String,
+    /// Whose numbers these are.
+    #[serde(default, skip_serializing_if = "SeriesKind::is_default")]
+    pub kind: SeriesKind,
+    /// The scheme of flow control, `reference` without any: decides how it is drawn. Empty where that is not the same
+    /// for all points.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub scheme: String,
+    /// Whether credits ride on data packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub piggyback: bool,
+    /// The part of the figure that it belongs to, where a figure is divided into several beside each other.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub panel: String,
     /// Its points, by `x`.
     pub points: Vec<Point>,
 }
 
 impl Series {
-    /// A curve through `points`.
+    /// A curve through `points`. If its name begins with that of a scheme it is drawn as that scheme's.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().map(|(x, y)| Point { x, y, range: None }).collect();
-        Series { name: name.into(), points }
+        Series::of(name, points.into_iter().map(|(x, y)| Point { x, y, range: None, each: Vec::new() }))
+    }
+
+    /// The same with points that know how far they spread.
+    pub fn of(name: impl Into<String>, points: impl IntoIterator<Item = Point>) -> Self {
+        let name = name.into();
+        let first = name.split([',', ' ']).next().unwrap_or_default();
+        let is_scheme =
+            first == REFERENCE || tidegate_flow::SchemeName::ALL.iter().any(|scheme| scheme.name() == first);
+        let scheme = if is_scheme { first.to_owned() } else { String::new() };
+        Series { name, scheme, points: points.into_iter().collect(), ..Series::default() }
+    }
+
+    /// The paper's own numbers, beside those of `scheme`.
+    pub fn paper(
+        name: impl Into<String>,
+        scheme: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        Series { kind: SeriesKind::Paper, scheme: scheme.into(), ..Series::new(name, points) }
+    }
+
+    /// The same in a part of the figure.
+    #[must_use]
+    pub fn in_panel(self, panel: impl Into<String>) -> Self {
+        Series { panel: panel.into(), ..self }
     }
 
     /// The ordinate at exactly this abscissa.
@@ -111,8 +196,11 @@ impl Series {
     }
 }
 
+/// What series without flow control have as their scheme.
+pub const REFERENCE: &str = "reference";
+
 /// A picture with the paper's axes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Short name for files, such as `fig4a`.
     pub name: String,
@@ -124,6 +212,9 @@ pub struct Figure {
     pub y_axis: String,
     /// The curves; bars if there are categories.
     pub series: Vec<Series>,
+    /// What the ranges of the points are.
+    #[serde(default, skip_serializing_if = "Spread::is_default")]
+    pub spread: Spread,
     /// What the abscissas 0, 1, 2 … stand for where they are no numbers. A table of the same report has the values of
     /// such a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -177,11 +268,18 @@ pub struct Report {
     pub section: String,
     /// `full`, `quick` or `smallest`.
     pub scale: String,
-    /// The seed of all its runs.
+    /// The first seed of its runs.
     pub seed: u64,
-    /// Whether processes were interrupted ([`Workshop::with_noise`](super::Workshop::with_noise)).
+    /// With so many seeds, one after the other, was every case run.
+    #[serde(default = "one")]
+    pub seeds: u32,
+    /// The share of the time that interruptions of processes take, in percent
+    /// ([`Workshop::with_noise`](super::Workshop::with_noise)).
+    #[serde(default, alias = "noise", deserialize_with = "noise_percent")]
+    pub noise_percent: f64,
+    /// The code that the runs are of ([`CODE`](super::CODE)).
     #[serde(default)]
-    pub noise: bool,
+    pub code: String,
     /// What was run, in sentences: machine, job, points; and how that differs from the paper's set-up.
     pub setup: String,
     /// Pictures.
@@ -190,6 +288,39 @@ pub struct Report {
     pub tables: Vec<Table>,
     /// The paper's statements.
     pub facts: Vec<Fact>,
+    /// The runs behind all that, case by case and seed by seed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunReport>,
+}
+
+/// A run, in a report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// What was run.
+    pub case: String,
+    /// With which seed.
+    pub seed: u64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub measurement: Measurement,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Reports from before there was a percentage say `true` or `false`.
+fn noise_percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Noise {
+        Percent(f64),
+        Usual(bool),
+    }
+    Ok(match Noise::deserialize(deserializer)? {
+        Noise::Percent(percent) => percent,
+        Noise::Usual(noise) => f64::from(u8::from(noise)) * super::Workshop::NOISE_PERCENT,
+    })
 }
 
 /// What an experiment returns: a report without its head, which the registry knows.

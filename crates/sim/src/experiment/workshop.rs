@@ -1,11 +1,21 @@
-//! [`Workshop`] runs cases for experiments: in parallel, each at most once, and reports progress.
+//! [`Workshop`] runs cases for experiments: with every seed, in parallel, each at most once, and reports progress.
+//!
+//! Whoever wants several experiments calls [`Workshop::reports`]. It first lets every experiment say which cases it
+//! wants, by running it on measurements that stand for none; so the runs of all figures are one list, of which no
+//! processor waits for the end of a figure, and what is left is known from the beginning. The experiments then run
+//! again, one after the other, and wait for their own runs only.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use super::case::{Case, Measurement};
+use super::Experiment;
+use super::case::Case;
+use super::forecast::{Forecast, Size};
+use super::measurement::{Measurement, Runs};
+use super::report::{Report, RunReport};
+use super::version::{CODE, FinishedRun, NoStore, RunKey, RunStore};
 use crate::{Noise, SimulationError, Time};
 
 /// How large experiments are run.
@@ -44,8 +54,19 @@ impl Scale {
 pub trait Progress: Sync {
     /// `runs` more runs will follow, in addition to those expected before.
     fn expect(&self, runs: usize);
-    /// One of these runs has ended.
-    fn finish(&self, run: &str);
+    /// One of these runs has ended, or was found among those that are kept.
+    fn finish(&self, run: &str, source: Source);
+    /// How long the runs that are left will take, if that can be told; said again whenever one has ended.
+    fn remaining(&self, time: Option<Duration>);
+}
+
+/// Where a run comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It was done now.
+    Done,
+    /// It was kept.
+    Kept,
 }
 
 /// Reports no progress.
@@ -54,7 +75,42 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn expect(&self, _runs: usize) {}
-    fn finish(&self, _run: &str) {}
+    fn finish(&self, _run: &str, _source: Source) {}
+    fn remaining(&self, _time: Option<Duration>) {}
+}
+
+/// After how long a run that another process is doing is asked for again.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// A run to be done.
+#[derive(Debug)]
+struct Item {
+    case: Case,
+    key: RunKey,
+    size: Size,
+}
+
+/// What threads share.
+#[derive(Debug, Default)]
+struct State {
+    /// Runs that nobody has begun, in the order in which they are wanted.
+    pending: VecDeque<Arc<Item>>,
+    /// Runs that a thread is doing.
+    active: Vec<Arc<Item>>,
+    /// All that were ever pending.
+    known: HashSet<RunKey>,
+    done: HashMap<RunKey, Arc<Measurement>>,
+    failed: Option<SimulationError>,
+    forecast: Forecast,
+    /// Threads wait for more runs when none is pending.
+    is_open: bool,
+    /// Experiments only list their cases now.
+    is_planning: bool,
+    planned: Vec<Case>,
+    /// The cases that the current experiment used.
+    used: Vec<Case>,
+    /// Runs that were done by other code.
+    older: HashSet<RunKey>,
 }
 
 /// Runs cases for experiments. The result does not depend on how many run at once: every run is alone in its
@@ -62,96 +118,340 @@ impl Progress for Silent {
 pub struct Workshop<'a> {
     /// How large.
     pub scale: Scale,
-    /// The seed of every run.
+    /// The first seed.
     pub seed: u64,
+    /// Every case is run with so many seeds, which follow each other.
+    pub seeds: u32,
     /// What interrupts the processes of every run.
     pub noise: Noise,
     jobs: usize,
     progress: &'a dyn Progress,
-    /// Runs that ended, by case: figures share many.
-    done: Mutex<HashMap<String, Arc<Measurement>>>,
+    store: &'a dyn RunStore,
+    state: Mutex<State>,
+    changed: Condvar,
 }
 
 impl std::fmt::Debug for Workshop<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "workshop ({}, seed {}, {} jobs)", self.scale.name(), self.seed, self.jobs)
+        let Workshop { scale, seed, seeds, jobs, .. } = self;
+        write!(f, "workshop ({}, {seeds} seeds from {seed}, {jobs} jobs)", scale.name())
     }
+}
+
+/// Why reports ended early: a run failed, or whoever takes the reports gave up.
+#[derive(Debug)]
+pub enum Stopped<E> {
+    /// This experiment failed.
+    Failed(&'static str, SimulationError),
+    /// The taker's own error.
+    Taker(E),
 }
 
 impl<'a> Workshop<'a> {
-    /// A workshop that runs `jobs` cases at once; as many as the machine has processors if that is `None`.
+    /// The share of the time that interruptions take if nothing else is said, in percent.
+    pub const NOISE_PERCENT: f64 = 2.5;
+
+    /// A workshop that runs `jobs` cases at once; as many as the machine has processors if that is `None`. One seed, no
+    /// noise, and nothing is kept.
     #[must_use]
     pub fn new(scale: Scale, seed: u64, jobs: Option<usize>, progress: &'a dyn Progress) -> Self {
         let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1).max(1);
-        Workshop { scale, seed, noise: Noise::default(), jobs, progress, done: Mutex::default() }
+        Workshop {
+            scale,
+            seed,
+            seeds: 1,
+            noise: Noise::default(),
+            jobs,
+            progress,
+            store: &NoStore,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
-    /// The same with some noise: 25 µs after every ms of work, on average, as a general-purpose system has. That is an
-    /// assumption: P says nothing of its machine's noise.
+    /// The same with every case run with so many seeds: `seed`, `seed` + 1 and so on. Without noise a seed changes
+    /// nothing.
     #[must_use]
-    pub fn with_noise(self) -> Self {
-        let noise = Noise { interval: Time::from_microseconds(1_000), duration: Time::from_microseconds(25) };
+    pub fn with_seeds(self, seeds: u32) -> Self {
+        Workshop { seeds: seeds.max(1), ..self }
+    }
+
+    /// The same with some noise: after every ms of work, on average, an interruption that takes this share of it. The
+    /// usual 2.5 % are 25 µs, as a general-purpose system with 1,000 ticks a second may have. That is an assumption: P
+    /// says nothing of its machine's noise. Half and double of it show how much depends on it.
+    #[must_use]
+    pub fn with_noise(self, percent: f64) -> Self {
+        if percent <= 0.0 {
+            return Workshop { noise: Noise::default(), ..self };
+        }
+        let interval = Time::from_microseconds(1_000);
+        let noise = Noise { interval, duration: Time((interval.0 as f64 * percent / 100.0).round() as u64) };
         Workshop { noise, ..self }
     }
 
-    /// Runs all cases, each at most once in the life of the workshop, and returns what came of them in their order.
-    pub(super) fn run(&self, cases: &[Case]) -> Result<Vec<Arc<Measurement>>, SimulationError> {
-        let mut missing: Vec<(String, &Case)> = Vec::new();
+    /// The share of the time that interruptions take, in percent.
+    #[must_use]
+    pub fn noise_percent(&self) -> f64 {
+        match self.noise.duration {
+            Time::ZERO => 0.0,
+            duration => 100.0 * duration.0 as f64 / self.noise.interval.0 as f64,
+        }
+    }
+
+    /// The same, with runs kept in `store`, and those that it holds not done again.
+    #[must_use]
+    pub fn with_store(self, store: &'a dyn RunStore) -> Self {
+        Workshop { store, ..self }
+    }
+
+    /// Runs experiments, and gives each report away as soon as its runs have ended, in their order.
+    ///
+    /// # Errors
+    /// If a run fails, or `take` does.
+    pub fn reports<E>(
+        &self,
+        experiments: &[&'static Experiment],
+        mut take: impl FnMut(Report) -> Result<(), E>,
+    ) -> Result<(), Stopped<E>> {
+        let cases = self.plan(experiments);
+        self.enqueue(&cases);
+        self.state().is_open = true;
+        thread::scope(|scope| {
+            for _ in 0..self.jobs {
+                scope.spawn(|| self.work());
+            }
+            // However this ends, also by a panic: the threads end too.
+            let _closed = Closing(self);
+            for experiment in experiments {
+                let report = experiment.run(self).map_err(|error| Stopped::Failed(experiment.id, error))?;
+                take(report).map_err(Stopped::Taker)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The cases that experiments want, as far as they can be told before any has run.
+    fn plan(&self, experiments: &[&'static Experiment]) -> Vec<Case> {
+        self.state().is_planning = true;
+        for experiment in experiments {
+            // Whatever an experiment makes of measurements that stand for none: only its cases matter.
+            let _ = experiment.list_cases(self);
+        }
+        let mut state = self.state();
+        state.is_planning = false;
+        std::mem::take(&mut state.planned)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.seed;
+        (0..u64::from(self.seeds)).map(move |nth| first.wrapping_add(nth))
+    }
+
+    /// Adds the runs of these cases that nobody has wanted before. Those that the store holds have ended with that.
+    fn enqueue(&self, cases: &[Case]) {
+        let mut items = Vec::new();
         {
-            let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state();
             for case in cases {
-                let key = case.key();
-                if !done.contains_key(&key) && missing.iter().all(|(known, _)| *known != key) {
-                    missing.push((key, case));
+                let keys = self.seeds().map(|seed| RunKey::new(case, seed, self.noise));
+                for key in keys.filter(|key| !state.known.contains(key)).collect::<Vec<_>>() {
+                    state.known.insert(key.clone());
+                    items.push(Arc::new(Item { case: case.clone(), key, size: Size::of(case) }));
                 }
             }
         }
-        self.progress.expect(missing.len());
-        let measured = parallel(self.jobs, &missing, |(_, case)| {
-            let measurement = case.measure(self.seed, self.noise);
-            self.progress.finish(&case.to_string());
-            measurement
-        });
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((key, _), measurement) in missing.into_iter().zip(measured) {
-            done.insert(key, Arc::new(measurement?));
+        self.progress.expect(items.len());
+        for item in items {
+            match self.store.load(&item.key) {
+                Some(run) => self.finish(&item, run, Source::Kept),
+                None => self.state().pending.push_back(item),
+            }
         }
-        Ok(cases.iter().map(|case| done[&case.key()].clone()).collect())
+        self.tell_remaining();
+        self.changed.notify_all();
+    }
+
+    /// Runs all cases with all seeds, each at most once in the life of the workshop, and returns what came of them in
+    /// their order.
+    pub(super) fn run(&self, cases: &[Case]) -> Result<Vec<Runs>, SimulationError> {
+        if self.state().is_planning {
+            self.state().planned.extend_from_slice(cases);
+            let nothing = || Runs(self.seeds().map(|_| Arc::new(Measurement::not_done())).collect());
+            return Ok(cases.iter().map(|_| nothing()).collect());
+        }
+        self.enqueue(cases);
+        if !self.state().is_open {
+            thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(|| self.work()))));
+        }
+        let keys_of = |case: &Case| self.seeds().map(|seed| RunKey::new(case, seed, self.noise)).collect::<Vec<_>>();
+        let keys: Vec<Vec<RunKey>> = cases.iter().map(keys_of).collect();
+        let mut state = self.state();
+        loop {
+            if let Some(error) = state.failed.take() {
+                return Err(error);
+            }
+            if keys.iter().flatten().all(|key| state.done.contains_key(key)) {
+                break;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        for case in cases {
+            if !state.used.contains(case) {
+                state.used.push(case.clone());
+            }
+        }
+        Ok(keys.iter().map(|keys| Runs(keys.iter().map(|key| state.done[key].clone()).collect())).collect())
+    }
+
+    /// What the current experiment has used since this was last asked, and how many of these runs other code did.
+    pub(super) fn take_used(&self) -> (Vec<RunReport>, usize) {
+        let mut state = self.state();
+        let used = std::mem::take(&mut state.used);
+        let (mut runs, mut older) = (Vec::new(), 0);
+        for case in used {
+            for seed in self.seeds() {
+                let key = RunKey::new(&case, seed, self.noise);
+                older += usize::from(state.older.contains(&key));
+                if let Some(measurement) = state.done.get(&key) {
+                    let measurement = Measurement { notes: Vec::new(), ..Measurement::clone(measurement) };
+                    runs.push(RunReport { case: case.to_string(), seed, measurement });
+                }
+            }
+        }
+        (runs, older)
+    }
+
+    /// What each thread does: one run after the other.
+    fn work(&self) {
+        let _watch = Watch(self);
+        // How many runs in a row other processes were doing.
+        let mut elsewhere = 0;
+        while let Some(item) = self.next(elsewhere) {
+            let Some(claim) = self.store.claim(&item.key) else {
+                elsewhere += 1;
+                let mut state = self.state();
+                state.active.retain(|other| !Arc::ptr_eq(other, &item));
+                state.pending.push_back(item);
+                continue;
+            };
+            elsewhere = 0;
+            // Another process may have done it since we looked.
+            if let Some(run) = self.store.load(&item.key) {
+                self.finish(&item, run, Source::Kept);
+                self.tell_remaining();
+                continue;
+            }
+            let begin = Instant::now();
+            match item.case.measure(item.key.seed, self.noise) {
+                Ok(measurement) => {
+                    let seconds = begin.elapsed().as_secs_f64();
+                    let run = FinishedRun { code: CODE.to_owned(), key: item.key.clone(), seconds, measurement };
+                    claim.keep(&run);
+                    self.finish(&item, run, Source::Done);
+                    self.tell_remaining();
+                }
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    /// The next run; waits where all that are pending are at work in other processes, or where more may come. `None`:
+    /// there are no more.
+    fn next(&self, elsewhere: usize) -> Option<Arc<Item>> {
+        let mut state = self.state();
+        if elsewhere > 0 && elsewhere >= state.pending.len() {
+            state = self.changed.wait_timeout(state, ASK_AGAIN).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        loop {
+            if state.failed.is_some() {
+                return None;
+            }
+            if let Some(item) = state.pending.pop_front() {
+                state.active.push(item.clone());
+                return Some(item);
+            }
+            if !state.is_open {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn finish(&self, item: &Arc<Item>, run: FinishedRun, source: Source) {
+        {
+            let mut state = self.state();
+            state.active.retain(|other| !Arc::ptr_eq(other, item));
+            state.forecast.learn(&item.size, run.seconds);
+            if run.code != CODE {
+                state.older.insert(run.key.clone());
+            }
+            state.done.insert(run.key, Arc::new(run.measurement));
+        }
+        self.changed.notify_all();
+        self.progress.finish(&format!("{}, seed {}", item.case, item.key.seed), source);
+    }
+
+    /// Says how long it still takes.
+    fn tell_remaining(&self) {
+        let state = self.state();
+        let left = state.pending.iter().chain(&state.active).map(|item| &item.size);
+        let remaining = state.forecast.remaining(left, self.jobs);
+        drop(state);
+        self.progress.remaining(remaining);
+    }
+
+    fn fail(&self, error: SimulationError) {
+        let mut state = self.state();
+        state.pending.clear();
+        state.failed.get_or_insert(error);
+        drop(state);
+        self.changed.notify_all();
     }
 }
 
-/// Applies `work` to all items, `jobs` at once, and returns the results in the order of the items.
-pub fn parallel<T: Sync, R: Send>(jobs: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
-    thread::scope(|scope| {
-        for _ in 0..jobs.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((index, item)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    items.get(index).map(|item| (index, item))
-                } {
-                    let result = work(item);
-                    results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
-                }
-            });
+/// Ends the threads of a workshop once they have finished what they are doing.
+struct Closing<'a>(&'a Workshop<'a>);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.is_open = false;
+        state.pending.clear();
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+/// Tells who waits for a thread's runs that the thread has panicked.
+struct Watch<'a>(&'a Workshop<'a>);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail(SimulationError::Setup("a run panicked".to_owned()));
         }
-    });
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Listing lets experiments run on measurements that stand for none, which must not make them panic.
     #[test]
-    fn results_come_in_the_order_of_the_items_however_many_run_at_once() {
-        let items: Vec<u64> = (0..100).collect();
-        let squares: Vec<u64> = items.iter().map(|item| item * item).collect();
-        for jobs in [1, 3, 200] {
-            assert_eq!(parallel(jobs, &items, |item| item * item), squares);
+    fn every_experiment_says_its_cases_before_it_runs() {
+        for scale in [Scale::Full, Scale::Quick, Scale::Smallest] {
+            let workshop = Workshop::new(scale, 1, Some(1), &Silent).with_seeds(2);
+            for experiment in Experiment::ALL {
+                let cases = workshop.plan(&[experiment]);
+                let is_computed = matches!(experiment.id, "P-table1" | "P-table2" | "P-table3" | "P-fig14");
+                assert_eq!(cases.is_empty(), is_computed, "{} at {}", experiment.id, scale.name());
+                assert!(cases.iter().all(|case| case.messages() > 0.0));
+            }
         }
     }
 }

@@ -1,0 +1,124 @@
+//! [`Measurement`], what figures want to know of a run, and [`Runs`], those of one case with every seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tidegate_message::Counter;
+
+use super::estimate::Estimate;
+use crate::cost::Activity;
+use crate::outcome::Outcome;
+
+/// What [`Benchmark`](super::Benchmark) notes in every process. A measurement has these as means or shares.
+const NOTED_BY_BENCHMARKS: [&str; 3] = ["time", "messages", "delayed"];
+
+/// What figures want to know of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Mean over processes of the time per repetition, in microseconds.
+    #[serde(rename = "time_us")]
+    pub time: f64,
+    /// Mean over the processes that took part of the time spent on credits, per repetition, in microseconds.
+    #[serde(rename = "credits_time_us")]
+    pub credits_time: f64,
+    /// Share of the messages in the repetitions that count that waited for credits, 0 to 1.
+    pub delayed: f64,
+    /// The counters of the whole run, warm-up included, over all processes by name: the sum or the maximum, as
+    /// [`Counter::aggregate`] says. Those that are 0 are left out.
+    pub counters: BTreeMap<String, u64>,
+    /// Mean over all processes of the time spent on each activity in the whole run, in microseconds. The rest of the
+    /// time a process waited.
+    #[serde(default, rename = "spent_us")]
+    pub spent: BTreeMap<String, f64>,
+    /// What programs noted besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+}
+
+/// A number that a program noted; a [`Sample`](crate::Sample) that can be kept in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// Who.
+    pub rank: u32,
+    /// What it is, as the program calls it.
+    pub label: String,
+    /// Which of those.
+    pub index: u64,
+    /// The number.
+    pub value: f64,
+}
+
+impl Measurement {
+    /// Of a run with so many repetitions, warm-up included.
+    pub(super) fn of(outcome: &Outcome, repetitions: u32) -> Self {
+        let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
+        let took_part = times.len().max(1) as f64;
+        let spent_on = |activity| outcome.processes.iter().map(|each| each.spent.on(activity).microseconds()).sum();
+        let credits: f64 = spent_on(Activity::Credits);
+        let sum = |label| outcome.samples_of(label).map(|sample| sample.value).sum::<f64>();
+        let counters = Counter::ALL.iter().map(|&counter| (counter.name().to_owned(), outcome.counter(counter)));
+        let spent = Activity::ALL.iter().map(|&activity| {
+            let mean = spent_on(activity) / outcome.processes.len().max(1) as f64;
+            (format!("{activity:?}").to_lowercase(), mean)
+        });
+        let notes = outcome.samples.iter().filter(|sample| !NOTED_BY_BENCHMARKS.contains(&sample.label));
+        let note = |sample: &crate::Sample| Note {
+            rank: sample.rank.0,
+            label: sample.label.to_owned(),
+            index: sample.index,
+            value: sample.value,
+        };
+        Measurement {
+            time: times.iter().sum::<f64>() / took_part,
+            credits_time: credits / took_part / f64::from(repetitions.max(1)),
+            delayed: sum("delayed") / sum("messages").max(1.0),
+            counters: counters.filter(|(_, value)| *value > 0).collect(),
+            spent: spent.collect(),
+            notes: notes.map(note).collect(),
+        }
+    }
+
+    /// Stands for a run that has not been done, while the runs of an experiment are listed.
+    pub(super) fn not_done() -> Self {
+        Measurement { time: 1.0, ..Measurement::default() }
+    }
+
+    /// One counter of the whole run, over all processes.
+    #[must_use]
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter.name()).copied().unwrap_or(0)
+    }
+
+    /// Overhead in percent: the time beyond the reference's.
+    #[must_use]
+    pub fn overhead(&self, reference: &Measurement) -> f64 {
+        100.0 * (self.time / reference.time - 1.0)
+    }
+}
+
+/// One case with every seed, in the order of the seeds.
+#[derive(Clone, Debug)]
+pub(super) struct Runs(pub Vec<Arc<Measurement>>);
+
+impl Runs {
+    /// A value of each run.
+    pub fn estimate(&self, value: impl Fn(&Measurement) -> f64) -> Estimate {
+        Estimate::new(self.0.iter().map(|run| value(run)))
+    }
+
+    /// A value of each run and the run of `other` with the same seed, hence with the same interruptions.
+    pub fn paired(&self, other: &Runs, value: impl Fn(&Measurement, &Measurement) -> f64) -> Estimate {
+        Estimate::new(self.0.iter().zip(&other.0).map(|(run, other)| value(run, other)))
+    }
+
+    /// Mean over processes and seeds of the time per repetition, in microseconds.
+    pub fn time(&self) -> f64 {
+        self.estimate(|run| run.time).mean()
+    }
+
+    /// Overhead in percent: the mean over the seeds of that of each run beside the reference with the same seed.
+    pub fn overhead(&self, reference: &Runs) -> f64 {
+        self.paired(reference, Measurement::overhead).mean()
+    }
+}
