@@ -13,8 +13,9 @@ pub enum Allgather {
     Plain,
     /// n − 1 rounds, in which each block goes round a ring.
     Ring,
-    /// n / 2 rounds, in each of which everybody exchanges what it learnt last, two blocks, with one of its two neighbours
-    /// in turn (Chen, Zhang, Zhang, Yuan 2005). Only for even numbers; [`Ring`](Self::Ring) takes its place elsewhere.
+    /// n / 2 rounds, in each of which everybody exchanges what it learnt last, two blocks, with one of its two
+    /// neighbours in turn (Chen, Zhang, Zhang, Yuan 2005). Only for even numbers; [`Ring`](Self::Ring) takes its place
+    /// elsewhere.
     NeighbourExchange,
     /// log₂ n rounds, in each of which everybody exchanges all that it has with the member whose number differs in one
     /// bit. Only for powers of two; [`Bruck`](Self::Bruck) takes its place elsewhere.
@@ -89,8 +90,8 @@ pub async fn allgatherv(group: &Communicator, form: Allgather, out: Part, into: 
     }
 }
 
-/// See [`Allgather::NeighbourExchange`]; `parts` are the blocks. Members 2k and 2k + 1 learn the same blocks, a pair from
-/// each round but the first, which come from the pairs before and behind theirs in turn: 1, 1, 2, 2 … pairs away.
+/// See [`Allgather::NeighbourExchange`]; `parts` are the blocks. Members 2k and 2k + 1 learn the same blocks, a pair
+/// from each round but the first, which come from the pairs before and behind theirs in turn: 1, 1, 2, 2 … pairs away.
 async fn exchange_with_neighbours(group: &Communicator, tag: Tag, parts: &[Part]) {
     let (me, size) = (group.me(), group.size());
     let is_even = me.is_multiple_of(2);

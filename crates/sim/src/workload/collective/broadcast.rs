@@ -71,8 +71,8 @@ pub async fn broadcast(group: &Communicator, form: Broadcast, root: u32, part: P
     }
 }
 
-/// See [`Broadcast::SplitBinary`]. Odd members, counted from the root, are one half of the tree, even ones the other; 2k
-/// − 1 and 2k exchange what they have. A last odd one has nobody to exchange with, and hears from the root.
+/// See [`Broadcast::SplitBinary`]. Odd members, counted from the root, are one half of the tree, even ones the other;
+/// 2k − 1 and 2k exchange what they have. A last odd one has nobody to exchange with, and hears from the root.
 async fn split_binary(group: &Communicator, circle: Circle, segment: u64, part: Part) {
     let tag = group.begin();
     let (me, size) = (circle.me, group.size());
