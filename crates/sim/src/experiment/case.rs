@@ -144,10 +144,14 @@ impl Case {
         }
     }
 
-    /// Repetitions in all, warm-up included.
+    /// How often in all, warm-up included, what is timed is done: of a pingpong that is half a round trip, so twice in
+    /// each repetition.
     fn repetitions(&self) -> u32 {
         match &self.workload {
-            Workload::Benchmark(benchmark) => benchmark.warm_up + benchmark.repetitions,
+            Workload::Benchmark(benchmark) => {
+                let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
+                timed * (benchmark.warm_up + benchmark.repetitions)
+            }
             Workload::Phases(_) => 1,
         }
     }

@@ -95,6 +95,11 @@ impl Operation {
         matches!(self, Operation::Pingpong | Operation::Pingping)
     }
 
+    /// Whether a repetition is a round trip, and its time half of that.
+    pub(super) fn is_there_and_back(self) -> bool {
+        matches!(self, Operation::Pingpong | Operation::MultiPingpong)
+    }
+
     /// Whether a member of the group takes part.
     fn includes(self, member: u32) -> bool {
         !self.is_of_a_pair() || member < 2

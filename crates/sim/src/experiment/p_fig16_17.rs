@@ -90,6 +90,8 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
 pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let (fixed, moving) = (pair(workshop, static_flow)?, pair(workshop, dynamic_flow)?);
     let overhead = |curve: &Curve, wanted: fn(u32) -> bool| mean(&curve.overheads(), wanted);
+    let parts =
+        [work, stalls].map(|part| [&fixed, &moving].map(|pair| mean(&pair.alltoall.values(part), |slots| slots >= 16)));
     let balanced = [&fixed, &moving].map(|pair| overhead(&pair.alltoall, |slots| slots >= 16));
     let small = [&fixed, &moving].map(|pair| overhead(&pair.alltoall, |slots| slots < 16));
     let localised = [&fixed, &moving].map(|pair| overhead(&pair.pingpong, |slots| slots < 57));
@@ -103,6 +105,12 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
             shown(balanced),
         )
         .because("dynamic sends more control packets than static where no share can move: everybody is as active."),
+        Fact::tested(
+            "So do the two parts of it, work and stalls, each (means within 5 points).",
+            parts.iter().all(|[fixed, moving]| (fixed - moving).abs() < 5.0),
+            "very similar",
+            format!("work: {}; stalls: {}", shown(parts[0]), shown(parts[1])),
+        ),
         Fact::tested(
             "Below 16 slots dynamic is slightly worse (by up to 15 points).",
             small[1] > small[0] && small[1] - small[0] < 15.0,
