@@ -23,7 +23,8 @@ impl Dynamic {
     /// C4: nothing crosses, so its credits run down; but when it holds nothing at all, and no credit is on the way to
     /// it, it could not pay for its answer: it gets one. (The paper looks at thresholds only, and grants one whenever
     /// there are fewer than the static slots; but a sender that has run dry need not have reached a threshold, and one
-    /// credit at zero is all that the answer needs.)
+    /// credit at zero is all that the answer needs. Granting below the static slots, at every packet, is as safe, and
+    /// measures the same: docs/simulator.md.)
     #[cold]
     pub(super) fn retrieve_blocked(&mut self, from: PeerId) {
         self.tally.blocked_packets += 1;
@@ -48,7 +49,9 @@ impl Dynamic {
     /// C5: grants up to `static_slots`, all thresholds one, nothing retrieved. No credit packet is unread by then:
     /// those granted before the request arrived before it, and one granted under C4 paid for this answer. A sender that
     /// had taken credits out of its counter when it answered still has more than its static slots; they go into the
-    /// newest threshold, which keeps the sum that C1 demands.
+    /// newest threshold, which keeps the sum that C1 demands. (The paper keeps the old thresholds. Not counting the
+    /// first crossings towards monitoring, which is the nearest to that, is as safe and measures worse:
+    /// docs/simulator.md.)
     pub(super) fn handle_response(&mut self, from: PeerId, returned: u32) -> Result<(), Violation> {
         let sender = self.receivers.of(from);
         if !sender.blocked || self.senders.of(from).request_waiting {
