@@ -103,6 +103,8 @@ async fn bruck(group: &Communicator, out: Part, into: Part, block: u64) {
 pub enum Alltoallv {
     /// n − 1 sends, then n − 1 receives.
     Plain,
+    /// All receives are posted, then all sends started, then all are waited for: as [`Alltoall::Posted`].
+    Posted,
     /// n − 1 rounds; in round i everybody sends to the one i behind it and receives from the one i before it.
     Pairwise,
 }
@@ -133,6 +135,20 @@ pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, i
     let (task, me, size) = (group.task(), group.me(), group.size());
     let (leaving, coming) = (out.parts(), into.parts());
     task.copy(leaving[me as usize], coming[me as usize]).await;
+    if form == Alltoallv::Posted {
+        let mut requests = Vec::with_capacity(2 * size as usize);
+        for from in (1..size).map(|distance| group.after(distance)) {
+            if coming[from as usize].length > 0 {
+                requests.push(group.start_receive(from, tag, coming[from as usize]).await);
+            }
+        }
+        for to in (1..size).map(|distance| group.before(distance)) {
+            if leaving[to as usize].length > 0 {
+                requests.push(group.start_send(to, tag, leaving[to as usize]).await);
+            }
+        }
+        return task.wait_all(requests).await;
+    }
     let mut sends = Vec::new();
     for distance in 1..size {
         let (to, from) = (group.after(distance), group.before(distance));
@@ -140,7 +156,7 @@ pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, i
         if part.length > 0 {
             match form {
                 Alltoallv::Plain => send_first(group, to, tag, part, &mut sends).await,
-                Alltoallv::Pairwise => sends.push(group.start_send(to, tag, part).await),
+                Alltoallv::Posted | Alltoallv::Pairwise => sends.push(group.start_send(to, tag, part).await),
             }
         }
         if form == Alltoallv::Pairwise {
