@@ -388,8 +388,12 @@ impl<B: Buffer> Egress<B> {
     /// Writes the control packets that flow control wants sent.
     #[inline]
     pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        let mut has_sent = false;
         while let Some(control) = self.flow.poll_control() {
             self.controls.send(mailboxes, control);
+            has_sent = true;
+        }
+        if has_sent {
             self.publish_tally(mailboxes.counters());
         }
     }

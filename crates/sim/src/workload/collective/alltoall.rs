@@ -30,16 +30,8 @@ pub async fn alltoall(group: &Communicator, form: Alltoall, out: Part, into: Par
     }
     task.copy(out.block(me, block), into.block(me, block)).await;
     if form == Alltoall::Posted {
-        let mut requests = Vec::with_capacity(2 * size as usize);
-        for distance in 1..size {
-            let from = group.after(distance);
-            requests.push(group.start_receive(from, tag, into.block(from, block)).await);
-        }
-        for distance in 1..size {
-            let to = group.before(distance);
-            requests.push(group.start_send(to, tag, out.block(to, block)).await);
-        }
-        return task.wait_all(requests).await;
+        let blocks = |part: Part| move |member| Some(part.block(member, block));
+        return post_all(group, tag, blocks(out), blocks(into)).await;
     }
     if form == Alltoall::Pairwise {
         for distance in 1..size {
@@ -58,6 +50,29 @@ pub async fn alltoall(group: &Communicator, form: Alltoall, out: Part, into: Par
         group.receive(from, tag, into.block(from, block)).await;
     }
     task.wait_all(sends).await;
+}
+
+/// Posts all receives, then starts all sends, the last receiver first, then waits for all. `leaving` is what a member
+/// is sent, `coming` where what it sends goes; nothing where no message is.
+async fn post_all(
+    group: &Communicator,
+    tag: Tag,
+    leaving: impl Fn(u32) -> Option<Part>,
+    coming: impl Fn(u32) -> Option<Part>,
+) {
+    let size = group.size();
+    let mut requests = Vec::with_capacity(2 * size as usize);
+    for from in (1..size).map(|distance| group.after(distance)) {
+        if let Some(part) = coming(from) {
+            requests.push(group.start_receive(from, tag, part).await);
+        }
+    }
+    for to in (1..size).map(|distance| group.before(distance)) {
+        if let Some(part) = leaving(to) {
+            requests.push(group.start_send(to, tag, part).await);
+        }
+    }
+    group.task().wait_all(requests).await;
 }
 
 /// Sends a block before anything is received. A send of a long message would wait for its receive, so it is only
@@ -136,18 +151,9 @@ pub async fn alltoallv(group: &Communicator, form: Alltoallv, out: Blocks<'_>, i
     let (leaving, coming) = (out.parts(), into.parts());
     task.copy(leaving[me as usize], coming[me as usize]).await;
     if form == Alltoallv::Posted {
-        let mut requests = Vec::with_capacity(2 * size as usize);
-        for from in (1..size).map(|distance| group.after(distance)) {
-            if coming[from as usize].length > 0 {
-                requests.push(group.start_receive(from, tag, coming[from as usize]).await);
-            }
-        }
-        for to in (1..size).map(|distance| group.before(distance)) {
-            if leaving[to as usize].length > 0 {
-                requests.push(group.start_send(to, tag, leaving[to as usize]).await);
-            }
-        }
-        return task.wait_all(requests).await;
+        let blocks =
+            |parts: Vec<Part>| move |member| Some(parts[member as usize]).filter(|part: &Part| part.length > 0);
+        return post_all(group, tag, blocks(leaving), blocks(coming)).await;
     }
     let mut sends = Vec::new();
     for distance in 1..size {
