@@ -58,6 +58,12 @@ impl Credits {
         self.0 -= 1;
     }
 
+    /// All are spent.
+    #[inline]
+    pub fn end(self) {
+        debug_assert!(self.0 == 0, "credits are lost");
+    }
+
     /// Ends their life in a counter.
     #[inline]
     pub(crate) fn into_count(self) -> u32 {

@@ -84,7 +84,13 @@ impl FlowControl {
     /// The next control packet to write, if any.
     #[inline]
     pub fn poll_control(&mut self) -> Option<Control> {
-        of_chosen!(&mut self.scheme, poll_control())
+        if self.has_control() { of_chosen!(&mut self.scheme, next_control()) } else { None }
+    }
+
+    /// Whether [`poll_control`](Self::poll_control) is to be called at all.
+    #[inline]
+    pub fn has_control(&self) -> bool {
+        of_chosen!(&self.scheme, has_control())
     }
 
     /// Whether the scheme acts on time, so that what is told as `now` must be the present. None of P's schemes does.

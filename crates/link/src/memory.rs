@@ -94,7 +94,12 @@ impl IoBuffer {
     /// # Safety
     /// `into` must take `length` bytes and not overlap the buffer.
     #[inline]
-    pub(crate) unsafe fn copy_out(&self, offset: usize, mut into: *mut u8, length: usize) {
+    pub(crate) unsafe fn copy_out(&self, offset: usize, into: *mut u8, length: usize) {
+        let mut into = into;
+        if let Some(address) = self.in_one_piece(offset, length) {
+            // SAFETY: these bytes were promised readable and unchanging at construction, and `into` has room for them.
+            return unsafe { ptr::copy_nonoverlapping(address, into, length) };
+        }
         for piece in self.range(offset, length) {
             // SAFETY: `range` only yields parts of the pieces promised readable and unchanging at construction,
             // `length` bytes in all, which `into` has room for.
@@ -105,12 +110,28 @@ impl IoBuffer {
         }
     }
 
+    /// Where `offset..offset + length` lies if the buffer is one piece that has it, which is nearly always so.
+    #[inline(always)]
+    fn in_one_piece(&self, offset: usize, length: usize) -> Option<*mut u8> {
+        match &self.0 {
+            Memory::One(piece) if offset <= piece.length && length <= piece.length - offset => {
+                Some(piece.address.wrapping_add(offset))
+            }
+            _ => None,
+        }
+    }
+
     /// Copies `length` bytes into the application's memory from `offset` on. Panics when the buffer has not so many.
     ///
     /// # Safety
     /// `from` must have `length` bytes and not overlap the buffer.
     #[inline]
-    pub(crate) unsafe fn copy_in(&mut self, offset: usize, mut from: *const u8, length: usize) {
+    pub(crate) unsafe fn copy_in(&mut self, offset: usize, from: *const u8, length: usize) {
+        let mut from = from;
+        if let Some(address) = self.in_one_piece(offset, length) {
+            // SAFETY: as in `copy_out`; the constructor's caller promised writable memory that nobody else uses.
+            return unsafe { ptr::copy_nonoverlapping(from, address, length) };
+        }
         for piece in self.range(offset, length) {
             // SAFETY: as in `copy_out`; the constructor's caller promised writable memory that nobody else uses.
             unsafe {

@@ -1,7 +1,8 @@
 //! What an endpoint reports of operations that ended.
 
 use crate::envelope::Envelope;
-use crate::operation::{Context, Queue, Space, Target};
+use crate::link::Buffer;
+use crate::operation::{Context, Queue, Send, Space, Target};
 
 /// The operation that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,14 @@ pub(crate) struct Notice {
     pub(crate) space: Space,
     pub(crate) length: usize,
     pub(crate) report: bool,
+}
+
+impl Notice {
+    /// What to tell of a send.
+    #[inline]
+    pub(crate) fn of<B: Buffer>(send: &Send<B>) -> Self {
+        Notice { context: send.context, space: send.space, length: send.buffer.len(), report: send.report }
+    }
 }
 
 impl Completion {

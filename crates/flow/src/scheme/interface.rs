@@ -42,9 +42,14 @@ pub(crate) trait Scheme {
         if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
     }
 
-    /// The next control packet to write.
+    /// Whether there may be a control packet to write: asked with each packet, so it looks at one number.
     #[inline]
-    fn poll_control(&mut self) -> Option<Control> {
+    fn has_control(&self) -> bool {
+        false
+    }
+
+    /// The next control packet to write, where [`has_control`](Self::has_control) says that there may be one.
+    fn next_control(&mut self) -> Option<Control> {
         None
     }
 

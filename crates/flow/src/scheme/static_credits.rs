@@ -94,8 +94,20 @@ impl Scheme for Static {
     }
 
     #[inline]
-    fn poll_control(&mut self) -> Option<Control> {
-        if self.control.is_empty() { None } else { self.next_control() }
+    fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    fn next_control(&mut self) -> Option<Control> {
+        loop {
+            let to = self.control.front()?;
+            let credits = self.control.take_credits(to);
+            self.control.pop_front();
+            // A peer that was reset keeps its turn with nothing due.
+            if credits > 0 {
+                return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
+            }
+        }
     }
 
     fn reset(&mut self, peer: PeerId) {
@@ -162,18 +174,6 @@ impl Static {
         credits.merge(Credits::new(gained));
         Ok(gained)
     }
-
-    fn next_control(&mut self) -> Option<Control> {
-        loop {
-            let to = self.control.front()?;
-            let credits = self.control.take_credits(to);
-            self.control.pop_front();
-            // A peer that was reset keeps its turn with nothing due.
-            if credits > 0 {
-                return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -208,7 +208,7 @@ mod tests {
         while credits.count() > 0 {
             credits.spend();
             receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).unwrap();
-            waiting += u32::from(receiver.poll_control().is_some());
+            waiting += u32::from(receiver.next_control().is_some());
         }
         match waiting {
             0 => Outcome::Deadlock,

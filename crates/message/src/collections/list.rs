@@ -138,6 +138,7 @@ impl<T> Ordered<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, value: T) -> Position {
         let at = self.spare.unwrap_or_else(|| self.add_node());
         let previous = self.last.replace(at);
@@ -189,9 +190,17 @@ impl<T> Ordered<T> {
         self.node(at)?.next
     }
 
+    #[inline(always)]
     pub(crate) fn remove(&mut self, at: Position) -> Option<T> {
-        let node = self.node_mut(at)?;
-        let value = node.value.take()?;
+        // Inlined, so that whoever wants a part of the element moves no more of it.
+        let value = self.node_mut(at)?.value.take()?;
+        self.unlink(at);
+        Some(value)
+    }
+
+    /// Takes a node that has lost its element out of the list.
+    fn unlink(&mut self, at: Position) {
+        let node = self.linked(at);
         let (previous, next) = (node.previous, node.next);
         match previous {
             Some(previous) => self.linked(previous).next = next,
@@ -202,7 +211,6 @@ impl<T> Ordered<T> {
             None => self.last = previous,
         }
         self.drop_node(at);
-        Some(value)
     }
 
     /// The first element, in order of arrival, for which `wanted` holds, among the first so many.

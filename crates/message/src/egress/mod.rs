@@ -19,7 +19,8 @@ pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
 pub(crate) use control::refused_most;
 pub(crate) use mailboxes::Mailboxes;
-pub(crate) use outgoing::{Body, Outgoing, copy_of};
+use outgoing::Departing;
+pub(crate) use outgoing::{Body, Outgoing, Short, copy_of};
 
 /// How far a message got.
 #[derive(Debug, PartialEq, Eq)]
@@ -216,7 +217,7 @@ impl<B: Buffer> Egress<B> {
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: &mut Outgoing<B>,
+        message: &mut impl Departing,
     ) -> Step {
         if self.is_idle(to) { self.transmit(mailboxes, now, to, message) } else { Step::NoCredits }
     }
@@ -253,7 +254,7 @@ impl<B: Buffer> Egress<B> {
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: &mut Outgoing<B>,
+        message: &mut impl Departing,
     ) -> Step {
         match self.transmit_some(mailboxes, now, to, message) {
             Some(step) => step,
@@ -269,7 +270,7 @@ impl<B: Buffer> Egress<B> {
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: &mut Outgoing<B>,
+        message: &mut impl Departing,
     ) -> Step {
         loop {
             if let Some(step) = self.transmit_some(mailboxes, now, to, message) {
@@ -286,7 +287,7 @@ impl<B: Buffer> Egress<B> {
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: &mut Outgoing<B>,
+        message: &mut impl Departing,
     ) -> Option<Step> {
         if self.controls.has_any_of(to) {
             return Some(Step::Full);
@@ -294,7 +295,7 @@ impl<B: Buffer> Egress<B> {
         match self.flow.request(to, message.packets_left(), now) {
             Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
             Answer::Wait => Some(Step::NoCredits),
-            Answer::Announce if message.packets == 0 => Some(Step::Announce),
+            Answer::Announce if message.packets_gone() == 0 => Some(Step::Announce),
             Answer::Announce => Some(Step::NoCredits),
         }
     }
@@ -306,10 +307,10 @@ impl<B: Buffer> Egress<B> {
         mailboxes: &mut impl Mailboxes,
         now: Instant,
         to: PeerId,
-        message: &mut Outgoing<B>,
+        message: &mut impl Departing,
         mut credits: Credits,
     ) -> Option<Step> {
-        let (flow, mut index, mut riding) = (&mut self.flow, message.packets, 0);
+        let (flow, mut index, mut riding) = (&mut self.flow, message.packets_gone(), 0);
         let outcome = mailboxes.write(to, credits.count(), |packet| {
             message.fill(index, packet);
             index += 1;
@@ -320,9 +321,10 @@ impl<B: Buffer> Egress<B> {
         (0..written).for_each(|_| credits.spend());
         match outcome {
             Err(WriteError::Refused) => self.flow.handle_refused(to, credits, now),
+            _ if credits.count() == 0 => credits.end(),
             _ => self.flow.give_back(to, credits),
         }
-        message.packets += written;
+        message.note_gone(written);
         mailboxes.counters().add(Counter::PacketsSent, u64::from(written));
         if riding > 0 {
             mailboxes.counters().add(Counter::CreditsPiggybacked, riding);
@@ -386,8 +388,15 @@ impl<B: Buffer> Egress<B> {
     }
 
     /// Writes the control packets that flow control wants sent.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
+        if self.flow.has_control() {
+            self.write_control(mailboxes);
+        }
+    }
+
+    #[inline(never)]
+    fn write_control(&mut self, mailboxes: &mut impl Mailboxes) {
         let mut has_sent = false;
         while let Some(control) = self.flow.poll_control() {
             self.controls.send(mailboxes, control);

@@ -17,6 +17,75 @@ pub(crate) enum Body<B> {
     Borrowed(B),
 }
 
+/// What leaves packet by packet.
+pub(crate) trait Departing {
+    /// Packets that have left.
+    fn packets_gone(&self) -> u32;
+
+    /// Packets that have not.
+    fn packets_left(&self) -> u32;
+
+    /// Makes `packet` the `index`-th. It is filled in place: a copy of a packet on its way waits for stores that the
+    /// processor cannot forward.
+    fn fill(&self, index: u32, packet: &mut Packet);
+
+    /// So many more packets have left.
+    fn note_gone(&mut self, packets: u32);
+}
+
+/// A message of the application that fits into one packet and can leave straight from the call that sends it. It
+/// becomes an [`Outgoing`] only if it has to wait.
+#[derive(Debug)]
+pub(crate) struct Short<'a, B> {
+    head: Eager,
+    buffer: &'a B,
+    has_left: bool,
+}
+
+impl<'a, B: Buffer> Short<'a, B> {
+    /// `None`: it takes several packets.
+    #[inline]
+    pub(crate) fn of(send: &'a Send<B>) -> Option<Self> {
+        let head = head_of(send);
+        (head.head_bytes() + send.buffer.len() <= PAYLOAD_BYTES).then_some(Short {
+            head,
+            buffer: &send.buffer,
+            has_left: false,
+        })
+    }
+}
+
+impl<B: Buffer> Departing for Short<'_, B> {
+    #[inline]
+    fn packets_gone(&self) -> u32 {
+        self.has_left.into()
+    }
+
+    #[inline]
+    fn packets_left(&self) -> u32 {
+        (!self.has_left).into()
+    }
+
+    #[inline]
+    fn fill(&self, _index: u32, packet: &mut Packet) {
+        let length = self.buffer.len();
+        let filled = self.head.emit_payload(length as u32, &mut packet.payload);
+        let end = filled + length;
+        self.buffer.read(0, &mut packet.payload[filled..end]);
+        packet.header = Header::new(PacketKind::Data, end, self.head.number());
+    }
+
+    #[inline]
+    fn note_gone(&mut self, packets: u32) {
+        self.has_left |= packets > 0;
+    }
+}
+
+#[inline]
+fn head_of<B>(send: &Send<B>) -> Eager {
+    Eager { queue: send.space.queue(), tag: send.space.tag(), data: send.data, was_dropped: false }
+}
+
 /// A message on its way out.
 #[derive(Debug)]
 pub(crate) struct Outgoing<B> {
@@ -34,9 +103,8 @@ impl<B: Buffer> Outgoing<B> {
     #[inline]
     pub(crate) fn eager(send: Send<B>) -> Self {
         let length = send.buffer.len();
-        let (queue, tag) = (send.space.queue(), send.space.tag());
-        let head = Eager { queue, tag, data: send.data, was_dropped: false };
-        let notice = Notice { context: send.context, space: send.space, length, report: send.report };
+        let head = head_of(&send);
+        let notice = Notice::of(&send);
         let body = if length == 0 { Body::None } else { Body::Borrowed(send.buffer) };
         Outgoing::new(head, body, Some(notice))
     }
@@ -58,33 +126,6 @@ impl<B: Buffer> Outgoing<B> {
     #[inline]
     pub(crate) fn body_bytes(&self) -> usize {
         self.total - self.head_bytes
-    }
-
-    #[inline]
-    pub(super) fn packets_left(&self) -> u32 {
-        // Most messages are short: they are spared the division.
-        let packets = if self.total <= PAYLOAD_BYTES { 1 } else { self.total.div_ceil(PAYLOAD_BYTES) };
-        packets as u32 - self.packets
-    }
-
-    /// Makes `packet` the message's `index`-th. It is filled in place: a copy of a packet on its way waits for stores
-    /// that the processor cannot forward.
-    #[inline]
-    pub(super) fn fill(&self, index: u32, packet: &mut Packet) {
-        let position = index as usize * PAYLOAD_BYTES;
-        let payload = &mut packet.payload;
-        let (filled, kind) = match index {
-            0 => (self.head.emit(self.body_bytes() as u32, payload), self.head.kind() as u8),
-            _ => (0, 0),
-        };
-        let end = (self.total - position).min(PAYLOAD_BYTES);
-        let offset = position.max(self.head_bytes) - self.head_bytes;
-        match &self.body {
-            Body::None => {}
-            Body::Owned(bytes) => payload[filled..end].copy_from_slice(&bytes[offset..offset + end - filled]),
-            Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
-        }
-        packet.header = Header::new(PacketKind::Data, end, kind);
     }
 
     /// Copies what has not left out of the application's memory.
@@ -115,6 +156,43 @@ impl<B: Buffer> Outgoing<B> {
     }
 }
 
+impl<B: Buffer> Departing for Outgoing<B> {
+    #[inline]
+    fn packets_gone(&self) -> u32 {
+        self.packets
+    }
+
+    #[inline]
+    fn packets_left(&self) -> u32 {
+        // Most messages are short: they are spared the division.
+        let packets = if self.total <= PAYLOAD_BYTES { 1 } else { self.total.div_ceil(PAYLOAD_BYTES) };
+        packets as u32 - self.packets
+    }
+
+    #[inline]
+    fn fill(&self, index: u32, packet: &mut Packet) {
+        let position = index as usize * PAYLOAD_BYTES;
+        let payload = &mut packet.payload;
+        let (filled, kind) = match index {
+            0 => (self.head.emit(self.body_bytes() as u32, payload), self.head.kind() as u8),
+            _ => (0, 0),
+        };
+        let end = (self.total - position).min(PAYLOAD_BYTES);
+        let offset = position.max(self.head_bytes) - self.head_bytes;
+        match &self.body {
+            Body::None => {}
+            Body::Owned(bytes) => payload[filled..end].copy_from_slice(&bytes[offset..offset + end - filled]),
+            Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
+        }
+        packet.header = Header::new(PacketKind::Data, end, kind);
+    }
+
+    #[inline]
+    fn note_gone(&mut self, packets: u32) {
+        self.packets += packets;
+    }
+}
+
 /// All bytes of a buffer.
 pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
     let mut bytes = vec![0; buffer.len()].into_boxed_slice();
@@ -125,7 +203,7 @@ pub(crate) fn copy_of<B: Buffer>(buffer: &B) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::Queue;
+    use crate::operation::{Context, Queue, Space, Target};
     use crate::testing::Bytes;
 
     fn eager(length: usize) -> Outgoing<Bytes> {
@@ -161,6 +239,37 @@ mod tests {
             assert_eq!(all[16..], expected, "of {length} bytes");
             message.own();
             assert_eq!(cut(&message), packets, "a copy leaves as the original would");
+        }
+    }
+
+    #[test]
+    fn a_short_message_leaves_as_the_same_packet_whether_it_waits_or_not() {
+        for data in [None, Some(3), Some(1 << 40)] {
+            for length in 0..=41 {
+                let bytes: Vec<u8> = (0..length).collect();
+                let send = Send {
+                    to: Target::Myself,
+                    space: Space::Tagged { tag: 7, ignore: 0 },
+                    buffer: Bytes::new(&bytes),
+                    data,
+                    context: Context(1),
+                    inject: false,
+                    delivery: false,
+                    report: true,
+                };
+                let packet_of = |message: &dyn Fn(&mut Packet)| {
+                    let mut packet = Packet::new(PacketKind::Data, 0, 0);
+                    message(&mut packet);
+                    (packet.header, packet.payload)
+                };
+                let short = Short::of(&send).map(|short| {
+                    assert_eq!((short.packets_gone(), short.packets_left()), (0, 1));
+                    packet_of(&|packet| short.fill(0, packet))
+                });
+                let waiting = Outgoing::eager(send);
+                let is_short = waiting.packets_left() == 1;
+                assert_eq!(short, is_short.then(|| packet_of(&|packet| waiting.fill(0, packet))), "{length} {data:?}");
+            }
         }
     }
 }

@@ -18,14 +18,13 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn dispatch_or_announce(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         if let Some(message) = self.dispatch_unless_announced(to, message, inject) {
             self.announce_instead(to, message, inject);
-            self.quarantine_overdrawn();
         }
     }
 
     /// Sends a request to send for a short message whose first packet has no credit, as flow control wants; a message
     /// of any other kind waits.
     #[cold]
-    fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
+    pub(super) fn announce_instead(&mut self, to: PeerId, message: Outgoing<L::Buffer>, inject: bool) {
         let may_be_announced = message.may_be_announced();
         let has_room =
             |spans, eager| self.deferral.rooms.has_instead(to, eager, Memory::<L::Buffer>::announce_cost(spans));
@@ -42,6 +41,7 @@ impl<L: Link> Endpoint<L> {
             }
             message => self.wait_in_queue(to, message, inject, false),
         }
+        self.quarantine_overdrawn();
     }
 
     /// Keeps a send that stays with us until the receiver gets it. `None`: its peer is gone, and the application has

@@ -4,7 +4,6 @@
 use super::Endpoint;
 use crate::assembly::{Sink, write_clipped};
 use crate::counter::Counter;
-use crate::egress::Outgoing;
 use crate::envelope::Envelope;
 use crate::link::Link;
 use crate::malformed::Malformed;
@@ -21,7 +20,9 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn send_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>) {
         self.count(Counter::MessagesEager, 1);
         let inject = send.inject;
-        self.dispatch_or_announce(to, Outgoing::eager(send), inject);
+        if let Some(message) = self.send_short(to, send) {
+            self.announce_instead(to, message, inject);
+        }
     }
 
     /// The first packet of an eager message.

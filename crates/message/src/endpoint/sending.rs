@@ -1,8 +1,10 @@
 //! Messages that leave, or wait until they can.
 
 use super::Endpoint;
-use crate::egress::{Body, Outgoing, Step};
+use crate::completion::Notice;
+use crate::egress::{Body, Outgoing, Short, Step};
 use crate::link::Link;
+use crate::operation::Send;
 use crate::wire::Message;
 use tidegate_flow::PeerId;
 
@@ -30,6 +32,18 @@ impl<L: Link> Endpoint<L> {
             return None;
         }
         let step = self.egress.send(&mut self.link, self.now, to, &mut message);
+        self.end_step(to, step, message, inject)
+    }
+
+    /// A message got so far.
+    #[inline]
+    fn end_step(
+        &mut self,
+        to: PeerId,
+        step: Step,
+        message: Outgoing<L::Buffer>,
+        inject: bool,
+    ) -> Option<Outgoing<L::Buffer>> {
         match step {
             Step::Sent => self.report_sent(message.into_notice()),
             Step::Lost(name) => {
@@ -41,6 +55,27 @@ impl<L: Link> Endpoint<L> {
         }
         self.quarantine_overdrawn();
         None
+    }
+
+    /// Sends a message of the application that fits into one packet. Nearly always it leaves at once, straight from the
+    /// application's memory into the slot; else it is as if it had been dispatched as any other. `None`: it has left,
+    /// waits or is lost. `Some`: flow control would rather have its request to send leave first.
+    #[inline]
+    pub(super) fn send_short(&mut self, to: PeerId, send: Send<L::Buffer>) -> Option<Outgoing<L::Buffer>> {
+        let Some(mut short) = Short::of(&send).filter(|_| self.presence.lost(to).is_none()) else {
+            let inject = send.inject;
+            return self.dispatch_unless_announced(to, Outgoing::eager(send), inject);
+        };
+        let step = self.egress.send(&mut self.link, self.now, to, &mut short);
+        if step == Step::Sent {
+            if send.report {
+                self.report_sent(Some(Notice::of(&send)));
+            }
+            self.quarantine_overdrawn();
+            return None;
+        }
+        let inject = send.inject;
+        self.end_step(to, step, Outgoing::eager(send), inject)
     }
 
     /// Sends a message of our own that is a head and nothing else.

@@ -2,6 +2,7 @@
 
 use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue};
 use crate::operation::Queue;
+use tidegate_flow::PAYLOAD_BYTES;
 
 /// A send that travels whole. Body: its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,26 @@ impl Eager {
             UNTAGGED => Some(Queue::Untagged),
             _ => None,
         }
+    }
+
+    /// The number of its kind.
+    #[inline]
+    pub(crate) fn number(&self) -> u8 {
+        self.kind() as u8
+    }
+
+    /// Bytes of the head.
+    #[inline]
+    pub(crate) fn head_bytes(&self) -> usize {
+        self.bytes()
+    }
+
+    /// Writes the head of a message with a body of so many bytes; returns the bytes of the head.
+    #[inline]
+    pub(crate) fn emit_payload(&self, body: u32, payload: &mut [u8; PAYLOAD_BYTES]) -> usize {
+        let mut writer = Writer::new(payload, body);
+        self.emit(&mut writer);
+        writer.end()
     }
 
     /// The head at the start of a first packet's payload, the length of the body, and as much of that as the packet

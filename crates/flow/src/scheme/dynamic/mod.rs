@@ -101,8 +101,23 @@ impl Scheme for Dynamic {
     }
 
     #[inline]
-    fn poll_control(&mut self) -> Option<Control> {
-        if self.control.is_empty() { None } else { self.next_control() }
+    fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// Of one peer: credits first, since they cost nothing and a request must not overtake grants made before it.
+    fn next_control(&mut self) -> Option<Control> {
+        while let Some(to) = self.control.front() {
+            let credits = self.control.take_credits(to);
+            if credits > 0 {
+                return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
+            }
+            if let Some(packet) = self.senders.of(to).poll_waiting(self.slots.static_slots()) {
+                return Some(Control { to, packet });
+            }
+            self.control.pop_front();
+        }
+        None
     }
 
     fn reset(&mut self, peer: PeerId) {
@@ -184,20 +199,5 @@ impl Dynamic {
             self.merge_credits(from, Credits::new(gained));
         }
         Ok(gained)
-    }
-
-    /// Of one peer: credits first, since they cost nothing and a request must not overtake grants made before it.
-    fn next_control(&mut self) -> Option<Control> {
-        while let Some(to) = self.control.front() {
-            let credits = self.control.take_credits(to);
-            if credits > 0 {
-                return Some(Control { to, packet: Packet::with_credits(PacketKind::Credit, credits) });
-            }
-            if let Some(packet) = self.senders.of(to).poll_waiting(self.slots.static_slots()) {
-                return Some(Control { to, packet });
-            }
-            self.control.pop_front();
-        }
-        None
     }
 }
