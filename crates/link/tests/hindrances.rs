@@ -104,6 +104,31 @@ fn the_place_of_a_departed_peer_is_given_away_when_the_lock_is_free() {
     assert_eq!(receive(&mut a).1, 2);
 }
 
+/// Its place at the owner says that it cannot go on, until the owner looks.
+#[test]
+fn who_was_severed_may_come_back_before_the_owner_has_noticed_that_it_went() {
+    let folder = Folder::new();
+    let (mut a, mut b) = (folder.link(2), folder.link(2));
+    let owner = b.peer(&a.address()).unwrap();
+    send(&mut b, owner, 1);
+    let (severed, _) = receive(&mut a);
+    a.release(severed);
+    assert_eq!(departure(&mut b).peer, owner);
+    b.release(owner);
+    let owner = b.peer(&a.address()).unwrap();
+    assert_eq!(write(&mut b, owner, &packet(2)), Err(WriteError::Full));
+    nobody_departs(&mut b);
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while let Err(error) = write(&mut b, owner, &packet(2)) {
+        assert!(error == WriteError::Full && Instant::now() < deadline, "{error:?}");
+        // The owner looks.
+        assert!(a.retrieve().is_none());
+        a.poll_event();
+        a.idle();
+    }
+    assert_eq!(receive(&mut a).1, 2);
+}
+
 #[test]
 fn a_claim_whose_lock_somebody_holds_stops_nobody() {
     let folder = Folder::new();

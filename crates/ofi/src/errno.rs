@@ -34,7 +34,7 @@ impl Errno {
         match error {
             LinkError::Config(_) | LinkError::Disagreement { .. } => Errno(FI_EINVAL),
             LinkError::NoSpace(_) | LinkError::TableFull { .. } => Errno(FI_ENOSPC),
-            LinkError::Busy { .. } => Errno(FI_EAGAIN),
+            LinkError::Busy { .. } | LinkError::NotNoticed { .. } => Errno(FI_EAGAIN),
             LinkError::Elsewhere { .. } => Errno(FI_EHOSTUNREACH),
             LinkError::Gone { .. } | LinkError::Vanished { .. } => Errno(FI_ECONNABORTED),
             LinkError::NoDirectBulk { .. } => Errno(FI_EACCES),

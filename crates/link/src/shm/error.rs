@@ -47,6 +47,11 @@ pub enum LinkError {
         /// Why.
         reason: String,
     },
+    /// The peer has not yet noticed that an earlier connection of ours to it has ended. It does so with its next look.
+    NotNoticed {
+        /// The peer.
+        peer: Address,
+    },
     /// The peer has closed its endpoint or ended.
     Gone {
         /// The peer.
@@ -87,7 +92,9 @@ impl LinkError {
     /// system's, or is about to be given back, and says nothing of the peer.
     pub fn may_be_tried_again(&self) -> bool {
         match self {
-            LinkError::Busy { .. } | LinkError::TableFull { is_changing: true, .. } => true,
+            LinkError::Busy { .. } | LinkError::NotNoticed { .. } | LinkError::TableFull { is_changing: true, .. } => {
+                true
+            }
             LinkError::System { error, lasted, .. } => is_shortage(error) && lasted.is_none(),
             _ => false,
         }
@@ -291,6 +298,11 @@ impl fmt::Display for LinkError {
                 file.display()
             ),
             LinkError::Busy { file } => write!(f, "{}", Busy(file)),
+            LinkError::NotNoticed { peer } => write!(
+                f,
+                "{peer} has not yet noticed that an earlier connection to it has ended: it does when it next calls \
+                 libfabric"
+            ),
             LinkError::Gone { peer } => write!(f, "{peer} has ended or closed its endpoint"),
             LinkError::NoDirectBulk { peer, reason } => write!(
                 f,

@@ -95,8 +95,13 @@ impl PeerSegment {
             let is_changing = here.sees_some_ended(&table, &file) || table.has_room();
             return Err(LinkError::TableFull { owner: peer.to_string(), peers: table.capacity() as u32, is_changing });
         };
-        if table.state(place) != State::Expected {
-            return Err(LinkError::Elsewhere { peer: *peer, reason: "it has not yet forgotten an earlier end".into() });
+        match table.state(place) {
+            State::Expected => {}
+            State::Left | State::Failed => return Err(LinkError::NotNoticed { peer: *peer }),
+            State::Free | State::Connected | State::Severed => {
+                let reason = "its table says that this endpoint is connected already".into();
+                return Err(LinkError::Elsewhere { peer: *peer, reason });
+            }
         }
         // A peer of another process namespace can tell by the lock alone whether we live.
         let worth_a_descriptor = !here.shares_namespace(&peer.identity) || has_descriptors_to_spare(&file);
