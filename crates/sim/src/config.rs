@@ -64,6 +64,10 @@ pub struct SimulationConfig {
     pub peers: Option<u32>,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
+    /// The run begins amid a program in which every process has exchanged messages of so many packets with every other,
+    /// each pair a random number of them: all have heard all, and under `static` each receiver has some packets of each
+    /// sender that it has not yet returned credits for. `None`: it begins with the program.
+    pub amid_messages_of: Option<u32>,
     /// Most bytes that an endpoint keeps on behalf of its senders. `None`: no bound, as in P.
     pub receive_memory: Option<usize>,
     /// Whether processes of one node reach each other without mailbox and credits (P §7.2).
@@ -95,6 +99,7 @@ impl SimulationConfig {
             flow: FlowChoice::Unlimited,
             peers: None,
             eager_bytes: 2048,
+            amid_messages_of: None,
             receive_memory: None,
             intra_node_path: false,
             slow_receivers: SlowReceivers::default(),

@@ -284,6 +284,14 @@ impl SimLink {
         self.spent.add(activity, span);
     }
 
+    /// All ranks below `size` but this one have sent data.
+    pub(crate) fn hear_all(&mut self, size: u32) {
+        for rank in (0..size).map(Rank).filter(|&rank| rank != self.me) {
+            self.senders.add(rank);
+        }
+        self.far = self.costs.cost.far(self.senders.count);
+    }
+
     /// A packet found the mailbox full.
     pub(crate) fn note_refused(&self) {
         self.counters.add(Counter::MailboxFull, 1);

@@ -4,6 +4,7 @@
 //! interface is served when it is free and has something to pass on; everything else belongs to the network. Nothing
 //! polls.
 
+mod amid;
 mod interfaces;
 
 use std::cell::RefCell;
@@ -123,6 +124,9 @@ impl Simulation {
         };
         simulation.add_nodes();
         simulation.add_processes(&endpoint, program)?;
+        if let Some(packets) = simulation.config.amid_messages_of {
+            simulation.begin_amid(packets)?;
+        }
         Ok(simulation)
     }
 

@@ -12,7 +12,7 @@ mod outgoing;
 use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
-use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Violation};
+use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Violation};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
@@ -413,6 +413,17 @@ impl<B: Buffer> Egress<B> {
         counters.set(Counter::MonitoringPoints, tally.monitoring_points);
         counters.set(Counter::Steals, tally.steals);
         counters.set(Counter::BlockedPackets, tally.blocked_packets);
+    }
+
+    /// What [`Endpoint::begin_amid`](crate::Endpoint::begin_amid) does.
+    pub(crate) fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32, now: Instant) -> bool {
+        let mut credits = self.flow.request(peer, sent, now).into_credits();
+        let granted = credits.count();
+        (0..granted).for_each(|_| credits.spend());
+        credits.end();
+        let packet = Packet::new(PacketKind::Data, 0, 0);
+        let is_counted = (0..received).all(|_| self.flow.handle_retrieved(peer, &packet).is_ok());
+        granted == sent && is_counted && !self.flow.has_control()
     }
 
     /// The next peer that sends without waiting for credits while its own mailbox is full: it is to be quarantined.

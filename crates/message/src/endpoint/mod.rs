@@ -166,6 +166,13 @@ impl<L: Link> Endpoint<L> {
         self.egress.credits(peer)
     }
 
+    /// For simulations that begin amid a program instead of at its start: flow control is as though so many packets had
+    /// gone to `peer` whose credits have not come back, and so many had come from it whose credits have not been
+    /// returned. Returns `false` if that cannot be: there are not so many credits, or some would have been returned.
+    pub fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32) -> bool {
+        self.egress.begin_amid(peer, sent, received, self.now)
+    }
+
     /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> tidegate_flow::Inspection {
         self.egress.inspect()

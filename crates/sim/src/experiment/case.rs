@@ -48,6 +48,8 @@ impl PhaseSizes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Workload {
     Benchmark(Benchmark),
+    /// A benchmark amid a program that has exchanged messages of so many packets before.
+    Amid(Benchmark, u32),
     Phases(PhaseSizes),
 }
 
@@ -86,8 +88,13 @@ impl Case {
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
+        let amid_messages_of = match self.workload {
+            Workload::Amid(_, packets) => Some(packets),
+            Workload::Benchmark(_) | Workload::Phases(_) => None,
+        };
         let config = SimulationConfig {
             nodes,
+            amid_messages_of,
             flow: self.flow,
             intra_node_path: self.intra_node_path,
             seed,
@@ -95,7 +102,9 @@ impl Case {
             ..SimulationConfig::extoll(topology)
         };
         let outcome = match &self.workload {
-            Workload::Benchmark(benchmark) => Simulation::new(config, benchmark)?.run()?,
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
+                Simulation::new(config, benchmark)?.run()?
+            }
             Workload::Phases(sizes) => {
                 let phases = sizes.phases();
                 let program = move |task: Task| {
@@ -121,7 +130,7 @@ impl Case {
     pub fn messages(&self) -> f64 {
         let processes = self.processes();
         match &self.workload {
-            Workload::Benchmark(benchmark) => {
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
             }
@@ -135,7 +144,7 @@ impl Case {
     /// What is alike in cases that take about as long per message: operation and scheme.
     pub fn kind(&self) -> String {
         let operation = match &self.workload {
-            Workload::Benchmark(benchmark) => benchmark.operation.to_string(),
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => benchmark.operation.to_string(),
             Workload::Phases(_) => "phases".to_owned(),
         };
         match self.flow {
@@ -148,7 +157,7 @@ impl Case {
     /// each repetition.
     fn repetitions(&self) -> u32 {
         match &self.workload {
-            Workload::Benchmark(benchmark) => {
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
                 let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
                 timed * (benchmark.warm_up + benchmark.repetitions)
             }
@@ -161,7 +170,7 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let processes = self.processes();
         match &self.workload {
-            Workload::Benchmark(benchmark) => {
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
                 let Benchmark { operation, bytes, warm_up, repetitions, .. } = benchmark;
                 write!(f, "{operation}, {bytes} bytes, {} of ", benchmark.active.unwrap_or(processes))?;
                 write!(f, "{processes} processes, {repetitions} times after {warm_up}")?;
@@ -172,6 +181,9 @@ impl fmt::Display for Case {
             Workload::Phases(phases) => {
                 write!(f, "phases of {} all-to-alls, {processes} processes", phases.repetitions)?;
             }
+        }
+        if let Workload::Amid(_, packets) = self.workload {
+            write!(f, ", amid messages of {packets} packets")?;
         }
         if let Some(nodes) = &self.nodes {
             write!(f, ", nodes {nodes:?}")?;

@@ -1,6 +1,7 @@
 //! Jobs of simulated processes: what collectives deliver, under every scheme and with all checkers on; determinism;
 //! what is reported when a job cannot go on.
 
+mod amid;
 mod checkers;
 mod collectives;
 mod determinism;
