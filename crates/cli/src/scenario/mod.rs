@@ -20,7 +20,7 @@ use tidegate_sim::{FlowChoice, SimulationConfig, Topology};
 use toml::de::{DeTable, DeValue};
 
 pub use fields::{FIELDS, Field};
-pub use workload::{OPERATIONS, Work};
+pub use workload::{OPERATIONS, TimeOf, Work};
 
 /// One run that a file describes.
 #[derive(Clone, Debug)]

@@ -129,7 +129,62 @@ pub enum Work {
     Trace(Arc<str>),
 }
 
+/// Of which process the time of a run is; overhead is made of that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeOf {
+    /// The mean over the processes that take part.
+    AllProcesses,
+    /// That of the process that took longest.
+    LastProcess,
+}
+
+impl TimeOf {
+    /// As JSON has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeOf::AllProcesses => "all_processes",
+            TimeOf::LastProcess => "last_process",
+        }
+    }
+}
+
 impl Work {
+    /// Of which process the time of a run is.
+    ///
+    /// Where all processes do the same, they end at about the same time, and the mean depends least on chance: so the
+    /// Intel MPI Benchmarks' average and the paper's figures have it. Where roles differ, a process whose part is small
+    /// ends long before the work is done. In an incast a sender's last message may lie unread in the receiver's mailbox
+    /// when the sender ends; the mean over senders would then say nothing of the receiver, and mailboxes without end,
+    /// which take everything at once, would look many times faster than they are. That holds for operations with one
+    /// root, for patterns (some processes receive more than others, and those on a matrix's diagonal nothing), and for
+    /// traces: there the time is that of the last process.
+    #[must_use]
+    pub fn time_of(&self) -> TimeOf {
+        match self {
+            Work::Benchmark(benchmark) => match benchmark.operation {
+                Operation::Broadcast(_)
+                | Operation::Reduce(_)
+                | Operation::Gather(_)
+                | Operation::Gatherv
+                | Operation::Scatter(_)
+                | Operation::Scatterv => TimeOf::LastProcess,
+                _ => TimeOf::AllProcesses,
+            },
+            Work::Traffic { .. } | Work::Trace(_) => TimeOf::LastProcess,
+        }
+    }
+
+    /// The time of a run of this work in microseconds: per repetition where it is repeated, else that of all messages.
+    #[must_use]
+    pub fn time(&self, outcome: &Outcome) -> f64 {
+        let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
+        match self.time_of() {
+            TimeOf::AllProcesses => times.iter().sum::<f64>() / times.len().max(1) as f64,
+            TimeOf::LastProcess => times.into_iter().fold(0.0, f64::max),
+        }
+    }
+
     /// Runs it. Every process that takes part records its time in microseconds as the sample `time`.
     ///
     /// # Errors
