@@ -32,7 +32,8 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let sweep = Sweep::read(&text, folder).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))?;
+    let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))
+        .map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let (columns, cells) = cells(&sweep, &rows);
     let comma_separated = || csv(std::iter::once(&columns).chain(&cells));
     if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
@@ -59,7 +60,7 @@ struct Row {
 }
 
 /// Runs all points and the references that they need, each once.
-fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
+fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, String> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let mut scenarios: Vec<Scenario> = sweep.points.iter().map(|point| point.1.clone()).collect();
     let mut references: HashMap<String, usize> = HashMap::new();
@@ -85,8 +86,7 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
     let mut times = Vec::with_capacity(outcomes.len());
     let mut kept = Vec::new();
     for (index, outcome) in outcomes.into_iter().enumerate() {
-        let values = sweep.points.get(index).map(|point| point.0.join(", ")).filter(|values| !values.is_empty());
-        let outcome = outcome.map_err(|error| failure(&error, values.as_deref()))?;
+        let outcome = outcome.map_err(|error| sweep.failed(&error, index))?;
         times.push(scenarios[index].work.time(&outcome));
         if index < sweep.points.len() {
             kept.push(outcome);
@@ -98,17 +98,6 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
         reference: reference_of[index].map(|reference| times[reference]),
     };
     Ok(kept.into_iter().enumerate().map(row).collect())
-}
-
-/// A configuration that is impossible is wrong usage; every other error is a failed run.
-fn failure(error: &SimulationError, values: Option<&str>) -> Failure {
-    let at = values.map(|values| format!(" (with {values})")).unwrap_or_default();
-    match error {
-        SimulationError::Setup(_) | SimulationError::Endpoint(_) | SimulationError::Network(_) => {
-            Failure::usage(format!("{error}{at}"))
-        }
-        _ => Failure::own(format!("the run failed{at}: {error}")),
-    }
 }
 
 fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
