@@ -8,9 +8,10 @@
 //!   what figures want to know of it; `estimate.rs`: means over seeds;
 //! * `version.rs`: what tells runs apart that are kept on disk; `forecast.rs`: how long the others will take;
 //! * `operation.rs`: every workload by name, repeated and timed;
-//! * `report.rs`: what an experiment found;
+//! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
 
+mod assumptions;
 mod case;
 mod curve;
 mod estimate;
@@ -36,11 +37,12 @@ mod report;
 mod version;
 mod workshop;
 
+pub use assumptions::Assumption;
 pub use measurement::{Measurement, Note};
 pub use operation::{Benchmark, Operation};
 pub use parallel::parallel;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
-pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore};
+pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime};
 pub use workshop::{Progress, Scale, Silent, Source, Stopped, Workshop};
 
 use crate::{Noise, SimulationError};
@@ -105,6 +107,12 @@ impl Experiment {
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Experiment> {
         Experiment::ALL.iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
+    }
+
+    /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.kind, Kind::Simulated(_))
     }
 
     /// Runs it.
