@@ -4,9 +4,7 @@ use tidegate_flow::SchemeName;
 use tidegate_sim::{BlockedSender, Cost, NetworkParameters, NodeId};
 
 use super::Draft;
-use super::value::{
-    bytes, number, number_from, numbers, packet_bytes, positive, rate, some_packet_bytes, step, time, truth, word,
-};
+use super::value::{bytes, frame, number, number_from, numbers, overhead, positive, rate, step, time, truth, word};
 use super::workload::OPERATIONS;
 
 /// One field.
@@ -98,10 +96,10 @@ pub const FIELDS: &[Field] = fields! {
             |d, t| d.config.network.extraction_latency = step(t)?;
     "network" "packet_overhead" "16 B"
         "Bytes on the wire beside a packet's payload" =>
-            |d, t| d.config.network.packet_overhead_bytes = packet_bytes(t)?;
+            |d, t| d.config.network.packet_overhead_bytes = overhead(t, 0)?;
     "network" "packet_granule" "8 B"
         "What a packet's size on the wire is rounded up to a multiple of" =>
-            |d, t| d.config.network.packet_granule_bytes = some_packet_bytes(t)?;
+            |d, t| d.config.network.packet_granule_bytes = overhead(t, 1)?;
     "network" "virtual_channels" "2"
         "Virtual channels of a link; even on a torus" => |d, t| d.config.network.virtual_channels = positive(t)?;
     "network" "channel_buffer_packets" "16"
@@ -141,7 +139,7 @@ pub const FIELDS: &[Field] = fields! {
         "Whether injection and extraction take turns" => |d, t| d.config.cost.shared_host_interface = truth(t)?;
     "cost" "bulk_frame" ""
         "Bytes of bulk data in one packet of the network" =>
-            |d, t| d.config.cost.bulk_frame_bytes = some_packet_bytes(t)?;
+            |d, t| d.config.cost.bulk_frame_bytes = frame(t)?;
     "cost" "bulk_call" ""
         "A bulk transfer is started, or its end is noticed" => |d, t| d.config.cost.bulk_call = step(t)?;
     "cost" "local_latency" ""

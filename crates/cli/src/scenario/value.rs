@@ -29,9 +29,11 @@ fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, Strin
 /// beyond what the clock can tell.
 const STEP_MOST: Time = Time(1_000_000_000_000);
 /// The slowest rate, in bytes per second, for the same reason.
-const RATE_LEAST: u64 = 1000;
-/// Most bytes of one packet, or around one.
-const PACKET_BYTES_MOST: u64 = 1 << 30;
+const RATE_LEAST: u64 = 1_000_000;
+/// Most bytes around the payload of one packet, for the same reason.
+const OVERHEAD_MOST: u64 = 1 << 16;
+/// Most bytes of a frame: the sizes of packets are counted in 32 bits.
+const FRAME_MOST: u64 = 1 << 30;
 
 /// A span of time.
 pub fn time(text: &str) -> Result<Time, String> {
@@ -58,24 +60,26 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 pub fn rate(text: &str) -> Result<Bandwidth, String> {
     let units = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("Mbit/s", 1.25e5), ("Gbit/s", 1.25e8)];
     match scaled(text, &units, "1 GB/s")? {
-        rate if rate < RATE_LEAST => Err(format!("a rate of at least {RATE_LEAST} B/s is needed")),
+        rate if rate < RATE_LEAST => Err("a rate of at least 1 MB/s is needed".to_owned()),
         rate => Ok(Bandwidth(rate)),
     }
 }
 
-/// Bytes of a packet, or around one.
-pub fn packet_bytes(text: &str) -> Result<u32, String> {
-    match bytes(text)? {
-        bytes if bytes > PACKET_BYTES_MOST => Err("at most 1 GiB is allowed".to_owned()),
-        bytes => Ok(bytes as u32),
-    }
+/// Bytes around the payload of a packet, from `least` on.
+pub fn overhead(text: &str, least: u32) -> Result<u32, String> {
+    few_bytes(text, least, OVERHEAD_MOST, "64 KiB")
 }
 
-/// The same, and not none.
-pub fn some_packet_bytes(text: &str) -> Result<u32, String> {
-    match packet_bytes(text)? {
-        0 => Err("at least 1 B is needed".to_owned()),
-        bytes => Ok(bytes),
+/// Bytes of a frame.
+pub fn frame(text: &str) -> Result<u32, String> {
+    few_bytes(text, 1, FRAME_MOST, "1 GiB")
+}
+
+fn few_bytes(text: &str, least: u32, most: u64, most_in_words: &str) -> Result<u32, String> {
+    match bytes(text)? {
+        bytes if bytes < u64::from(least) => Err(format!("at least {least} B is needed")),
+        bytes if bytes > most => Err(format!("at most {most_in_words} is allowed")),
+        bytes => Ok(bytes as u32),
     }
 }
 
@@ -157,7 +161,7 @@ mod tests {
         assert!(time("3 meters").unwrap_err().contains("1.4 us"));
         assert!(time("3").unwrap_err().contains("ns"), "a time needs a unit");
         assert!(rate("1 GB").unwrap_err().contains("GB/s"));
-        assert!(rate("0 MB/s").unwrap_err().contains("at least 1000 B/s"));
+        assert!(rate("0 MB/s").unwrap_err().contains("at least 1 MB/s"));
         assert!(number::<u8>("300").unwrap_err().contains("from 0 to 255"));
         assert!(positive::<u16>("0").unwrap_err().contains("from 1 to 65535"));
         assert!(step("2 s").unwrap_err().contains("at most 1 s"));

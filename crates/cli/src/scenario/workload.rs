@@ -46,8 +46,9 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
 /// Most messages of a pattern, over all processes: their destinations are listed before the run.
 const MESSAGES_MOST: u64 = 100_000_000;
 
-/// Most bytes of a process's buffers. They have addresses, and no memory behind them.
-const MEMORY_MOST: u64 = 1 << 60;
+/// Most bytes of a process's buffers, 1 TiB. They have addresses, and no memory behind them; but what it takes to send
+/// more lies beyond what the clock can tell.
+const MEMORY_MOST: u64 = 1 << 40;
 
 /// Bytes of a segment where a form sends in segments: Open MPI's choice for short messages.
 const SEGMENT: u64 = 1024;
@@ -266,6 +267,7 @@ impl Draft {
             );
             return refuse("root", what);
         }
+        self.check_bytes(1)?;
         let Benchmark { bytes, repetitions: messages, .. } = self.benchmark;
         if u64::from(messages) * u64::from(size) > MESSAGES_MOST {
             let what = format!(
@@ -290,22 +292,27 @@ impl Draft {
         let needs = match operation {
             Operation::Pingpong | Operation::Pingping if members < 2 => "at least two processes",
             Operation::MultiPingpong if members % 2 == 1 => "an even number of processes",
-            _ => {
-                // What a process sends and what it receives lie beside each other.
-                let bytes = self.benchmark.bytes;
-                let all = bytes.checked_mul(2 * u64::from(members)).filter(|all| *all <= MEMORY_MOST);
-                let most = MEMORY_MOST / (2 * u64::from(members.max(1)));
-                let what = format!(
-                    "[workload] bytes = {bytes} is too large: with {members} processes at most {most} are allowed"
-                );
-                return all.map(|_| ()).ok_or_else(|| Refusal::new(&[("workload", "bytes")], what));
-            }
+            _ => return self.check_bytes(members),
         };
         let what = format!(
             "[workload] operation = {name} needs {needs}, and {members} would take part: change [workload] active, \
              [network] sizes or [machine] processes_per_node"
         );
         Err(Refusal::new(&decided_by, what))
+    }
+
+    /// Whether the buffers of a process are not too large that has blocks for so many.
+    fn check_bytes(&self, blocks: u32) -> Result<(), Refusal> {
+        // What a process sends and what it receives lie beside each other.
+        let (bytes, most) = (self.benchmark.bytes, MEMORY_MOST / (2 * u64::from(blocks.max(1))));
+        if bytes <= most {
+            return Ok(());
+        }
+        let what = match blocks {
+            1 => format!("[workload] bytes = {bytes} is too large: at most {most} are allowed"),
+            _ => format!("[workload] bytes = {bytes} is too large: with {blocks} processes at most {most} are allowed"),
+        };
+        Err(Refusal::new(&[("workload", "bytes")], what))
     }
 
     fn trace(&self, config: &SimulationConfig, folder: &Path) -> Result<Arc<str>, Refusal> {
