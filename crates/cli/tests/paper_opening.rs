@@ -133,6 +133,19 @@ fn statements_are_grouped_by_outcome_and_the_widest_interval_is_named() {
     }
 }
 
+#[test]
+fn results_of_several_versions_are_confessed() {
+    let report = || report("P-fig4", Vec::new(), Vec::new());
+    let of = |reports: &[Report]| opening(reports, &Default::default());
+    assert!(of(&[report()]).contains("- All results are of one version of the simulator."));
+    let two = of(&[report(), Report { code: "456".to_owned(), ..report() }]);
+    assert!(two.contains("- 2 versions of the simulator wrote these reports") && !two.contains("All results"), "{two}");
+    let setup = "3 of the 9 runs were done by another version of the simulator, and used".to_owned();
+    let older = of(&[Report { setup, ..report() }]);
+    assert!(older.contains("- With runs of versions before that one, as each section says: [P-fig4]"), "{older}");
+    assert!(!older.contains("All results"), "{older}");
+}
+
 /// The page says of what the machine is made as the code has it.
 #[test]
 fn assumptions_have_the_values_of_the_code() {

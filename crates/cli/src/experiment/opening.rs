@@ -140,14 +140,7 @@ fn how_sure(text: &mut String, reports: &[Report]) {
         let warning = if how.contains("seeds") { "" } else { "; one seed, so there is no interval" };
         let _ = writeln!(text, "- {how}{warning}: {}", links.join(", "));
     }
-    let codes: BTreeSet<&str> = reports.iter().map(|report| report.code.as_str()).collect();
-    let _ = match codes.len() {
-        0 | 1 => writeln!(text, "- All results are of one version of the simulator."),
-        several => writeln!(
-            text,
-            "- The results are of {several} versions of the simulator, each report of the one that its JSON names (`code`)."
-        ),
-    };
+    versions(text, reports);
     let intervals = intervals(reports);
     if intervals.is_empty() {
         let _ =
@@ -173,6 +166,25 @@ fn how_sure(text: &mut String, reports: &[Report]) {
         );
     }
     text.push('\n');
+}
+
+/// Whether all results are of one version of the simulator.
+fn versions(text: &mut String, reports: &[Report]) {
+    let codes: BTreeSet<&str> = reports.iter().map(|report| report.code.as_str()).collect();
+    let older: Vec<String> = reports.iter().filter(|report| report.has_older_runs()).map(link).collect();
+    if codes.len() > 1 {
+        let count = codes.len();
+        let _ = writeln!(
+            text,
+            "- {count} versions of the simulator wrote these reports; the JSON of each names its own (`code`)."
+        );
+    }
+    if !older.is_empty() {
+        let _ = writeln!(text, "- With runs of versions before that one, as each section says: {}.", older.join(", "));
+    }
+    if codes.len() < 2 && older.is_empty() {
+        let _ = writeln!(text, "- All results are of one version of the simulator.");
+    }
 }
 
 /// The intervals of all figures, by the vertical axis.

@@ -142,8 +142,9 @@ impl Experiment {
         let (runs, older) = workshop.take_used();
         if older > 0 {
             setup.push_str(&format!(
-                " {older} of the {} runs were done by another version of the simulator, and used because that was asked for.",
-                runs.len()
+                " {older} of the {} runs were {}, and used because that was asked for.",
+                runs.len(),
+                report::OLDER
             ));
         }
         Ok(Report {
