@@ -65,7 +65,7 @@ system: build ## whole-system tests: real MPI programs over the provider
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests $(PYTEST_OPTIONS)
 
-test-full: build ## the whole matrix of suites, ranks and schemes; the table is build/test-full.md
+test-full: build ## the whole matrix of suites, ranks and schemes, and all figures at reduced size; the table is build/test-full.md
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidegate_cli::scenario::{FIELDS, Sweep};
+use tidegate_cli::scenario::{FIELDS, OPERATIONS, Sweep};
 use tidegate_flow::SchemeName;
 use tidegate_sim::FlowChoice;
 
@@ -100,6 +100,49 @@ fn every_operation_can_be_named_and_runs() {
         let outcome = scenario.work.run(scenario.config.clone()).unwrap_or_else(|error| panic!("{operation}: {error}"));
         assert!(outcome.samples_of("time").any(|sample| sample.value > 0.0), "{operation} took no time");
     }
+}
+
+/// Runs `tidegate sim` on a file with this text; returns what came out of it as JSON.
+fn simulated(text: &str) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("it.toml"), text).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let output = command.args(["sim", "it.toml", "--json"]).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const SMALL: &str = "[machine]\nprocesses_per_node = 2\n[network]\nsizes = '2x2'\n";
+
+#[test]
+fn the_whole_run_takes_at_least_what_its_busiest_part_needs() {
+    let operations: Vec<String> = OPERATIONS.iter().map(|operation| format!("'{}'", operation.0)).collect();
+    let operations = operations[..operations.len() - 1].join(", ");
+    let result = simulated(&format!("{SMALL}[workload]\noperation = [{operations}]\nrepetitions = 5\n"));
+    for run in result["runs"].as_array().unwrap() {
+        let number = |name: &str| run[name].as_f64().unwrap_or_else(|| panic!("{name}: {run}"));
+        let (whole, least) = (number("run_us"), number("run_at_least_us"));
+        assert!(least > 0.0 && whole >= least, "{whole} beside at least {least}: {}", run["values"]);
+        // What counts is a part of the run, whether it is repeated or not.
+        assert!(number("time_us") < whole, "{run}");
+    }
+}
+
+/// Senders of an incast end when their last message has left, so the mean over them says nothing of the receiver.
+#[test]
+fn the_time_of_an_incast_is_that_of_its_last_process() {
+    let result = simulated(&format!(
+        "{SMALL}[workload]\noperation = ['incast', 'gatherv', 'alltoall']\nrepetitions = 20\n[cost]\nretrieve_packet = '5 us'\n"
+    ));
+    let runs = result["runs"].as_array().unwrap();
+    let of: Vec<&str> = runs.iter().map(|run| run["time_of"].as_str().unwrap()).collect();
+    assert_eq!(of, ["last_process", "last_process", "all_processes"]);
+    let incast = &runs[0];
+    let number = |name: &str| incast[name].as_f64().unwrap();
+    // Seven senders, 20 messages of 37 packets: the receiver alone needs 5 µs for each packet.
+    let receiver = 7.0 * 20.0 * 37.0 * 5.0;
+    assert!(number("time_us") >= receiver && number("reference_us") >= receiver, "{incast}");
+    assert!(number("run_us") - number("time_us") < receiver / 100.0, "{incast}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::flight::NodeId;
 use crate::link::SimLink;
 use crate::noise::Noise;
 use crate::topology::Topology;
-use crate::{NetworkError, NetworkParameters, Time};
+use crate::{Network, NetworkError, NetworkParameters, Time};
 
 /// Which flow control the processes use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,37 +115,53 @@ impl SimulationConfig {
     #[must_use]
     pub fn size(&self) -> u32 {
         let nodes = self.nodes.as_ref().map_or(self.topology.nodes(), |nodes| nodes.len() as u32);
-        nodes * self.processes_per_node
+        nodes.saturating_mul(self.processes_per_node)
     }
 
-    pub(crate) fn check(&self) -> Result<(), SimulationError> {
-        let all = self.topology.nodes();
-        let refuse = |what: String| Err(SimulationError::Setup(what));
-        if self.size() == 0 {
-            return refuse("a job without processes: raise processes_per_node, or name at least one node".to_owned());
+    /// Checks that the parts fit together, without making any of them.
+    ///
+    /// # Errors
+    /// If they do not; the error says what to change.
+    pub fn check(&self) -> Result<(), SimulationError> {
+        self.check_own().map_err(SimulationError::Config)?;
+        let (endpoint, _) = self.endpoint().map_err(SimulationError::Endpoint)?;
+        if let Some(bytes) = self.receive_memory {
+            let least = Endpoint::<SimLink>::least_receive_memory(&endpoint)
+                .map_err(|error| SimulationError::Endpoint(error.into()))?;
+            if bytes < least {
+                let peers = endpoint.flow.peers;
+                return Err(SimulationError::Endpoint(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers }));
+            }
         }
-        if let Some(bad) = self.nodes.iter().flatten().find(|node| node.0 >= all) {
-            return refuse(format!("{bad} does not exist: the {} has {all} nodes, from 0 on", self.topology));
+        Network::check(&self.topology, &self.network).map_err(SimulationError::Network)
+    }
+
+    /// Checks what neither the endpoints nor the network check.
+    fn check_own(&self) -> Result<(), SetupError> {
+        let all = self.topology.nodes();
+        let nodes = self.nodes.as_ref().map_or(all as usize, Vec::len) as u64;
+        match nodes * u64::from(self.processes_per_node) {
+            0 => return Err(SetupError::NoProcesses),
+            processes if processes > u64::from(PEERS_MAX) => return Err(SetupError::TooManyProcesses { processes }),
+            _ => {}
+        }
+        if let Some(&node) = self.nodes.iter().flatten().find(|node| node.0 >= all) {
+            return Err(SetupError::NoSuchNode { node, topology: self.topology.clone() });
         }
         let mut named: Vec<_> = self.nodes.iter().flatten().collect();
         named.sort();
         if let Some(twice) = named.windows(2).find(|pair| pair[0] == pair[1]) {
-            return refuse(format!("{} is named twice: raise processes_per_node instead", twice[0]));
+            return Err(SetupError::NodeNamedTwice { node: *twice[0] });
         }
         if self.noise.interval < Noise::SHORTEST_INTERVAL {
-            return refuse(format!("noise_interval is too short: at least {}", Noise::SHORTEST_INTERVAL));
+            return Err(SetupError::NoiseTooOften);
         }
         if self.noise.interval == Time::NEVER && self.noise.duration > Time::ZERO {
-            return refuse(
-                "noise_duration says how long a process is interrupted; noise_interval must say how often".to_owned(),
-            );
+            return Err(SetupError::NoiseWithoutInterval);
         }
-        if self.size() > PEERS_MAX {
-            return refuse(format!("{} processes are too many: at most {PEERS_MAX}", self.size()));
-        }
-        if self.eager_bytes > Endpoint::<SimLink>::LARGEST_EAGER_BYTES {
-            let most = Endpoint::<SimLink>::LARGEST_EAGER_BYTES;
-            return refuse(format!("eager_bytes = {} is too much: at most {most}", self.eager_bytes));
+        let most = Endpoint::<SimLink>::LARGEST_EAGER_BYTES;
+        if self.eager_bytes > most {
+            return Err(SetupError::EagerTooLarge { bytes: self.eager_bytes, most });
         }
         Ok(())
     }
@@ -182,11 +198,80 @@ const OPERATIONS: usize = 1 << 22;
 /// Packets that a process retrieves before it looks at anything else: as many as in the library.
 const PACKETS_PER_PROGRESS: usize = 64;
 
+/// A configuration whose parts do not fit together. `Display` names the fields of [`SimulationConfig`] to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// No node is named, or nodes have no processes.
+    NoProcesses,
+    /// More processes than packets can name.
+    TooManyProcesses {
+        /// Nodes times processes per node.
+        processes: u64,
+    },
+    /// A node is named that the topology does not have.
+    NoSuchNode {
+        /// That node.
+        node: NodeId,
+        /// What there is.
+        topology: Topology,
+    },
+    /// A node is named twice.
+    NodeNamedTwice {
+        /// That node.
+        node: NodeId,
+    },
+    /// Interruptions come more often than every [`Noise::SHORTEST_INTERVAL`].
+    NoiseTooOften,
+    /// It is said how long interruptions are, and not how often they come.
+    NoiseWithoutInterval,
+    /// Eager messages may be larger than an endpoint can send.
+    EagerTooLarge {
+        /// What was given.
+        bytes: usize,
+        /// The largest that is legal.
+        most: usize,
+    },
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetupError::NoProcesses => {
+                f.write_str("a job without processes: raise `processes_per_node`, or name at least one of the `nodes`")
+            }
+            SetupError::TooManyProcesses { processes } => write!(
+                f,
+                "{processes} processes are too many, at most {PEERS_MAX} are allowed: lower `processes_per_node`, or \
+                 take fewer nodes"
+            ),
+            SetupError::NoSuchNode { node, topology } => {
+                write!(f, "`nodes`: {node} does not exist: the {topology} has {} nodes, from 0 on", topology.nodes())
+            }
+            SetupError::NodeNamedTwice { node } => {
+                write!(f, "`nodes`: {node} is named twice: raise `processes_per_node` instead")
+            }
+            SetupError::NoiseTooOften => {
+                write!(f, "`noise_interval` is too short: give at least {}", Noise::SHORTEST_INTERVAL)
+            }
+            SetupError::NoiseWithoutInterval => f.write_str(
+                "`noise_duration` says how long a process is interrupted: give a `noise_interval`, which says how often",
+            ),
+            SetupError::EagerTooLarge { bytes, most } => {
+                write!(f, "an eager limit of {bytes} bytes is too large: at most {most} bytes are allowed")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
 /// Why there is no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimulationError {
-    /// The configuration makes no sense.
+    /// Something that is to be simulated makes no sense.
     Setup(String),
+    /// The parts of the configuration do not fit together.
+    Config(SetupError),
     /// Flow control, or the endpoints, refuse their part of the configuration.
     Endpoint(EndpointError),
     /// The network refuses its part of the configuration.
@@ -203,6 +288,7 @@ impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SimulationError::Setup(what) | SimulationError::Process(what) => f.write_str(what),
+            SimulationError::Config(error) => error.fmt(f),
             SimulationError::Endpoint(error) => error.fmt(f),
             SimulationError::Network(error) => error.fmt(f),
             SimulationError::Deadlock(deadlock) => deadlock.fmt(f),

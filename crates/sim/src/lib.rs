@@ -51,7 +51,7 @@ pub mod topology;
 pub mod workload;
 
 pub use buffer::{Contents, Memory, Part};
-pub use config::{BlockedSender, FlowChoice, SimulationConfig, SimulationError};
+pub use config::{BlockedSender, FlowChoice, SetupError, SimulationConfig, SimulationError};
 pub use cost::{Activity, Cost, SlowReceivers, Spent};
 pub use event_queue::EventQueue;
 pub use flight::{Flight, NodeId, Rank};

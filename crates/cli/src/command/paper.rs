@@ -11,6 +11,7 @@ use tidegate_sim::experiment::{Experiment, Report, Scale, Stopped, Verdict, Work
 use crate::arguments::PaperArguments;
 use crate::experiment::progress::Bar;
 use crate::experiment::store::{Folder, Reuse};
+use crate::experiment::times::{self, Times};
 use crate::experiment::{files, page, text};
 use crate::failure::Failure;
 
@@ -48,6 +49,8 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
         bar.suspend(|| {
             if let Some(folder) = &arguments.out {
                 write(&report, folder)?;
+                let times = Times::new(workshop.jobs(), workshop.take_times());
+                times::write(folder, &report.id, &times).map_err(cannot_write(folder))?;
                 page::write(folder).map_err(cannot_write(folder))?;
             }
             if !arguments.json {

@@ -15,10 +15,10 @@ use crate::arguments::SimArguments;
 use crate::experiment::files::csv;
 use crate::experiment::progress::Bar;
 use crate::failure::Failure;
-use crate::scenario::{FIELDS, Scenario, Sweep};
+use crate::scenario::{FIELDS, Scenario, Sweep, TimeOf, Work};
 
 /// Version of the JSON of `tidegate sim --json`.
-pub const SIM_SCHEMA: &str = "tidegate-sim/1";
+pub const SIM_SCHEMA: &str = "tidegate-sim/2";
 
 /// Runs what a file describes.
 pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
@@ -32,7 +32,8 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let text = fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let sweep = Sweep::read(&text, folder).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))?;
+    let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))
+        .map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let (columns, cells) = cells(&sweep, &rows);
     let comma_separated = || csv(std::iter::once(&columns).chain(&cells));
     if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
@@ -44,7 +45,7 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     } else if arguments.json {
         super::print_json(&as_json(&sweep, &rows))?;
     } else {
-        super::print(table(&columns, &cells).as_bytes())?;
+        super::print(table(&sweep, &columns, &cells).as_bytes())?;
     }
     Ok(0)
 }
@@ -52,19 +53,14 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
 /// What is shown of a run.
 struct Row {
     outcome: Outcome,
-    /// Mean over processes, in microseconds.
+    /// [`Work::time`](crate::scenario::Work::time), in microseconds.
     time: f64,
     /// The same without flow control, if it was asked for.
     reference: Option<f64>,
 }
 
-fn mean_time(outcome: &Outcome) -> f64 {
-    let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
-    times.iter().sum::<f64>() / times.len().max(1) as f64
-}
-
 /// Runs all points and the references that they need, each once.
-fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
+fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, String> {
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let mut scenarios: Vec<Scenario> = sweep.points.iter().map(|point| point.1.clone()).collect();
     let mut references: HashMap<String, usize> = HashMap::new();
@@ -90,9 +86,8 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
     let mut times = Vec::with_capacity(outcomes.len());
     let mut kept = Vec::new();
     for (index, outcome) in outcomes.into_iter().enumerate() {
-        let values = sweep.points.get(index).map(|point| point.0.join(", ")).filter(|values| !values.is_empty());
-        let outcome = outcome.map_err(|error| failure(&error, values.as_deref()))?;
-        times.push(mean_time(&outcome));
+        let outcome = outcome.map_err(|error| sweep.failed(&error, index))?;
+        times.push(scenarios[index].work.time(&outcome));
         if index < sweep.points.len() {
             kept.push(outcome);
         }
@@ -105,20 +100,17 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, Failure> {
     Ok(kept.into_iter().enumerate().map(row).collect())
 }
 
-/// A configuration that is impossible is wrong usage; every other error is a failed run.
-fn failure(error: &SimulationError, values: Option<&str>) -> Failure {
-    let at = values.map(|values| format!(" (with {values})")).unwrap_or_default();
-    match error {
-        SimulationError::Setup(_) | SimulationError::Endpoint(_) | SimulationError::Network(_) => {
-            Failure::usage(format!("{error}{at}"))
-        }
-        _ => Failure::own(format!("the run failed{at}: {error}")),
-    }
-}
-
 fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
-    let fixed =
-        ["time (us)", "overhead (%)", "delayed sends", "credit packets", "packets", "mailbox full", "at least (us)"];
+    let fixed = [
+        "time (us)",
+        "overhead (%)",
+        "delayed sends",
+        "credit packets",
+        "packets",
+        "mailbox full",
+        "run (us)",
+        "run at least (us)",
+    ];
     let columns = sweep.axes.iter().cloned().chain(fixed.map(str::to_owned)).collect();
     let row = |((values, _), row): (&(Vec<String>, Scenario), &Row)| {
         let overhead =
@@ -130,6 +122,7 @@ fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
             row.outcome.counter(Counter::CreditPackets).to_string(),
             row.outcome.network.delivered.to_string(),
             row.outcome.counter(Counter::MailboxFull).to_string(),
+            format!("{:.2}", row.outcome.time.microseconds()),
             format!("{:.2}", row.outcome.bounds.largest().microseconds()),
         ];
         values.iter().cloned().chain(numbers).collect()
@@ -137,7 +130,23 @@ fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
     (columns, sweep.points.iter().zip(rows).map(row).collect())
 }
 
-fn table(columns: &[String], cells: &[Vec<String>]) -> String {
+/// What the column `time` shows of the runs of this sweep.
+fn meaning_of_time(sweep: &Sweep) -> String {
+    let mut meanings: Vec<&str> = Vec::new();
+    for (_, scenario) in &sweep.points {
+        let meaning = match (&scenario.work, scenario.work.time_of()) {
+            (Work::Benchmark(_), TimeOf::AllProcesses) => "per repetition, mean over processes",
+            (Work::Benchmark(_), TimeOf::LastProcess) => "per repetition, of the last process",
+            _ => "of all messages, until the last process has its own",
+        };
+        if !meanings.contains(&meaning) {
+            meanings.push(meaning);
+        }
+    }
+    meanings.join("; of other operations: ")
+}
+
+fn table(sweep: &Sweep, columns: &[String], cells: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
     table.add_rows(cells);
@@ -148,9 +157,11 @@ fn table(columns: &[String], cells: &[Vec<String>]) -> String {
     let mut text = lines.join("\n");
     let _ = write!(
         text,
-        "\n\ntime: mean over processes, per repetition where repeated; overhead: beyond the same in mailboxes without \
-         end; at least:\nwhat the busiest process, interface or link needs for the whole run. Counts are of the whole \
-         run, warm-up included.\n"
+        "\n\ntime: {};\n\
+         overhead: of that time, beyond the same in mailboxes without end;\n\
+         all other columns are of the whole run, warm-up included; run: from its start until the last process ends;\n\
+         run at least: what the busiest process, interface or link needs for the run, if nothing ever waits.\n",
+        meaning_of_time(sweep)
     );
     text
 }
@@ -160,7 +171,7 @@ fn as_json(sweep: &Sweep, rows: &[Row]) -> Value {
         .points
         .iter()
         .zip(rows)
-        .map(|((values, _), row)| {
+        .map(|((values, scenario), row)| {
             let axes: Map<String, Value> =
                 sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
             let counters: Map<String, Value> = Counter::ALL
@@ -171,10 +182,12 @@ fn as_json(sweep: &Sweep, rows: &[Row]) -> Value {
             json!({
                 "values": axes,
                 "time_us": row.time,
+                "time_of": scenario.work.time_of().name(),
                 "reference_us": row.reference,
                 "overhead": row.reference.map(|reference| row.time / reference - 1.0),
-                "end_us": row.outcome.time.microseconds(),
-                "bounds_us": {
+                "run_us": row.outcome.time.microseconds(),
+                "run_at_least_us": bounds.largest().microseconds(),
+                "run_bounds_us": {
                     "process": bounds.process.microseconds(),
                     "injection": bounds.injection.microseconds(),
                     "extraction": bounds.extraction.microseconds(),

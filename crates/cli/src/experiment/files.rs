@@ -70,7 +70,7 @@ pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// JSON with one line for everything that fits one, and for each run.
-fn lines_of(value: &Value, depth: usize) -> String {
+pub(super) fn lines_of(value: &Value, depth: usize) -> String {
     /// Depth of what lies in an array of the report itself.
     const ENTRY: usize = 2;
     let whole = value.to_string();

@@ -1,12 +1,15 @@
-//! `README.md` of a folder of reports: every fact with what came out, pictures, command and seed.
+//! `README.md` of a folder of reports: the opening (`opening.rs`), then every fact with what came out, pictures,
+//! command and seed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
 use tidegate_sim::experiment::{Experiment, Report, Verdict};
 
-use super::{files, text};
+use super::times::{self, Times};
+use super::{files, opening, text};
 
 /// Writes the page from the reports that the folder holds, whenever they were made.
 ///
@@ -14,7 +17,7 @@ use super::{files, text};
 /// If a report cannot be read or the page not written.
 pub fn write(folder: &Path) -> io::Result<()> {
     let reports = files::read(folder)?;
-    files::write_whole(&folder.join("README.md"), &page(&reports))
+    files::write_whole(&folder.join("README.md"), &page(&reports, &times::read(folder)?))
 }
 
 fn counts(report: &Report) -> [usize; 3] {
@@ -23,34 +26,22 @@ fn counts(report: &Report) -> [usize; 3] {
 }
 
 fn command(report: &Report) -> String {
-    let scale = match report.scale.as_str() {
-        "full" => "",
-        "quick" => " --quick",
-        _ => " --smallest",
-    };
-    let noise = match report.noise_percent {
-        0.0 => " --no-noise".to_owned(),
-        percent => format!(" --noise={percent}"),
-    };
-    let (id, seeds, seed) = (&report.id, report.seeds, report.seed);
-    format!("tidegate paper {id}{scale}{noise} --seeds {seeds} --seed {seed} --out results")
+    format!("tidegate paper {}{} --out results", report.id, opening::options(report))
 }
 
-fn page(reports: &[Report]) -> String {
+fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
     let mut text = String::from(
-        "# The main paper, figure by figure\n\n\
+        "# The main paper: what comes out, and its figures one by one\n\n\
          Written by `tidegate paper --out FOLDER`; the JSON and CSV files beside this page hold every number. P \
-         is Prades, Silla, \
-         Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. How the simulated \
-         machine works and what \
-         it leaves out: `docs/simulator.md`. A statement of the paper that does not come out here \
-         is listed as \
-         `differs`, with the best explanation; nothing is tuned to hide it. Where there are several seeds, numbers are \
-         means over them, statements are judged on the means, and ranges are the 95 % confidence interval of the mean \
-         (Student's t) if nothing else is said; overheads are those of each run beside the reference with the same \
-         seed, then averaged. Runs are deterministic: one version of \
-         the program gives the same bytes for the same seeds \
-         on every machine.\n\n\
+         is Prades, Silla, Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. A \
+         statement of the paper that does not come out here is listed as `differs`, with the best explanation; nothing is \
+         tuned to hide it. Where there are several seeds, numbers are means over them, statements are judged on the \
+         means, and ranges are the 95 % confidence interval of the mean (Student's t) if nothing else is said; overheads \
+         are those of each run beside the reference with the same seed, then averaged.\n\n",
+    );
+    text.push_str(&opening::opening(reports, times));
+    text.push_str(
+        "## The experiments\n\n\
          | experiment | P | size | reproduced | differs | not run |\n|---|---|---|---|---|---|\n",
     );
     let mut total = [0; 3];
@@ -79,8 +70,13 @@ fn page(reports: &[Report]) -> String {
 }
 
 /// The name that Markdown gives to the heading of a report.
-fn anchor(report: &Report) -> String {
+pub(super) fn anchor(report: &Report) -> String {
     report.id.to_lowercase()
+}
+
+/// A text in a cell of a table.
+pub(super) fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 fn section(text: &mut String, report: &Report) {
@@ -88,7 +84,6 @@ fn section(text: &mut String, report: &Report) {
         write!(text, "\n## {}\n\n**{}** (P {}), {}.\n\n", report.id, report.title, report.section, text::scale(report));
     let _ = write!(text, "{}\n\n```sh\n{}\n```\n\n", report.setup, command(report));
     let _ = writeln!(text, "| | statement | paper | here | why |\n|---|---|---|---|---|");
-    let cell = |text: &str| text.replace('|', "\\|");
     for fact in &report.facts {
         let verdict = match fact.verdict {
             Verdict::Reproduced => "reproduced",

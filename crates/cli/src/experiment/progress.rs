@@ -92,7 +92,7 @@ impl State {
 }
 
 /// As people say how long something takes: `2 h 10 min`, `3 min`, `40 s`.
-fn duration(time: Duration) -> String {
+pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..90 => format!("{seconds} s"),

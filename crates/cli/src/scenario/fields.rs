@@ -4,7 +4,7 @@ use tidegate_flow::SchemeName;
 use tidegate_sim::{BlockedSender, Cost, NetworkParameters, NodeId};
 
 use super::Draft;
-use super::value::{bytes, number, numbers, positive, rate, time, truth, word};
+use super::value::{bytes, frame, number, number_from, numbers, overhead, positive, rate, step, time, truth, word};
 use super::workload::OPERATIONS;
 
 /// One field.
@@ -66,7 +66,7 @@ pub const FIELDS: &[Field] = fields! {
         "How many of a thousand processes are slow to retrieve packets; the seed decides which" =>
             |d, t| d.config.slow_receivers.per_mille = number(t)?;
     "machine" "slow_delay" "0 ns"
-        "What a packet takes a slow process in addition" => |d, t| d.config.slow_receivers.delay = time(t)?;
+        "What a packet takes a slow process in addition" => |d, t| d.config.slow_receivers.delay = step(t)?;
     "machine" "noise_interval" ""
         "After how much work the operating system interrupts a process, on average, drawn with the seed; without it \
          never" => |d, t| d.config.noise.interval = time(t)?;
@@ -81,25 +81,25 @@ pub const FIELDS: &[Field] = fields! {
     "network" "link_bandwidth" "2000 MB/s"
         "Rate of each direction of a link" => |d, t| d.config.network.link_bandwidth = rate(t)?;
     "network" "link_latency" "30 ns"
-        "From a router to the next, first byte" => |d, t| d.config.network.link_latency = time(t)?;
+        "From a router to the next, first byte" => |d, t| d.config.network.link_latency = step(t)?;
     "network" "router_latency" "56.9 ns"
-        "From a router's input to its output, first byte" => |d, t| d.config.network.router_latency = time(t)?;
+        "From a router's input to its output, first byte" => |d, t| d.config.network.router_latency = step(t)?;
     "network" "injection_bandwidth" "1600 MB/s"
         "Rate from the interface into the router" => |d, t| d.config.network.injection_bandwidth = rate(t)?;
     "network" "injection_latency" "20 ns"
         "From the interface to the router, beside the bytes' time" =>
-            |d, t| d.config.network.injection_latency = time(t)?;
+            |d, t| d.config.network.injection_latency = step(t)?;
     "network" "extraction_bandwidth" "1600 MB/s"
         "Rate from the router into the interface" => |d, t| d.config.network.extraction_bandwidth = rate(t)?;
     "network" "extraction_latency" "20 ns"
         "From the router to the interface, beside the bytes' time" =>
-            |d, t| d.config.network.extraction_latency = time(t)?;
+            |d, t| d.config.network.extraction_latency = step(t)?;
     "network" "packet_overhead" "16 B"
         "Bytes on the wire beside a packet's payload" =>
-            |d, t| d.config.network.packet_overhead_bytes = small(bytes(t)?)?;
+            |d, t| d.config.network.packet_overhead_bytes = overhead(t, 0)?;
     "network" "packet_granule" "8 B"
         "What a packet's size on the wire is rounded up to a multiple of" =>
-            |d, t| d.config.network.packet_granule_bytes = small(bytes(t)?)?;
+            |d, t| d.config.network.packet_granule_bytes = overhead(t, 1)?;
     "network" "virtual_channels" "2"
         "Virtual channels of a link; even on a torus" => |d, t| d.config.network.virtual_channels = positive(t)?;
     "network" "channel_buffer_packets" "16"
@@ -112,43 +112,43 @@ pub const FIELDS: &[Field] = fields! {
         "Packets that wait in an interface for room in a mailbox" =>
             |d, t| d.config.network.extraction_buffer_packets = positive(t)?;
 
-    "cost" "send_call" "" "A send is called, up to its first packet" => |d, t| d.config.cost.send_call = time(t)?;
-    "cost" "send_packet" "" "A packet is written to the interface" => |d, t| d.config.cost.send_packet = time(t)?;
-    "cost" "receive_call" "" "A receive is called" => |d, t| d.config.cost.receive_call = time(t)?;
-    "cost" "poll" "" "A look into an empty mailbox" => |d, t| d.config.cost.poll = time(t)?;
+    "cost" "send_call" "" "A send is called, up to its first packet" => |d, t| d.config.cost.send_call = step(t)?;
+    "cost" "send_packet" "" "A packet is written to the interface" => |d, t| d.config.cost.send_packet = step(t)?;
+    "cost" "receive_call" "" "A receive is called" => |d, t| d.config.cost.receive_call = step(t)?;
+    "cost" "poll" "" "A look into an empty mailbox" => |d, t| d.config.cost.poll = step(t)?;
     "cost" "retrieve_packet" ""
-        "A packet is taken out of the mailbox" => |d, t| d.config.cost.retrieve_packet = time(t)?;
+        "A packet is taken out of the mailbox" => |d, t| d.config.cost.retrieve_packet = step(t)?;
     "cost" "retrieve_far_packet" ""
         "In addition, of a data packet of a far peer, as all but near_peers of those that have sent data are" =>
-            |d, t| d.config.cost.retrieve_far_packet = time(t)?;
+            |d, t| d.config.cost.retrieve_far_packet = step(t)?;
     "cost" "near_peers" "" "Peers whose data, and all that belongs to it, is near at hand" => |d, t| d.config.cost.near_peers = number(t)?;
     "cost" "complete_message" ""
-        "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = time(t)?;
+        "A whole message is handed to the program" => |d, t| d.config.cost.complete_message = step(t)?;
     "cost" "copy_bandwidth" "" "Copying within a process's memory" => |d, t| d.config.cost.copy_bandwidth = rate(t)?;
     "cost" "combine_bandwidth" ""
         "Combining operands of a reduction" => |d, t| d.config.cost.combine_bandwidth = rate(t)?;
-    "cost" "credit_take" "" "The sender takes the credit of a packet" => |d, t| d.config.cost.credit_take = time(t)?;
-    "cost" "credit_count" "" "The receiver accounts for a slot" => |d, t| d.config.cost.credit_count = time(t)?;
-    "cost" "credit_packet" "" "A control packet is made or understood" => |d, t| d.config.cost.credit_packet = time(t)?;
+    "cost" "credit_take" "" "The sender takes the credit of a packet" => |d, t| d.config.cost.credit_take = step(t)?;
+    "cost" "credit_count" "" "The receiver accounts for a slot" => |d, t| d.config.cost.credit_count = step(t)?;
+    "cost" "credit_packet" "" "A control packet is made or understood" => |d, t| d.config.cost.credit_packet = step(t)?;
     "cost" "dynamic_packet" ""
         "In addition under dynamic: its lists, per control packet made" =>
-            |d, t| d.config.cost.dynamic_packet = time(t)?;
-    "cost" "injection" "" "An interface takes a packet from a process" => |d, t| d.config.cost.injection = time(t)?;
-    "cost" "extraction" "" "An interface puts a packet into a mailbox" => |d, t| d.config.cost.extraction = time(t)?;
+            |d, t| d.config.cost.dynamic_packet = step(t)?;
+    "cost" "injection" "" "An interface takes a packet from a process" => |d, t| d.config.cost.injection = step(t)?;
+    "cost" "extraction" "" "An interface puts a packet into a mailbox" => |d, t| d.config.cost.extraction = step(t)?;
     "cost" "shared_host_interface" ""
         "Whether injection and extraction take turns" => |d, t| d.config.cost.shared_host_interface = truth(t)?;
     "cost" "bulk_frame" ""
         "Bytes of bulk data in one packet of the network" =>
-            |d, t| d.config.cost.bulk_frame_bytes = small(bytes(t)?.max(1))?;
+            |d, t| d.config.cost.bulk_frame_bytes = frame(t)?;
     "cost" "bulk_call" ""
-        "A bulk transfer is started, or its end is noticed" => |d, t| d.config.cost.bulk_call = time(t)?;
+        "A bulk transfer is started, or its end is noticed" => |d, t| d.config.cost.bulk_call = step(t)?;
     "cost" "local_latency" ""
         "A message within a node, from one process to the other's notice" =>
-            |d, t| d.config.cost.local_latency = time(t)?;
+            |d, t| d.config.cost.local_latency = step(t)?;
     "cost" "local_bandwidth" "" "Rate of the copies within a node" => |d, t| d.config.cost.local_bandwidth = rate(t)?;
 
     "flow" "scheme" "dynamic"
-        "A scheme that FI_TIDEGATE_SCHEME takes, or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
+        "none, static or dynamic, as under MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
     "flow" "slots_per_peer" "64"
         "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
@@ -171,10 +171,7 @@ pub const FIELDS: &[Field] = fields! {
         "How a collective operation is done: see the table of workloads" => |d, t| d.form = Some(t.to_owned());
     "workload" "radix" "2"
         "Of trees: children of a process on each level, and one" =>
-            |d, t| d.radix = match number(t)? {
-                radix @ 2.. => radix,
-                _ => return Err("a number from 2 on is needed".to_owned()),
-            };
+            |d, t| d.radix = number_from(t, 2)?;
     "workload" "bytes" "2 KiB" "Size of each message or block" => |d, t| d.benchmark.bytes = bytes(t)?;
     "workload" "repetitions" "3"
         "Repetitions that count; of a pattern, messages of each process" =>
@@ -209,10 +206,6 @@ fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
     }
     let offered = SchemeName::OFFERED.iter().map(|scheme| scheme.name());
     word(&text, &["unlimited"].into_iter().chain(offered).collect::<Vec<_>>()).map(|_| None)
-}
-
-fn small(bytes: u64) -> Result<u32, String> {
-    u32::try_from(bytes).map_err(|_| "the number is too large".to_owned())
 }
 
 #[cfg(test)]

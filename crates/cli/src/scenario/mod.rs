@@ -5,9 +5,11 @@
 //!
 //! * `fields.rs`: the table of fields;
 //! * `value.rs`: values with units;
+//! * `refusal.rs`: what the crates below refuse, in the words of the file;
 //! * `workload.rs`: operations by name and form, patterns of traffic, traces.
 
 mod fields;
+mod refusal;
 mod value;
 mod workload;
 
@@ -16,11 +18,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tidegate_sim::experiment::Benchmark;
-use tidegate_sim::{FlowChoice, SimulationConfig, Topology};
+use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError, Topology};
 use toml::de::{DeTable, DeValue};
 
 pub use fields::{FIELDS, Field};
-pub use workload::{OPERATIONS, Work};
+use refusal::{FieldName, Refusal};
+pub use workload::{OPERATIONS, TimeOf, Work};
 
 /// One run that a file describes.
 #[derive(Clone, Debug)]
@@ -61,6 +64,8 @@ pub struct Sweep {
     pub axes: Vec<String>,
     /// The runs, each with its values of the axes.
     pub points: Vec<(Vec<String>, Scenario)>,
+    /// The fields that the file has, each with its line.
+    lines: Vec<(&'static Field, usize)>,
 }
 
 /// What is wrong with a file, and where.
@@ -98,20 +103,26 @@ impl Sweep {
     /// # Errors
     /// If the text is no TOML, names what does not exist, or describes something impossible.
     pub fn read(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
-        let line = |place: &Range<usize>| Some(1 + text[..place.start.min(text.len())].matches('\n').count());
-        let table = DeTable::parse(text).map_err(|error| ScenarioError {
-            line: error.span().as_ref().and_then(line),
-            what: error.message().to_owned(),
-        })?;
-        let given = collect(table.get_ref()).map_err(|(place, what)| ScenarioError { line: line(&place), what })?;
+        let line = |place: &Range<usize>| 1 + text[..place.start.min(text.len())].matches('\n').count();
+        let table = DeTable::parse(text)
+            .map_err(|error| ScenarioError { line: error.span().as_ref().map(line), what: not_toml(text, &error) })?;
+        let given =
+            collect(table.get_ref()).map_err(|(place, what)| ScenarioError { line: Some(line(&place)), what })?;
+        let lines = given.iter().map(|given| (given.field, line(&given.place))).collect();
         let axes: Vec<&Given> = given.iter().filter(|given| given.is_list).collect();
+        let names = axes.iter().map(|axis| format!("{}.{}", axis.field.section, axis.field.name)).collect();
+        let mut sweep = Sweep { axes: names, points: Vec::new(), lines };
         let count = axes.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));
         if count > POINTS_MOST {
-            let what =
-                format!("the lists make {count} combinations, and at most {POINTS_MOST} are run: shorten a list");
-            return Err(ScenarioError { line: None, what });
+            let longest = axes.iter().max_by_key(|axis| axis.values.len());
+            let what = format!(
+                "the lists make {count} combinations, and at most {POINTS_MOST} are run: shorten a list{}",
+                longest
+                    .map(|axis| format!("; the longest is [{}] {}", axis.field.section, axis.field.name))
+                    .unwrap_or_default()
+            );
+            return Err(ScenarioError { line: longest.map(|axis| line(&axis.place)), what });
         }
-        let mut points = Vec::with_capacity(count);
         for number in 0..count {
             let values = combination(&axes, number);
             let mut draft = Draft::new();
@@ -121,16 +132,71 @@ impl Sweep {
                 let axis = axes.iter().position(|axis| std::ptr::eq(axis.field, field));
                 let value = axis.map_or(&given.values[0], |axis| &values[axis]);
                 (field.set)(&mut draft, value).map_err(|problem| ScenarioError {
-                    line: line(&given.place),
-                    what: format!("[{}] {} = {value}: {problem}", field.section, field.name),
+                    line: Some(line(&given.place)),
+                    what: format!("[{}] {} = {}: {problem}", field.section, field.name, shown(value)),
                 })?;
             }
-            let scenario = draft.finish(folder).map_err(|what| ScenarioError { line: None, what })?;
-            points.push((values, scenario));
+            let scenario = draft.finish(folder).map_err(|refusal| sweep.refuse(refusal, &values))?;
+            sweep.points.push((values, scenario));
         }
-        let axes = axes.iter().map(|axis| format!("{}.{}", axis.field.section, axis.field.name)).collect();
-        Ok(Sweep { axes, points })
+        Ok(sweep)
     }
+
+    /// The line of the first of these fields that the file has.
+    fn line_of(&self, fields: &[FieldName]) -> Option<usize> {
+        let line = |wanted: &FieldName| {
+            self.lines.iter().find(|(field, _)| (field.section, field.name) == *wanted).map(|(_, line)| *line)
+        };
+        fields.iter().find_map(line)
+    }
+
+    /// The values of one combination, as messages have them: ` (with flow.scheme = static)`. Empty if there is one run.
+    #[must_use]
+    pub fn with(&self, values: &[String]) -> String {
+        let each: Vec<String> =
+            self.axes.iter().zip(values).map(|(axis, value)| format!("{axis} = {}", shown(value))).collect();
+        if each.is_empty() { String::new() } else { format!(" (with {})", each.join(", ")) }
+    }
+
+    fn refuse(&self, Refusal { fields, what }: Refusal, values: &[String]) -> ScenarioError {
+        ScenarioError { line: self.line_of(&fields), what: what + &self.with(values) }
+    }
+
+    /// What is said of a run that failed: which one, why, and what could be changed in the file. `point` is its number
+    /// among the points; a run beyond these is a reference.
+    #[must_use]
+    pub fn failed(&self, error: &SimulationError, point: usize) -> String {
+        let (which, flow) = match self.points.get(point) {
+            Some((values, scenario)) => (self.with(values), scenario.config.flow),
+            None => (" without flow control, which others are compared with".to_owned(), FlowChoice::Unlimited),
+        };
+        let mut what = Refusal::of_simulation(error).what;
+        for (field, line) in &self.lines {
+            let name = format!("[{}] {}", field.section, field.name);
+            what = what.replace(&name, &format!("{name} (line {line})"));
+        }
+        let remedy = match (error, flow) {
+            (SimulationError::Deadlock(_), FlowChoice::Mailbox { .. }) => {
+                "\nMore [flow] slots_per_peer, a [flow] scheme that lends slots, or a [workload] form whose processes \
+                 receive before they wait for their sends may help."
+            }
+            _ => "",
+        };
+        format!("the run{which} failed: {what}{remedy}")
+    }
+}
+
+/// A value in a message.
+fn shown(value: &str) -> &str {
+    if value.is_empty() { "\"\"" } else { value }
+}
+
+/// What is wrong with a text that is no TOML. The parser leaves out which key is there twice, so that is added.
+fn not_toml(text: &str, error: &toml::de::Error) -> String {
+    let place = error.span().and_then(|place| text.get(place)).map(str::trim);
+    let named = place.filter(|place| !place.is_empty() && place.len() < 40 && !place.contains('\n'));
+    let named = named.map(|place| format!(": `{place}`")).unwrap_or_default();
+    format!("this is not TOML: {}{named}", error.message())
 }
 
 /// The values of all axes in the `number`-th combination; the last axis changes fastest.
@@ -169,7 +235,8 @@ fn collect(table: &DeTable<'_>) -> Result<Vec<Given>, Misplaced> {
                 };
                 return Err((key.span(), problem));
             };
-            let (values, is_list) = scalars(value.get_ref()).map_err(|problem| (value.span(), problem))?;
+            let (values, is_list) = scalars(value.get_ref())
+                .map_err(|problem| (key.span(), format!("[{name}] {}: {problem}", field.name)))?;
             all.push(Given { field, values, is_list, place: key.span() });
         }
     }
@@ -236,7 +303,7 @@ impl Draft {
         }
     }
 
-    fn finish(self, folder: &Path) -> Result<Scenario, String> {
+    fn finish(self, folder: &Path) -> Result<Scenario, Refusal> {
         let sizes = &self.sizes;
         let nodes = sizes.iter().fold(1_u32, |nodes, &size| nodes.saturating_mul(u32::from(size)));
         let topology = match self.topology.as_str() {
@@ -245,7 +312,7 @@ impl Draft {
             "switch" => Topology::switch(nodes),
             _ => Topology::ideal(nodes),
         };
-        let topology = topology.map_err(|error| format!("[network] sizes: {error}"))?;
+        let topology = topology.map_err(|error| Refusal::of_topology(&error))?;
         let flow = match self.scheme {
             None => FlowChoice::Unlimited,
             Some(scheme) => FlowChoice::Mailbox {
@@ -257,6 +324,7 @@ impl Draft {
             },
         };
         let config = SimulationConfig { topology, flow, ..self.config.clone() };
+        config.check().map_err(|error| Refusal::of_simulation(&error))?;
         let work = self.work(&config, folder)?;
         Ok(Scenario { config, work, reference: self.reference })
     }

@@ -25,10 +25,28 @@ fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, Strin
     Ok(scaled as u64)
 }
 
+/// The longest span of time that one step of a simulated machine may take. With longer ones the end of a long run lies
+/// beyond what the clock can tell.
+const STEP_MOST: Time = Time(1_000_000_000_000);
+/// The slowest rate, in bytes per second, for the same reason.
+const RATE_LEAST: u64 = 1_000_000;
+/// Most bytes around the payload of one packet, for the same reason.
+const OVERHEAD_MOST: u64 = 1 << 16;
+/// Most bytes of a frame: the sizes of packets are counted in 32 bits.
+const FRAME_MOST: u64 = 1 << 30;
+
 /// A span of time.
 pub fn time(text: &str) -> Result<Time, String> {
     let units = [("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("µs", 1e6), ("ms", 1e9), ("s", 1e12)];
     scaled(text, &units, "1.4 us").map(Time)
+}
+
+/// What one step of a machine takes.
+pub fn step(text: &str) -> Result<Time, String> {
+    match time(text)? {
+        time if time > STEP_MOST => Err("at most 1 s is allowed for one step of a machine".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// A number of bytes; without a unit, bytes.
@@ -42,23 +60,63 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 pub fn rate(text: &str) -> Result<Bandwidth, String> {
     let units = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("Mbit/s", 1.25e5), ("Gbit/s", 1.25e8)];
     match scaled(text, &units, "1 GB/s")? {
-        0 => Err("a rate above 0 is needed".to_owned()),
+        rate if rate < RATE_LEAST => Err("a rate of at least 1 MB/s is needed".to_owned()),
         rate => Ok(Bandwidth(rate)),
     }
 }
 
+/// Bytes around the payload of a packet, from `least` on.
+pub fn overhead(text: &str, least: u32) -> Result<u32, String> {
+    few_bytes(text, least, OVERHEAD_MOST, "64 KiB")
+}
+
+/// Bytes of a frame.
+pub fn frame(text: &str) -> Result<u32, String> {
+    few_bytes(text, 1, FRAME_MOST, "1 GiB")
+}
+
+fn few_bytes(text: &str, least: u32, most: u64, most_in_words: &str) -> Result<u32, String> {
+    match bytes(text)? {
+        bytes if bytes < u64::from(least) => Err(format!("at least {least} B is needed")),
+        bytes if bytes > most => Err(format!("at most {most_in_words} is allowed")),
+        bytes => Ok(bytes as u32),
+    }
+}
+
+/// Whole numbers of some size.
+pub trait Whole: TryFrom<u64> {
+    /// The largest of them.
+    const MOST: u64;
+}
+
+impl Whole for u8 {
+    const MOST: u64 = u8::MAX as u64;
+}
+impl Whole for u16 {
+    const MOST: u64 = u16::MAX as u64;
+}
+impl Whole for u32 {
+    const MOST: u64 = u32::MAX as u64;
+}
+impl Whole for u64 {
+    const MOST: u64 = u64::MAX;
+}
+
+/// A whole number from `least` on.
+pub fn number_from<T: Whole>(text: &str, least: u64) -> Result<T, String> {
+    let problem = || format!("a whole number from {least} to {} is needed", T::MOST);
+    let value: u64 = text.trim().replace('_', "").parse().map_err(|_| problem())?;
+    if value < least { Err(problem()) } else { T::try_from(value).map_err(|_| problem()) }
+}
+
 /// A whole number.
-pub fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    let value: u64 = text.trim().replace('_', "").parse().map_err(|_| "a whole number is needed".to_owned())?;
-    T::try_from(value).map_err(|_| "the number is too large".to_owned())
+pub fn number<T: Whole>(text: &str) -> Result<T, String> {
+    number_from(text, 0)
 }
 
 /// A whole number from 1 on.
-pub fn positive<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    match number::<u64>(text)? {
-        0 => Err("a number from 1 on is needed".to_owned()),
-        value => T::try_from(value).map_err(|_| "the number is too large".to_owned()),
-    }
+pub fn positive<T: Whole>(text: &str) -> Result<T, String> {
+    number_from(text, 1)
 }
 
 /// Yes or no.
@@ -79,8 +137,9 @@ pub fn word<'a>(text: &str, known: &[&'a str]) -> Result<&'a str, String> {
 }
 
 /// Whole numbers with something between them: `4x4x4`.
-pub fn numbers<T: TryFrom<u64>>(text: &str, between: char) -> Result<Vec<T>, String> {
-    text.split(between).map(|part| number(part)).collect()
+pub fn numbers<T: Whole>(text: &str, between: char) -> Result<Vec<T>, String> {
+    let each: Result<_, String> = text.split(between).map(|part| number(part)).collect();
+    each.map_err(|problem| format!("{problem}, or several with `{between}` between them"))
 }
 
 #[cfg(test)]
@@ -102,8 +161,10 @@ mod tests {
         assert!(time("3 meters").unwrap_err().contains("1.4 us"));
         assert!(time("3").unwrap_err().contains("ns"), "a time needs a unit");
         assert!(rate("1 GB").unwrap_err().contains("GB/s"));
-        assert!(rate("0 MB/s").unwrap_err().contains("above 0"));
-        assert!(number::<u8>("300").unwrap_err().contains("too large"));
+        assert!(rate("0 MB/s").unwrap_err().contains("at least 1 MB/s"));
+        assert!(number::<u8>("300").unwrap_err().contains("from 0 to 255"));
+        assert!(positive::<u16>("0").unwrap_err().contains("from 1 to 65535"));
+        assert!(step("2 s").unwrap_err().contains("at most 1 s"));
         assert!(word("dynamc", &["static", "dynamic"]).unwrap_err().contains("did you mean dynamic?"));
     }
 }

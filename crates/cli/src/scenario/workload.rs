@@ -13,6 +13,7 @@ use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic};
 use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
 
 use super::Draft;
+use super::refusal::Refusal;
 
 /// Every name of an operation or pattern, with the forms that it has; the first form is the default.
 pub const OPERATIONS: &[(&str, &[&str])] = &[
@@ -41,6 +42,13 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("transpose", &[]),
     ("trace", &[]),
 ];
+
+/// Most messages of a pattern, over all processes: their destinations are listed before the run.
+const MESSAGES_MOST: u64 = 100_000_000;
+
+/// Most bytes of a process's buffers, 1 TiB. They have addresses, and no memory behind them; but what it takes to send
+/// more lies beyond what the clock can tell.
+const MEMORY_MOST: u64 = 1 << 40;
 
 /// Bytes of a segment where a form sends in segments: Open MPI's choice for short messages.
 const SEGMENT: u64 = 1024;
@@ -129,7 +137,62 @@ pub enum Work {
     Trace(Arc<str>),
 }
 
+/// Of which process the time of a run is; overhead is made of that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeOf {
+    /// The mean over the processes that take part.
+    AllProcesses,
+    /// That of the process that took longest.
+    LastProcess,
+}
+
+impl TimeOf {
+    /// As JSON has it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeOf::AllProcesses => "all_processes",
+            TimeOf::LastProcess => "last_process",
+        }
+    }
+}
+
 impl Work {
+    /// Of which process the time of a run is.
+    ///
+    /// Where all processes do the same, they end at about the same time, and the mean depends least on chance: so the
+    /// Intel MPI Benchmarks' average and the paper's figures have it. Where roles differ, a process whose part is small
+    /// ends long before the work is done. In an incast a sender's last message may lie unread in the receiver's mailbox
+    /// when the sender ends; the mean over senders would then say nothing of the receiver, and mailboxes without end,
+    /// which take everything at once, would look many times faster than they are. That holds for operations with one
+    /// root, for patterns (some processes receive more than others, and those on a matrix's diagonal nothing), and for
+    /// traces: there the time is that of the last process.
+    #[must_use]
+    pub fn time_of(&self) -> TimeOf {
+        match self {
+            Work::Benchmark(benchmark) => match benchmark.operation {
+                Operation::Broadcast(_)
+                | Operation::Reduce(_)
+                | Operation::Gather(_)
+                | Operation::Gatherv
+                | Operation::Scatter(_)
+                | Operation::Scatterv => TimeOf::LastProcess,
+                _ => TimeOf::AllProcesses,
+            },
+            Work::Traffic { .. } | Work::Trace(_) => TimeOf::LastProcess,
+        }
+    }
+
+    /// The time of a run of this work in microseconds: per repetition where it is repeated, else that of all messages.
+    #[must_use]
+    pub fn time(&self, outcome: &Outcome) -> f64 {
+        let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
+        match self.time_of() {
+            TimeOf::AllProcesses => times.iter().sum::<f64>() / times.len().max(1) as f64,
+            TimeOf::LastProcess => times.into_iter().fold(0.0, f64::max),
+        }
+    }
+
     /// Runs it. Every process that takes part records its time in microseconds as the sample `time`.
     ///
     /// # Errors
@@ -175,49 +238,103 @@ async fn timed(work: Timed, task: Task) {
 
 impl Draft {
     /// The program that the fields describe.
-    pub(super) fn work(&self, config: &SimulationConfig, folder: &Path) -> Result<Work, String> {
-        let forms = OPERATIONS.iter().find(|operation| operation.0 == self.operation).map_or(&[][..], |known| known.1);
+    pub(super) fn work(&self, config: &SimulationConfig, folder: &Path) -> Result<Work, Refusal> {
+        let refuse = |field: &'static str, what: String| Err(Refusal::new(&[("workload", field)], what));
+        let (name, size) = (&self.operation, config.size());
+        let forms = OPERATIONS.iter().find(|operation| operation.0 == *name).map_or(&[][..], |known| known.1);
         if let Some(form) = self.form.as_deref().filter(|form| !forms.contains(form)) {
             let has = if forms.is_empty() {
                 "no forms: remove the field".to_owned()
             } else {
                 format!("the forms {}", forms.join(", "))
             };
-            return Err(format!("[workload] form = {form}: {} has {has}", self.operation));
+            return refuse("form", format!("[workload] form = {form}: {name} has {has}"));
         }
-        if self.benchmark.active.is_some_and(|active| active > config.size()) {
-            return Err(format!("[workload] active is more than the job's {} processes", config.size()));
+        if let Some(active) = self.benchmark.active.filter(|&active| active > size) {
+            let what = format!("[workload] active = {active} is more than the job's {size} processes");
+            return refuse("active", what);
         }
-        if let Some(operation) = operation(&self.operation, self.form.as_deref(), self.radix) {
+        if let Some(operation) = operation(name, self.form.as_deref(), self.radix) {
+            self.check_group(operation, size)?;
             return Ok(Work::Benchmark(Benchmark { operation, ..self.benchmark }));
         }
-        if let Some(pattern) = pattern(&self.operation, self.root) {
-            if self.root >= config.size() {
-                return Err(format!("[workload] root is not one of the job's {} processes", config.size()));
-            }
-            let Benchmark { bytes, repetitions: messages, .. } = self.benchmark;
-            return Ok(Work::Traffic { pattern, messages, bytes, window: self.window });
+        let Some(pattern) = pattern(name, self.root) else { return self.trace(config, folder).map(Work::Trace) };
+        if self.root >= size {
+            let what = format!(
+                "[workload] root = {} is not one of the job's {size} processes: give at most {}",
+                self.root,
+                size - 1
+            );
+            return refuse("root", what);
         }
-        self.trace(config, folder).map(Work::Trace)
+        self.check_bytes(1)?;
+        let Benchmark { bytes, repetitions: messages, .. } = self.benchmark;
+        if u64::from(messages) * u64::from(size) > MESSAGES_MOST {
+            let what = format!(
+                "[workload] repetitions = {messages} messages of each of {size} processes are too many: at most \
+                 {MESSAGES_MOST} in all are simulated"
+            );
+            return refuse("repetitions", what);
+        }
+        Ok(Work::Traffic { pattern, messages, bytes, window: self.window })
     }
 
-    fn trace(&self, config: &SimulationConfig, folder: &Path) -> Result<Arc<str>, String> {
+    /// Whether an operation can be done by those who take part, with blocks of this size.
+    fn check_group(&self, operation: Operation, size: u32) -> Result<(), Refusal> {
+        let (name, members) = (&self.operation, self.benchmark.active.unwrap_or(size));
+        let decided_by = [
+            ("workload", "active"),
+            ("network", "sizes"),
+            ("machine", "processes_per_node"),
+            ("machine", "nodes"),
+            ("workload", "operation"),
+        ];
+        let needs = match operation {
+            Operation::Pingpong | Operation::Pingping if members < 2 => "at least two processes",
+            Operation::MultiPingpong if members % 2 == 1 => "an even number of processes",
+            _ => return self.check_bytes(members),
+        };
+        let what = format!(
+            "[workload] operation = {name} needs {needs}, and {members} would take part: change [workload] active, \
+             [network] sizes or [machine] processes_per_node"
+        );
+        Err(Refusal::new(&decided_by, what))
+    }
+
+    /// Whether the buffers of a process are not too large that has blocks for so many.
+    fn check_bytes(&self, blocks: u32) -> Result<(), Refusal> {
+        // What a process sends and what it receives lie beside each other.
+        let (bytes, most) = (self.benchmark.bytes, MEMORY_MOST / (2 * u64::from(blocks.max(1))));
+        if bytes <= most {
+            return Ok(());
+        }
+        let what = match blocks {
+            1 => format!("[workload] bytes = {bytes} is too large: at most {most} are allowed"),
+            _ => format!("[workload] bytes = {bytes} is too large: with {blocks} processes at most {most} are allowed"),
+        };
+        Err(Refusal::new(&[("workload", "bytes")], what))
+    }
+
+    fn trace(&self, config: &SimulationConfig, folder: &Path) -> Result<Arc<str>, Refusal> {
+        let at = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
         let Some(name) = &self.trace else {
-            return Err(
-                "[workload] operation = trace needs trace = \"FILE\", or \"halo16\" for the bundled one".to_owned()
-            );
+            let what =
+                "[workload] operation = trace needs [workload] trace = \"FILE\", or \"halo16\" for the bundled one";
+            return Err(at("operation", what.to_owned()));
         };
         let path = folder.join(name);
+        let refuse = |problem: String| at("trace", format!("[workload] trace: {}: {problem}", path.display()));
         let text = match name.to_str() {
             Some("halo16") => HALO.to_owned(),
-            _ => fs::read_to_string(&path).map_err(|error| format!("[workload] trace: {}: {error}", path.display()))?,
+            _ => fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?,
         };
-        let trace = Trace::parse(&text).map_err(|error| format!("[workload] trace: {}: {error}", path.display()))?;
+        let trace = Trace::parse(&text).map_err(|error| refuse(error.to_string()))?;
         if trace.size() > config.size() {
             let (needs, has) = (trace.size(), config.size());
-            return Err(format!(
-                "[workload] the trace has {needs} ranks and the job {has} processes: enlarge the machine"
-            ));
+            return Err(refuse(format!(
+                "it has {needs} ranks and the job {has} processes: enlarge [network] sizes or [machine] \
+                 processes_per_node"
+            )));
         }
         Ok(text.into())
     }

@@ -8,9 +8,10 @@
 //!   what figures want to know of it; `estimate.rs`: means over seeds;
 //! * `version.rs`: what tells runs apart that are kept on disk; `forecast.rs`: how long the others will take;
 //! * `operation.rs`: every workload by name, repeated and timed;
-//! * `report.rs`: what an experiment found;
+//! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
 
+mod assumptions;
 mod case;
 mod curve;
 mod estimate;
@@ -36,11 +37,12 @@ mod report;
 mod version;
 mod workshop;
 
+pub use assumptions::Assumption;
 pub use measurement::{Measurement, Note};
 pub use operation::{Benchmark, Operation};
 pub use parallel::parallel;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
-pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore};
+pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime};
 pub use workshop::{Progress, Scale, Silent, Source, Stopped, Workshop};
 
 use crate::{Noise, SimulationError};
@@ -107,6 +109,12 @@ impl Experiment {
         Experiment::ALL.iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
     }
 
+    /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.kind, Kind::Simulated(_))
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -134,8 +142,9 @@ impl Experiment {
         let (runs, older) = workshop.take_used();
         if older > 0 {
             setup.push_str(&format!(
-                " {older} of the {} runs were done by another version of the simulator, and used because that was asked for.",
-                runs.len()
+                " {older} of the {} runs were {}, and used because that was asked for.",
+                runs.len(),
+                report::OLDER
             ));
         }
         Ok(Report {

@@ -293,6 +293,17 @@ pub struct Report {
     pub runs: Vec<RunReport>,
 }
 
+/// What the set-up says of a report that used runs of other code.
+pub(super) const OLDER: &str = "done by another version of the simulator";
+
+impl Report {
+    /// Whether some of its runs were done by another version of the simulator than [`code`](Report::code).
+    #[must_use]
+    pub fn has_older_runs(&self) -> bool {
+        self.setup.contains(OLDER)
+    }
+}
+
 /// A run, in a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {

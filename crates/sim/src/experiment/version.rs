@@ -61,6 +61,15 @@ pub struct FinishedRun {
     pub measurement: Measurement,
 }
 
+/// How long a run took. This depends on the machine, so it is no part of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunTime {
+    /// The name of the run's key ([`RunKey::digits`]): figures share runs.
+    pub run: String,
+    /// How long it took, in seconds of the clock on the wall.
+    pub seconds: f64,
+}
+
 /// Where runs that have ended are kept, for this process and for others.
 pub trait RunStore: Sync {
     /// The run that is kept under this key, if there is one.

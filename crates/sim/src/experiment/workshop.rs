@@ -15,7 +15,7 @@ use super::case::Case;
 use super::forecast::{Forecast, Size};
 use super::measurement::{Measurement, Runs};
 use super::report::{Report, RunReport};
-use super::version::{CODE, FinishedRun, NoStore, RunKey, RunStore};
+use super::version::{CODE, FinishedRun, NoStore, RunKey, RunStore, RunTime};
 use crate::{Noise, SimulationError, Time};
 
 /// How large experiments are run.
@@ -111,6 +111,10 @@ struct State {
     used: Vec<Case>,
     /// Runs that were done by other code.
     older: HashSet<RunKey>,
+    /// How long each run took.
+    seconds: HashMap<RunKey, f64>,
+    /// Those of the last report.
+    times: Vec<RunTime>,
 }
 
 /// Runs cases for experiments. The result does not depend on how many run at once: every run is alone in its
@@ -311,18 +315,34 @@ impl<'a> Workshop<'a> {
     pub(super) fn take_used(&self) -> (Vec<RunReport>, usize) {
         let mut state = self.state();
         let used = std::mem::take(&mut state.used);
-        let (mut runs, mut older) = (Vec::new(), 0);
+        let (mut runs, mut older, mut times) = (Vec::new(), 0, Vec::new());
         for case in used {
             for seed in self.seeds() {
                 let key = RunKey::new(&case, seed, self.noise);
                 older += usize::from(state.older.contains(&key));
+                if let Some(&seconds) = state.seconds.get(&key) {
+                    times.push(RunTime { run: key.digits(), seconds });
+                }
                 if let Some(measurement) = state.done.get(&key) {
                     let measurement = Measurement { notes: Vec::new(), ..Measurement::clone(measurement) };
                     runs.push(RunReport { case: case.to_string(), seed, measurement });
                 }
             }
         }
+        state.times = times;
         (runs, older)
+    }
+
+    /// How long the runs of the last report took, whenever they were done.
+    #[must_use]
+    pub fn take_times(&self) -> Vec<RunTime> {
+        std::mem::take(&mut self.state().times)
+    }
+
+    /// How many runs go on at once.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.jobs
     }
 
     /// What each thread does: one run after the other.
@@ -386,6 +406,7 @@ impl<'a> Workshop<'a> {
             let mut state = self.state();
             state.active.retain(|other| !Arc::ptr_eq(other, item));
             state.forecast.learn(&item.size, run.seconds);
+            state.seconds.insert(run.key.clone(), run.seconds);
             if run.code != CODE {
                 state.older.insert(run.key.clone());
             }

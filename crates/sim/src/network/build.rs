@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{CHANNELS_MAX, Injector};
+use super::{CHANNELS_MAX, Injector, Network};
 use crate::flight::NONE;
 use crate::router::{Channel, CreditRings, Link, LinkKind, Turns, VirtualOutputQueue};
 use crate::topology::{End, Port, RouterId, Topology};
@@ -162,6 +162,16 @@ fn new_link(end: End, inputs: &mut Inputs) -> Link {
         input,
         kind,
         turn: 0,
+    }
+}
+
+impl Network {
+    /// Whether such a network can be built, without building it.
+    ///
+    /// # Errors
+    /// Those of [`Network::new`].
+    pub fn check(topology: &Topology, parameters: &NetworkParameters) -> Result<(), NetworkError> {
+        check(topology, parameters)
     }
 }
 

@@ -112,7 +112,7 @@ fn configurations_without_sense_are_refused() {
         change(&mut config);
         try_run(config, &idle).expect_err("makes no sense").to_string()
     };
-    assert!(refused(|config| config.processes_per_node = 0).contains("raise processes_per_node"));
+    assert!(refused(|config| config.processes_per_node = 0).contains("raise `processes_per_node`"));
     assert!(refused(|config| config.nodes = Some(vec![NodeId(9)])).contains("node 9 does not exist"));
     assert!(refused(|config| config.nodes = Some(vec![NodeId(1), NodeId(1)])).contains("named twice"));
     assert!(refused(|config| config.eager_bytes = 1 << 30).contains("at most 1048576"));

@@ -105,8 +105,11 @@ fn noise_that_makes_no_sense_is_refused() {
         Simulation::new(config, &one_alltoall).expect_err("makes no sense").to_string()
     };
     let duration = Time::from_microseconds(1);
-    assert!(refused(Noise { interval: Time::ZERO, duration }).contains("noise_interval is too short: at least 100 ns"));
-    assert!(refused(Noise { duration, ..Noise::default() }).contains("noise_interval must say how often"));
+    assert!(
+        refused(Noise { interval: Time::ZERO, duration })
+            .contains("`noise_interval` is too short: give at least 100 ns")
+    );
+    assert!(refused(Noise { duration, ..Noise::default() }).contains("give a `noise_interval`"));
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! [`Refusal`]: fields whose values do not fit together, in the words of the file.
+//!
+//! The crates below name what they refuse by their own names. Here the errors get those of the file: its tables and
+//! fields, and by these [`Sweep::read`](super::Sweep::read) finds the line.
+
+use tidegate_flow::{ConfigError, Names};
+use tidegate_message::EndpointError;
+use tidegate_sim::{NetworkError, SetupError, SimulationError, TopologyError};
+
+use super::FIELDS;
+
+/// A field by its table and its name.
+pub(super) type FieldName = (&'static str, &'static str);
+
+/// A combination of values that is impossible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The fields that decide it. The error stands where the first of them stands that the file has.
+    pub fields: Vec<FieldName>,
+    /// What is wrong, and the remedy.
+    pub what: String,
+}
+
+/// What the numbers of flow control are called in a file.
+const NAMES: Names = Names {
+    slots: "[flow] slots_per_peer",
+    credit_slots: "[flow] credit_slots",
+    peers: "[flow] peers; without it all other processes are",
+    receive_memory: "[flow] receive_memory",
+};
+
+/// What decides how many processes there are.
+const PROCESSES: [FieldName; 3] = [("machine", "processes_per_node"), ("network", "sizes"), ("machine", "nodes")];
+
+impl Refusal {
+    pub fn new(fields: &[FieldName], what: String) -> Self {
+        Refusal { fields: fields.to_vec(), what }
+    }
+
+    /// A refusal of a topology.
+    pub fn of_topology(error: &TopologyError) -> Self {
+        Refusal::new(&[("network", "sizes"), ("network", "topology")], format!("[network] sizes: {error}"))
+    }
+
+    /// A refusal of a whole configuration. Errors that only a run can give name no fields.
+    pub fn of_simulation(error: &SimulationError) -> Self {
+        match error {
+            SimulationError::Config(error) => of_setup(error),
+            SimulationError::Endpoint(error) => of_endpoint(error),
+            SimulationError::Network(error) => of_network(error),
+            other => Refusal { fields: Vec::new(), what: with_tables(&other.to_string()) },
+        }
+    }
+}
+
+fn of_setup(error: &SetupError) -> Refusal {
+    let named: &[FieldName] = match error {
+        SetupError::NoProcesses | SetupError::TooManyProcesses { .. } => &PROCESSES,
+        SetupError::NoSuchNode { .. } => &[("machine", "nodes"), ("network", "sizes"), ("network", "topology")],
+        SetupError::NodeNamedTwice { .. } => &[("machine", "nodes")],
+        SetupError::NoiseTooOften => &[("machine", "noise_interval")],
+        SetupError::NoiseWithoutInterval => &[("machine", "noise_duration")],
+        SetupError::EagerTooLarge { .. } => &[("flow", "eager")],
+    };
+    let what = match error {
+        SetupError::EagerTooLarge { .. } => format!("[flow] eager: {error}"),
+        SetupError::TooManyProcesses { .. } => format!("{} ([network] sizes)", with_tables(&error.to_string())),
+        _ => with_tables(&error.to_string()),
+    };
+    Refusal::new(named, what)
+}
+
+fn of_endpoint(error: &EndpointError) -> Refusal {
+    let slots = [("flow", "slots_per_peer"), ("flow", "credit_slots")];
+    let peers = [&[("flow", "peers")], &PROCESSES[..]].concat();
+    let fields = match error {
+        EndpointError::Flow(ConfigError::NoCreditSlots) => vec![("flow", "credit_slots")],
+        EndpointError::Flow(ConfigError::TooFewSlots { .. } | ConfigError::DataRegionTooSmall { .. }) => slots.to_vec(),
+        EndpointError::Flow(ConfigError::MailboxTooLarge { .. }) => [&slots[..1], &peers].concat(),
+        EndpointError::Flow(ConfigError::TooManyPeers { .. }) => peers,
+        EndpointError::ReceiveMemoryTooSmall { .. } => [&[("flow", "receive_memory")], &slots[..1], &peers].concat(),
+    };
+    Refusal { fields, what: error.named(&NAMES) }
+}
+
+fn of_network(error: &NetworkError) -> Refusal {
+    let channels = ("network", "virtual_channels");
+    let topology = [("network", "topology"), ("network", "sizes")];
+    let buffers = [("network", "channel_buffer_packets"), ("network", "injection_buffer_packets")];
+    match error {
+        NetworkError::VirtualChannels { given, multiple_of } => Refusal::new(
+            &[channels, topology[0]],
+            format!(
+                "[network] virtual_channels = {given}: this [network] topology avoids deadlock with {multiple_of} \
+                 channels per lane, so give a multiple of {multiple_of}"
+            ),
+        ),
+        // The numbers of the network have the names of their fields, some with a unit behind.
+        NetworkError::Zero(name) => {
+            let known = |field: &&super::Field| field.section == "network" && name.starts_with(field.name);
+            let fields: Vec<FieldName> =
+                FIELDS.iter().find(known).into_iter().map(|field| (field.section, field.name)).collect();
+            Refusal { fields, what: format!("[network] {error}") }
+        }
+        NetworkError::TooLarge => Refusal::new(
+            &[topology[1], channels, buffers[0], buffers[1], ("network", "extraction_buffer_packets")],
+            format!(
+                "[network] {error} ([network] sizes, virtual_channels, channel_buffer_packets, \
+                 injection_buffer_packets, extraction_buffer_packets)"
+            ),
+        ),
+    }
+}
+
+/// Puts the table before each field that a text names between backticks.
+pub(super) fn with_tables(text: &str) -> String {
+    let mut text = text.to_owned();
+    for field in FIELDS {
+        text = text.replace(&format!("`{}`", field.name), &format!("[{}] {}", field.section, field.name));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_between_backticks_get_their_table() {
+        assert_eq!(with_tables("raise `peers`, or so"), "raise [flow] peers, or so");
+        assert_eq!(with_tables("a `word`"), "a `word`");
+    }
+
+    #[test]
+    fn every_number_of_the_network_that_is_zero_is_a_field() {
+        for name in ["link_bandwidth", "packet_granule_bytes", "virtual_channels", "extraction_buffer_packets"] {
+            let refusal = Refusal::of_simulation(&SimulationError::Network(NetworkError::Zero(name)));
+            assert_eq!(refusal.fields.len(), 1, "{name}");
+            assert!(refusal.what.starts_with(&format!("[network] {name}")), "{}", refusal.what);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the simulated machine of the figures assumes, for readers of the results: each value as the code has it, and
+//! where it comes from. The only place with such text.
+
+use super::Workshop;
+use crate::calibration::Anchor;
+use crate::{Cost, NetworkParameters};
+
+/// Something that a figure's machine assumes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// What it is about.
+    pub what: &'static str,
+    /// What is assumed.
+    pub value: String,
+    /// The number of the paper that it is made to meet, or why it is as it is.
+    pub source: String,
+}
+
+impl Assumption {
+    /// All of them, those that a number of the paper decides first.
+    #[must_use]
+    pub fn all() -> Vec<Assumption> {
+        let (cost, network) = (Cost::extoll(), NetworkParameters::extoll());
+        let hop = network.link_latency + network.router_latency;
+        let (near, far) = (Anchor::PingpongNear, Anchor::PingpongFar);
+        let (small, large) = (Anchor::Alltoall256, Anchor::Alltoall1024);
+        let time_of = |anchor: Anchor| format!("{} in {} µs (P §5.3)", anchor.name(), anchor.paper_microseconds());
+        let megabytes = |rate: crate::Bandwidth| format!("{} MB/s", rate.0 / 1_000_000);
+        let assumption = |what, value: String, source: String| Assumption { what, value, source };
+        vec![
+            assumption(
+                "a packet's cost to its sender and its receiver",
+                format!(
+                    "{} to send, {} to retrieve; {} + {} per message",
+                    cost.send_packet, cost.retrieve_packet, cost.send_call, cost.complete_message
+                ),
+                format!("calibrated: {}", time_of(near)),
+            ),
+            assumption(
+                "a hop",
+                format!("{hop} ({} router, {} link)", network.router_latency, network.link_latency),
+                format!(
+                    "calibrated: {}; the difference to 1 hop, {:.2} µs, is that of 13 hops",
+                    time_of(far),
+                    far.paper_microseconds() - near.paper_microseconds()
+                ),
+            ),
+            assumption(
+                "a data packet of a far peer costs its receiver more",
+                format!("{} more, of all peers but {}", cost.retrieve_far_packet, cost.near_peers),
+                format!("calibrated: {} and {}; P does not say what takes so long", time_of(small), time_of(large)),
+            ),
+            assumption(
+                "the rate of a link",
+                megabytes(network.link_bandwidth),
+                "assumed: P gives none; with slower links few slots would make the all-to-all faster, which P did not see"
+                    .to_owned(),
+            ),
+            assumption(
+                "credits and control packets",
+                format!(
+                    "{} to take one, {} to count one, {} per control packet, {} more under dynamic",
+                    cost.credit_take, cost.credit_count, cost.credit_packet, cost.dynamic_packet
+                ),
+                "assumed: some instructions on state that the cache may not have".to_owned(),
+            ),
+            assumption(
+                "interruptions by the operating system",
+                format!("{} % of the time where a figure has noise, unless it says another number", Workshop::NOISE_PERCENT),
+                "assumed: P says nothing of its machine's noise; `--noise=PERCENT` shows how much depends on it".to_owned(),
+            ),
+            assumption(
+                "forms of the collectives",
+                "figures 20 to 27: those that Open MPI 1.4 chooses, Alltoall and Alltoallv with all receives posted before all \
+                 sends; the all-to-all of the other figures: n − 1 sends, then n − 1 receives"
+                    .to_owned(),
+                "assumed from the paper's library, whose version it does not give, and the axis of figure 23".to_owned(),
+            ),
+            assumption(
+                "repetitions",
+                "fewer than the paper's; each figure says how many".to_owned(),
+                "chosen for the time that the runs take".to_owned(),
+            ),
+        ]
+    }
+}

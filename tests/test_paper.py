@@ -1,0 +1,80 @@
+"""The paper's statements at reduced size: what came out must go on coming out, and what differs is known.
+
+`paper_outcomes.txt` has the outcome of every statement of `tidegate paper --quick`, with noise and one seed: runs are
+the same on every machine, so several seeds would notice no more. A change of the simulator, of flow control or of a
+statement that changes an outcome fails here; where it is meant, `TIDEGATE_BLESS=1` writes the file anew:
+
+    make build && TIDEGATE_BLESS=1 .mpi/tests/bin/python -m pytest tests/test_paper.py --full
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness.paths import TIDEGATE
+
+OUTCOMES = Path(__file__).with_name("paper_outcomes.txt")
+WORDS = {"reproduced": "reproduced", "differs": "differs", "not_run": "not run"}
+WIDTH = max(map(len, WORDS.values())) + 2
+OPTIONS = ["--quick", "--seeds", "1", "--noise=2.5"]
+CHOSEN = ["P-table1", "P-table2", "P-table3", "P-fig4", "P-fig5", "P-fig14", "P-fig17", "P-fig24-26"]
+"""The experiments of `make test`: what is computed, which takes no time; latency and stalls of `static`; the work of
+both schemes, taken apart; and the collectives with a root. All others together take seven times as long."""
+
+
+def read() -> dict[str, list[str]]:
+    """The lines that are expected, by experiment."""
+    expected: dict[str, list[str]] = {}
+    for line in OUTCOMES.read_text().splitlines() if OUTCOMES.exists() else []:
+        if line.startswith("P-"):
+            name = line
+            expected[name] = []
+        elif line.startswith("  "):
+            expected[name].append(line.strip())
+    return expected
+
+
+def write(outcomes: dict[str, list[str]]) -> None:
+    order = json.loads(subprocess.run([TIDEGATE, "paper", "--list", "--json"], capture_output=True, check=True).stdout)
+    lines = [f"# What becomes of the paper's statements with `tidegate paper {' '.join(OPTIONS)}`; tests/test_paper.py writes and checks it."]
+    for name in (item["id"] for item in order["experiments"]):
+        if name in outcomes:
+            lines += ["", name, *(f"  {line}" for line in outcomes[name])]
+    OUTCOMES.write_text("\n".join(lines) + "\n")
+
+
+def run(names: list[str]) -> dict[str, list[str]]:
+    """What comes out now, by experiment."""
+    result = subprocess.run([TIDEGATE, "paper", *OPTIONS, "--json", *names], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return {item["id"]: statements(item) for item in json.loads(result.stdout)["experiments"]}
+
+
+def statements(experiment: dict) -> list[str]:
+    """An experiment's statements as the file has them."""
+    return [f"{WORDS[fact['verdict']]:{WIDTH}}{fact['statement']}" for fact in experiment["facts"]]
+
+
+def check(names: list[str]) -> None:
+    found, expected = run(names), read()
+    if os.environ.get("TIDEGATE_BLESS"):
+        write((expected if names else {}) | found)
+        return
+    if not names:
+        assert found.keys() == expected.keys()
+    changed = [f"{name}: {line}" for name in found for line in found[name] if line not in expected.get(name, [])]
+    gone = [f"{name}: {line}" for name in found for line in expected.get(name, []) if line not in found[name]]
+    assert not changed and not gone, "\n".join(["now:", *changed, "expected:", *gone])
+
+
+def test_chosen_figures_come_out_as_before():
+    check(CHOSEN)
+
+
+@pytest.mark.full
+def test_all_figures_come_out_as_before():
+    check([])
