@@ -134,9 +134,10 @@ impl<'p> Writer<'p> {
 
     #[inline]
     pub(super) fn flagged(&mut self, word: u64, aux: u32, flags: u32) {
+        // Eight bytes at a time, as the link reads them: a wide load soon after narrow stores waits for them.
+        let numbers = u64::from(self.body | flags) | u64::from(aux) << 32;
         self.payload[..8].copy_from_slice(&word.to_le_bytes());
-        self.payload[8..12].copy_from_slice(&(self.body | flags).to_le_bytes());
-        self.payload[12..16].copy_from_slice(&aux.to_le_bytes());
+        self.payload[8..16].copy_from_slice(&numbers.to_le_bytes());
     }
 
     /// The header of a message whose kind leaves the auxiliary number to completion data that is not wide.
