@@ -245,7 +245,11 @@ impl Packet {
     #[inline]
     pub fn set_piggyback(&mut self, credits: u16) {
         debug_assert!(self.has_room_to_piggyback());
-        self.payload[PAYLOAD_BYTES - PIGGYBACK_BYTES..].copy_from_slice(&credits.to_le_bytes());
+        // The whole last word, as the link reads it: a wide load soon after a narrow store waits for it.
+        const FREE: u32 = 64 - 8 * PIGGYBACK_BYTES as u32;
+        let Some(last) = self.payload.last_chunk_mut::<8>() else { return };
+        let kept = u64::from_le_bytes(*last) & ((1 << FREE) - 1);
+        *last = (kept | u64::from(credits) << FREE).to_le_bytes();
         self.header = Header(self.header.0 | PIGGYBACK.mask());
     }
 
