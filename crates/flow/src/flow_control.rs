@@ -4,6 +4,15 @@ use crate::scheme::chosen::{Chosen, of_chosen};
 use crate::scheme::interface::Scheme;
 use crate::{Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Tally, Violation};
 
+/// Data packets that were exchanged with one peer before, for [`FlowControl::age`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// Packets sent to the peer.
+    pub sent: u64,
+    /// Packets of the peer that were retrieved.
+    pub retrieved: u64,
+}
+
 /// Flow control of one endpoint towards all its peers, in both roles: as a sender it holds credits at each peer, as a
 /// receiver it lends the slots of its own mailbox.
 ///
@@ -115,6 +124,16 @@ impl FlowControl {
     /// the initial state, for another process to take the place.
     pub fn reset(&mut self, peer: PeerId) {
         of_chosen!(&mut self.scheme, reset(peer))
+    }
+
+    /// Puts the state towards a peer with which there was no contact yet where it would be after an exchange of so many
+    /// data packets, all of them retrieved, and all credit packets too. The peer must be told the same, with the two
+    /// numbers swapped, or credits are lost. For simulations that begin in the middle of a job's life.
+    ///
+    /// Returns `false`, and changes nothing, under a scheme whose state does not follow from these numbers alone:
+    /// under `dynamic` it depends on what other senders did, and with piggybacking on the order of the packets.
+    pub fn age(&mut self, peer: PeerId, past: Past) -> bool {
+        of_chosen!(&mut self.scheme, age(peer, past))
     }
 
     /// Packets that may leave for `to` now, as far as flow control goes; `u32::MAX` under `none`.

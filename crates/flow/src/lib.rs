@@ -35,7 +35,7 @@ mod violation;
 
 pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, Names, PEERS_MAX, Regions};
 pub use credit::{Answer, Credits};
-pub use flow_control::FlowControl;
+pub use flow_control::{FlowControl, Past};
 pub use inspect::{Activity, Inspection, PeerInspection};
 pub use packet::{Control, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 pub use peers::{Initial, Peers};

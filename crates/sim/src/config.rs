@@ -9,6 +9,7 @@ use crate::buffer::Contents;
 use crate::checker::Deadlock;
 use crate::cost::{Cost, SlowReceivers};
 use crate::flight::NodeId;
+use crate::history::History;
 use crate::link::SimLink;
 use crate::noise::Noise;
 use crate::topology::Topology;
@@ -74,6 +75,9 @@ pub struct SimulationConfig {
     pub noise: Noise,
     /// What senders do while the network does not take their packets.
     pub blocked_sender: BlockedSender,
+    /// What processes have exchanged before. With a history each has also heard from all others, which is what a data
+    /// packet's cost depends on ([`Cost::near_peers`]).
+    pub history: History,
     /// Whether memory has bytes.
     pub contents: Contents,
     /// Whether all checkers watch. Costs time and memory.
@@ -100,6 +104,7 @@ impl SimulationConfig {
             slow_receivers: SlowReceivers::default(),
             noise: Noise::default(),
             blocked_sender: BlockedSender::Blocks,
+            history: History::default(),
             contents: Contents::default(),
             checks: false,
             seed: 1,
@@ -137,6 +142,9 @@ impl SimulationConfig {
         }
         if self.size() > PEERS_MAX {
             return refuse(format!("{} processes are too many: at most {PEERS_MAX}", self.size()));
+        }
+        if self.history != History::Nothing && (self.peers.is_some() || self.intra_node_path) {
+            return refuse("a history needs a mailbox path between every two processes".to_owned());
         }
         if self.eager_bytes > Endpoint::<SimLink>::LARGEST_EAGER_BYTES {
             let most = Endpoint::<SimLink>::LARGEST_EAGER_BYTES;

@@ -15,7 +15,8 @@
 //! * `cost.rs`, `noise.rs`, `node.rs`, `process.rs`: what work costs, what interrupts it, network interfaces, and
 //!   processes: a real endpoint and a program;
 //! * `task.rs`, `workload/`: the calls that programs make, and programs;
-//! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
+//! * `config.rs`, `history.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration, and what happened before
+//!   it, to what came of it;
 //! * `random.rs`: numbers that a seed decides;
 //! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
@@ -32,6 +33,7 @@ mod cost;
 mod event_queue;
 pub mod experiment;
 mod flight;
+mod history;
 mod link;
 mod local;
 pub mod network;
@@ -55,6 +57,7 @@ pub use config::{BlockedSender, FlowChoice, SimulationConfig, SimulationError};
 pub use cost::{Activity, Cost, SlowReceivers, Spent};
 pub use event_queue::EventQueue;
 pub use flight::{Flight, NodeId, Rank};
+pub use history::History;
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
 pub use noise::Noise;
 pub use outcome::{Outcome, ProcessOutcome};

@@ -277,6 +277,20 @@ impl SimLink {
         peer
     }
 
+    /// A process that has a place in the table of peers has sent data before the run began. Returns its place.
+    pub(crate) fn hear(&mut self, rank: Rank) -> PeerId {
+        self.count_sender(rank);
+        self.peers.find(rank).expect("a history is of processes that all know each other")
+    }
+
+    /// Notes who has sent data, and with it what each data packet costs.
+    #[inline]
+    fn count_sender(&mut self, rank: Rank) {
+        if self.senders.add(rank) {
+            self.far = self.costs.cost.far(self.senders.count);
+        }
+    }
+
     /// The process works for so long; interruptions by noise prolong that.
     #[inline]
     pub(crate) fn spend(&mut self, activity: Activity, span: Time) {
@@ -351,12 +365,11 @@ impl Link for SimLink {
         let kind = packet.header.kind();
         let is_data = kind == PacketKind::Data;
         let activity = if is_data { Activity::Receive } else { Activity::Credits };
-        let cost = &self.costs.cost;
-        if is_data && self.senders.add(source) {
-            self.far = cost.far(self.senders.count);
+        if is_data {
+            self.count_sender(source);
         }
         let far = if is_data { self.far } else { Time::ZERO };
-        self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
+        self.spend(activity, self.costs.cost.retrieve_packet + far + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
         if kind == PacketKind::ReturnResponse {
             self.blocked.end(self.clock);

@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
+use tidegate_flow::Past;
 use tidegate_message::{Endpoint, EndpointConfig};
 
 use crate::buffer::Memory;
@@ -18,6 +19,7 @@ use crate::checker::{Bounds, Deadlock, Ledger};
 use crate::config::{BlockedSender, SimulationConfig, SimulationError};
 use crate::cost::Spent;
 use crate::flight::{NodeId, Rank};
+use crate::history::History;
 use crate::link::{PacketCost, SimLink};
 use crate::local::LocalMessage;
 use crate::node::{Direction, Node};
@@ -123,6 +125,7 @@ impl Simulation {
         };
         simulation.add_nodes();
         simulation.add_processes(&endpoint, program)?;
+        simulation.age()?;
         Ok(simulation)
     }
 
@@ -155,6 +158,25 @@ impl Simulation {
             self.processes.push(Process::new(endpoint, task, run, costs.clone(), neighbours));
             self.schedules.push(Schedule { wakes_at: Time::NEVER, runs: true, draining: false });
             self.queue.schedule(Time::ZERO, Event::Run(rank.0));
+        }
+        Ok(())
+    }
+
+    /// Puts every process where the configuration's history has left it.
+    fn age(&mut self) -> Result<(), SimulationError> {
+        let (history, seed, size) = (self.config.history, self.config.seed, self.config.size());
+        if history == History::Nothing {
+            return Ok(());
+        }
+        for (me, process) in (0..size).map(Rank).zip(&mut self.processes) {
+            for other in (0..size).map(Rank).filter(|other| *other != me) {
+                let (sent, retrieved) = (history.packets(seed, me, other), history.packets(seed, other, me));
+                let peer = process.endpoint.link_mut().hear(other);
+                if !process.endpoint.age(peer, Past { sent, retrieved }) {
+                    let what = "a history is possible without flow control and under static without piggybacking only";
+                    return Err(SimulationError::Setup(what.to_owned()));
+                }
+            }
         }
         Ok(())
     }

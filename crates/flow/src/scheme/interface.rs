@@ -1,7 +1,7 @@
 //! [`Scheme`]: what one kind of flow control has to say. A scheme is one file (or folder) that implements the trait,
 //! and one row of the [table](super::table).
 
-use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Regions, Tally, Violation};
+use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, Past, PeerId, Regions, Tally, Violation};
 
 /// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
 /// everybody may always send. [`FlowControl`](crate::FlowControl) says when each method is called.
@@ -72,6 +72,12 @@ pub(crate) trait Scheme {
 
     /// Back to the initial state towards one peer.
     fn reset(&mut self, _peer: PeerId) {}
+
+    /// See [`FlowControl::age`](crate::FlowControl::age). The default refuses: what became of earlier packets may
+    /// depend on more than their number.
+    fn age(&mut self, _peer: PeerId, _past: Past) -> bool {
+        false
+    }
 
     /// Packets that may leave for `to` now.
     #[inline]

@@ -2,7 +2,7 @@
 //! a mailbox is full. The reference that the other schemes are measured against.
 
 use super::interface::Scheme;
-use crate::{Config, Regions};
+use crate::{Config, Past, PeerId, Regions};
 
 /// Nothing to remember.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,5 +11,10 @@ pub(crate) struct NoFlowControl;
 impl Scheme for NoFlowControl {
     fn new(_config: &Config, _regions: Regions) -> Self {
         NoFlowControl
+    }
+
+    /// Earlier packets leave no trace.
+    fn age(&mut self, _peer: PeerId, _past: Past) -> bool {
+        true
     }
 }

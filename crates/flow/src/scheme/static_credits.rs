@@ -17,7 +17,7 @@ use crate::credit::{CreditCounter, Credits};
 use crate::inspect::{Inspection, PeerInspection};
 use crate::threshold::threshold;
 use crate::violation::returned_credits;
-use crate::{Answer, Config, Control, Initial, Instant, Packet, PacketKind, PeerId, Peers, Regions, Violation};
+use crate::{Answer, Config, Control, Initial, Instant, Packet, PacketKind, Past, PeerId, Peers, Regions, Violation};
 
 /// One peer, in both roles.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +101,21 @@ impl Scheme for Static {
     fn reset(&mut self, peer: PeerId) {
         self.peers.forget(peer);
         self.control.forget(peer);
+    }
+
+    /// Credits come back by whole thresholds. So of the packets sent to a peer, the remainder by the threshold has not
+    /// been returned yet, and of those retrieved from it, the remainder is still counted.
+    fn age(&mut self, peer: PeerId, past: Past) -> bool {
+        if self.piggyback {
+            return false;
+        }
+        let remainder = |packets: u64| (packets % u64::from(self.threshold)) as u32;
+        let (unreturned, retrieved) = (remainder(past.sent), remainder(past.retrieved));
+        let state = self.peers.of(peer);
+        debug_assert!(state.retrieved == 0 && state.credits.count() == self.quota, "there was contact with {peer:?}");
+        state.credits.take(unreturned).into_count();
+        state.retrieved = retrieved;
+        true
     }
 
     #[inline]
@@ -270,5 +285,36 @@ mod tests {
             packet.piggyback()
         });
         assert_eq!(rides, [Some(u16::MAX), Some((70_000 - u32::from(u16::MAX)) as u16), None]);
+    }
+
+    /// The two ends of a pair after `messages` of 37 packets one way, which were really sent.
+    fn exchanged(messages: u64, quota: u32, credit_slots: u32) -> (Static, Static) {
+        let new = || Static::with_threshold(1, quota, threshold(quota, credit_slots), false);
+        let (mut sender, mut receiver) = (new(), new());
+        let peer = PeerId(0);
+        for _ in 0..37 * messages {
+            let mut credits = sender.request(peer, 1, Instant::default()).into_credits();
+            credits.spend();
+            receiver.handle_retrieved(peer, &Packet::new(PacketKind::Data, 0, 0)).unwrap();
+            while let Some(control) = receiver.poll_control() {
+                sender.handle_retrieved(peer, &control.packet).unwrap();
+            }
+        }
+        (sender, receiver)
+    }
+
+    #[test]
+    fn an_aged_pair_is_as_if_its_packets_had_been_exchanged() {
+        for (quota, credit_slots) in [(36, 1), (37, 2), (48, 3), (8, 2), (1, 1)] {
+            for messages in 0..60 {
+                let new = || Static::with_threshold(1, quota, threshold(quota, credit_slots), false);
+                let (mut sender, mut receiver) = (new(), new());
+                assert!(sender.age(PeerId(0), Past { sent: 37 * messages, retrieved: 0 }));
+                assert!(receiver.age(PeerId(0), Past { sent: 0, retrieved: 37 * messages }));
+                assert_eq!((sender.clone(), receiver.clone()), exchanged(messages, quota, credit_slots));
+                let owed = receiver.peers.get(PeerId(0)).map_or(0, |peer| peer.retrieved);
+                assert_eq!(sender.credits(PeerId(0)) + owed, quota, "credits are conserved");
+            }
+        }
     }
 }

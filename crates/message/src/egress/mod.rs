@@ -12,7 +12,7 @@ mod outgoing;
 use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
-use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PeerId, Peers, Violation};
+use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, Past, PeerId, Peers, Violation};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
@@ -156,6 +156,10 @@ impl<B: Buffer> Egress<B> {
 
     pub(crate) fn credits(&self, peer: PeerId) -> u32 {
         self.flow.credits(peer)
+    }
+
+    pub(crate) fn age(&mut self, peer: PeerId, past: Past) -> bool {
+        self.flow.age(peer, past)
     }
 
     pub(crate) fn inspect(&self) -> tidegate_flow::Inspection {

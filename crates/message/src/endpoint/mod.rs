@@ -166,6 +166,12 @@ impl<L: Link> Endpoint<L> {
         self.egress.credits(peer)
     }
 
+    /// Puts flow control where earlier packets would have left it: see
+    /// [`FlowControl::age`](tidegate_flow::FlowControl::age).
+    pub fn age(&mut self, peer: PeerId, past: tidegate_flow::Past) -> bool {
+        self.egress.age(peer, past)
+    }
+
     /// A copy of flow control's state, for displays and checkers of invariants. Allocates.
     pub fn inspect(&self) -> tidegate_flow::Inspection {
         self.egress.inspect()

@@ -12,6 +12,7 @@ pub(super) use super::measurement::Measurement;
 use super::operation::Benchmark;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 use crate::flight::NodeId;
+use crate::history::History;
 use crate::noise::Noise;
 use crate::simulation::Simulation;
 use crate::task::Task;
@@ -64,13 +65,15 @@ pub(super) struct Case {
     pub flow: FlowChoice,
     pub workload: Workload,
     pub intra_node_path: bool,
+    /// What the processes have exchanged before.
+    pub history: History,
 }
 
 impl Case {
     /// A benchmark on all nodes of a mesh.
     pub fn new(mesh: &[u16], flow: FlowChoice, benchmark: Benchmark) -> Self {
         let workload = Workload::Benchmark(benchmark);
-        Case { mesh: mesh.to_vec(), nodes: None, flow, workload, intra_node_path: false }
+        Case { mesh: mesh.to_vec(), nodes: None, flow, workload, intra_node_path: false, history: History::Nothing }
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
@@ -90,6 +93,7 @@ impl Case {
             nodes,
             flow: self.flow,
             intra_node_path: self.intra_node_path,
+            history: self.history,
             seed,
             noise,
             ..SimulationConfig::extoll(topology)
@@ -178,6 +182,9 @@ impl fmt::Display for Case {
         }
         if self.intra_node_path {
             f.write_str(", path within nodes")?;
+        }
+        if let History::Messages { packets } = self.history {
+            write!(f, ", after any number of messages of {packets} packets")?;
         }
         match self.flow {
             FlowChoice::Unlimited => f.write_str(", reference"),

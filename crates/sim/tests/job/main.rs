@@ -5,6 +5,7 @@ mod checkers;
 mod collectives;
 mod determinism;
 mod failures;
+mod history;
 mod machine;
 mod point_to_point;
 mod support;
