@@ -2,16 +2,9 @@
 
 use crate::scheme::chosen::{Chosen, of_chosen};
 use crate::scheme::interface::Scheme;
-use crate::{Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Tally, Violation};
-
-/// Data packets that were exchanged with one peer before, for [`FlowControl::age`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Past {
-    /// Packets sent to the peer.
-    pub sent: u64,
-    /// Packets of the peer that were retrieved.
-    pub retrieved: u64,
-}
+use crate::{
+    Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, Past, PeerId, Tally, Violation,
+};
 
 /// Flow control of one endpoint towards all its peers, in both roles: as a sender it holds credits at each peer, as a
 /// receiver it lends the slots of its own mailbox.

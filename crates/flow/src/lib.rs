@@ -14,7 +14,8 @@
 //! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
 //! user's choice and P eq. 2), `threshold` (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue`
 //! (control packets that wait to be written), `violation` (packets that no correct peer sends), `inspect` (a copy of
-//! the state for displays and checkers), `time`.
+//! the state for displays and checkers), `past` (what was exchanged before a
+//! simulation begins), `time`.
 //! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod control_queue;
 mod credit;
 mod flow_control;
 mod inspect;
+mod past;
 mod peers;
 mod scheme;
 mod tally;
@@ -35,9 +37,10 @@ mod violation;
 
 pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, Names, PEERS_MAX, Regions};
 pub use credit::{Answer, Credits};
-pub use flow_control::{FlowControl, Past};
+pub use flow_control::FlowControl;
 pub use inspect::{Activity, Inspection, PeerInspection};
 pub use packet::{Control, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+pub use past::Past;
 pub use peers::{Initial, Peers};
 pub use scheme::table::{Lends, SchemeName, UnknownScheme};
 pub use tally::Tally;
