@@ -31,6 +31,13 @@ pub struct Measurement {
     /// time a process waited.
     #[serde(default, rename = "spent_us")]
     pub spent: BTreeMap<String, f64>,
+    /// Mean over all processes of the time in the whole run that peers were blocked which the process had asked to
+    /// return credits (P §6.1), added over these peers, in microseconds. Only `dynamic` has such requests.
+    #[serde(default, rename = "blocked_us")]
+    pub blocked: f64,
+    /// Processes of the job.
+    #[serde(default)]
+    pub processes: u32,
     /// What programs noted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
@@ -62,6 +69,7 @@ impl Measurement {
             let mean = spent_on(activity) / outcome.processes.len().max(1) as f64;
             (format!("{activity:?}").to_lowercase(), mean)
         });
+        let blocked: f64 = outcome.processes.iter().map(|each| each.blocked.microseconds()).sum();
         let notes = outcome.samples.iter().filter(|sample| !NOTED_BY_BENCHMARKS.contains(&sample.label));
         let note = |sample: &crate::Sample| Note {
             rank: sample.rank.0,
@@ -75,6 +83,8 @@ impl Measurement {
             delayed: sum("delayed") / sum("messages").max(1.0),
             counters: counters.filter(|(_, value)| *value > 0).collect(),
             spent: spent.collect(),
+            blocked: blocked / outcome.processes.len().max(1) as f64,
+            processes: outcome.processes.len() as u32,
             notes: notes.map(note).collect(),
         }
     }

@@ -19,7 +19,7 @@ const SLOTS: [u32; 4] = [8, 16, 32, 64];
 const BINOMIAL: u32 = 2;
 
 /// The mean overhead that is asked for, in percent (P §7.5).
-const MOST: f64 = 3.0;
+pub(super) const MOST: f64 = 3.0;
 
 const LOCALIZED: &str = "localized";
 const BALANCED: &str = "balanced";
@@ -261,6 +261,13 @@ fn times_on_the_axes(rows: &[Row], processes: u32) -> Fact {
 /// The fewest slots with which the mean overhead of a scheme is at most [`MOST`].
 fn enough(means: &[(u32, [f64; 2])], scheme: usize) -> Option<u32> {
     means.iter().find(|(_, mean)| mean[scheme] <= MOST).map(|(slots, _)| *slots)
+}
+
+/// The same of both schemes, static first, over all benchmarks, from the runs of figure 27.
+pub(super) fn enough_slots(workshop: &Workshop<'_>) -> Result<[Option<u32>; 2], SimulationError> {
+    let (rows, _) = rows(workshop)?;
+    let means = SLOTS.map(|slots| (slots, overheads(&rows, &ALL, slots)));
+    Ok([enough(&means, 0), enough(&means, 1)])
 }
 
 /// Fig. 27.

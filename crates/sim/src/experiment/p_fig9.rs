@@ -18,9 +18,8 @@ const CREDIT_SLOTS: u32 = 2;
 
 /// Why the mean is not lower.
 const LOCKSTEP: &str = "Without noise equal processes keep step, and with few slots a small change decides who waits for \
-    whom: one size of message differs from the next by 20 points, whichever way credits come back. Among 128 processes with \
-    noise (25 µs in every ms, three seeds) piggybacking lowers the mean over six sizes of the mailbox by half a point, with \
-    8 slots by three: credits are a small part of the work.";
+    whom, which hides what piggybacking saves. Among 128 processes with noise (2.5 %, one seed) the mean over the sizes \
+    falls from 9.4 to 8.4 %; with data packets as dear as among 1024 (13 near peers) from 5.4 to 3.9 %.";
 
 /// Why some sizes save next to nothing.
 const WHOLE_THRESHOLDS: &str = "Where a message is a whole number of thresholds and hardly a packet more there is next to \
