@@ -39,6 +39,8 @@ pub struct Cost {
     pub credit_packet: Time,
     /// Activity lists, thresholds and quotas of `dynamic`, per control packet made (P §6.5).
     pub dynamic_packet: Time,
+    /// Whether writing and retrieving control packets takes no processor time either; on the wire they are as ever.
+    pub free_control_packets: bool,
     /// A node's network interface takes one packet from a process. All processes of the node share it.
     pub injection: Time,
     /// A node's network interface puts one packet into a mailbox. All processes of the node share it.
@@ -79,6 +81,7 @@ impl Cost {
             credit_count: Time::from_nanoseconds(10),
             credit_packet: Time::from_nanoseconds(100),
             dynamic_packet: Time::from_nanoseconds(200),
+            free_control_packets: false,
             injection: Time::from_nanoseconds(40),
             extraction: Time::from_nanoseconds(40),
             shared_host_interface: true,
@@ -96,6 +99,26 @@ impl Cost {
             0 => Time::ZERO,
             beyond => Time(self.retrieve_far_packet.0 * u64::from(beyond) / u64::from(peers)),
         }
+    }
+
+    /// The same machine with credits that processors need no time for: what is left of flow control's overhead is
+    /// stalls, and the traffic of control packets (P §7.1).
+    #[must_use]
+    pub fn with_free_credits(self) -> Self {
+        Cost {
+            credit_take: Time::ZERO,
+            credit_count: Time::ZERO,
+            credit_packet: Time::ZERO,
+            dynamic_packet: Time::ZERO,
+            free_control_packets: true,
+            ..self
+        }
+    }
+
+    /// What a packet takes a processor that writes or retrieves it in `span`, if it is a data packet.
+    #[inline]
+    pub(crate) fn of_packet(&self, span: Time, is_data: bool) -> Time {
+        if is_data || !self.free_control_packets { span } else { Time::ZERO }
     }
 
     /// Nothing costs any time but the network itself.
@@ -117,6 +140,7 @@ impl Cost {
             credit_count: Time::ZERO,
             credit_packet: Time::ZERO,
             dynamic_packet: Time::ZERO,
+            free_control_packets: true,
             injection: Time::ZERO,
             extraction: Time::ZERO,
             shared_host_interface: false,

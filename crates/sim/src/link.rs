@@ -305,8 +305,10 @@ impl SimLink {
     #[inline]
     fn write_one(&mut self, to: Rank, packet: &Packet) {
         let kind = packet.header.kind();
-        let activity = if kind == PacketKind::Data { Activity::Send } else { Activity::Credits };
-        self.spend(activity, self.costs.cost.send_packet);
+        let is_data = kind == PacketKind::Data;
+        let activity = if is_data { Activity::Send } else { Activity::Credits };
+        let cost = &self.costs.cost;
+        self.spend(activity, cost.of_packet(cost.send_packet, is_data));
         self.spend(Activity::Credits, self.control_cost(kind, true));
         if kind == PacketKind::ReturnRequest {
             self.blocked.begin(self.clock);
@@ -364,7 +366,7 @@ impl Link for SimLink {
             self.far = cost.far(self.senders.count);
         }
         let far = if is_data { self.far } else { Time::ZERO };
-        self.spend(activity, cost.retrieve_packet + far + self.sink_delay);
+        self.spend(activity, cost.of_packet(cost.retrieve_packet, is_data) + far + self.sink_delay);
         self.spend(Activity::Credits, self.control_cost(kind, false));
         if kind == PacketKind::ReturnResponse {
             self.blocked.end(self.clock);

@@ -11,6 +11,8 @@ use tidegate_flow::SchemeName;
 pub(super) use super::measurement::Measurement;
 use super::operation::Benchmark;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
+#[cfg(doc)]
+use crate::cost::Cost;
 use crate::flight::NodeId;
 use crate::noise::Noise;
 use crate::simulation::Simulation;
@@ -66,23 +68,26 @@ pub(super) struct Case {
     pub flow: FlowChoice,
     pub workload: Workload,
     pub intra_node_path: bool,
+    /// Whether processors need no time for credits ([`Cost::with_free_credits`]).
+    pub free_credits: bool,
 }
 
 impl Case {
     /// A benchmark on all nodes of a mesh.
     pub fn new(mesh: &[u16], flow: FlowChoice, benchmark: Benchmark) -> Self {
         let workload = Workload::Benchmark(benchmark);
-        Case { mesh: mesh.to_vec(), nodes: None, flow, workload, intra_node_path: false }
+        Case { mesh: mesh.to_vec(), nodes: None, flow, workload, intra_node_path: false, free_credits: false }
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
     pub fn reference(&self) -> Self {
-        Case { flow: FlowChoice::Unlimited, ..self.clone() }
+        Case { flow: FlowChoice::Unlimited, free_credits: false, ..self.clone() }
     }
 
-    /// What tells two cases apart.
+    /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
+    /// could be free.
     pub fn key(&self) -> String {
-        format!("{self:?}")
+        format!("{self:?}").replace(", free_credits: false", "")
     }
 
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
@@ -92,14 +97,17 @@ impl Case {
             Workload::Amid(_, packets) => Some(packets),
             Workload::Benchmark(_) | Workload::Phases(_) => None,
         };
+        let config = SimulationConfig::extoll(topology);
+        let cost = if self.free_credits { config.cost.with_free_credits() } else { config.cost };
         let config = SimulationConfig {
+            cost,
             nodes,
             amid_messages_of,
             flow: self.flow,
             intra_node_path: self.intra_node_path,
             seed,
             noise,
-            ..SimulationConfig::extoll(topology)
+            ..config
         };
         let outcome = match &self.workload {
             Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
@@ -181,6 +189,9 @@ impl fmt::Display for Case {
             Workload::Phases(phases) => {
                 write!(f, "phases of {} all-to-alls, {processes} processes", phases.repetitions)?;
             }
+        }
+        if self.free_credits {
+            f.write_str(", credits free")?;
         }
         if let Workload::Amid(_, packets) = self.workload {
             write!(f, ", amid messages of {packets} packets")?;
