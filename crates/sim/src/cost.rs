@@ -140,7 +140,7 @@ impl Cost {
             credit_count: Time::ZERO,
             credit_packet: Time::ZERO,
             dynamic_packet: Time::ZERO,
-            free_control_packets: true,
+            free_control_packets: false,
             injection: Time::ZERO,
             extraction: Time::ZERO,
             shared_host_interface: false,

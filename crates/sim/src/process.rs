@@ -110,7 +110,8 @@ impl Process {
             }
             self.endpoint.link_mut().spend(Activity::Receive, self.costs.cost.poll);
             let worked = self.progress();
-            if !worked && !self.task.look().is_ready() {
+            // A program that has ended waits for nothing, and looks ready for ever.
+            if !worked && (self.program.is_none() || !self.task.look().is_ready()) {
                 return After::Idle;
             }
         }

@@ -84,7 +84,7 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
 /// Five at full size: the 95 % confidence interval of a mean of five is 1.2 standard deviations wide on each side, of
 /// three 2.5, of ten 0.7, and each seed is hours. Three at reduced size, the fewest of which an interval means
 /// anything.
-/// Without noise a seed changes nothing, so there is one.
+/// Without noise a seed decides little (where pairs begin amid a program, in figures 6 and 7), so there is one.
 fn seeds_and_noise(arguments: &PaperArguments, scale: Scale) -> (u32, f64) {
     let usual = match scale {
         _ if arguments.no_noise => 1,

@@ -70,7 +70,7 @@ pub const FIELDS: &[Field] = fields! {
     "machine" "noise_interval" ""
         "After how much work the operating system interrupts a process, on average, drawn with the seed; without it \
          never" => |d, t| d.config.noise.interval = time(t)?;
-    "machine" "noise_duration" "0 ns" "For how long" => |d, t| d.config.noise.duration = time(t)?;
+    "machine" "noise_duration" "0 ns" "For how long" => |d, t| d.config.noise.duration = step(t)?;
 
     "network" "topology" "mesh"
         "mesh, torus, switch (all nodes on one), or ideal (nothing but the interfaces limits)" =>

@@ -326,6 +326,10 @@ impl Draft {
         let refuse = |problem: String| at("trace", format!("[workload] trace: {}: {problem}", path.display()));
         let text = match name.to_str() {
             Some("halo16") => HALO.to_owned(),
+            // Of a device there may be no end.
+            _ if path.metadata().is_ok_and(|found| !found.is_file()) => {
+                return Err(refuse("no regular file".to_owned()));
+            }
             _ => fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?,
         };
         let trace = Trace::parse(&text).map_err(|error| refuse(error.to_string()))?;

@@ -166,7 +166,7 @@ pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationErr
     };
     let bounds =
         sweep.credit_slots.iter().filter_map(|&credits| tidegate_flow::slots_without_stall(MESSAGE_PACKETS, credits));
-    let bounded = near.iter().zip(bounds).all(|(found, bound)| found.map_or(bound > 64, |found| found <= bound));
+    let bounded = near.iter().zip(bounds).all(|(found, bound)| found.map_or(bound > 64, |found| found == bound));
     let facts = vec![
         Fact::tested(
             "The share of delayed sends grows with distance (by more than half a point).",
@@ -197,7 +197,7 @@ pub(super) fn delayed(workshop: &Workshop<'_>) -> Result<Findings, SimulationErr
             format!("1 hop: {}; 14 hops: {}", words(&near), words(&far)),
         ),
         Fact::tested(
-            "It is at most that of eq. 5 (table 2).",
+            "It is that of eq. 5 (table 2).",
             bounded,
             "57 52 50 49 for 2–5 credit slots",
             format!("{} for {:?} credit slots", words(&near), sweep.credit_slots),

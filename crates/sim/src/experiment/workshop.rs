@@ -173,8 +173,8 @@ impl<'a> Workshop<'a> {
         }
     }
 
-    /// The same with every case run with so many seeds: `seed`, `seed` + 1 and so on. Without noise a seed changes
-    /// nothing.
+    /// The same with every case run with so many seeds: `seed`, `seed` + 1 and so on. Without noise a seed
+    /// decides the rests only with which pairs begin amid a program.
     #[must_use]
     pub fn with_seeds(self, seeds: u32) -> Self {
         Workshop { seeds: seeds.max(1), ..self }

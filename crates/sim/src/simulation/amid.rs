@@ -22,8 +22,10 @@ impl Simulation {
         for process in &mut self.processes {
             process.endpoint.link_mut().hear_all(size);
         }
-        if !matches!(self.config.flow, FlowChoice::Mailbox { scheme: SchemeName::Static, .. }) {
-            return Ok(());
+        let FlowChoice::Mailbox { scheme: SchemeName::Static, piggyback, .. } = self.config.flow else { return Ok(()) };
+        if piggyback || self.config.intra_node_path {
+            let why = "with credits that ride, or a path within nodes, rests depend on more than numbers of messages";
+            return Err(SimulationError::Setup(why.to_owned()));
         }
         let inspection = self.processes[0].endpoint.inspect();
         let Some(&[threshold]) = inspection.peers.first().map(|peer| &peer.thresholds[..]) else { return Ok(()) };

@@ -17,8 +17,11 @@ fn alltoall() -> Benchmark {
 #[test]
 fn no_credit_is_lost_or_made_under_any_scheme() {
     for flow in all_flows() {
-        if matches!(flow, tidegate_sim::FlowChoice::Mailbox { scheme: SchemeName::RefuseThird, .. }) {
-            // Its messages become requests to send, which the plain form cannot do with.
+        // Messages of the one become requests to send, which the plain form cannot do with; the other is refused.
+        use tidegate_sim::FlowChoice::Mailbox;
+        if matches!(flow, Mailbox { scheme: SchemeName::RefuseThird, .. })
+            || matches!(flow, Mailbox { scheme: SchemeName::Static, piggyback: true, .. })
+        {
             continue;
         }
         run(SimulationConfig { amid_messages_of: Some(PACKETS), ..job(8, flow) }, &alltoall());
@@ -49,6 +52,18 @@ fn delayed(config: SimulationConfig) -> f64 {
     let outcome = run(config, &alltoall());
     let sum = |label| outcome.samples_of(label).map(|sample| sample.value).sum::<f64>();
     100.0 * sum("delayed") / sum("messages")
+}
+
+#[test]
+fn where_rests_depend_on_more_there_is_an_error() {
+    let config = |piggyback: bool| SimulationConfig {
+        amid_messages_of: Some(PACKETS),
+        intra_node_path: !piggyback,
+        ..job(8, mailbox(SchemeName::Static, 16, 2, piggyback))
+    };
+    for piggyback in [false, true] {
+        assert!(matches!(try_run(config(piggyback), &alltoall()), Err(SimulationError::Setup(_))));
+    }
 }
 
 #[test]

@@ -4,10 +4,11 @@ use tidegate_flow::SchemeName;
 use tidegate_message::Counter;
 use tidegate_sim::calibration::Anchor;
 use tidegate_sim::checker::round_trip_bound;
+use tidegate_sim::experiment::{Benchmark, Operation};
 use tidegate_sim::workload::Communicator;
 use tidegate_sim::workload::collective::{Alltoall, Barrier, alltoall, barrier};
 use tidegate_sim::{
-    Activity, Contents, FlowChoice, NetworkParameters, NodeId, Noise, Part, Rank, Simulation, SimulationConfig,
+    Activity, Contents, Cost, FlowChoice, NetworkParameters, NodeId, Noise, Part, Rank, Simulation, SimulationConfig,
     SlowReceivers, Tag, Task, Time, Topology,
 };
 
@@ -212,5 +213,19 @@ fn the_machine_of_p_takes_its_time_for_pingpongs() {
     for anchor in [Anchor::PingpongNear, Anchor::PingpongFar] {
         let (here, paper) = (anchor.measure().expect("it runs"), anchor.paper_microseconds());
         assert!((here / paper - 1.0).abs() < 0.05, "{}: {here} µs, not {paper}", anchor.name());
+    }
+}
+
+/// A program that has ended looks no more at its mailbox, also where a look takes no time.
+#[test]
+fn runs_end_where_nothing_takes_time() {
+    let free = [Cost::free(), Cost { poll: Time::ZERO, ..Cost::extoll() }];
+    let operations =
+        [Operation::Barrier(Barrier::Dissemination), Operation::Alltoall(Alltoall::Plain), Operation::Pingpong];
+    for (cost, operation) in free.into_iter().flat_map(|cost| operations.map(|operation| (cost.clone(), operation))) {
+        for flow in [FlowChoice::Unlimited, mailbox(SchemeName::Static, 8, 2, false)] {
+            let benchmark = Benchmark { active: Some(3), ..Benchmark::new(operation) };
+            run(SimulationConfig { cost: cost.clone(), ..job(8, flow) }, &benchmark);
+        }
     }
 }

@@ -62,12 +62,8 @@ fn place(me: u32, size: u32, radix: u32) -> Place {
     let mut children = Vec::new();
     let mut step = span / radix;
     while step > 0 {
-        for digit in 1..radix {
-            let first = me + digit * step;
-            if first < size {
-                children.push(Subtree { first: first as u32, members: step.min(size - first) as u32 });
-            }
-        }
+        let firsts = (1..radix).map(|digit| me + digit * step).take_while(|&first| first < size);
+        children.extend(firsts.map(|first| Subtree { first: first as u32, members: step.min(size - first) as u32 }));
         step /= radix;
     }
     Place { parent, children, members: span.min(size - me) as u32 }
