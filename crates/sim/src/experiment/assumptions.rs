@@ -5,6 +5,11 @@ use super::Workshop;
 use crate::calibration::Anchor;
 use crate::{Cost, NetworkParameters};
 
+/// What is assumed of what a packet of a far peer costs.
+const FORM_OF_FAR: &str = "Its form is assumed, because P does not say what takes so long: that the cost grows with the \
+    peers that send, not with the packets that wait, and that control packets are spared. Without the one or the other \
+    the headline does not come out (`docs/simulator.md`)";
+
 /// Something that a figure's machine assumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assumption {
@@ -48,7 +53,7 @@ impl Assumption {
             assumption(
                 "a data packet of a far peer costs its receiver more",
                 format!("{} more, of all peers but {}", cost.retrieve_far_packet, cost.near_peers),
-                format!("calibrated: {} and {}; P does not say what takes so long", time_of(small), time_of(large)),
+                format!("its two numbers are calibrated: {} and {}. {FORM_OF_FAR}", time_of(small), time_of(large)),
             ),
             assumption(
                 "the rate of a link",

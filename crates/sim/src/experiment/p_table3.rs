@@ -136,7 +136,6 @@ fn at_equal_overhead(slots: [Option<u32>; 2]) -> Result<Fact, SimulationError> {
     }
     let here = format!("{least:.1} times less: {found}");
     Ok(Fact::tested(STATEMENT, least > 3.0, paper, here).because(
-        "The slots are those of figure 27 with this many processes: what is different there is different here. At full \
-         size static needs 64 and dynamic 16.",
+        "The slots are those of figure 27 with this many processes: what is different there is different here.",
     ))
 }
