@@ -94,8 +94,7 @@ impl IoBuffer {
     /// # Safety
     /// `into` must take `length` bytes and not overlap the buffer.
     #[inline]
-    pub(crate) unsafe fn copy_out(&self, offset: usize, into: *mut u8, length: usize) {
-        let mut into = into;
+    pub(crate) unsafe fn copy_out(&self, offset: usize, mut into: *mut u8, length: usize) {
         if let Some(address) = self.in_one_piece(offset, length) {
             // SAFETY: these bytes were promised readable and unchanging at construction, and `into` has room for them.
             return unsafe { ptr::copy_nonoverlapping(address, into, length) };
@@ -126,8 +125,7 @@ impl IoBuffer {
     /// # Safety
     /// `from` must have `length` bytes and not overlap the buffer.
     #[inline]
-    pub(crate) unsafe fn copy_in(&mut self, offset: usize, from: *const u8, length: usize) {
-        let mut from = from;
+    pub(crate) unsafe fn copy_in(&mut self, offset: usize, mut from: *const u8, length: usize) {
         if let Some(address) = self.in_one_piece(offset, length) {
             // SAFETY: as in `copy_out`; the constructor's caller promised writable memory that nobody else uses.
             return unsafe { ptr::copy_nonoverlapping(from, address, length) };

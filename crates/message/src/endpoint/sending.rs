@@ -68,9 +68,7 @@ impl<L: Link> Endpoint<L> {
         };
         let step = self.egress.send(&mut self.link, self.now, to, &mut short);
         if step == Step::Sent {
-            if send.report {
-                self.report_sent(Some(Notice::of(&send)));
-            }
+            self.report_sent(Some(Notice::of(&send)));
             self.quarantine_overdrawn();
             return None;
         }

@@ -153,11 +153,11 @@ impl Message {
     /// Writes the head into the payload of a first packet, for a body of so many bytes; returns its size.
     #[inline]
     pub(crate) fn emit(&self, body: u32, payload: &mut [u8; PAYLOAD_BYTES]) -> usize {
-        let mut writer = Writer::new(payload, body);
-        match self {
-            Message::Eager(eager) => eager.emit(&mut writer),
-            _ => self.emit_head(&mut writer),
+        if let Message::Eager(eager) = self {
+            return eager.emit_payload(body, payload);
         }
+        let mut writer = Writer::new(payload, body);
+        self.emit_head(&mut writer);
         writer.end()
     }
 
