@@ -116,8 +116,6 @@ const MOST_SLOTS: u32 = 64;
 const PLATEAU: u32 = 30;
 /// By how many times overhead falls faster beyond the plateau, at least, to be called a drop.
 const STEEPER: f64 = 3.0;
-/// By how many slots the borders of overhead may be beside those that the paper reads from its figure.
-const NEAR: u32 = 3;
 
 /// What the overhead of one curve does over the size of the mailbox, with `start` slots where a message first fits into
 /// the data region.
@@ -210,7 +208,7 @@ fn overhead_facts(sweep: &Sweep, overheads: &[Vec<Vec<(u32, f64)>>; 2]) -> Vec<F
         falls.iter().map(|fall| format!("{:.1} after {:.1}", fall.slopes.1, fall.slopes.0)).collect();
     let is_stable_as_published = STABLE.iter().all(|(credits, slots)| {
         let index = sweep.credit_slots.iter().position(|have| have == credits);
-        index.is_none_or(|index| falls[index].stable.is_some_and(|found| found.abs_diff(*slots) <= NEAR))
+        index.is_none_or(|index| falls[index].stable == Some(*slots))
     });
     let of_both = |wanted: fn(u32) -> bool| [0, 1].map(|size| mean(&overheads[size].concat(), wanted));
     let (few, near_50) = (of_both(|slots| slots < 38), of_both(|slots| (48..=52).contains(&slots)));
@@ -233,7 +231,7 @@ fn overhead_facts(sweep: &Sweep, overheads: &[Vec<Vec<(u32, f64)>>; 2]) -> Vec<F
         )
         .because(NO_EARLY_FALL),
         Fact::tested(
-            &format!("It is stable from 57, 52, 50, 49 slots for 2–5 credit slots (eq. 5; within {NEAR} slots)."),
+            "It is stable from 57, 52, 50, 49 slots for 2–5 credit slots (eq. 5).",
             is_stable_as_published,
             "57 52 50 49",
             format!("{} for {:?} credit slots", listed(falls.iter().map(|fall| fall.stable)), sweep.credit_slots),
