@@ -9,7 +9,7 @@ use std::ops::Range;
 use tidegate_flow::SchemeName;
 
 pub(super) use super::measurement::Measurement;
-use super::operation::Benchmark;
+use super::operation::{Benchmark, Mixed};
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 #[cfg(doc)]
 use crate::cost::Cost;
@@ -52,6 +52,8 @@ pub(super) enum Workload {
     Benchmark(Benchmark),
     /// A benchmark amid a program that has exchanged messages of so many packets before.
     Amid(Benchmark, u32),
+    /// An all-to-all after whose warm-up each pair exchanges messages of random lengths ([`Mixed`]).
+    Mixed(Benchmark),
     Phases(PhaseSizes),
 }
 
@@ -84,6 +86,17 @@ impl Case {
         Case { flow: FlowChoice::Unlimited, free_credits: false, ..self.clone() }
     }
 
+    /// The same with another benchmark; phases stay as they are.
+    pub fn with_benchmark(self, change: impl FnOnce(Benchmark) -> Benchmark) -> Self {
+        let workload = match self.workload {
+            Workload::Benchmark(benchmark) => Workload::Benchmark(change(benchmark)),
+            Workload::Amid(benchmark, packets) => Workload::Amid(change(benchmark), packets),
+            Workload::Mixed(benchmark) => Workload::Mixed(change(benchmark)),
+            Workload::Phases(phases) => Workload::Phases(phases),
+        };
+        Case { workload, ..self }
+    }
+
     /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
     /// could be free.
     pub fn key(&self) -> String {
@@ -95,7 +108,7 @@ impl Case {
         let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
         let amid_messages_of = match self.workload {
             Workload::Amid(_, packets) => Some(packets),
-            Workload::Benchmark(_) | Workload::Phases(_) => None,
+            Workload::Benchmark(_) | Workload::Mixed(_) | Workload::Phases(_) => None,
         };
         let config = SimulationConfig::extoll(topology);
         let cost = if self.free_credits { config.cost.with_free_credits() } else { config.cost };
@@ -113,6 +126,7 @@ impl Case {
             Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
                 Simulation::new(config, benchmark)?.run()?
             }
+            Workload::Mixed(benchmark) => Simulation::new(config, &Mixed(*benchmark))?.run()?,
             Workload::Phases(sizes) => {
                 let phases = sizes.phases();
                 let program = move |task: Task| {
@@ -138,7 +152,7 @@ impl Case {
     pub fn messages(&self) -> f64 {
         let processes = self.processes();
         match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
+            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
             }
@@ -152,7 +166,9 @@ impl Case {
     /// What is alike in cases that take about as long per message: operation and scheme.
     pub fn kind(&self) -> String {
         let operation = match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => benchmark.operation.to_string(),
+            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
+                benchmark.operation.to_string()
+            }
             Workload::Phases(_) => "phases".to_owned(),
         };
         match self.flow {
@@ -165,7 +181,7 @@ impl Case {
     /// each repetition.
     fn repetitions(&self) -> u32 {
         match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
+            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
                 timed * (benchmark.warm_up + benchmark.repetitions)
             }
@@ -178,7 +194,7 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let processes = self.processes();
         match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
+            Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let Benchmark { operation, bytes, warm_up, repetitions, .. } = benchmark;
                 write!(f, "{operation}, {bytes} bytes, {} of ", benchmark.active.unwrap_or(processes))?;
                 write!(f, "{processes} processes, {repetitions} times after {warm_up}")?;
@@ -195,6 +211,9 @@ impl fmt::Display for Case {
         }
         if let Workload::Amid(_, packets) = self.workload {
             write!(f, ", amid messages of {packets} packets")?;
+        }
+        if let Workload::Mixed(_) = self.workload {
+            f.write_str(", after messages of many lengths")?;
         }
         if let Some(nodes) = &self.nodes {
             write!(f, ", nodes {nodes:?}")?;

@@ -7,6 +7,7 @@ use tidegate_message::Counter;
 
 use crate::Time;
 use crate::buffer::Part;
+use crate::random::Random;
 use crate::task::{Program, Run, Task};
 use crate::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Blocks, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
@@ -198,11 +199,38 @@ impl Benchmark {
 
 impl Program for Benchmark {
     fn start(&self, task: Task) -> Run {
-        Box::pin(repeat(*self, task))
+        Box::pin(repeat(*self, task, false))
     }
 }
 
-async fn repeat(benchmark: Benchmark, task: Task) {
+/// An all-to-all amid a program that sends messages of many lengths: after the warm-up every process sends each other
+/// one message of a random length. So each pair begins what counts with credits of its own, whatever the scheme; equal
+/// messages alone would leave all pairs with the same, and either all of the next messages stall or none.
+pub(super) struct Mixed(pub Benchmark);
+
+impl Program for Mixed {
+    fn start(&self, task: Task) -> Run {
+        Box::pin(repeat(self.0, task, true))
+    }
+}
+
+/// The random stream that lengths come from, one number for each pair.
+const LENGTHS: u64 = 0x6d69_7865;
+
+/// A message of a random length, up to a block, from everybody to everybody.
+async fn mix(group: &Communicator, bytes: u64, data: Buffers) {
+    let length = |from: u32, to: u32| {
+        let pair = u64::from(from) << 32 | u64::from(to);
+        1 + Random::stream(LENGTHS, pair).below(bytes.max(1))
+    };
+    let (me, all) = (group.me(), 0..group.size());
+    let leaving: Vec<u64> = all.clone().map(|to| length(me, to)).collect();
+    let coming: Vec<u64> = all.map(|from| length(from, me)).collect();
+    let (out, into) = (Blocks { part: data.out, counts: &leaving }, Blocks { part: data.into, counts: &coming });
+    alltoallv(group, Alltoallv::Plain, out, into).await;
+}
+
+async fn repeat(benchmark: Benchmark, task: Task, is_mixed: bool) {
     let world = Communicator::world(&task);
     let active = benchmark.active.unwrap_or(task.size()).min(task.size());
     barrier(&world, Barrier::Dissemination).await;
@@ -214,6 +242,9 @@ async fn repeat(benchmark: Benchmark, task: Task) {
                 Buffers { out: task.allocate(out * benchmark.bytes), into: task.allocate(into * benchmark.bytes) };
             if benchmark.warm_up > 0 {
                 operation.repeat(&group, &benchmark, benchmark.warm_up, data).await;
+                if is_mixed {
+                    mix(&group, benchmark.bytes, data).await;
+                }
                 if !operation.is_of_a_pair() {
                     barrier(&group, Barrier::Dissemination).await;
                 }

@@ -1,10 +1,10 @@
 //! P fig. 10 and 15: an all-to-all among all, half, a quarter and an eighth of the processes, while the others wait in
 //! a barrier.
 
-use super::case::{Case, Measurement, Workload, dynamic_credits as dynamic_flow, static_credits as static_flow};
+use super::case::{Case, Measurement, dynamic_credits as dynamic_flow, static_credits as static_flow};
 use super::curve::{Curve, Line, at, figure, mean, measure};
 use super::operation::Benchmark;
-use super::p_fig6_7::{alltoall, meshes, processes, times};
+use super::p_fig6_7::{amid_others, meshes, processes, slots as slots_of_figure_6, times, warmed_up};
 use super::report::{Fact, Findings, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -14,12 +14,7 @@ use crate::config::FlowChoice;
 const FEW: u32 = 30;
 
 /// The fewest points that show anything.
-const SMALLEST: [u32; 4] = [16, 24, 32, 64];
-
-/// The points of a figure.
-fn every_eighth() -> Vec<u32> {
-    (8..=64).step_by(8).collect()
-}
+const SMALLEST: [u32; 4] = [16, 24, 30, 64];
 
 /// What a scheme is measured with.
 struct Plan {
@@ -28,8 +23,35 @@ struct Plan {
     parts: &'static [u32],
     /// The points.
     slots: Vec<u32>,
-    /// All-to-alls of a part of the processes before its time counts. Where all are active two are enough.
-    warm_up: u32,
+    /// How a run begins.
+    beginning: Beginning,
+}
+
+/// How a run begins.
+#[derive(Clone, Copy)]
+enum Beginning {
+    /// Amid a program, as in figures 6 and 7: `static` has nothing else to learn.
+    Amid,
+    /// With the program, and so many all-to-alls, and one of many lengths, before time counts: `dynamic` has to learn which processes are active.
+    WarmUp {
+        /// Where all are active.
+        all: u32,
+        /// Where a part of them is.
+        part: u32,
+    },
+}
+
+impl Beginning {
+    /// The all-to-all among `active` of `size` processes.
+    fn case(self, mesh: &[u16], active: u32) -> Case {
+        let part_of_all = (active < processes(mesh)).then_some(active);
+        let case = match (self, part_of_all) {
+            (Beginning::Amid, _) => amid_others(mesh),
+            (Beginning::WarmUp { all, .. }, None) => warmed_up(mesh, all),
+            (Beginning::WarmUp { part, .. }, Some(_)) => warmed_up(mesh, part),
+        };
+        case.with_benchmark(|benchmark| Benchmark { active: part_of_all, ..benchmark })
+    }
 }
 
 /// One curve per pattern.
@@ -37,29 +59,27 @@ fn curves(workshop: &Workshop<'_>, plan: &Plan) -> Result<(Vec<Curve>, String), 
     let [small, large] = meshes(workshop.scale);
     let mesh = workshop.scale.pick(large.clone(), large, small);
     let size = processes(&mesh);
-    let repetitions = workshop.scale.pick(1, 2, 2);
-    let warm_up_of_all = workshop.scale.pick(2, plan.warm_up, plan.warm_up);
     let line = |part: u32| {
         let active = size / part;
-        let case = alltoall(&mesh);
-        let Workload::Benchmark(benchmark) = case.workload else { unreachable!("an all-to-all is a benchmark") };
-        let warm_up = if part == 1 { warm_up_of_all } else { plan.warm_up };
-        let benchmark = Benchmark { active: (part > 1).then_some(active), warm_up, repetitions, ..benchmark };
         let flow = plan.flow;
         Line {
             name: format!("{active} of {size}"),
-            case: Case { workload: Workload::Benchmark(benchmark), ..case },
+            case: plan.beginning.case(&mesh, active),
             flow: Box::new(move |slots| flow(slots, 2)),
             slots: plan.slots.clone(),
         }
     };
     let curves = measure(workshop, plan.parts.iter().map(|&part| line(part)).collect())?;
+    let beginning = match plan.beginning {
+        Beginning::Amid => "amid a program, as in figure 6".to_owned(),
+        Beginning::WarmUp { all, part } => {
+            format!("after {part} to warm up, all after {all}, and one of random lengths")
+        }
+    };
     let setup = format!(
         "{size} processes on a {} mesh (the paper: 1024 on 4×4×4), of which all, half, a quarter, an eighth do an \
-         all-to-all of 2 KiB ({repetitions} times after {} to warm up, all after {warm_up_of_all}) and the others wait in \
-         a barrier; 2 credit slots.",
+         all-to-all of 2 KiB (once, {beginning}) and the others wait in a barrier; 2 credit slots.",
         times(&mesh),
-        plan.warm_up,
     );
     Ok((curves, setup))
 }
@@ -85,9 +105,9 @@ fn shown(values: &[f64]) -> String {
 
 /// Fig. 10.
 pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let slots = workshop.scale.pick(every_eighth(), every_eighth(), SMALLEST.to_vec());
-    let warm_up = workshop.scale.pick(2, 10, 10);
-    let (curves, setup) = curves(workshop, &Plan { flow: static_flow, parts: &[1, 2, 4, 8], slots, warm_up })?;
+    let slots = [&[8, 16, 24], &slots_of_figure_6(workshop.scale, 2)[..]].concat();
+    let plan = Plan { flow: static_flow, parts: &[1, 2, 4, 8], slots, beginning: Beginning::Amid };
+    let (curves, setup) = curves(workshop, &plan)?;
     let few: Vec<f64> = curves.iter().map(|curve| mean(&curve.overheads(), |slots| slots < 40)).collect();
     let many: Vec<f64> = curves.iter().filter_map(|curve| at(&curve.overheads(), 64)).collect();
     let delayed: Vec<f64> = curves.iter().map(|curve| mean(&curve.delays(), |slots| slots < 40)).collect();
@@ -122,11 +142,12 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
 
 /// Fig. 15.
 pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let slots = workshop.scale.pick(vec![8, 16, 24, 32, 64], every_eighth(), SMALLEST.to_vec());
-    // dynamic has to learn which processes are active before its time counts.
-    let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots, warm_up: 10 };
+    let slots = workshop.scale.pick(vec![8, 16, 24, 30, 64], vec![8, 16, 24, 30, 40, 48, 56, 64], SMALLEST.to_vec());
+    let beginning = Beginning::WarmUp { all: workshop.scale.pick(2, 4, 4), part: 10 };
+    let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots, beginning };
     let (moving, setup) = curves(workshop, &plan)?;
-    let (fixed, _) = curves(workshop, &Plan { flow: static_flow, parts: &[4, 8], ..plan })?;
+    let fixed = Plan { flow: static_flow, parts: &[4, 8], beginning: Beginning::Amid, ..plan };
+    let (fixed, _) = curves(workshop, &fixed)?;
     let few = |curves: &[Curve]| -> Vec<f64> {
         curves.iter().map(|curve| mean(&curve.overheads(), |slots| (16..=FEW).contains(&slots))).collect()
     };

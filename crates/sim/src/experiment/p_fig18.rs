@@ -2,7 +2,7 @@
 
 use super::case::{Case, dynamic_credits, static_credits};
 use super::curve::{Curve, Line, figure, mean, measure};
-use super::p_fig6_7::{alltoall, processes, warmed_up};
+use super::p_fig6_7::{amid_others, processes, warmed_up};
 use super::report::{Fact, Findings, Series};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -11,19 +11,26 @@ use crate::config::FlowChoice;
 /// 2, 4, 8, 16 nodes: half, a quarter, an eighth, a sixteenth of the destinations are on the own node.
 const MESHES: [&[u16]; 4] = [&[2], &[2, 2], &[2, 2, 2], &[4, 4]];
 
+/// The points.
+const SLOTS: [u32; 9] = [8, 12, 16, 24, 30, 40, 48, 56, 64];
+
 pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let meshes = &MESHES[..workshop.scale.pick(4, 3, 3)];
-    let slots: Vec<u32> =
-        workshop.scale.pick((8..=64).step_by(4).collect(), vec![8, 12, 16, 24, 32, 40, 48, 56, 64], vec![24]);
-    let warm_up = workshop.scale.pick(4, 10, 3);
-    let line = |mesh: &[u16], scheme: &str, flow: fn(u32, u32) -> FlowChoice| Line {
+    let slots = workshop.scale.pick(SLOTS.to_vec(), SLOTS.to_vec(), vec![24]);
+    // dynamic has to learn whose messages come through the mailbox.
+    let warm_up = workshop.scale.pick(10, 10, 3);
+    let line = |mesh: &[u16], scheme: &str, flow: fn(u32, u32) -> FlowChoice, case: Case| Line {
         name: format!("{scheme}, {} processes", processes(mesh)),
-        case: Case { intra_node_path: true, ..warmed_up(alltoall(mesh), warm_up) },
+        case: Case { intra_node_path: true, ..case },
         flow: Box::new(move |slots| flow(slots, 2)),
         slots: slots.clone(),
     };
-    let lines =
-        meshes.iter().flat_map(|mesh| [line(mesh, "static", static_credits), line(mesh, "dynamic", dynamic_credits)]);
+    let lines = meshes.iter().flat_map(|mesh| {
+        [
+            line(mesh, "static", static_credits, amid_others(mesh)),
+            line(mesh, "dynamic", dynamic_credits, warmed_up(mesh, warm_up)),
+        ]
+    });
     let curves = measure(workshop, lines.collect())?;
     // With more slots both have room for whole messages, and there is nothing to gain.
     let overhead = |curve: &Curve| mean(&curve.overheads(), |slots| slots <= 40);
@@ -55,7 +62,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     ];
     let setup = format!(
         "All-to-all of 2 KiB among {sizes} processes, 16 on a node (the paper: 32, 64, 128, 256); messages within a \
-         node go through memory; 2 credit slots; once measured after {warm_up} to warm up."
+         node go through memory; 2 credit slots; once, with static amid a program as in figure 6, with dynamic after {warm_up} \
+         to warm up and one of messages of random lengths."
     );
     let panels = meshes.iter().flat_map(|mesh| std::iter::repeat_n(format!("{} processes", processes(mesh)), 2));
     let series = curves.iter().zip(panels).map(|(curve, panel)| {

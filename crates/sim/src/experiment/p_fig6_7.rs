@@ -28,19 +28,16 @@ pub(super) fn alltoall(mesh: &[u16]) -> Case {
     Case::new(mesh, FlowChoice::Unlimited, Benchmark::new(Operation::Alltoall(Alltoall::Plain)))
 }
 
-/// The same after `warm_up` repetitions that do not count: `dynamic` has to learn first which processes are active.
-pub(super) fn warmed_up(case: Case, warm_up: u32) -> Case {
-    match case.workload {
-        Workload::Benchmark(benchmark) => {
-            Case { workload: Workload::Benchmark(Benchmark { warm_up, ..benchmark }), ..case }
-        }
-        Workload::Amid(..) | Workload::Phases(_) => case,
-    }
+/// The same after `warm_up` repetitions that do not count, and messages of many lengths: `dynamic` has to learn first
+/// which processes are active.
+pub(super) fn warmed_up(mesh: &[u16], warm_up: u32) -> Case {
+    let benchmark = Benchmark { warm_up, ..Benchmark::new(Operation::Alltoall(Alltoall::Plain)) };
+    Case { workload: Workload::Mixed(benchmark), ..alltoall(mesh) }
 }
 
-/// The all-to-all of figures 6 and 7: one of many. What the messages before have left of each other's credits decides
-/// whether a message finds its credits, so each pair begins with the rest of a random number of messages.
-fn amid_others(mesh: &[u16]) -> Case {
+/// The same as one of many. What the messages before have left of each other's credits decides whether a message finds
+/// its credits, so each pair begins with the rest of a random number of messages.
+pub(super) fn amid_others(mesh: &[u16]) -> Case {
     let benchmark = Benchmark { warm_up: 0, ..Benchmark::new(Operation::Alltoall(Alltoall::Plain)) };
     Case { workload: Workload::Amid(benchmark, MESSAGE_PACKETS), ..alltoall(mesh) }
 }
@@ -96,7 +93,7 @@ pub(super) fn times(mesh: &[u16]) -> String {
 }
 
 /// The points. At full size a point costs an all-to-all of 39 million packets with each seed.
-fn slots(scale: Scale, credits: u32) -> Vec<u32> {
+pub(super) fn slots(scale: Scale, credits: u32) -> Vec<u32> {
     let start = MESSAGE_PACKETS + credits;
     let border = tidegate_flow::slots_without_stall(MESSAGE_PACKETS, credits).filter(|&slots| slots <= MOST_SLOTS);
     let most = border.unwrap_or(MOST_SLOTS);

@@ -49,7 +49,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         (9..=63).step_by(3).collect(),
         (12..=60).step_by(3).collect(),
     );
-    let repetitions = 4;
+    let repetitions = workshop.scale.pick(2, 4, 4);
     let mut case = alltoall(&mesh);
     if let Workload::Benchmark(benchmark) = case.workload {
         case.workload = Workload::Benchmark(Benchmark { bytes: BYTES, repetitions, ..benchmark });

@@ -16,15 +16,16 @@ use crate::random::Random;
 const REST_STREAMS: u64 = 2 << 32;
 
 impl Simulation {
-    /// All have heard all, and under `static` each pair has exchanged a random number of messages of so many packets.
+    /// All have heard all, and under `static` each pair has exchanged a random number of messages of so many packets,
+    /// pairs of one node too: what goes through the node's memory does not look at their rests.
     pub(super) fn begin_amid(&mut self, packets: u32) -> Result<(), SimulationError> {
         let size = self.config.size();
         for process in &mut self.processes {
             process.endpoint.link_mut().hear_all(size);
         }
         let FlowChoice::Mailbox { scheme: SchemeName::Static, piggyback, .. } = self.config.flow else { return Ok(()) };
-        if piggyback || self.config.intra_node_path {
-            let why = "with credits that ride, or a path within nodes, rests depend on more than numbers of messages";
+        if piggyback {
+            let why = "with credits that ride rests depend on more than numbers of messages";
             return Err(SimulationError::Setup(why.to_owned()));
         }
         let inspection = self.processes[0].endpoint.inspect();

@@ -3,7 +3,7 @@
 use tidegate_flow::SchemeName;
 use tidegate_sim::experiment::{Benchmark, Operation};
 use tidegate_sim::workload::collective::Alltoall;
-use tidegate_sim::{SimulationConfig, SimulationError, Topology};
+use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError, Topology};
 
 use crate::support::{all_flows, job, mailbox, run, try_run};
 
@@ -14,16 +14,16 @@ fn alltoall() -> Benchmark {
     Benchmark { warm_up: 0, ..Benchmark::new(Operation::Alltoall(Alltoall::Plain)) }
 }
 
+/// Messages of the one become requests to send, which the plain form cannot do with; the other is refused.
+fn may_begin_amid(flow: FlowChoice) -> bool {
+    use FlowChoice::Mailbox;
+    !matches!(flow, Mailbox { scheme: SchemeName::RefuseThird, .. })
+        && !matches!(flow, Mailbox { scheme: SchemeName::Static, piggyback: true, .. })
+}
+
 #[test]
 fn no_credit_is_lost_or_made_under_any_scheme() {
-    for flow in all_flows() {
-        // Messages of the one become requests to send, which the plain form cannot do with; the other is refused.
-        use tidegate_sim::FlowChoice::Mailbox;
-        if matches!(flow, Mailbox { scheme: SchemeName::RefuseThird, .. })
-            || matches!(flow, Mailbox { scheme: SchemeName::Static, piggyback: true, .. })
-        {
-            continue;
-        }
+    for flow in all_flows().into_iter().filter(|flow| may_begin_amid(*flow)) {
         run(SimulationConfig { amid_messages_of: Some(PACKETS), ..job(8, flow) }, &alltoall());
     }
 }
@@ -55,15 +55,27 @@ fn delayed(config: SimulationConfig) -> f64 {
 }
 
 #[test]
-fn where_rests_depend_on_more_there_is_an_error() {
-    let config = |piggyback: bool| SimulationConfig {
-        amid_messages_of: Some(PACKETS),
-        intra_node_path: !piggyback,
-        ..job(8, mailbox(SchemeName::Static, 16, 2, piggyback))
-    };
-    for piggyback in [false, true] {
-        assert!(matches!(try_run(config(piggyback), &alltoall()), Err(SimulationError::Setup(_))));
+fn with_credits_that_ride_there_is_an_error() {
+    let flow = mailbox(SchemeName::Static, 16, 2, true);
+    let config = SimulationConfig { amid_messages_of: Some(PACKETS), ..job(8, flow) };
+    assert!(matches!(try_run(config, &alltoall()), Err(SimulationError::Setup(_))));
+}
+
+/// Messages within a node take no credits; the others' stall as often as without the path.
+#[test]
+fn a_path_within_nodes_leaves_the_others_shares_as_they_are() {
+    for flow in all_flows().into_iter().filter(|flow| may_begin_amid(*flow)) {
+        let amid = SimulationConfig { amid_messages_of: Some(PACKETS), intra_node_path: true, ..job(8, flow) };
+        run(amid, &alltoall());
     }
+    let flow = mailbox(SchemeName::Static, 42, 2, false);
+    let topology = Topology::mesh(&[2, 2]).expect("legal");
+    let through_mailboxes =
+        SimulationConfig { flow, amid_messages_of: Some(PACKETS), ..SimulationConfig::extoll(topology) };
+    let share = delayed(through_mailboxes.clone());
+    let beside = delayed(SimulationConfig { intra_node_path: true, ..through_mailboxes });
+    // Of 63 others 15 are on the same node. Their messages are not counted among those that flow control sees.
+    assert!((beside - share).abs() < 3.0, "{beside:.1} % and {share:.1} %");
 }
 
 #[test]
