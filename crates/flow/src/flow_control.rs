@@ -81,6 +81,14 @@ impl FlowControl {
         of_chosen!(&mut self.scheme, handle_retrieved(from, packet))
     }
 
+    /// A data packet of several slots from `from` was taken out of the mailbox, on the last of which credits may ride:
+    /// counts as so many packets. As [`handle_retrieved`](Self::handle_retrieved).
+    #[inline]
+    pub fn handle_retrieved_long(&mut self, from: PeerId, slots: u32, last: &Packet) -> Result<u32, Violation> {
+        of_chosen!(&mut self.scheme, handle_retrieved_slots(from, slots - 1))?;
+        self.handle_retrieved(from, last)
+    }
+
     /// The next control packet to write, if any.
     #[inline]
     pub fn poll_control(&mut self) -> Option<Control> {

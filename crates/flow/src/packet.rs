@@ -11,12 +11,14 @@
 //! | 39 | congestion mark: a switch or receiver on the way was congested (InfiniBand's FECN) | the network |
 //! | 40 | congestion echo: what we sent came with that mark (InfiniBand's BECN) | reserved |
 //! | 41 | refusal: the packet says that one of ours found no buffer | reserved |
-//! | 42–47 | slots that the packet takes, less one: it may take up to 64 contiguous ones | reserved: 0, one slot |
-//! | 48–53 | `length`: payload bytes in use in the last slot, 0..=56 | flow control, messages |
+//! | 42–47 | slots that the packet takes, less one: it may take up to 64 that follow each other | the link |
+//! | 48–53 | `length`: payload bytes in use in this slot, 0..=56; 56 in all but a packet's last | flow control, messages |
 //! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the last one | messages |
-//! | 62–63 | spare | nobody |
+//! | 62 | the slot belongs to the packet that begins before it | the link |
+//! | 63 | spare | nobody |
 //!
-//! What is reserved is 0 when written and not looked at when read.
+//! What is reserved is 0 when written and not looked at when read. Each slot of a packet has a header of its own; flow
+//! control and messages read those of the first and the last.
 
 /// Bytes of a slot and of the packet in it: one cache line.
 pub const PACKET_BYTES: usize = 64;
@@ -61,7 +63,11 @@ const REFUSAL: Field = Field { first: 41, bits: 1 };
 const SLOTS_LESS_ONE: Field = Field { first: 42, bits: 6 };
 const LENGTH: Field = Field { first: 48, bits: 6 };
 const MESSAGE: Field = Field { first: 54, bits: 8 };
-const SPARE: Field = Field { first: 62, bits: 2 };
+const FOLLOWS: Field = Field { first: 62, bits: 1 };
+const SPARE: Field = Field { first: 63, bits: 1 };
+
+/// Most slots of a packet.
+pub const MOST_SLOTS_PER_PACKET: u32 = 1 << SLOTS_LESS_ONE.bits;
 
 /// The fields lie one behind the other, and there is no bit between them.
 const _: () = {
@@ -76,6 +82,7 @@ const _: () = {
         SLOTS_LESS_ONE,
         LENGTH,
         MESSAGE,
+        FOLLOWS,
         SPARE,
     ];
     let (mut at, mut index) = (0, 0);
@@ -107,6 +114,7 @@ pub enum PacketKind {
 
 /// The header word of a packet. A plain value; see the module for its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct Header(u64);
 
 impl Header {
@@ -135,6 +143,37 @@ impl Header {
     pub fn published(self, stamp: u16, source: PeerId) -> Self {
         let cleared = self.0 & !(STAMP.mask() | SOURCE.mask());
         Header(cleared | STAMP.with(u64::from(stamp)) | SOURCE.with(u64::from(source.0)))
+    }
+
+    /// The header of the first slot of a packet of so many, at most [`MOST_SLOTS_PER_PACKET`].
+    #[inline]
+    pub fn with_slots(self, slots: u32) -> Self {
+        debug_assert!((1..=MOST_SLOTS_PER_PACKET).contains(&slots));
+        Header(self.0 & !SLOTS_LESS_ONE.mask() | SLOTS_LESS_ONE.with(u64::from(slots - 1)))
+    }
+
+    /// Slots that the packet takes which begins here: this one, and those behind it that [follow](Self::follows).
+    #[inline]
+    pub fn slots(self) -> u32 {
+        SLOTS_LESS_ONE.of(self.0) as u32 + 1
+    }
+
+    /// Whether a packet of several slots may begin so: with data, as much as there is room for.
+    #[inline]
+    pub fn begins_long_packet(self) -> bool {
+        self.kind() == PacketKind::Data && self.length() == PAYLOAD_BYTES && !self.follows()
+    }
+
+    /// The header of a slot that belongs to the packet before.
+    #[inline]
+    pub fn following(self) -> Self {
+        Header(self.0 | FOLLOWS.mask())
+    }
+
+    /// Whether the slot belongs to the packet that begins before it.
+    #[inline]
+    pub fn follows(self) -> bool {
+        FOLLOWS.of(self.0) != 0
     }
 
     /// Lap of the ring that published the slot; 0 if it was never written.

@@ -25,7 +25,7 @@ fn pair(folder: &Path, scheme: SchemeName) -> [(ShmLink, PeerId); 2] {
 }
 
 fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<u32, WriteError> {
-    link.write(to, 1, |place| *place = *packet)
+    link.write(to, 1, |places| places.fill(*packet))
 }
 
 fn receive(link: &mut ShmLink) -> Packet {

@@ -10,7 +10,7 @@
 
 use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Config, PACKET_BYTES, Packet, PeerId};
+use tidegate_flow::{Config, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, TransferId,
     TransferStatus, WriteError,
@@ -113,12 +113,20 @@ pub struct Paths<A, B> {
     routes: Routes,
     /// Whether the second link is asked first for the next packet.
     is_seconds_turn: bool,
+    /// Whether the second link has lent the last packet.
+    is_seconds: bool,
 }
 
 impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
-        Paths { first, second, routes: Routes { most: peers, ..Routes::default() }, is_seconds_turn: false }
+        Paths {
+            first,
+            second,
+            routes: Routes { most: peers, ..Routes::default() },
+            is_seconds_turn: false,
+            is_seconds: false,
+        }
     }
 
     /// The first link.
@@ -144,11 +152,13 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
 
     fn retrieve_from_first(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
         let Arrival { source, packet } = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
+        self.is_seconds = false;
         Some(Arrival { source, packet: Lent::First(packet) })
     }
 
     fn retrieve_from_second(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
         let Arrival { source, packet } = retrieve_from(&mut self.second, &mut self.routes, Path::Second)?;
+        self.is_seconds = true;
         Some(Arrival { source, packet: Lent::Second(packet) })
     }
 
@@ -212,7 +222,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     type Lent = Lent<A::Lent, B::Lent>;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
         let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
         by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
     }
@@ -223,6 +233,13 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         match self.is_seconds_turn {
             true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
             false => self.retrieve_from_second().or_else(|| self.retrieve_from_first()),
+        }
+    }
+
+    fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
+        match self.is_seconds {
+            false => self.first.retrieve_following(first, into),
+            true => self.second.retrieve_following(first, into),
         }
     }
 

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use support::*;
-use tidegate_flow::PeerId;
+use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId};
 use tidegate_link::ShmLink;
 use tidegate_message::{Arrival, Link, WriteError};
 
@@ -55,11 +55,13 @@ fn role_floods() {
     send(&mut link, to, HELLO + u64::from(pid));
     let mut next = 0_u64;
     for round in 0.. {
-        // Messages of one to eight packets: some die between two packets of one.
+        // One to eight slots, in one packet: some die within it.
         let (wanted, mut number) = (1 + round % 8, next);
-        let outcome = link.write(to, wanted, |place| {
-            *place = packet(number);
-            number += 1;
+        let outcome = link.write(to, wanted, |places| {
+            for place in places {
+                *place = packet(number);
+                number += 1;
+            }
         });
         let written = outcome.unwrap_or(0);
         next += u64::from(written);
@@ -82,6 +84,8 @@ struct Seen {
 struct Reader {
     link: ShmLink,
     seen: HashMap<PeerId, Seen>,
+    /// Packets of several slots.
+    long: u64,
 }
 
 impl Reader {
@@ -98,9 +102,20 @@ impl Reader {
                 let pid = (number - HELLO) as u32;
                 assert!(self.seen.insert(peer, Seen { pid, next: 0 }).is_none(), "the place was not given back");
             } else {
+                let mut following = [[0; PAYLOAD_BYTES]; MOST_SLOTS_PER_PACKET as usize];
+                let slots = packet.header.slots() as usize;
+                if slots > 1 {
+                    let last = self.link.retrieve_following(&packet.header, &mut following);
+                    last.expect("who dies within a packet has not published it");
+                }
                 let seen = self.seen.get_mut(&peer).expect("a writer says hello first");
-                assert_eq!(number, seen.next, "a packet of pid {} was lost or came twice", seen.pid);
-                seen.next += 1;
+                let payloads = [packet.payload].into_iter().chain(following).take(slots);
+                for payload in payloads {
+                    let number = number_in(&payload);
+                    assert_eq!(number, seen.next, "a slot of pid {} was lost or came twice", seen.pid);
+                    seen.next += 1;
+                }
+                self.long += u64::from(slots > 1);
             }
         }
     }
@@ -142,7 +157,7 @@ fn whatever_moment_writers_die_at_nothing_published_is_lost() {
     tidegate_link::log::set_sink(|_, text| *SKIPPED.lock().unwrap() += u32::from(text.starts_with("skipped a slot")));
     let folder = Folder::new();
     let mut random = Random(seed);
-    let mut reader = Reader { link: link(&folder, WRITERS), seen: HashMap::new() };
+    let mut reader = Reader { link: link(&folder, WRITERS), seen: HashMap::new(), long: 0 };
     let start = |reader: &Reader| Process::start("role_floods", &folder, reader.link.address());
     let mut writers: Vec<Process> = (0..WRITERS).map(|_| start(&reader)).collect();
     let mut places = HashMap::new();
@@ -167,6 +182,7 @@ fn whatever_moment_writers_die_at_nothing_published_is_lost() {
         writers.push(start(&reader));
     }
     println!("{kills} kills, {} holes skipped", SKIPPED.lock().unwrap());
+    assert!(reader.long > 0, "some packets take several slots");
     assert!(places.keys().all(|place| place.0 < WRITERS) && places.values().sum::<u64>() == kills);
     for writer in writers {
         reader.await_hello_of(writer.0.id());

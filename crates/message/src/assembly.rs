@@ -13,7 +13,7 @@ use crate::malformed::Malformed;
 use crate::matching::Active;
 use crate::operation::Queue;
 use crate::wire::Message;
-use tidegate_flow::{PeerId, Peers};
+use tidegate_flow::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, PeerId, Peers};
 
 /// Where the rest of a message goes whose first packet has come.
 #[derive(Debug)]
@@ -55,16 +55,23 @@ pub(crate) struct Assembly<B> {
     of_peers: Peers<Inbound<B>>,
     /// How many are under way.
     under_way: usize,
+    /// The payload of a long packet behind its first slot.
+    rest: Rest,
 }
+
+/// Room for the payload of all slots of a packet but the first. Empty while it is lent.
+pub(crate) type Rest = Vec<[u8; PAYLOAD_BYTES]>;
+/// Slots that it has room for.
+const REST_SLOTS: usize = MOST_SLOTS_PER_PACKET as usize - 1;
 
 impl<B: Buffer> Assembly<B> {
     /// Most heap bytes of the table of peers: when all `peers` talk.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
-        Peers::<Inbound<B>>::bytes_most(peers)
+        Peers::<Inbound<B>>::bytes_most(peers) + REST_SLOTS * PAYLOAD_BYTES
     }
 
     pub(crate) fn new(peers: u32) -> Self {
-        Assembly { of_peers: Peers::new(peers, ()), under_way: 0 }
+        Assembly { of_peers: Peers::new(peers, ()), under_way: 0, rest: vec![[0; PAYLOAD_BYTES]; REST_SLOTS] }
     }
 
     #[inline]
@@ -137,6 +144,16 @@ impl<B: Buffer> Assembly<B> {
     /// Takes back the memory of [`take_scratch`](Self::take_scratch), to be used again.
     pub(crate) fn return_scratch(&mut self, from: PeerId, scratch: Vec<u8>) {
         self.of(from).scratch = scratch;
+    }
+
+    /// Room for the payload of a long packet behind its first slot, to be [returned](Self::return_rest).
+    pub(crate) fn take_rest(&mut self) -> Rest {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// Takes back the memory of [`take_rest`](Self::take_rest).
+    pub(crate) fn return_rest(&mut self, rest: Rest) {
+        self.rest = rest;
     }
 
     /// The place of a peer that is gone goes to another.

@@ -3,7 +3,7 @@
 
 use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Packet, PeerId};
+use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId};
 
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
 ///
@@ -164,15 +164,23 @@ pub trait Link {
     /// What is lent of a packet that has come.
     type Lent: Borrow<Packet>;
 
-    /// Writes packets to a peer: reserves up to `count` places, lets `fill` fill each of them in turn, and publishes
-    /// it. Returns how many, at least one. `fill` is called for places only that are there, so what it puts into a
-    /// packet is on its way. The link fills in the header's stamp and source. Packets of one sender to one receiver
-    /// stay in order.
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError>;
+    /// Writes packets of one message to a peer, or a control packet: reserves up to `count` places, lets `fill` fill
+    /// them in turn, some at a time, and publishes them. Returns how many, at least one. `fill` is called for places
+    /// only that are there, so what it puts into a packet is on its way. The link fills in the header's stamp and
+    /// source. Packets of one sender to one receiver stay in order. Those of one call the link may join to long
+    /// packets, of several slots.
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError>;
 
     /// Takes the next packet that has come. It is lent until it is [given back](Self::give_back), which is before the
     /// next one is taken.
     fn retrieve(&mut self) -> Option<Arrival<Self::Lent>>;
+
+    /// Takes the slots behind the first of a long packet, whose header this is, while it is lent: puts their payload
+    /// behind what is in `into`, and returns the last, on which credits may ride. `None`: they are not what a correct
+    /// peer writes. A link that writes no long packets retrieves none.
+    fn retrieve_following(&mut self, _first: &Header, _into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
+        None
+    }
 
     /// What was lent goes back.
     #[inline]

@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use std::slice;
 
 use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId};
 use tidegate_message::{
@@ -338,12 +339,12 @@ impl Link for SimLink {
     type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
         let to = self.peers.rank(to);
         for _ in 0..count {
             // A new packet each time, so that no bytes of an earlier one lie behind a short payload.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(&mut packet);
+            fill(slice::from_mut(&mut packet));
             self.write_one(to, &packet);
         }
         Ok(count)

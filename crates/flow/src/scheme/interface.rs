@@ -1,7 +1,9 @@
 //! [`Scheme`]: what one kind of flow control has to say. A scheme is one file (or folder) that implements the trait,
 //! and one row of the [table](super::table).
 
-use crate::{Answer, Config, Control, Credits, Inspection, Instant, Packet, PeerId, Regions, Tally, Violation};
+use crate::{
+    Answer, Config, Control, Credits, Inspection, Instant, Packet, PacketKind, PeerId, Regions, Tally, Violation,
+};
 
 /// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
 /// everybody may always send. [`FlowControl`](crate::FlowControl) says when each method is called.
@@ -40,6 +42,13 @@ pub(crate) trait Scheme {
     #[inline]
     fn handle_retrieved(&mut self, _from: PeerId, packet: &Packet) -> Result<u32, Violation> {
         if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
+    }
+
+    /// So many slots of plain data were retrieved, as though each were a packet.
+    #[inline]
+    fn handle_retrieved_slots(&mut self, from: PeerId, slots: u32) -> Result<(), Violation> {
+        let packet = Packet::new(PacketKind::Data, 0, 0);
+        (0..slots).try_for_each(|_| self.handle_retrieved(from, &packet).map(drop))
     }
 
     /// Whether there may be a control packet to write: asked with each packet, so it looks at one number.

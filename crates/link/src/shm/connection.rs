@@ -61,10 +61,10 @@ impl Connection {
         Ok((Connection { writer, wakes, memory, place, segment }, obstacle))
     }
 
-    /// Publishes packets that `next` fills in turn; returns how many, and whether the peer waits to be woken.
+    /// Publishes packets that `fill` fills in turn; returns how many slots, and whether the peer waits to be woken.
     #[inline(always)]
-    pub fn write_many(&mut self, count: u32, next: impl FnMut(&mut Packet)) -> (u32, bool) {
-        let written = self.writer.write_many(count, next);
+    pub fn write_many(&mut self, count: u32, fill: impl FnMut(&mut [Packet])) -> (u32, bool) {
+        let written = self.writer.write_many(count, fill);
         (written, written > 0 && self.wakes && self.disarm())
     }
 

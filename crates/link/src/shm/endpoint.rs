@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Packet, PeerId};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Buffer, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, Span,
     TransferId, TransferStatus, WriteError,
@@ -292,7 +292,7 @@ impl Link for ShmLink {
     type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
         if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
             self.connect(to)?;
         }
@@ -320,12 +320,20 @@ impl Link for ShmLink {
             if self.burst % BURST_AGAIN == BURST {
                 self.sample_fill();
             }
+            // What a dead writer has left of a long packet, or an unsound one.
+            if packet.header.follows() {
+                continue;
+            }
             let source = packet.header.source();
             if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
                 return Some(Arrival { source, packet });
             }
         }
         None
+    }
+
+    fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
+        self.reader.retrieve_following(*first, into)
     }
 
     fn bookkeeping_bytes(flow: &Config) -> usize {

@@ -11,6 +11,12 @@
 //! slot never written. A stamp of the lap 65535 laps ago would be mistaken only if a slot had been skipped in all
 //! laps between.
 //!
+//! **Long packets.** A packet may take several slots that follow each other (modulo the ring). Only the header of the
+//! first says so, and it is stored last, so all are published at once or none. Every slot has a header word with its
+//! lap's stamp: were payload where the reader looks for a stamp, a later lap could take it for one. The words of the
+//! slots behind the first say that they follow; so if their writer dies before it has published the first, the reader,
+//! once it has skipped that, does not take them for packets.
+//!
 //! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each
 //! credit was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write
 //! pointer), so whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader
@@ -32,17 +38,26 @@
 //! link; a wild write pointer is clamped in [`Reader::backlog`].
 
 use super::sync::{AtomicU64, Ordering};
-use std::ops::Range;
 use std::ptr::NonNull;
-use tidegate_flow::packet::PAYLOAD_BYTES;
+use tidegate_flow::packet::{MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES};
 use tidegate_flow::{Header, Packet, PacketKind, PeerId};
 
+mod hole;
+mod lap;
 #[cfg(all(test, loom))]
 mod loom_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub(crate) use hole::{Hole, Verdict};
+use lap::{Lap, stamp_after, stamp_of};
+
 const PAYLOAD_WORDS: usize = PAYLOAD_BYTES / 8;
+
+/// Most slots of a packet that we write.
+const LONGEST_PACKET: u32 = 16;
+const _: () = assert!(LONGEST_PACKET <= MOST_SLOTS_PER_PACKET);
+const _: () = assert!(size_of::<Slot>() == size_of::<Packet>() && align_of::<Slot>() == align_of::<Packet>());
 
 /// One slot: a cache line. Word 0 is the header.
 #[derive(Debug)]
@@ -50,6 +65,38 @@ const PAYLOAD_WORDS: usize = PAYLOAD_BYTES / 8;
 pub(crate) struct Slot {
     header: AtomicU64,
     payload: [AtomicU64; PAYLOAD_WORDS],
+}
+
+impl Slot {
+    #[inline(always)]
+    fn read(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
+        for (cell, bytes) in self.payload.iter().zip(payload.as_chunks_mut::<8>().0) {
+            *bytes = cell.load(Ordering::Relaxed).to_ne_bytes();
+        }
+    }
+
+    /// The payload of a slot that follows, which its packet's header has published.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn read_following(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
+        // SAFETY: the words are initialised and in reach, and no correct process writes to them now; what a hostile one
+        // writes meanwhile are other bytes.
+        *payload = unsafe { self.payload.as_ptr().cast::<[u8; PAYLOAD_BYTES]>().read() };
+    }
+
+    #[cfg(loom)]
+    fn read_following(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
+        self.read(payload);
+    }
+
+    /// Puts a packet there, its header as the last.
+    #[inline(always)]
+    fn write(&self, packet: &Packet, ordering: Ordering) {
+        for (cell, bytes) in self.payload.iter().zip(packet.payload.as_chunks::<8>().0) {
+            cell.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        self.header.store(packet.header.bits(), ordering);
+    }
 }
 
 /// A value alone in its two cache lines (processors fetch lines in pairs).
@@ -93,6 +140,28 @@ impl Mailbox {
         unsafe { &self.slots.as_ref()[index] }
     }
 
+    /// Lets `fill` fill slots of one lap where they are.
+    #[cfg(not(loom))]
+    #[inline]
+    fn fill_slots(&self, index: usize, count: usize, fill: impl FnOnce(&mut [Packet])) {
+        assert!(count <= self.slots.len() - index, "slots of one lap");
+        let first: *mut Packet = self.slots.as_ptr().cast::<Slot>().wrapping_add(index).cast();
+        // SAFETY: valid by the promise made to `new`, and a slot is a packet in memory. They were reserved and are not
+        // published, so no correct process touches them; what a hostile one puts there is a packet, whatever it is, and
+        // nothing follows from it but what the reader gets.
+        fill(unsafe { std::slice::from_raw_parts_mut(first, count) });
+    }
+
+    /// Loom knows of atomics only.
+    #[cfg(loom)]
+    fn fill_slots(&self, index: usize, count: usize, fill: impl FnOnce(&mut [Packet])) {
+        let mut packets = vec![Packet::new(PacketKind::Data, 0, 0); count];
+        fill(&mut packets);
+        for (slot, packet) in (index..).zip(&packets) {
+            self.slot(slot).write(packet, Ordering::Relaxed);
+        }
+    }
+
     #[inline(always)]
     fn reserved(&self) -> &AtomicU64 {
         // SAFETY: as in `slot`.
@@ -103,52 +172,6 @@ impl Mailbox {
     fn retrieved(&self) -> &AtomicU64 {
         // SAFETY: as in `slot`.
         unsafe { &self.pointers.as_ref().retrieved.0 }
-    }
-}
-
-/// The stamp of a lap: never 0.
-fn stamp_of(lap: u64) -> u16 {
-    (lap % u64::from(u16::MAX) + 1) as u16
-}
-
-/// The stamp of the lap after.
-#[inline(always)]
-fn stamp_after(stamp: u16) -> u16 {
-    if stamp == u16::MAX { 1 } else { stamp + 1 }
-}
-
-/// One lap of the ring, remembered so that finding a ticket's slot takes no division.
-#[derive(Clone, Copy, Debug)]
-struct Lap {
-    /// First ticket.
-    start: u64,
-    stamp: u16,
-}
-
-impl Lap {
-    fn first() -> Self {
-        Lap { start: 0, stamp: stamp_of(0) }
-    }
-
-    /// The index of the ticket's slot, and its stamp.
-    #[inline(always)]
-    fn locate(&mut self, ticket: u64, size: u64) -> (usize, u16) {
-        let mut offset = ticket.wrapping_sub(self.start);
-        if offset >= size {
-            offset = self.move_to(ticket, size);
-        }
-        (offset as usize, self.stamp)
-    }
-
-    /// Moves to the ticket's lap, usually the next one, and returns its offset there.
-    fn move_to(&mut self, ticket: u64, size: u64) -> u64 {
-        let next = self.start.wrapping_add(size);
-        if ticket.wrapping_sub(next) < size {
-            *self = Lap { start: next, stamp: stamp_after(self.stamp) };
-        } else {
-            *self = Lap { start: ticket - ticket % size, stamp: stamp_of(ticket / size) };
-        }
-        ticket - self.start
     }
 }
 
@@ -207,24 +230,26 @@ impl Writer {
     /// For tests: publishes a packet. Errors: full, under [`Admission::Room`] only.
     #[cfg(test)]
     pub fn write(&mut self, packet: &Packet) -> Result<(), Full> {
-        if self.write_many(1, |place| *place = *packet) == 1 { Ok(()) } else { Err(Full) }
+        if self.write_many(1, |places| places.fill(*packet)) == 1 { Ok(()) } else { Err(Full) }
     }
 
-    /// Publishes packets that `next` fills in turn; returns how many. Fewer than `count` only when the mailbox is full,
-    /// under [`Admission::Room`] only. One reservation serves all: an atomic add waits until earlier stores to slots
-    /// have got their cache lines, so one for each packet would move the lines one by one from the reader's cache,
-    /// where this moves many at once.
+    /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
+    /// slots. Fewer than `count` only when the mailbox is full, under [`Admission::Room`] only. One reservation serves
+    /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
+    /// move the lines one by one from the reader's cache, where this moves many at once.
     #[inline]
-    pub fn write_many(&mut self, count: u32, mut next: impl FnMut(&mut Packet)) -> u32 {
+    pub fn write_many(&mut self, count: u32, mut fill: impl FnMut(&mut [Packet])) -> u32 {
         // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen
         // the reservation.
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
-        let (first, reserved) = self.reserve(count);
+        let (mut ticket, reserved) = self.reserve(count);
         self.sequence = self.sequence.wrapping_add(2);
-        let mut packet = Packet::new(PacketKind::Data, 0, 0);
-        for ticket in first..first + u64::from(reserved) {
-            next(&mut packet);
-            self.publish(ticket, &packet);
+        let mut left = reserved;
+        while left > 0 {
+            let slots = left.min(LONGEST_PACKET);
+            self.publish(ticket, slots, &mut fill);
+            ticket = ticket.wrapping_add(slots.into());
+            left -= slots;
         }
         self.writing().store(self.sequence, Ordering::Release);
         reserved
@@ -260,22 +285,58 @@ impl Writer {
         }
     }
 
+    /// Publishes a packet of so many slots.
     #[inline(always)]
-    fn publish(&mut self, ticket: u64, packet: &Packet) {
+    fn publish(&mut self, ticket: u64, slots: u32, fill: &mut impl FnMut(&mut [Packet])) {
+        let mut first = Packet::new(PacketKind::Data, 0, 0);
+        fill(std::slice::from_mut(&mut first));
         let (index, stamp) = self.lap.locate(ticket, self.mailbox.size());
-        let slot = self.mailbox.slot(index);
-        for (cell, bytes) in slot.payload.iter().zip(packet.payload.as_chunks::<8>().0) {
-            cell.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        if slots > 1 {
+            first.header = first.header.with_slots(slots);
+            self.write_following(index, stamp, slots, fill);
         }
-        slot.header.store(packet.header.published(stamp, self.source).bits(), Ordering::Release);
+        first.header = first.header.published(stamp, self.source);
+        self.mailbox.slot(index).write(&first, Ordering::Release);
     }
 
-    /// For tests of dead writers: reserves so many slots, publishes the first few of them, and stops for ever.
+    /// Writes the slots behind a packet's first, where `index` and `stamp` are; its header will publish them all.
+    #[inline]
+    fn write_following(&self, index: usize, mut stamp: u16, slots: u32, fill: &mut impl FnMut(&mut [Packet])) {
+        let (mut index, mut left) = (index + 1, slots as usize - 1);
+        while left > 0 {
+            if index == self.mailbox.slots.len() {
+                (index, stamp) = (0, stamp_after(stamp));
+            }
+            let count = left.min(self.mailbox.slots.len() - index);
+            self.mailbox.fill_slots(index, count, |packets| {
+                fill(packets);
+                for packet in packets {
+                    packet.header = packet.header.following().published(stamp, self.source);
+                }
+            });
+            index += count;
+            left -= count;
+        }
+    }
+
+    /// For tests of dead writers: reserves so many slots, publishes a packet in each of the first few of them, and stops
+    /// for ever.
     #[cfg(test)]
     pub fn reserve_and_die(mut self, count: u32, published: &[Packet]) {
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let (first, _) = self.reserve(count);
-        (first..).zip(published).for_each(|(ticket, packet)| self.publish(ticket, packet));
+        for (ticket, packet) in (first..).zip(published) {
+            self.publish(ticket, 1, &mut |places: &mut [Packet]| places.fill(*packet));
+        }
+    }
+
+    /// The same amid a packet of so many slots: those behind the first are written, and the first is not.
+    #[cfg(test)]
+    pub fn die_within(mut self, slots: u32, packet: &Packet) {
+        self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
+        let (ticket, slots) = self.reserve(slots);
+        let (index, stamp) = self.lap.locate(ticket, self.mailbox.size());
+        self.write_following(index, stamp, slots, &mut |places: &mut [Packet]| places.fill(*packet));
     }
 
     /// For tests of hostile writers.
@@ -307,7 +368,8 @@ impl Reader {
         Reader { mailbox, ticket: 0, index: 0, stamp: stamp_of(0), published: 0, stride }
     }
 
-    /// Takes the next packet, if it is published.
+    /// Takes the next slot, if it is published: a packet, or the first slot of one. Also what nobody asks for: one that
+    /// [follows](Header::follows) and whose packet has no beginning, since its writer died or is hostile.
     #[inline]
     pub fn retrieve(&mut self) -> Option<Packet> {
         let slot = self.mailbox.slot(self.index);
@@ -317,11 +379,30 @@ impl Reader {
             return None;
         }
         let mut packet = Packet { header, payload: [0; PAYLOAD_BYTES] };
-        for (cell, bytes) in slot.payload.iter().zip(packet.payload.as_chunks_mut::<8>().0) {
-            *bytes = cell.load(Ordering::Relaxed).to_ne_bytes();
-        }
+        slot.read(&mut packet.payload);
         self.advance();
         Some(packet)
+    }
+
+    /// Takes the slots behind the first of a packet, whose header this is, puts their payload into `into`, and returns
+    /// the last. `None`: one of them is not what a correct writer puts there; it is the next to be retrieved.
+    pub fn retrieve_following(&mut self, first: Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
+        let mut header = first;
+        let places = into.get_mut(..first.slots() as usize - 1)?;
+        for place in places.iter_mut() {
+            let slot = self.mailbox.slot(self.index);
+            let is_full = header.length() == PAYLOAD_BYTES;
+            // The first slot's header has published this one, and its acquisition made it visible.
+            header = Header::from_bits(slot.header.load(Ordering::Relaxed));
+            // Another's, or another packet's, is not to be lost with this one.
+            let follows = header.stamp() == self.stamp && header.follows() && header.source() == first.source();
+            if !is_full || !follows {
+                return None;
+            }
+            slot.read_following(place);
+            self.advance();
+        }
+        places.last().map(|payload| Packet { header, payload: *payload })
     }
 
     #[inline(always)]
@@ -383,58 +464,3 @@ impl Reader {
 /// The write pointer is out of reach of the read pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WildPointer;
-
-/// A slot that is reserved and does not get published, and who may own it. The argument is at the top of this file. It
-/// holds for all tickets that had been given out before the `writing` words were read: for all slots that a dead writer
-/// had reserved, the words of all writers are read once.
-#[derive(Debug)]
-pub(crate) struct Hole {
-    tickets: Range<u64>,
-    /// Peers whose `writing` was odd when the hole was found, and what it was.
-    suspects: Vec<(PeerId, u64)>,
-}
-
-/// What looking at a hole found.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    /// There is none: nothing reserved, or the slot is published.
-    Clear,
-    /// A live peer may own it. Look again later, with this.
-    Wait(Hole),
-    /// Its owner is dead; the reader is now behind it. Look again at once, with this.
-    Skipped(Hole),
-}
-
-impl Hole {
-    /// Looks at the slot that the reader waits for. `before` is what the last look returned; `writers` are all peers
-    /// in the table, in any order, `writing` is the word of one that is still there; `is_alive` is asked about few.
-    pub fn examine(
-        reader: &mut Reader,
-        before: Option<Hole>,
-        writers: impl Iterator<Item = PeerId>,
-        writing: impl Fn(PeerId) -> Option<u64>,
-        mut is_alive: impl FnMut(PeerId) -> bool,
-    ) -> Verdict {
-        // A wild pointer counts as a hole: the slots that do not exist have no owner and would block the reader as
-        // well.
-        let backlog = reader.backlog().unwrap_or(reader.size());
-        if reader.is_ready() || backlog == 0 {
-            return Verdict::Clear;
-        }
-        let mut hole = before.filter(|hole| hole.tickets.contains(&reader.ticket)).unwrap_or_else(|| {
-            let words = writers.filter_map(|peer| Some((peer, writing(peer)?)));
-            let suspects = words.filter(|(_, word)| word % 2 == 1).collect();
-            Hole { tickets: reader.ticket..reader.ticket + backlog, suspects }
-        });
-        hole.suspects.retain(|(peer, word)| writing(*peer) == Some(*word));
-        if hole.suspects.iter().any(|(peer, _)| is_alive(*peer)) {
-            return Verdict::Wait(hole);
-        }
-        // The owner may have published just before it died, or just after the first look.
-        if reader.is_ready() {
-            return Verdict::Clear;
-        }
-        reader.skip();
-        Verdict::Skipped(hole)
-    }
-}

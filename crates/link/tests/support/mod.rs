@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Config, PAYLOAD_BYTES, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_link::{Address, ShmConfig, ShmLink};
 use tidegate_message::{Departure, Link, LinkEvent, WriteError};
 
@@ -65,7 +65,12 @@ pub fn packet(number: u64) -> Packet {
 
 /// The number of a packet, all of which must agree on it.
 pub fn number(packet: &Packet) -> u64 {
-    let words = packet.payload.as_chunks::<8>().0;
+    number_in(&packet.payload)
+}
+
+/// The number in a slot's payload.
+pub fn number_in(payload: &[u8; PAYLOAD_BYTES]) -> u64 {
+    let words = payload.as_chunks::<8>().0;
     assert!(words.iter().all(|word| *word == words[0]), "torn packet");
     u64::from_le_bytes(words[0])
 }
@@ -100,7 +105,7 @@ pub fn send(link: &mut ShmLink, to: PeerId, number: u64) {
 
 /// Writes one packet, if there is a place for it.
 pub fn write(link: &mut ShmLink, to: PeerId, packet: &Packet) -> Result<(), WriteError> {
-    link.write(to, 1, |place| *place = *packet).map(|written| assert_eq!(written, 1))
+    link.write(to, 1, |places| places.fill(*packet)).map(|written| assert_eq!(written, 1))
 }
 
 /// A departure, if one is to be told; that peers are closing is of no interest.

@@ -210,6 +210,12 @@ impl<B: Buffer> Egress<B> {
         self.flow.handle_retrieved(from, packet)
     }
 
+    /// The same of a packet of several slots, on the last of which credits may ride.
+    #[inline]
+    pub(crate) fn handle_retrieved_long(&mut self, from: PeerId, slots: u32, last: &Packet) -> Result<u32, Violation> {
+        self.flow.handle_retrieved_long(from, slots, last)
+    }
+
     /// Sends a message, if nothing waits in front of it.
     #[inline]
     pub(crate) fn send(
@@ -311,11 +317,14 @@ impl<B: Buffer> Egress<B> {
         mut credits: Credits,
     ) -> Option<Step> {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets_gone(), 0);
-        let outcome = mailboxes.write(to, credits.count(), |packet| {
-            message.fill(index, packet);
-            index += 1;
-            flow.piggyback(to, packet);
-            riding += u64::from(packet.piggyback().unwrap_or(0));
+        let outcome = mailboxes.write(to, credits.count(), |packets| {
+            message.fill(index, packets);
+            index += packets.len() as u32;
+            // All but a message's last are full.
+            if let Some(packet) = packets.last_mut().filter(|packet| packet.has_room_to_piggyback()) {
+                flow.piggyback(to, packet);
+                riding += u64::from(packet.piggyback().unwrap_or(0));
+            }
         });
         let written = *outcome.as_ref().unwrap_or(&0);
         (0..written).for_each(|_| credits.spend());

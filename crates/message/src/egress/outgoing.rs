@@ -25,9 +25,9 @@ pub(crate) trait Departing {
     /// Packets that have not.
     fn packets_left(&self) -> u32;
 
-    /// Makes `packet` the `index`-th. It is filled in place: a copy of a packet on its way waits for stores that the
-    /// processor cannot forward.
-    fn fill(&self, index: u32, packet: &mut Packet);
+    /// Makes `packets` the message's from the `index`-th on. They are filled in place: a copy of a packet on its way
+    /// waits for stores that the processor cannot forward.
+    fn fill(&self, index: u32, packets: &mut [Packet]);
 
     /// So many more packets have left.
     fn note_gone(&mut self, packets: u32);
@@ -67,7 +67,8 @@ impl<B: Buffer> Departing for Short<'_, B> {
     }
 
     #[inline]
-    fn fill(&self, _index: u32, packet: &mut Packet) {
+    fn fill(&self, _index: u32, packets: &mut [Packet]) {
+        let [packet] = packets else { return };
         let length = self.buffer.len();
         let filled = self.head.emit_payload(length as u32, &mut packet.payload);
         let end = filled + length;
@@ -170,10 +171,32 @@ impl<B: Buffer> Departing for Outgoing<B> {
     }
 
     #[inline]
-    fn fill(&self, index: u32, packet: &mut Packet) {
-        let position = index as usize * PAYLOAD_BYTES;
+    fn fill(&self, index: u32, packets: &mut [Packet]) {
+        for (index, packet) in (index as usize..).zip(packets) {
+            let position = index * PAYLOAD_BYTES;
+            match &self.body {
+                // Most packets of a message: a copy of a length that is known here takes few instructions.
+                Body::Borrowed(buffer) if index > 0 && self.total - position >= PAYLOAD_BYTES => {
+                    buffer.read(position - self.head_bytes, &mut packet.payload);
+                    packet.header = Header::new(PacketKind::Data, PAYLOAD_BYTES, 0);
+                }
+                _ => self.fill_any(position, packet),
+            }
+        }
+    }
+
+    #[inline]
+    fn note_gone(&mut self, packets: u32) {
+        self.packets += packets;
+    }
+}
+
+impl<B: Buffer> Outgoing<B> {
+    /// The packet that begins at this position of the message.
+    #[inline]
+    fn fill_any(&self, position: usize, packet: &mut Packet) {
         let payload = &mut packet.payload;
-        let (filled, kind) = match index {
+        let (filled, kind) = match position {
             0 => (self.head.emit(self.body_bytes() as u32, payload), self.head.kind() as u8),
             _ => (0, 0),
         };
@@ -185,11 +208,6 @@ impl<B: Buffer> Departing for Outgoing<B> {
             Body::Borrowed(buffer) => buffer.read(offset, &mut payload[filled..end]),
         }
         packet.header = Header::new(PacketKind::Data, end, kind);
-    }
-
-    #[inline]
-    fn note_gone(&mut self, packets: u32) {
-        self.packets += packets;
     }
 }
 
@@ -216,7 +234,7 @@ mod tests {
     fn cut(message: &Outgoing<Bytes>) -> Vec<(u8, Vec<u8>)> {
         let packet_of = |index| {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            message.fill(index, &mut packet);
+            message.fill(index, std::slice::from_mut(&mut packet));
             (packet.header.message(), packet.payload[..packet.header.length()].to_vec())
         };
         (0..message.packets_left()).map(packet_of).collect()
@@ -264,11 +282,15 @@ mod tests {
                 };
                 let short = Short::of(&send).map(|short| {
                     assert_eq!((short.packets_gone(), short.packets_left()), (0, 1));
-                    packet_of(&|packet| short.fill(0, packet))
+                    packet_of(&|packet| short.fill(0, std::slice::from_mut(packet)))
                 });
                 let waiting = Outgoing::eager(send);
                 let is_short = waiting.packets_left() == 1;
-                assert_eq!(short, is_short.then(|| packet_of(&|packet| waiting.fill(0, packet))), "{length} {data:?}");
+                assert_eq!(
+                    short,
+                    is_short.then(|| packet_of(&|packet| waiting.fill(0, std::slice::from_mut(packet)))),
+                    "{length} {data:?}"
+                );
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::matching::{Stored, Unexpected};
 use crate::wire::{Eager, LARGEST_CONTROL_BYTES, Message, Note, Piece, ReadData};
-use tidegate_flow::{Packet, PacketKind, PeerId};
+use tidegate_flow::{PAYLOAD_BYTES, Packet, PacketKind, PeerId};
 
 impl<L: Link> Endpoint<L> {
     #[inline]
@@ -21,8 +21,15 @@ impl<L: Link> Endpoint<L> {
             Err(_) => return self.count(Counter::Violations, 1),
         };
         if packet.header.kind() == PacketKind::Data {
-            self.handle_data(from, packet);
+            let handled = self.handle_data(from, packet);
+            self.judge(from, handled);
         }
+        self.end_packet(from, gained);
+    }
+
+    /// What was retrieved has been handled: control packets leave, and what waited for the credits that it brought.
+    #[inline]
+    fn end_packet(&mut self, from: PeerId, gained: u32) {
         self.egress.flush_control(&mut self.link);
         self.quarantine_overdrawn();
         if gained > 0 && !self.egress.is_idle(from) {
@@ -30,14 +37,45 @@ impl<L: Link> Endpoint<L> {
         }
     }
 
+    /// A packet of several slots: each has cost a credit, and credits may ride on the last. To messages it is two
+    /// packets, the first slot and the rest.
+    pub(super) fn handle_long_packet(&mut self, from: PeerId, first: &Packet) {
+        let mut rest = self.assembly.take_rest();
+        // All slots are read before anything is said to their sender.
+        let last = self.link.retrieve_following(&first.header, &mut rest);
+        match last.filter(|_| from.0 < self.config.flow.peers && first.header.begins_long_packet()) {
+            Some(last) => {
+                let length = (first.header.slots() as usize - 2) * PAYLOAD_BYTES + last.header.length();
+                self.handle_slots(from, first, &rest.as_flattened()[..length], &last);
+            }
+            None => self.count(Counter::Violations, 1),
+        }
+        self.assembly.return_rest(rest);
+    }
+
+    fn handle_slots(&mut self, from: PeerId, first: &Packet, rest: &[u8], last: &Packet) {
+        let gained = match self.egress.handle_retrieved_long(from, first.header.slots(), last) {
+            Ok(gained) => gained,
+            Err(_) => return self.count(Counter::Violations, 1),
+        };
+        let handled = self.handle_data(from, first).and_then(|()| self.handle_next(from, rest));
+        self.judge(from, handled);
+        self.end_packet(from, gained);
+    }
+
     /// A data packet was retrieved.
     #[inline]
-    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) {
+    pub(super) fn handle_data(&mut self, from: PeerId, packet: &Packet) -> Result<(), Malformed> {
         let payload = &packet.payload[..packet.header.length()];
-        let handled = match packet.header.message() {
+        match packet.header.message() {
             0 => self.handle_next(from, payload),
             kind => self.handle_first(from, kind, payload),
-        };
+        }
+    }
+
+    /// What no correct peer sends counts as a violation.
+    #[inline]
+    pub(super) fn judge(&mut self, from: PeerId, handled: Result<(), Malformed>) {
         if handled.is_err() && !self.presence.is_given_up(from) {
             self.count(Counter::Violations, 1);
         }

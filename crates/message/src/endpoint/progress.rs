@@ -26,15 +26,20 @@ impl<L: Link> Endpoint<L> {
             self.release_departed();
         }
         let was_due = self.handle_timeout(now);
-        let mut retrieved = 0;
+        let (mut retrieved, mut slots_retrieved) = (0, 0);
         while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
             let Some(arrival) = self.link.retrieve() else { break };
-            self.handle_packet(arrival.source, arrival.packet());
+            let slots = arrival.packet().header.slots();
+            match slots {
+                1 => self.handle_packet(arrival.source, arrival.packet()),
+                _ => self.handle_long_packet(arrival.source, arrival.packet()),
+            }
             self.link.give_back(arrival.packet);
             retrieved += 1;
+            slots_retrieved += slots;
         }
         if retrieved > 0 {
-            self.count(Counter::PacketsReceived, retrieved as u64);
+            self.count(Counter::PacketsReceived, slots_retrieved.into());
         }
         let worked = self.work();
         retrieved > 0 || worked || was_due

@@ -7,6 +7,7 @@ use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::rc::Rc;
+use std::slice;
 use tidegate_message::flow::{PAYLOAD_BYTES, Packet, PacketKind};
 use tidegate_message::{
     Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Capabilities,
@@ -100,7 +101,7 @@ impl Link for ActorLink {
     type Buffer = MemoryBuffer;
     type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
         let to = node_of(self.me, to, self.nodes);
         if self.told.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
@@ -112,7 +113,7 @@ impl Link for ActorLink {
         self.room[to] -= places;
         for _ in 0..places {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(&mut packet);
+            fill(slice::from_mut(&mut packet));
             packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
             let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
             packet.payload[packet.header.length()..end].fill(0);

@@ -32,7 +32,8 @@ struct Plan {
 enum Beginning {
     /// Amid a program, as in figures 6 and 7: `static` has nothing else to learn.
     Amid,
-    /// With the program, and so many all-to-alls, and one of many lengths, before time counts: `dynamic` has to learn which processes are active.
+    /// With the program, and so many all-to-alls, and one of many lengths, before time counts: `dynamic` has to learn
+    /// which processes are active.
     WarmUp {
         /// Where all are active.
         all: u32,

@@ -206,3 +206,89 @@ fn loom_only_the_dead_writers_slot_is_skipped() {
         living.join().unwrap();
     });
 }
+
+/// Numbers in the slots of a packet, which all belong together.
+fn slots_of(reader: &mut Reader, first: &Packet) -> Vec<u64> {
+    let mut following = [[0; PAYLOAD_BYTES]; 3];
+    let count = first.header.slots() as usize;
+    if count > 1 {
+        assert!(reader.retrieve_following(first.header, &mut following).is_some(), "all is published or nothing");
+    }
+    let payloads = [first.payload].into_iter().chain(following).take(count);
+    payloads.map(|payload| number(&Packet { header: first.header, payload })).collect()
+}
+
+/// Long packets of two writers, one of which goes round the end of the ring.
+#[test]
+fn loom_long_packets_are_seen_whole_or_not_at_all() {
+    model(2, || {
+        let shared = Shared::new(3);
+        let threads = [0, 1].map(|peer| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut next = 0;
+                let written = shared.writer(peer, Admission::Room).write_many(2, |places| {
+                    for place in places {
+                        *place = packet(next);
+                        next += 1;
+                    }
+                });
+                u64::from(written)
+            })
+        });
+        let mut reader = Reader::new(shared.mailbox());
+        let mut came = [0, 0];
+        let mut poll = |reader: &mut Reader| {
+            let Some(first) = reader.retrieve() else { return false };
+            let source = first.header.source().0 as usize;
+            for number in slots_of(reader, &first) {
+                assert_eq!(number, came[source]);
+                came[source] += 1;
+            }
+            true
+        };
+        (0..2).for_each(|_| drop(poll(&mut reader)));
+        let written = threads.map(|thread| thread.join().unwrap());
+        while poll(&mut reader) {}
+        assert_eq!(came, written);
+    });
+}
+
+/// Writer 0 dies within a packet of two slots: the first is a hole, and the second is not taken for a packet.
+#[test]
+fn loom_nothing_of_an_unpublished_long_packet_is_taken_for_a_packet() {
+    model(2, || {
+        let shared = Shared::new(4);
+        let dying = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.writer(0, Admission::Credits).die_within(2, &packet(7)))
+        };
+        let living = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.writer(1, Admission::Credits).write(&packet(0)).unwrap())
+        };
+        let mut reader = Reader::new(shared.mailbox());
+        dying.join().unwrap();
+        let (mut got, mut dropped, mut skipped, mut hole) = (0, 0, 0, None);
+        while got + dropped + skipped < 3 {
+            if let Some(packet) = reader.retrieve() {
+                if packet.header.follows() {
+                    dropped += 1;
+                } else {
+                    assert_eq!(number(&packet), 0);
+                    got += 1;
+                }
+                continue;
+            }
+            let (peers, word) = ((0..2).map(PeerId), |peer| shared.word(peer));
+            match Hole::examine(&mut reader, hole.take(), peers, word, |peer| peer == PeerId(1)) {
+                Verdict::Skipped(_) => skipped += 1,
+                Verdict::Wait(found) => hole = Some(found),
+                Verdict::Clear => {}
+            }
+            thread::yield_now();
+        }
+        assert_eq!((got, dropped, skipped), (1, 1, 1));
+        living.join().unwrap();
+    });
+}

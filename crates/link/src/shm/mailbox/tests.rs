@@ -203,25 +203,126 @@ fn a_dead_writers_hole_is_skipped_and_the_ring_goes_on() {
     assert!(shared.peers().all(|peer| shared.word(peer).unwrap().is_multiple_of(2)));
 }
 
+/// Writes numbers as one message; returns how many slots there were.
+fn write_numbers(writer: &mut Writer, mut numbers: impl Iterator<Item = u64>, count: u32) -> u32 {
+    writer.write_many(count, |places| places.iter_mut().for_each(|place| *place = full(numbers.next().unwrap())))
+}
+
+/// A packet that carries `number` and is full.
+fn full(number: u64) -> Packet {
+    let mut packet = Packet::new(PacketKind::Data, PAYLOAD_BYTES, 1);
+    packet.payload.as_chunks_mut::<8>().0.fill(number.to_le_bytes());
+    packet
+}
+
+/// The numbers in the slots of the next packet.
+fn numbers(reader: &mut Reader) -> Option<Vec<u64>> {
+    let first = reader.retrieve()?;
+    let mut following = [[0; PAYLOAD_BYTES]; MOST_SLOTS_PER_PACKET as usize - 1];
+    let count = first.header.slots() as usize - 1;
+    if count > 0 {
+        let last = reader.retrieve_following(first.header, &mut following).expect("a correct writer's");
+        assert_eq!(last.payload, following[count - 1]);
+    }
+    let payloads = [first.payload].into_iter().chain(following).take(count + 1);
+    let number = |payload: [u8; PAYLOAD_BYTES]| {
+        let words = payload.as_chunks::<8>().0;
+        assert!(words.iter().all(|word| *word == words[0]), "torn slot");
+        u64::from_le_bytes(words[0])
+    };
+    Some(payloads.map(number).collect())
+}
+
+#[test]
+fn long_packets_come_out_whole_wherever_the_ring_ends() {
+    for size in [17, 20, 33] {
+        let shared = Shared::new(size, 1);
+        let (mut reader, mut writer) = (Reader::new(shared.mailbox()), shared.writer(0, Admission::Credits));
+        let (mut next, mut lengths) = (0, Vec::new());
+        for count in (1..=size as u32).cycle().take(200) {
+            assert_eq!(write_numbers(&mut writer, next.., count), count);
+            let end = next + u64::from(count);
+            while next < end {
+                let numbers = numbers(&mut reader).expect("all are published");
+                assert_eq!(numbers, (next..next + numbers.len() as u64).collect::<Vec<_>>());
+                lengths.push(numbers.len());
+                next += numbers.len() as u64;
+            }
+            assert!(reader.retrieve().is_none());
+        }
+        assert_eq!(lengths.iter().max(), Some(&(LONGEST_PACKET as usize)));
+    }
+}
+
+#[test]
+fn without_credits_a_long_packet_is_as_long_as_there_is_room() {
+    let shared = Shared::new(8, 1);
+    let (mut reader, mut writer) = (Reader::new(shared.mailbox()), shared.writer(0, Admission::Room));
+    assert_eq!(write_numbers(&mut writer, 0.., 5), 5);
+    assert_eq!(write_numbers(&mut writer, 5.., 5), 3);
+    assert_eq!(write_numbers(&mut writer, 8.., 5), 0);
+    assert_eq!(numbers(&mut reader), Some(vec![0, 1, 2, 3, 4]));
+    // The reader publishes its position after every second slot here.
+    assert_eq!(write_numbers(&mut writer, 8.., 9), 4);
+    assert_eq!([(); 2].map(|()| numbers(&mut reader)), [Some(vec![5, 6, 7]), Some(vec![8, 9, 10, 11])]);
+}
+
+#[test]
+fn a_writer_that_dies_within_a_long_packet_leaves_one_hole_and_slots_that_nobody_takes_for_packets() {
+    for size in [8, 5] {
+        let shared = Shared::new(size, 2);
+        let mut reader = Reader::new(shared.mailbox());
+        let mut living = shared.writer(1, Admission::Credits);
+        living.write(&full(1)).unwrap();
+        shared.writer(0, Admission::Credits).die_within(4, &full(2));
+        assert_eq!(numbers(&mut reader), Some(vec![1]));
+        assert_eq!(write_numbers(&mut living, 3.., 2), 2);
+        assert!(reader.retrieve().is_none());
+        assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
+        // The endpoint drops what follows nothing.
+        assert!([(); 3].iter().all(|()| reader.retrieve().unwrap().header.follows()));
+        assert_eq!(numbers(&mut reader), Some(vec![3, 4]));
+        assert!(reader.retrieve().is_none());
+    }
+}
+
+#[test]
+fn a_packet_that_says_more_slots_than_it_has_takes_none_of_others() {
+    let shared = Shared::new(8, 2);
+    let mut reader = Reader::new(shared.mailbox());
+    let (mut hostile, mut honest) = (shared.writer(0, Admission::Credits), shared.writer(1, Admission::Credits));
+    let mut lie = full(1);
+    lie.header = lie.header.with_slots(3);
+    hostile.write(&lie).unwrap();
+    honest.write(&full(2)).unwrap();
+    write_numbers(&mut honest, 3.., 2);
+    let first = reader.retrieve().unwrap();
+    let mut following = [[0; PAYLOAD_BYTES]; MOST_SLOTS_PER_PACKET as usize - 1];
+    assert!(reader.retrieve_following(first.header, &mut following).is_none());
+    assert!(reader.retrieve_following(first.header, &mut following[..1]).is_none(), "there is no room for them");
+    assert_eq!([(); 2].map(|()| numbers(&mut reader)), [Some(vec![2]), Some(vec![3, 4])]);
+    // Nor does one that follows a slot that is not full, or slots of the lap before.
+    let mut short = packet(48);
+    short.header = short.header.with_slots(2);
+    hostile.write(&short).unwrap();
+    let first = reader.retrieve().unwrap();
+    assert!(reader.retrieve_following(first.header, &mut following).is_none());
+}
+
 #[test]
 fn a_writer_that_dies_amid_a_message_leaves_a_hole_for_each_packet_it_did_not_write() {
     let shared = Shared::new(8, 2);
     let mut reader = Reader::new(shared.mailbox());
     let mut living = shared.writer(1, Admission::Credits);
-    living.write(&packet(1)).unwrap();
-    shared.writer(0, Admission::Credits).reserve_and_die(4, &[packet(2)]);
-    let mut next = 3;
-    let written = living.write_many(2, |place| {
-        *place = packet(next);
-        next += 1;
-    });
-    assert_eq!(written, 2);
-    assert_eq!([(); 2].map(|()| number(&reader.retrieve().unwrap())), [1, 2]);
+    living.write(&full(1)).unwrap();
+    shared.writer(0, Admission::Credits).reserve_and_die(4, &[full(2)]);
+    assert_eq!(write_numbers(&mut living, 3.., 2), 2);
+    assert_eq!([(); 2].map(|()| numbers(&mut reader)), [Some(vec![1]), Some(vec![2])]);
     for _ in 0..3 {
         assert!(reader.retrieve().is_none());
         assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
     }
-    assert_eq!([(); 2].map(|()| number(&reader.retrieve().unwrap())), [3, 4]);
+    assert_eq!(numbers(&mut reader), Some(vec![3, 4]));
 }
 
 #[test]
@@ -242,21 +343,6 @@ fn all_slots_of_a_dead_writer_take_one_look_at_the_words_of_all_writers() {
         assert_eq!(skipped, last);
     }
     assert_eq!(looks, 2 * 3, "once for each death");
-}
-
-#[test]
-fn without_credits_a_message_gets_as_many_slots_as_are_free() {
-    let shared = Shared::new(4, 1);
-    let mut reader = Reader::new(shared.mailbox());
-    let mut writer = shared.writer(0, Admission::Room);
-    let mut numbers = 0..;
-    let mut fill = |place: &mut Packet| *place = packet(numbers.next().unwrap());
-    assert_eq!(writer.write_many(3, &mut fill), 3);
-    assert_eq!(writer.write_many(3, &mut fill), 1);
-    assert_eq!(writer.write_many(3, &mut fill), 0);
-    (0..4).for_each(|at| assert_eq!(number(&reader.retrieve().unwrap()), at));
-    assert_eq!(writer.write_many(9, &mut fill), 4);
-    (4..8).for_each(|at| assert_eq!(number(&reader.retrieve().unwrap()), at));
 }
 
 #[test]

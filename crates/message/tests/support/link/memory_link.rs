@@ -1,6 +1,7 @@
 //! The link of one node of the test network.
 
 use super::*;
+use std::slice;
 
 /// The environment of one endpoint.
 #[derive(Debug)]
@@ -27,12 +28,12 @@ impl Link for MemoryLink {
     type Buffer = MemoryBuffer;
     type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut Packet)) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
         let to = self.node(to);
         if self.network.borrow().deaf == Some(to) {
             // What it takes and what not depends on what is in the packet, as with no honest peer.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(&mut packet);
+            fill(slice::from_mut(&mut packet));
             return if packet.header.kind() == PacketKind::Data { Err(WriteError::Full) } else { Ok(1) };
         }
         let count = self.network.borrow_mut().places(count);
@@ -48,7 +49,7 @@ impl Link for MemoryLink {
                 Err(_) => return Ok(written),
             }
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(&mut packet);
+            fill(slice::from_mut(&mut packet));
             self.network.borrow_mut().publish_packet(self.me, to, packet);
         }
         Ok(count)
