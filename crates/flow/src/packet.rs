@@ -12,7 +12,7 @@
 //! | 40 | congestion echo: what we sent came with that mark (InfiniBand's BECN) | reserved |
 //! | 41 | refusal: the packet says that one of ours found no buffer | reserved |
 //! | 42–47 | slots that the packet takes, less one: it may take up to 64 that follow each other | the link |
-//! | 48–53 | `length`: payload bytes in use in this slot, 0..=56; 56 in all but a packet's last | flow control, messages |
+//! | 48–53 | `length`: payload bytes in use in this slot, 0..=56; 56 in all but the last | flow control, messages |
 //! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the last one | messages |
 //! | 62 | the slot belongs to the packet that begins before it | the link |
 //! | 63 | spare | nobody |

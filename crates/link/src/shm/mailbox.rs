@@ -319,8 +319,7 @@ impl Writer {
         }
     }
 
-    /// For tests of dead writers: reserves so many slots, publishes a packet in each of the first few of them, and stops
-    /// for ever.
+    /// For tests of dead writers: reserves some slots, publishes a packet in each of the first few, and stops for ever.
     #[cfg(test)]
     pub fn reserve_and_die(mut self, count: u32, published: &[Packet]) {
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);

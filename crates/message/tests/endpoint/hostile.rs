@@ -47,6 +47,14 @@ fn malformed_packets_are_counted() {
     world.inject_packet(1, 0, Packet::with_credits(PacketKind::Credit, u32::MAX));
     world.settle();
     assert_eq!(world.counter(0, Counter::Violations), 4);
+    // Slots that are not there, and slots behind what is no data.
+    let lie = Packet::new(PacketKind::Data, 56, 1);
+    let credit = Packet::with_credits(PacketKind::Credit, 1);
+    for packet in [lie, credit] {
+        world.inject_packet(1, 0, Packet { header: packet.header.with_slots(3), ..packet });
+    }
+    world.settle();
+    assert_eq!(world.counter(0, Counter::Violations), 6);
 }
 
 #[test]

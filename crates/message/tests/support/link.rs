@@ -139,6 +139,8 @@ pub struct Network {
     pub holds_transfers: bool,
     /// Links have too much under way now and then: fewer places than wanted, or none.
     pub is_busy: bool,
+    /// Packets of one message that have come are retrieved as one of several slots.
+    pub joins: bool,
     /// Random numbers of busy links, and whether the last of them had no place.
     draws: (Random, bool),
     /// Application memory.
@@ -181,6 +183,7 @@ impl Network {
             is_stubborn: false,
             holds_transfers: false,
             is_busy: false,
+            joins: true,
             draws: (Random::new(1), false),
             arena,
             problems: Vec::new(),

@@ -85,6 +85,7 @@ impl Setup {
     pub fn build(self) -> World {
         let mut network = Network::new(self.nodes, self.flow(), self.memory, self.scheduled);
         network.is_stubborn = self.seed % 2 == 1;
+        network.joins = self.seed % 4 < 2;
         let network = Rc::new(RefCell::new(network));
         let mut world = World {
             setup: self,

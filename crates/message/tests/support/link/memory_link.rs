@@ -2,6 +2,7 @@
 
 use super::*;
 use std::slice;
+use tidegate_flow::{Header, MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES};
 
 /// The environment of one endpoint.
 #[derive(Debug)]
@@ -22,6 +23,18 @@ impl MemoryLink {
         assert!((peer.0 as usize) < self.nodes - 1, "{peer:?} is not in the table of {} peers", self.nodes - 1);
         node_of(self.me, peer, self.nodes)
     }
+}
+
+/// How many of the packets in a mailbox go on with the message of the one before: they might have been slots of it.
+fn slots_that_go_on(first: Header, mailbox: &VecDeque<Packet>) -> u32 {
+    let mut is_full = first.begins_long_packet();
+    let goes_on = |packet: &&Packet| {
+        let (header, source) = (packet.header, first.source());
+        let goes_on = is_full && (header.kind(), header.source(), header.message()) == (PacketKind::Data, source, 0);
+        is_full = header.length() == PAYLOAD_BYTES;
+        goes_on
+    };
+    mailbox.iter().take(MOST_SLOTS_PER_PACKET as usize - 1).take_while(goes_on).count() as u32
 }
 
 impl Link for MemoryLink {
@@ -57,14 +70,29 @@ impl Link for MemoryLink {
 
     fn retrieve(&mut self) -> Option<Arrival<Packet>> {
         let (me, nodes) = (self.me, self.nodes);
-        let node = &mut self.network.borrow_mut().nodes[me];
+        let network = &mut *self.network.borrow_mut();
+        let node = &mut network.nodes[me];
         loop {
-            let packet = node.mailbox.pop_front()?;
+            let mut packet = node.mailbox.pop_front()?;
             let source = packet.header.source();
             if !node.quarantined.contains(&node_of(me, source, nodes)) {
+                let following = slots_that_go_on(packet.header, &node.mailbox);
+                if network.joins && following > 0 {
+                    packet.header = packet.header.with_slots(1 + following);
+                }
                 return Some(Arrival { source, packet });
             }
         }
+    }
+
+    fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
+        let mailbox = &mut self.network.borrow_mut().nodes[self.me].mailbox;
+        let places = into.iter_mut().take(first.slots() as usize - 1);
+        // A hostile one says more than there are.
+        if (slots_that_go_on(*first, mailbox) as usize) < places.len() {
+            return None;
+        }
+        places.fold(None, |_, place| mailbox.pop_front().inspect(|packet| *place = packet.payload))
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {
