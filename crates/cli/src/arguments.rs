@@ -55,8 +55,9 @@ pub enum Command {
     Sim(SimArguments),
     /// Reproduce figures and tables of the paper, and say which of its statements come out
     ///
-    /// Without ids all of them are run, which at full size takes a night. With --out each run is kept in DIR/.runs when
-    /// it has ended: the same command goes on where it was stopped, and figures share what they have in common.
+    /// Without ids all of them are run, which at full size takes about four and a half hours with two processors. With
+    /// --out each run is kept in DIR/.runs when it has ended: the same command goes on where it was stopped, and figures
+    /// share what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
     /// List the counters of the report with unit and meaning
@@ -178,8 +179,8 @@ pub struct PaperArguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole_number(text, 0..=u64::MAX))]
     pub seed: u64,
 
-    /// Run every case with N seeds, one after the other, and give means [default: 5; 3 with --quick; 1 with --smallest
-    /// or --no-noise]
+    /// Run every case with N seeds, one after the other, and give means [default: 3; 1 with --smallest or
+    /// --no-noise]
     #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1000))]
     pub seeds: Option<u64>,
 

@@ -82,6 +82,23 @@ impl Assumption {
                 "assumed from the paper's library, whose version it does not give, and the axis of figure 23".to_owned(),
             ),
             assumption(
+                "where runs begin",
+                "figures 6, 7, 10 and 15 to 18: static amid a program, with the credits that its earlier messages left \
+                 unreturned, dynamic after all-to-alls and one message of a random length between each two processes"
+                    .to_owned(),
+                "assumed: P does not say what its benchmarks sent before".to_owned(),
+            ),
+            assumption(
+                "a look into an empty mailbox",
+                cost.poll.to_string(),
+                "assumed: some instructions, on memory that the cache has".to_owned(),
+            ),
+            assumption(
+                "the path within nodes, where a figure has it",
+                format!("{} for a message, copies at {}", cost.local_latency, megabytes(cost.local_bandwidth)),
+                "assumed: P §7.2 says that it is shared memory, not how fast it is".to_owned(),
+            ),
+            assumption(
                 "repetitions",
                 "fewer than the paper's; each figure says how many".to_owned(),
                 "chosen for the time that the runs take".to_owned(),
