@@ -55,9 +55,9 @@ pub enum Command {
     Sim(SimArguments),
     /// Reproduce figures and tables of the paper, and say which of its statements come out
     ///
-    /// Without ids all of them are run, which at full size takes about four and a half hours with two processors. With
-    /// --out each run is kept in DIR/.runs when it has ended: the same command goes on where it was stopped, and figures
-    /// share what they have in common.
+    /// Without ids all of them are run, which at full size takes some six hours with two processors. With --out each
+    /// run is kept in DIR/.runs when it has ended: the same command goes on where it was stopped, and figures share
+    /// what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
     /// List the counters of the report with unit and meaning

@@ -51,8 +51,8 @@ macro_rules! counters {
 }
 
 counters! {
-    PacketsSent, "packets_sent", Count, Sum, "Packets written to peers' mailboxes, control packets included.";
-    PacketsReceived, "packets_received", Count, Sum, "Packets retrieved from the own mailbox, control packets included.";
+    PacketsSent, "packets_sent", Count, Sum, "Packets written to peers' mailboxes, control packets included; a long one counts as its slots.";
+    PacketsReceived, "packets_received", Count, Sum, "Packets retrieved from the own mailbox, control packets included; a long one counts as its slots.";
     MessagesEager, "messages_eager", Count, Sum, "Messages sent through the mailbox.";
     MessagesRendezvous, "messages_rendezvous", Count, Sum, "Messages sent by rendezvous: a request to send, then the receiver pulls.";
     MessagesSelf, "messages_self", Count, Sum, "Messages from an endpoint to itself; they use no credits.";

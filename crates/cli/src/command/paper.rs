@@ -82,8 +82,7 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
 /// With how many seeds every case is run, and the percentage of noise.
 ///
 /// Three, the fewest of which an interval means anything: the 95 % confidence interval of a mean of three is 2.5
-/// standard deviations wide on each side, of five 1.2. At full size three take about four and a half hours with two
-/// processors, five more than the five hours that are given.
+/// standard deviations wide on each side, of five 1.2. At full size three take some six hours with two processors.
 /// Without noise a seed decides little (where pairs begin amid a program, in figures 6 and 7), so there is one.
 fn seeds_and_noise(arguments: &PaperArguments, scale: Scale) -> (u32, f64) {
     let usual = match scale {

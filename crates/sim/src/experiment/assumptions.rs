@@ -21,6 +21,14 @@ pub struct Assumption {
     pub source: String,
 }
 
+fn assumption(what: &'static str, value: String, source: String) -> Assumption {
+    Assumption { what, value, source }
+}
+
+fn megabytes(rate: crate::Bandwidth) -> String {
+    format!("{} MB/s", rate.0 / 1_000_000)
+}
+
 impl Assumption {
     /// All of them, those that a number of the paper decides first.
     #[must_use]
@@ -30,9 +38,7 @@ impl Assumption {
         let (near, far) = (Anchor::PingpongNear, Anchor::PingpongFar);
         let (small, large) = (Anchor::Alltoall256, Anchor::Alltoall1024);
         let time_of = |anchor: Anchor| format!("{} in {} µs (P §5.3)", anchor.name(), anchor.paper_microseconds());
-        let megabytes = |rate: crate::Bandwidth| format!("{} MB/s", rate.0 / 1_000_000);
-        let assumption = |what, value: String, source: String| Assumption { what, value, source };
-        vec![
+        let mut all = vec![
             assumption(
                 "a packet's cost to its sender and its receiver",
                 format!(
@@ -81,6 +87,14 @@ impl Assumption {
                     .to_owned(),
                 "assumed from the paper's library, whose version it does not give, and the axis of figure 23".to_owned(),
             ),
+        ];
+        all.extend(Self::about_runs(&cost));
+        all
+    }
+
+    /// Those about how benchmarks are run.
+    fn about_runs(cost: &Cost) -> Vec<Assumption> {
+        vec![
             assumption(
                 "where runs begin",
                 "figures 6, 7, 10 and 15 to 18: static amid a program, with the credits that its earlier messages left \
