@@ -65,9 +65,9 @@ fn piggybacking() {
 #[test]
 fn four_patterns() {
     let differing = [
-        "With 64 slots all four are good",
+        "With more than 56 every pattern's is",
         "Half, a quarter and an eighth are near zero",
-        "A quarter and an eighth have sends wait less",
+        "With 30 slots half of the processes",
     ];
     all_come_out_but(&["P-fig10", "P-fig15"], &differing);
 }
