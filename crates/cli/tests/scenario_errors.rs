@@ -58,7 +58,7 @@ const COMBINATIONS: &[Refused] = &[
         "[flow];receive_memory = '1 MiB'",
         2,
         "[flow] receive_memory=1048576",
-        &["at least 5683655 bytes are needed", "fewer mailbox slots per peer ([flow] slots_per_peer)"],
+        &["bytes are needed", "fewer mailbox slots per peer ([flow] slots_per_peer)"],
     ),
     Refused("[flow];eager = '2 MiB'", 2, "[flow] eager", &["at most 1048576 bytes"]),
     Refused(
