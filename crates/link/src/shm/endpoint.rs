@@ -35,7 +35,7 @@ use tidegate_message::{
 /// that leaves the sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
 const DIRECT_FROM: usize = 8 << 20;
 /// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
-const LOOKS_LINGERING: u32 = 256;
+const LOOKS_LINGERING: u32 = 512;
 /// Packets in a row that make a burst.
 const BURST: u32 = 8;
 /// Packets in a row after which the fill of the mailbox is looked at again.

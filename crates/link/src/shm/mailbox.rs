@@ -56,7 +56,10 @@ const PAYLOAD_WORDS: usize = PAYLOAD_BYTES / 8;
 
 /// Most slots of a packet that we write.
 const LONGEST_PACKET: u32 = 16;
-const _: () = assert!(LONGEST_PACKET <= MOST_SLOTS_PER_PACKET);
+/// Fewer slots than this leave as packets of one: the reader handles the first while the second is being written. Loom
+/// explores the smallest of all.
+const SHORTEST_LONG_PACKET: u32 = if cfg!(loom) { 2 } else { 3 };
+const _: () = assert!(SHORTEST_LONG_PACKET <= LONGEST_PACKET && LONGEST_PACKET <= MOST_SLOTS_PER_PACKET);
 const _: () = assert!(size_of::<Slot>() == size_of::<Packet>() && align_of::<Slot>() == align_of::<Packet>());
 
 /// One slot: a cache line. Word 0 is the header.
@@ -246,7 +249,7 @@ impl Writer {
         self.sequence = self.sequence.wrapping_add(2);
         let mut left = reserved;
         while left > 0 {
-            let slots = left.min(LONGEST_PACKET);
+            let slots = if left < SHORTEST_LONG_PACKET { 1 } else { left.min(LONGEST_PACKET) };
             self.publish(ticket, slots, &mut fill);
             ticket = ticket.wrapping_add(slots.into());
             left -= slots;

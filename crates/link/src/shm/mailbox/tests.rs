@@ -234,6 +234,14 @@ fn numbers(reader: &mut Reader) -> Option<Vec<u64>> {
 }
 
 #[test]
+fn two_slots_are_two_packets_and_three_are_one() {
+    let shared = Shared::new(8, 1);
+    let (mut reader, mut writer) = (Reader::new(shared.mailbox()), shared.writer(0, Admission::Credits));
+    assert_eq!([write_numbers(&mut writer, 0.., 2), write_numbers(&mut writer, 2.., 3)], [2, 3]);
+    assert_eq!([(); 3].map(|()| numbers(&mut reader)), [vec![0], vec![1], vec![2, 3, 4]].map(Some));
+}
+
+#[test]
 fn long_packets_come_out_whole_wherever_the_ring_ends() {
     for size in [17, 20, 33] {
         let shared = Shared::new(size, 1);
@@ -269,19 +277,19 @@ fn without_credits_a_long_packet_is_as_long_as_there_is_room() {
 
 #[test]
 fn a_writer_that_dies_within_a_long_packet_leaves_one_hole_and_slots_that_nobody_takes_for_packets() {
-    for size in [8, 5] {
+    for size in [8, 6] {
         let shared = Shared::new(size, 2);
         let mut reader = Reader::new(shared.mailbox());
         let mut living = shared.writer(1, Admission::Credits);
         living.write(&full(1)).unwrap();
         shared.writer(0, Admission::Credits).die_within(4, &full(2));
         assert_eq!(numbers(&mut reader), Some(vec![1]));
-        assert_eq!(write_numbers(&mut living, 3.., 2), 2);
+        assert_eq!(write_numbers(&mut living, 3.., 3), 3);
         assert!(reader.retrieve().is_none());
         assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
         // The endpoint drops what follows nothing.
         assert!([(); 3].iter().all(|()| reader.retrieve().unwrap().header.follows()));
-        assert_eq!(numbers(&mut reader), Some(vec![3, 4]));
+        assert_eq!(numbers(&mut reader), Some(vec![3, 4, 5]));
         assert!(reader.retrieve().is_none());
     }
 }
@@ -295,12 +303,12 @@ fn a_packet_that_says_more_slots_than_it_has_takes_none_of_others() {
     lie.header = lie.header.with_slots(3);
     hostile.write(&lie).unwrap();
     honest.write(&full(2)).unwrap();
-    write_numbers(&mut honest, 3.., 2);
+    write_numbers(&mut honest, 3.., 3);
     let first = reader.retrieve().unwrap();
     let mut following = [[0; PAYLOAD_BYTES]; MOST_SLOTS_PER_PACKET as usize - 1];
     assert!(reader.retrieve_following(first.header, &mut following).is_none());
     assert!(reader.retrieve_following(first.header, &mut following[..1]).is_none(), "there is no room for them");
-    assert_eq!([(); 2].map(|()| numbers(&mut reader)), [Some(vec![2]), Some(vec![3, 4])]);
+    assert_eq!([(); 2].map(|()| numbers(&mut reader)), [Some(vec![2]), Some(vec![3, 4, 5])]);
     // Nor does one that follows a slot that is not full, or slots of the lap before.
     let mut short = packet(48);
     short.header = short.header.with_slots(2);
@@ -316,13 +324,13 @@ fn a_writer_that_dies_amid_a_message_leaves_a_hole_for_each_packet_it_did_not_wr
     let mut living = shared.writer(1, Admission::Credits);
     living.write(&full(1)).unwrap();
     shared.writer(0, Admission::Credits).reserve_and_die(4, &[full(2)]);
-    assert_eq!(write_numbers(&mut living, 3.., 2), 2);
+    assert_eq!(write_numbers(&mut living, 3.., 3), 3);
     assert_eq!([(); 2].map(|()| numbers(&mut reader)), [Some(vec![1]), Some(vec![2])]);
     for _ in 0..3 {
         assert!(reader.retrieve().is_none());
         assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
     }
-    assert_eq!(numbers(&mut reader), Some(vec![3, 4]));
+    assert_eq!(numbers(&mut reader), Some(vec![3, 4, 5]));
 }
 
 #[test]
