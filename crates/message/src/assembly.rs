@@ -164,7 +164,7 @@ impl<B: Buffer> Assembly<B> {
 }
 
 /// Writes as much of `part` as the buffer has room for.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_clipped<B: Buffer>(buffer: &mut B, offset: usize, part: &[u8]) {
     let room = buffer.len().saturating_sub(offset);
     let fits = part.len().min(room);

@@ -100,7 +100,7 @@ impl Completion {
     }
 
     /// A receive or peek has met this message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn met(context: Context, queue: Queue, envelope: &Envelope) -> Self {
         Completion {
             space: queue.space(envelope.tag),
@@ -120,9 +120,91 @@ impl Completion {
         Completion { data, source: Some(source), ..Self::plain(Context(0), Operation::RemoteWrite, length, Ok(())) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn plain(context: Context, operation: Operation, length: usize, result: Result<(), Failure>) -> Self {
         let (space, offset, data, source, released) = (Space::Untagged, 0, None, None, false);
         Completion { context, operation, space, length, offset, data, source, released, result }
+    }
+}
+
+/// Completions in the order in which operations ended, until somebody has taken them. Most are successes, which take no
+/// memory of their own, and are looked at where they are: moving each would cost as much as all else that is done with
+/// it.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    list: Vec<Completion>,
+    /// How many at the front of the list have been taken.
+    taken: usize,
+}
+
+impl Ended {
+    /// Those that nobody has taken.
+    #[inline(always)]
+    pub(crate) fn left(&self) -> &[Completion] {
+        &self.list[self.taken..]
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.list.len() - self.taken
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, completion: Completion) {
+        self.list.push(completion);
+    }
+
+    /// The first so many are taken.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self, count: usize) {
+        self.taken += count;
+        if self.taken == self.list.len() {
+            self.list.clear();
+            self.taken = 0;
+        } else if self.taken > self.len() {
+            self.close_up();
+        }
+    }
+
+    /// More have been taken than are left, so moving these costs no more than taking those did.
+    #[cold]
+    fn close_up(&mut self) {
+        self.list.drain(..self.taken);
+        self.taken = 0;
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Completion> {
+        let nothing = Completion::plain(Context(0), Operation::Send, 0, Ok(()));
+        let completion = std::mem::replace(self.list.get_mut(self.taken)?, nothing);
+        self.forget(1);
+        Some(completion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn what_has_ended_is_taken_once_and_in_order() {
+        let (mut ended, mut expected, mut random) = (Ended::default(), VecDeque::new(), 1_u32);
+        for number in 0..2000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            match random >> 30 {
+                0 => assert_eq!(ended.pop().map(|completion| completion.context.0), expected.pop_front()),
+                1 => {
+                    let count = (random as usize >> 8) % (ended.len() + 1);
+                    ended.forget(count);
+                    expected.drain(..count);
+                }
+                _ => {
+                    ended.push(Completion::plain(Context(number), Operation::Send, 0, Ok(())));
+                    expected.push_back(number);
+                }
+            }
+            assert!(ended.left().iter().map(|completion| completion.context.0).eq(expected.iter().copied()));
+            assert!(ended.len() == expected.len() && ended.list.len() <= 2 * expected.len() + 1);
+        }
     }
 }

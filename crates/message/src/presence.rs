@@ -64,10 +64,15 @@ impl Presence {
         self.peers.of(peer)
     }
 
+    /// Whether any peer is lost; mostly nobody is.
+    #[inline(always)]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
     #[inline]
     pub(crate) fn lost(&self, peer: PeerId) -> Option<&Lost> {
-        // Mostly nobody is lost.
-        if self.lost == 0 { None } else { self.peers.get(peer)?.lost.as_deref() }
+        if !self.has_lost() { None } else { self.peers.get(peer)?.lost.as_deref() }
     }
 
     /// A peer cannot be reached any more.

@@ -7,7 +7,7 @@ use crate::completion::Entry;
 use crate::log;
 use crate::name::ServiceWait;
 use crate::operation::EventKind;
-use crate::tickets::{SILENT, Ticket, Tickets};
+use crate::tickets::{Event, Tickets};
 use core::ffi::c_void;
 use std::collections::HashMap;
 use tidegate_link::{Address, Claim, ShmLink};
@@ -42,18 +42,6 @@ pub struct Active {
 
 const UNKNOWN: u32 = u32::MAX;
 const MYSELF: u32 = u32::MAX - 1;
-
-/// An operation that ended, on its way to queues and counters.
-pub struct Event {
-    /// Which counter counts it.
-    pub kind: EventKind,
-    /// Whether success goes to the queue.
-    pub wanted: bool,
-    /// Whether it is unsolicited: it does not end an operation that the application has started one by one.
-    pub unsolicited: bool,
-    /// What the queue says of it.
-    pub entry: Entry,
-}
 
 impl Active {
     /// An endpoint with nothing outstanding.
@@ -174,25 +162,16 @@ impl Active {
         self.tickets.find_claimed(context)
     }
 
-    /// Turns a completion into what queues and counters are told, and ends its ticket. Returns `None` for completions
-    /// that need [`special_event`](Self::special_event).
+    /// The operation that has ended as the `index`-th after those that were told of, if it is a plain success, with its
+    /// sender if it is a receive. Ends its ticket.
     #[inline(always)]
-    pub fn event(&mut self, completion: &Completion) -> Option<Event> {
-        if completion.operation == Operation::RemoteWrite {
-            return None;
-        }
-        let ticket = self.tickets.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
-        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
-            return None;
-        }
-        if completion.context != SILENT {
-            self.tickets.remove(completion.context);
-        }
-        let entry = ticket.entry(completion);
-        Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry })
+    pub fn plain_event(&mut self, index: usize) -> Option<(Event, Option<Target>)> {
+        let completion = self.engine.completions().get(index).filter(|completion| completion.result.is_ok())?;
+        Some((self.tickets.event(completion)?, completion.source))
     }
 
-    /// The same for the other completions: writes of peers, multi-receives, which complete many times, and peeks that
+    /// Turns a completion into what queues and counters are told where [`Tickets::event`] cannot: writes of peers,
+    /// multi-receives, which complete many times, and peeks that
     /// claim, whose ticket stays until the message is claimed.
     #[cold]
     pub fn special_event(&mut self, completion: &Completion) -> Event {

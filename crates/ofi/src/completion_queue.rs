@@ -126,7 +126,7 @@ impl CompletionQueue {
     }
 
     /// Adds a success, and wakes the threads that sleep here.
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, entry: Entry, entered: &mut Entered) {
         let state = self.state.get(entered);
         state.completions.push(entry);

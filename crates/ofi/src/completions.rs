@@ -6,10 +6,30 @@
 use crate::bindings::*;
 use crate::completion::{Entry, Failed};
 use crate::errno::{Errno, Result};
+use core::ffi::c_void;
 use std::collections::VecDeque;
 
 /// Number of completions that memory is allocated for at the start.
 const ENTRIES_FIRST: usize = 4096;
+
+/// Room for completions in the application's memory.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// Entries of the queue's format.
+    pub buffer: *mut c_void,
+    /// How many of them there is room for.
+    pub count: usize,
+    /// Room for as many senders, or null.
+    pub sources: *mut fi_addr_t,
+}
+
+/// Room that a reader has lent while it makes progress.
+struct Lent {
+    room: Room,
+    entry_bytes: usize,
+    /// Entries that have been put there.
+    used: usize,
+}
 
 /// Completions in the order in which they came.
 pub struct Completions {
@@ -23,6 +43,8 @@ pub struct Completions {
     /// Numbers of the unsolicited entries, for which the application has started no operation one by one. Some of them
     /// may have been read already.
     unsolicited: VecDeque<u64>,
+    /// Where completions go at once, as long as none waits in front of them.
+    lent: Lent,
 }
 
 impl Completions {
@@ -34,13 +56,38 @@ impl Completions {
             errors: VecDeque::new(),
             read: 0,
             unsolicited: VecDeque::new(),
+            lent: Lent::NONE,
         }
     }
 
     /// Adds a success.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, entry: Entry) {
-        self.entries.push_back(entry);
+        if self.lent.used < self.lent.room.count {
+            // SAFETY: the reader has promised the room, and takes it back before its call returns.
+            unsafe { self.lent.put(&entry) };
+            self.read += 1;
+        } else {
+            self.entries.push_back(entry);
+        }
+    }
+
+    /// What comes now goes straight to a reader that has found nothing here, until
+    /// [`end_lending`](Self::end_lending).
+    ///
+    /// # Safety
+    /// The room must be there until then, for entries of so many bytes.
+    #[inline(always)]
+    pub unsafe fn lend(&mut self, room: Room, entry_bytes: usize) {
+        debug_assert!(room.count == 0 || !self.is_ready());
+        self.lent = Lent { room, entry_bytes, used: 0 };
+    }
+
+    /// Takes the room back. Returns how many entries are there.
+    #[inline(always)]
+    pub fn end_lending(&mut self) -> usize {
+        self.lent.room.count = 0;
+        std::mem::take(&mut self.lent.used)
     }
 
     /// The success that is added next is an unsolicited one.
@@ -50,6 +97,8 @@ impl Completions {
 
     /// Adds an error.
     pub fn push_error(&mut self, failed: Failed) {
+        // What comes behind it waits until the error has been read.
+        self.lent.room.count = self.lent.used;
         self.errors.push_back((self.read + self.entries.len() as u64, failed));
     }
 
@@ -97,38 +146,71 @@ impl Completions {
         self.errors.pop_front().map(|(_, failed)| failed)
     }
 
-    /// Moves up to `count` successes to `buffer`, `entry_bytes` of each, and their sources to `sources` unless that is
-    /// null.
+    /// Moves successes to where there is room for them, as many as there is room for, `entry_bytes` of each. Returns how
+    /// many.
     ///
     /// # Safety
-    /// There must be room for that.
+    /// The room must be there.
     #[inline]
-    pub unsafe fn take(
-        &mut self,
-        buffer: *mut u8,
-        count: usize,
-        entry_bytes: usize,
-        sources: *mut fi_addr_t,
-    ) -> Result<usize> {
-        let count = self.readable()?.min(count);
-        for index in 0..count {
-            let Some(entry) = self.entries.pop_front() else { break };
-            // SAFETY: `index < count`, and the caller promised the room; an entry is a prefix of the largest format.
-            unsafe {
-                let place = buffer.add(index * entry_bytes);
-                if entry_bytes == size_of::<fi_cq_tagged_entry>() {
-                    // The format that most applications use: a copy whose size the compiler knows is fast.
-                    place.cast::<fi_cq_tagged_entry>().write_unaligned(entry.completion);
-                } else {
-                    core::ptr::copy_nonoverlapping((&raw const entry.completion).cast(), place, entry_bytes);
-                }
-                if !sources.is_null() {
-                    *sources.add(index) = entry.source;
-                }
-            }
+    pub unsafe fn take(&mut self, room: Room, entry_bytes: usize) -> Result<usize> {
+        let count = self.readable()?.min(room.count);
+        let mut reader = Lent { room, entry_bytes, used: 0 };
+        for entry in self.entries.drain(..count) {
+            // SAFETY: promised by the caller, and these are no more than there is room for.
+            unsafe { reader.put(&entry) };
         }
         self.read += count as u64;
         Ok(count)
+    }
+}
+
+impl Lent {
+    const NONE: Lent = Lent {
+        room: Room { buffer: core::ptr::null_mut(), count: 0, sources: core::ptr::null_mut() },
+        entry_bytes: 0,
+        used: 0,
+    };
+
+    /// Puts an entry where the next one goes.
+    ///
+    /// # Safety
+    /// The room must be there, and have room for one more.
+    #[inline(always)]
+    unsafe fn put(&mut self, entry: &Entry) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let place = self.room.buffer.byte_add(self.used * self.entry_bytes);
+            if self.entry_bytes == size_of::<fi_cq_tagged_entry>() {
+                // Field by field, as they come: written to the stack and read in larger pieces each would wait.
+                let (place, from) = (place.cast::<fi_cq_tagged_entry>(), &entry.completion);
+                (&raw mut (*place).op_context).write_unaligned(from.op_context);
+                (&raw mut (*place).flags).write_unaligned(from.flags);
+                (&raw mut (*place).len).write_unaligned(from.len);
+                (&raw mut (*place).buf).write_unaligned(from.buf);
+                (&raw mut (*place).data).write_unaligned(from.data);
+                (&raw mut (*place).tag).write_unaligned(from.tag);
+            } else {
+                self.put_part(place, *entry);
+            }
+            if !self.room.sources.is_null() {
+                *self.room.sources.add(self.used) = entry.source;
+            }
+        }
+        self.used += 1;
+    }
+
+    /// The entry in another format than most applications use. Out of line, so that the one that they do use is
+    /// written field by field.
+    ///
+    /// # Safety
+    /// There must be room for an entry at `place`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn put_part(&self, place: *mut c_void, entry: Entry) {
+        // SAFETY: promised by the caller; all formats are prefixes of the largest.
+        unsafe {
+            core::ptr::copy_nonoverlapping((&raw const entry.completion).cast::<u8>(), place.cast(), self.entry_bytes)
+        }
     }
 }
 
@@ -138,10 +220,14 @@ mod tests {
     use crate::completion::entry_bytes;
     use crate::completion::samples::{entry, failed};
 
+    fn room_of(room: &mut [usize]) -> Room {
+        Room { buffer: room.as_mut_ptr().cast(), count: room.len(), sources: core::ptr::null_mut() }
+    }
+
     fn take(completions: &mut Completions, count: usize) -> Result<Vec<usize>> {
         let mut room = vec![0usize; count];
         // SAFETY: the room is there.
-        let count = unsafe { completions.take(room.as_mut_ptr().cast(), count, 8, core::ptr::null_mut()) }?;
+        let count = unsafe { completions.take(room_of(&mut room), 8) }?;
         room.truncate(count);
         Ok(room)
     }
@@ -158,7 +244,8 @@ mod tests {
             let bytes = entry_bytes(format).unwrap();
             assert_eq!(bytes, 8 * words);
             // SAFETY: the room is there.
-            unsafe { completions.take(room.as_mut_ptr().cast(), 2, bytes, sources.as_mut_ptr()) }.unwrap();
+            let lent = Room { buffer: room.as_mut_ptr().cast(), count: 2, sources: sources.as_mut_ptr() };
+            unsafe { completions.take(lent, bytes) }.unwrap();
             let flags = FI_RECV | FI_TAGGED;
             let expected = [[1, flags, 101, 0, 201, 301], [2, flags, 102, 0, 202, 302]];
             assert_eq!(room[..words], expected[0][..words]);
@@ -180,6 +267,40 @@ mod tests {
         assert!(completions.take_error().is_some());
         assert_eq!(take(&mut completions, 8), Ok(vec![3]));
         assert_eq!(take(&mut completions, 8), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_reader_that_makes_progress_gets_what_comes_at_once_in_order() {
+        let mut completions = Completions::new(8);
+        let lend = |completions: &mut Completions, room: &mut [usize]| {
+            // SAFETY: each lending ends before its room goes.
+            unsafe { completions.lend(room_of(room), 8) };
+        };
+        let mut room = [0; 2];
+        lend(&mut completions, &mut room);
+        (1..=3).for_each(|number| completions.push(entry(number)));
+        assert_eq!((completions.end_lending(), room), (2, [1, 2]), "as much as there is room for");
+        completions.push(entry(4));
+        assert_eq!(take(&mut completions, 8), Ok(vec![3, 4]), "and nothing overtakes the rest");
+        // An error keeps its place.
+        let mut room = [0; 4];
+        lend(&mut completions, &mut room);
+        completions.push(entry(5));
+        completions.push_error(failed(6));
+        completions.push(entry(7));
+        assert_eq!((completions.end_lending(), room), (1, [5, 0, 0, 0]));
+        assert_eq!(take(&mut completions, 8), Err(Errno(FI_EAVAIL)));
+        assert!(completions.take_error().is_some());
+        assert_eq!(take(&mut completions, 8), Ok(vec![7]));
+        // What was not asked for and has been read fills no room.
+        let mut room = [0; 8];
+        lend(&mut completions, &mut room);
+        for number in 8..16 {
+            completions.expect_unsolicited();
+            completions.push(entry(number));
+        }
+        assert_eq!((completions.end_lending(), room), (8, [8, 9, 10, 11, 12, 13, 14, 15]));
+        assert!(completions.has_room_for_unsolicited() && completions.forget_unsolicited() == 0);
     }
 
     #[test]

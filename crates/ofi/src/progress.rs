@@ -1,12 +1,12 @@
 //! Progress of an endpoint: packets are retrieved and sent, and what ends is reported to queues and counters.
 
-use crate::active::Event;
 use crate::addresses::NO_ADDRESS;
 use crate::bindings::fi_addr_t;
 use crate::completion::Failed;
 use crate::endpoint::Endpoint;
 use crate::errno::Reason;
 use crate::lock::Entered;
+use crate::tickets::Event;
 use std::time::Duration;
 use tidegate_message::{Completion, Instant, Target};
 
@@ -33,11 +33,14 @@ impl Endpoint {
             active.epoch = active.engine.epoch();
             active.forget_addresses();
         }
-        moved |= self.report_all(entered);
-        if moved && let Some(active) = &mut self.state.get(entered).active {
+        if !active.engine.completions().is_empty() {
+            moved |= self.report_all(entered);
+        }
+        let state = self.state.get(entered);
+        if moved && let Some(active) = &mut state.active {
             active.engine.link_mut().busy();
         }
-        if self.state.get(entered).watched {
+        if state.watched {
             self.look_after_sleepers(entered);
         }
         moved
@@ -87,18 +90,23 @@ impl Endpoint {
     }
 
     /// Reports what has ended. Returns whether anything has.
-    #[inline(always)]
+    #[inline(never)]
     pub fn report_all(&self, entered: &mut Entered) -> bool {
-        let mut any = false;
+        let mut told = 0;
+        // Nothing that is done here ends another operation.
         while let Some(active) = &mut self.state.get(entered).active {
-            let Some(completion) = active.engine.poll_completion() else { break };
-            match &completion.result {
-                Ok(()) => self.report(&completion, entered),
-                Err(_) => self.report_failure(completion, entered),
-            }
-            any = true;
+            let Some((event, source)) = active.plain_event(told) else {
+                let is_all = told == active.engine.completions().len();
+                active.engine.forget_completions(told);
+                if !is_all {
+                    self.report_others(entered);
+                }
+                return told > 0 || !is_all;
+            };
+            self.report_event(event, source, entered);
+            told += 1;
         }
-        any
+        false
     }
 
     /// Progress has found nothing to do: spins, or gives the processor away. Returns whether something has come
@@ -126,21 +134,19 @@ impl Endpoint {
         (!most.is_zero() && (waits_for_reader || active.engine.link_mut().arm())).then_some(most)
     }
 
-    /// Reports an operation that succeeded.
-    #[inline(always)]
-    fn report(&self, completion: &Completion, entered: &mut Entered) {
-        let Some(active) = &mut self.state.get(entered).active else { return };
-        match active.event(completion) {
-            Some(event) => self.report_event(event, completion.source, entered),
-            None => self.report_special(completion, entered),
-        }
-    }
-
+    /// Reports the rest, which begins with what is no plain success: a failure, a write of a peer, a part of a
+    /// multi-receive, a claim.
     #[cold]
-    fn report_special(&self, completion: &Completion, entered: &mut Entered) {
-        let Some(active) = &mut self.state.get(entered).active else { return };
-        let event = active.special_event(completion);
-        self.report_event(event, completion.source, entered);
+    fn report_others(&self, entered: &mut Entered) {
+        while let Some(active) = &mut self.state.get(entered).active {
+            let Some(completion) = active.engine.poll_completion() else { break };
+            if completion.result.is_err() {
+                self.report_failure(completion, entered);
+                continue;
+            }
+            let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+            self.report_event(event, completion.source, entered);
+        }
     }
 
     #[inline(always)]
@@ -163,7 +169,7 @@ impl Endpoint {
     #[cold]
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
-        let event = active.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+        let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
         let Event { kind, wanted, unsolicited, mut entry } = event;
         if let Some(counter) = self.counters[kind as usize].get() {
             counter.count(false);

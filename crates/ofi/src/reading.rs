@@ -1,31 +1,21 @@
 //! Reading a completion queue or a counter, which is what makes progress, and waiting until there is something to read.
 
-use crate::bindings::{FI_EAVAIL, FI_ETIMEDOUT, fi_addr_t};
-use crate::completion_queue::{CompletionQueue, State};
+use crate::bindings::{FI_EAVAIL, FI_ETIMEDOUT};
+use crate::completion_queue::CompletionQueue;
+use crate::completions::Room;
 use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::sleepers::{Thread, moment};
 use crate::wait::NAP;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Polls before a blocking read sleeps.
 const POLLS_BEFORE_SLEEP: u32 = 64;
-
-/// Where a read puts completions.
-#[derive(Clone, Copy)]
-pub struct Room {
-    /// Entries of the queue's format.
-    pub buffer: *mut c_void,
-    /// How many of them there is room for.
-    pub count: usize,
-    /// Room for as many senders, or null.
-    pub sources: *mut fi_addr_t,
-}
 
 impl CompletionQueue {
     /// Reads what is there; if that is nothing, makes progress once and looks again.
@@ -35,35 +25,39 @@ impl CompletionQueue {
     #[inline(always)]
     pub unsafe fn poll(&self, room: Room) -> isize {
         self.domain.enter(|entered| {
-            // SAFETY: promised by the caller.
-            let take = |state: &mut State| unsafe {
-                state.completions.take(room.buffer.cast(), room.count, self.entry_bytes(), room.sources)
-            };
             let state = self.state.get(entered);
             if !state.sleepers.is_empty() {
                 state.sleepers.remove(Thread::current());
             }
-            let found = take(state)?;
-            if found > 0 {
-                if state.awaited {
-                    self.resume(entered);
+            // Reading nothing is how some applications make progress.
+            if room.count == 0 || !state.completions.is_ready() {
+                // SAFETY: promised by the caller, and the room is taken back below.
+                unsafe { state.completions.lend(room, self.entry_bytes()) };
+                if !self.progress(entered) && self.idle(entered) {
+                    self.progress(entered);
                 }
-                return Ok(found as isize);
+                let state = self.state.get(entered);
+                let found = state.completions.end_lending();
+                if found > 0 {
+                    return Ok(self.told(found, entered));
+                }
+                if !state.completions.is_ready() {
+                    return Err(TRY_AGAIN);
+                }
             }
-            if !self.progress(entered) && self.idle(entered) {
-                self.progress(entered);
-            }
-            let state = self.state.get(entered);
-            let found = take(state)?;
-            if found > 0 && state.awaited {
-                self.resume(entered);
-                return Ok(found as isize);
-            }
-            if found > 0 || room.count == 0 && state.completions.is_ready() {
-                return Ok(found as isize);
-            }
-            Err(TRY_AGAIN)
+            // SAFETY: promised by the caller.
+            let found = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) }?;
+            Ok(self.told(found, entered))
         })
+    }
+
+    /// The application has so many more completions.
+    #[inline(always)]
+    fn told(&self, found: usize, entered: &mut Entered) -> isize {
+        if found > 0 && self.state.get(entered).awaited {
+            self.resume(entered);
+        }
+        found as isize
     }
 
     /// There is room for unsolicited completions again. Threads that sleep while packets were left in the mailbox for

@@ -35,6 +35,18 @@ pub struct Tickets {
     claimed: BTreeSet<(usize, usize)>,
 }
 
+/// An operation that ended, on its way to queues and counters.
+pub struct Event {
+    /// Which counter counts it.
+    pub kind: EventKind,
+    /// Whether success goes to the queue.
+    pub wanted: bool,
+    /// Whether it is unsolicited: it does not end an operation that the application has started one by one.
+    pub unsolicited: bool,
+    /// What the queue says of it.
+    pub entry: Entry,
+}
+
 /// The context, in the message layer, of all operations that are reported only if they fail. They have no ticket.
 pub const SILENT: Context = Context(usize::MAX);
 
@@ -67,6 +79,27 @@ impl Tickets {
     #[inline]
     pub fn get(&self, context: Context) -> Option<Ticket> {
         self.places.get(context.0).copied()
+    }
+
+    /// Turns a completion into what queues and counters are told, and ends its ticket. `None`: that takes more (see
+    /// [`Active::special_event`](crate::active::Active::special_event)), and nothing has changed.
+    #[inline(always)]
+    pub fn event(&mut self, completion: &Completion) -> Option<Event> {
+        if completion.operation == Operation::RemoteWrite {
+            return None;
+        }
+        let Some(ticket) = self.places.get(completion.context.0) else {
+            let ticket = Ticket::silent(completion.operation);
+            let entry = ticket.entry(completion);
+            return Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry });
+        };
+        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
+            return None;
+        }
+        self.outgoing -= usize::from(ticket.event != EventKind::Receive);
+        self.free.push(completion.context.0 as u32);
+        let Ticket { event: kind, wanted, .. } = *ticket;
+        Some(Event { kind, wanted, unsolicited: false, entry: ticket.entry(completion) })
     }
 
     /// What is remembered of an operation that has not ended.

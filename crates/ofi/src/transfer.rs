@@ -1,6 +1,5 @@
 //! Sends and receives, tagged or not: what the calls of `tagged` and `message` have in common.
 
-use crate::active::Engine;
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result};
@@ -153,21 +152,19 @@ impl Endpoint {
                 start: start.cast(),
                 silent: false,
             };
-            let receive = |engine: &mut Engine, named: Named| {
-                engine.receive(Receive {
-                    from,
-                    space: call.space,
-                    buffer,
-                    context: named.context,
-                    multi,
-                    flags: matching,
-                    report: named.report,
-                })
+            let receive = |named: Named| Receive {
+                from,
+                space: call.space,
+                buffer,
+                context: named.context,
+                multi,
+                flags: matching,
+                report: named.report,
             };
             if matching.claim && !matching.peek {
-                self.submit_claimed(general, entered, receive)
+                self.submit_claimed(general, entered, |engine, named| engine.receive_any(receive(named)))
             } else {
-                self.submit(general, entered, receive)
+                self.submit(general, entered, |engine, named| engine.receive(receive(named)))
             }
         })
     }

@@ -71,25 +71,21 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    #[inline(always)]
-    fn read(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
-        for (cell, bytes) in self.payload.iter().zip(payload.as_chunks_mut::<8>().0) {
-            *bytes = cell.load(Ordering::Relaxed).to_ne_bytes();
-        }
-    }
-
-    /// The payload of a slot that follows, which its packet's header has published.
+    /// The payload of a slot that is published, by its own header or by that of the packet's first slot.
     #[cfg(not(loom))]
     #[inline(always)]
-    fn read_following(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
+    fn read_published(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
         // SAFETY: the words are initialised and in reach, and no correct process writes to them now; what a hostile one
         // writes meanwhile are other bytes.
         *payload = unsafe { self.payload.as_ptr().cast::<[u8; PAYLOAD_BYTES]>().read() };
     }
 
+    /// Loom knows of atomics only.
     #[cfg(loom)]
-    fn read_following(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
-        self.read(payload);
+    fn read_published(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
+        for (cell, bytes) in self.payload.iter().zip(payload.as_chunks_mut::<8>().0) {
+            *bytes = cell.load(Ordering::Relaxed).to_ne_bytes();
+        }
     }
 
     /// Puts a packet there, its header as the last.
@@ -381,7 +377,7 @@ impl Reader {
             return None;
         }
         let mut packet = Packet { header, payload: [0; PAYLOAD_BYTES] };
-        slot.read(&mut packet.payload);
+        slot.read_published(&mut packet.payload);
         self.advance();
         Some(packet)
     }
@@ -401,7 +397,7 @@ impl Reader {
             if !is_full || !follows {
                 return None;
             }
-            slot.read_following(place);
+            slot.read_published(place);
             self.advance();
         }
         places.last().map(|payload| Packet { header, payload: *payload })

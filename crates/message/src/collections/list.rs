@@ -122,7 +122,7 @@ impl<T> Ordered<T> {
     }
 
     /// A node has lost its element: it is kept, or goes back to the system.
-    #[inline]
+    #[inline(always)]
     fn drop_node(&mut self, at: Position) {
         if self.spares < SPARE_MOST {
             let spare = self.spare.replace(at);
@@ -138,13 +138,18 @@ impl<T> Ordered<T> {
         }
     }
 
-    #[inline]
+    /// Inlined, so that the element is made where it is to be.
+    #[inline(always)]
     pub(crate) fn push_back(&mut self, value: T) -> Position {
         let at = self.spare.unwrap_or_else(|| self.add_node());
         let previous = self.last.replace(at);
         let node = self.linked(at);
-        let spare = node.next;
-        *node = Node { previous, next: None, value: Some(value) };
+        let spare = node.next.take();
+        node.previous = previous;
+        match &mut node.value {
+            empty @ None => *empty = Some(value),
+            Some(_) => unreachable!("a spare node has no element"),
+        }
         self.spare = spare;
         self.spares -= 1;
         match previous {
@@ -196,6 +201,27 @@ impl<T> Ordered<T> {
         let value = self.node_mut(at)?.value.take()?;
         self.unlink(at);
         Some(value)
+    }
+
+    /// The first element, to look at it where it is: to move it would cost as much as all that is done with most.
+    #[inline(always)]
+    pub(crate) fn first_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(self.first?)
+    }
+
+    /// Drops the first element, if there is one.
+    #[inline(always)]
+    pub(crate) fn drop_first(&mut self) {
+        let Some(at) = self.first else { return };
+        let node = self.linked(at);
+        node.value = None;
+        let next = node.next;
+        self.first = next;
+        match next {
+            Some(next) => self.linked(next).previous = None,
+            None => self.last = None,
+        }
+        self.drop_node(at);
     }
 
     /// Takes a node that has lost its element out of the list.
@@ -385,6 +411,25 @@ mod tests {
         assert_eq!(list.walk(usize::MAX, |_| true), Walk::NotThere);
         list.push_back(9);
         assert_eq!(list.remove_where(|_| true), [9]);
+    }
+
+    #[test]
+    fn the_first_element_is_dropped_where_it_is() {
+        let mut list = Ordered::new();
+        list.drop_first();
+        (1..=3).for_each(|n| _ = list.push_back(n));
+        let drop_one = |list: &mut Ordered<i32>| {
+            let first = list.first_mut().copied();
+            list.drop_first();
+            first
+        };
+        assert_eq!(drop_one(&mut list), Some(1));
+        assert_eq!(list.first().and_then(|at| list.before(at)), None);
+        list.push_back(4);
+        assert_eq!([(); 4].map(|()| drop_one(&mut list)), [Some(2), Some(3), Some(4), None]);
+        assert!(list.is_empty() && list.last().is_none());
+        list.push_back(5);
+        assert_eq!(list.remove_where(|_| true), [5]);
     }
 
     #[test]

@@ -34,8 +34,12 @@ pub(crate) enum Step {
     /// The mailbox is full.
     Full,
     /// The peer cannot be reached.
-    Lost(String),
+    Lost(Box<Unreachable>),
 }
+
+/// Who cannot be reached, and why, for people. Boxed in a [`Step`], so that this fits into registers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreachable(pub(crate) String);
 
 /// What became of the first message that waited.
 #[derive(Debug)]
@@ -346,7 +350,7 @@ impl<B: Buffer> Egress<B> {
                 true => Step::NoCredits,
                 false => Step::Full,
             },
-            Err(WriteError::Unreachable(name)) => Step::Lost(name),
+            Err(WriteError::Unreachable(name)) => Step::Lost(Box::new(Unreachable(name))),
             Ok(_) if message.packets_left() > 0 => return None,
             Ok(_) => Step::Sent,
         })
@@ -361,7 +365,7 @@ impl<B: Buffer> Egress<B> {
         self.waiting.remove(&message);
         match self.transmit(mailboxes, now, to, &mut message) {
             Step::Sent => Resumed::Left(message),
-            Step::Lost(name) => Resumed::Lost(message, name),
+            Step::Lost(peer) => Resumed::Lost(message, peer.0),
             step => {
                 self.waiting.add(&message);
                 self.lanes.of(to).backlog.put_back(message);

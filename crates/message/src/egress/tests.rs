@@ -67,7 +67,7 @@ fn a_full_mailbox_is_tried_again_and_an_unreachable_one_is_not() {
     written.refuse = None;
     assert!(matches!(egress.send_waiting(&mut written, Instant::default(), A), Resumed::Left(_)));
     written.refuse = Some(WriteError::Unreachable("node 1".to_owned()));
-    assert_eq!(send(&mut egress, &mut written, A, message(0)), Step::Lost("node 1".to_owned()));
+    assert_eq!(send(&mut egress, &mut written, A, message(0)), Step::Lost(Box::new(Unreachable("node 1".to_owned()))));
 }
 
 #[test]

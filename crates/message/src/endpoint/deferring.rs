@@ -56,7 +56,7 @@ impl<L: Link> Endpoint<L> {
             && !send.delivery
             && let Some(notice) = send.notice.take_if(|notice| notice.report)
         {
-            self.completions.push_back(Completion::sent(notice, Ok(())));
+            self.ended.push(Completion::sent(notice, Ok(())));
         }
     }
 

@@ -101,7 +101,7 @@ impl<L: Link> Endpoint<L> {
     /// there may be many whose messages are stored for long.
     #[cold]
     pub(super) fn release_departed(&mut self) {
-        if !self.completions.is_empty() {
+        if !self.ended.left().is_empty() {
             return;
         }
         for _ in 0..self.presence.departed().min(LOOKS_MOST) {

@@ -3,24 +3,39 @@
 
 use super::Endpoint;
 use crate::assembly::{Sink, write_clipped};
+use crate::completion::{Completion, Failure};
 use crate::counter::Counter;
+use crate::egress::{Outgoing, Step};
 use crate::envelope::Envelope;
 use crate::link::Link;
 use crate::malformed::Malformed;
 use crate::matching::Stored;
 use crate::memory::Memory;
-use crate::operation::{Send, Target};
+use crate::operation::{Queue, Send, Target};
 use crate::payload::Payload;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
-    /// Sends a message through the mailbox.
-    #[inline]
-    pub(super) fn send_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>) {
+    /// Sends a message through the mailbox. A short one leaves straight from here nearly always, and is looked at where
+    /// it is: to move its description would cost as much as all else. What is not sent
+    /// [goes on](Self::go_on_eagerly).
+    #[inline(always)]
+    pub(super) fn begin_eagerly(&mut self, to: PeerId, send: &Send<L::Buffer>) -> Option<Step> {
         self.count(Counter::MessagesEager, 1);
+        self.send_short(to, send)
+    }
+
+    /// An eager message is not short, or has not left because of this.
+    #[inline(never)]
+    pub(super) fn go_on_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) {
         let inject = send.inject;
-        if let Some(message) = self.send_short(to, send) {
+        let message = Outgoing::eager(send);
+        let left = match step {
+            Some(step) => self.end_step(to, step, message, inject),
+            None => self.dispatch_unless_announced(to, message, inject),
+        };
+        if let Some(message) = left {
             self.announce_instead(to, message, inject);
         }
     }
@@ -45,6 +60,10 @@ impl<L: Link> Endpoint<L> {
         }
         let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
         let whole = rest.len() == length;
+        if whole && self.fill_first(&envelope, rest, queue) {
+            self.pass_window(from, cost);
+            return Ok(());
+        }
         match self.matching.of(queue).accept(&envelope) {
             Some(mut active) => {
                 write_clipped(&mut active.buffer, 0, rest);
@@ -68,5 +87,19 @@ impl<L: Link> Endpoint<L> {
             }
         }
         Ok(())
+    }
+
+    /// Delivers a message that has come whole to the first posted receive, if that accepts it.
+    #[inline(always)]
+    fn fill_first(&mut self, envelope: &Envelope, payload: &[u8], queue: Queue) -> bool {
+        let Some((room, context, report)) = self.matching.of(queue).fill_first(envelope, payload) else { return false };
+        self.count(Counter::BytesReceived, envelope.length as u64);
+        let is_cut = room < envelope.length;
+        if report || is_cut {
+            let result = if is_cut { Err(Failure::Truncated { full: envelope.length }) } else { Ok(()) };
+            let met = Completion::met(context, queue, envelope);
+            self.ended.push(Completion { length: envelope.length.min(room), result, ..met });
+        }
+        true
     }
 }

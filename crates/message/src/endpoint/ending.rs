@@ -50,13 +50,13 @@ impl<L: Link> Endpoint<L> {
         let released = self.matching.of(queue).finish(&active);
         if active.report || released || result.is_err() {
             let met = Completion::met(active.context, queue, envelope);
-            self.completions.push_back(Completion { length, offset: active.offset, released, result, ..met });
+            self.ended.push(Completion { length, offset: active.offset, released, result, ..met });
         }
     }
 
     /// A receive that ends without a message.
     pub(super) fn complete_unmatched(&mut self, context: Context, space: Space, released: bool, failure: Failure) {
-        self.completions.push_back(Completion::unmatched(context, space, released, failure));
+        self.ended.push(Completion::unmatched(context, space, released, failure));
     }
 
     /// Stores a message that no receive waits for. The caller accounts for its cost.
@@ -85,7 +85,7 @@ impl<L: Link> Endpoint<L> {
         if report {
             let space = queue.space(envelope.tag);
             let notice = Notice { context, space, length: envelope.length, report };
-            self.completions.push_back(Completion::sent(notice, Ok(())));
+            self.ended.push(Completion::sent(notice, Ok(())));
         }
     }
 
@@ -94,7 +94,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(notice) = notice
             && notice.report
         {
-            self.completions.push_back(Completion::sent(notice, Ok(())));
+            self.ended.push(Completion::sent(notice, Ok(())));
         }
     }
 
@@ -109,7 +109,7 @@ impl<L: Link> Endpoint<L> {
         if self.presence.is_closing() && !notice.report {
             self.count(Counter::SendsLost, 1);
         }
-        self.completions.push_back(Completion::sent(notice, Err(failure)));
+        self.ended.push(Completion::sent(notice, Err(failure)));
     }
 
     /// A send is with us no longer, and nothing of it leaves any more.
@@ -143,7 +143,7 @@ impl<L: Link> Endpoint<L> {
 
     pub(super) fn complete_operation(&mut self, operation: &RemoteOperation<L::Buffer>, result: Result<(), Failure>) {
         let RemoteOperation { context, operation, length, .. } = *operation;
-        self.completions.push_back(Completion::remote(context, operation, length, result));
+        self.ended.push(Completion::remote(context, operation, length, result));
     }
 
     /// Ends an operation that is given up. `None`: it is over; else whether the application would have been told of its
@@ -155,7 +155,7 @@ impl<L: Link> Endpoint<L> {
             Target::Peer(peer) => {
                 self.end_after_transfers(TransferOwner::Operation(key), peer, Ending::Operation(completion));
             }
-            Target::Myself => self.completions.push_back(completion),
+            Target::Myself => self.ended.push(completion),
         }
         Some(report)
     }
@@ -183,16 +183,16 @@ impl<L: Link> Endpoint<L> {
             Ending::Receive { active, envelope, queue, failure } => {
                 self.fail_receive(active, &envelope, queue, failure);
             }
-            Ending::Operation(completion) => self.completions.push_back(completion),
+            Ending::Operation(completion) => self.ended.push(completion),
         }
     }
 
     pub(super) fn complete_remote_write(&mut self, source: Target, length: usize, data: Option<u64>) {
-        self.completions.push_back(Completion::remote_write(source, length, data));
+        self.ended.push(Completion::remote_write(source, length, data));
     }
 
     /// A peek has found this message.
     pub(super) fn complete_peek(&mut self, context: Context, envelope: &Envelope, queue: Queue) {
-        self.completions.push_back(Completion::met(context, queue, envelope));
+        self.ended.push(Completion::met(context, queue, envelope));
     }
 }

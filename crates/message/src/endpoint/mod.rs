@@ -38,7 +38,7 @@ mod window;
 
 use crate::assembly::Assembly;
 use crate::bulk::Bulk;
-use crate::completion::Completion;
+use crate::completion::{Completion, Ended};
 use crate::counter::Counter;
 use crate::deferral::{Deferral, Pressure, Rooms, Windows};
 use crate::egress::Egress;
@@ -49,7 +49,6 @@ use crate::operation::{EndpointConfig, TryAgain};
 use crate::presence::Presence;
 use crate::rma::Rma;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
-use std::collections::VecDeque;
 use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, PeerId};
 
 pub use inspect::{BacklogInspection, Share, WindowInspection};
@@ -69,7 +68,7 @@ pub struct Endpoint<L: Link> {
     bulk: Bulk<L::Buffer>,
     presence: Presence,
     rma: Rma<L::Buffer>,
-    completions: VecDeque<Completion>,
+    ended: Ended,
     deferral: Deferral,
     now: Instant,
 }
@@ -138,7 +137,7 @@ impl<L: Link> Endpoint<L> {
             bulk: Bulk::new(peers, bounce_buffers),
             presence: Presence::new(peers),
             rma: Rma::new(peers),
-            completions: VecDeque::new(),
+            ended: Ended::default(),
             deferral: Deferral { windows, rooms: Rooms::new(peers) },
             now: Instant::default(),
         })
@@ -186,7 +185,20 @@ impl<L: Link> Endpoint<L> {
     /// The next operation that ended.
     #[inline]
     pub fn poll_completion(&mut self) -> Option<Completion> {
-        self.completions.pop_front()
+        self.ended.pop()
+    }
+
+    /// The operations that have ended and that [`poll_completion`](Self::poll_completion) has not returned, for whoever
+    /// can do with a look at them.
+    #[inline]
+    pub fn completions(&self) -> &[Completion] {
+        self.ended.left()
+    }
+
+    /// Forgets the first so many of them.
+    #[inline]
+    pub fn forget_completions(&mut self, count: usize) {
+        self.ended.forget(count);
     }
 
     /// Whether peers have departed whose places are not free yet: then take all completions before the next call of
@@ -211,7 +223,7 @@ impl<L: Link> Endpoint<L> {
 
     #[inline]
     fn check_room(&self) -> Result<(), TryAgain> {
-        let outstanding = self.operations_left() + self.completions.len();
+        let outstanding = self.operations_left() + self.ended.len();
         if outstanding < self.config.operations && self.bulk.has_room() { Ok(()) } else { Err(TryAgain) }
     }
 

@@ -72,6 +72,6 @@ impl<L: Link> Endpoint<L> {
     /// A peek has found nothing.
     fn complete_none(&mut self, inquiry: &Inquiry) {
         let Inquiry { context, queue, .. } = *inquiry;
-        self.completions.push_back(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
+        self.ended.push(Completion::unmatched(context, queue.space(0), false, Failure::NoMessage));
     }
 }

@@ -27,7 +27,7 @@ impl<L: Link> Endpoint<L> {
         }
         let was_due = self.handle_timeout(now);
         let (mut retrieved, mut slots_retrieved) = (0, 0);
-        while retrieved < self.config.packets_per_progress && self.completions.len() < self.config.operations {
+        while retrieved < self.config.packets_per_progress && self.ended.len() < self.config.operations {
             let Some(arrival) = self.link.retrieve() else { break };
             let slots = arrival.packet().header.slots();
             match slots {

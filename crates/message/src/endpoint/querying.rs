@@ -100,7 +100,7 @@ impl<L: Link> Endpoint<L> {
             self.tell(from, Decline { send });
             return Ok(());
         }
-        self.completions.push_back(Completion::met(inquiry.context, queue, &envelope));
+        self.ended.push(Completion::met(inquiry.context, queue, &envelope));
         let remote = RemoteSend::of_deferred(from, send);
         if inquiry.discard {
             self.deferral.windows.remember(from)?;

@@ -37,7 +37,7 @@ impl<L: Link> Endpoint<L> {
 
     /// A message got so far.
     #[inline]
-    fn end_step(
+    pub(super) fn end_step(
         &mut self,
         to: PeerId,
         step: Step,
@@ -46,9 +46,9 @@ impl<L: Link> Endpoint<L> {
     ) -> Option<Outgoing<L::Buffer>> {
         match step {
             Step::Sent => self.report_sent(message.into_notice()),
-            Step::Lost(name) => {
-                self.fail_notice(message.into_notice(), &name);
-                self.handle_unreachable(to, &name);
+            Step::Lost(peer) => {
+                self.fail_notice(message.into_notice(), &peer.0);
+                self.handle_unreachable(to, &peer.0);
             }
             Step::Announce => return Some(message),
             Step::NoCredits | Step::Full => self.wait_in_queue(to, message, inject, step == Step::Full),
@@ -57,23 +57,19 @@ impl<L: Link> Endpoint<L> {
         None
     }
 
-    /// Sends a message of the application that fits into one packet. Nearly always it leaves at once, straight from the
-    /// application's memory into the slot; else it is as if it had been dispatched as any other. `None`: it has left,
-    /// waits or is lost. `Some`: flow control would rather have its request to send leave first.
-    #[inline]
-    pub(super) fn send_short(&mut self, to: PeerId, send: Send<L::Buffer>) -> Option<Outgoing<L::Buffer>> {
-        let Some(mut short) = Short::of(&send).filter(|_| self.presence.lost(to).is_none()) else {
-            let inject = send.inject;
-            return self.dispatch_unless_announced(to, Outgoing::eager(send), inject);
-        };
+    /// Sends a message of the application that fits into one packet, straight from the application's memory into the
+    /// slot. Returns how far it got; `None`: it takes more than one packet, or its receiver is lost.
+    #[inline(always)]
+    pub(super) fn send_short(&mut self, to: PeerId, send: &Send<L::Buffer>) -> Option<Step> {
+        let mut short = Short::of(send).filter(|_| !self.presence.has_lost() || self.presence.lost(to).is_none())?;
         let step = self.egress.send(&mut self.link, self.now, to, &mut short);
         if step == Step::Sent {
-            self.report_sent(Some(Notice::of(&send)));
+            if send.report {
+                self.report_sent(Some(Notice::of(send)));
+            }
             self.quarantine_overdrawn();
-            return None;
         }
-        let inject = send.inject;
-        self.end_step(to, step, Outgoing::eager(send), inject)
+        Some(step)
     }
 
     /// Sends a message of our own that is a head and nothing else.

@@ -37,7 +37,7 @@ impl<L: Link> Endpoint<L> {
         if let Some(notice) = send.notice
             && (notice.report || result.is_err())
         {
-            self.completions.push_back(Completion::sent(notice, result));
+            self.ended.push(Completion::sent(notice, result));
         }
         Ok(())
     }

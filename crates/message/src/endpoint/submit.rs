@@ -3,16 +3,17 @@
 use super::Endpoint;
 use crate::completion::Failure;
 use crate::counter::Counter;
+use crate::egress::Step;
 use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
 use crate::matching::MatchQueue;
 use crate::memory::Memory;
-use crate::operation::{Context, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Space, Target, TryAgain};
+use crate::operation::{Context, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Target, TryAgain};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
     /// Sends a message: eagerly up to the eager size, else by rendezvous.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, send: Send<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
         let Target::Peer(to) = send.to else {
@@ -21,9 +22,13 @@ impl<L: Link> Endpoint<L> {
         };
         let length = send.buffer.len();
         self.count(Counter::BytesSent, length as u64);
-        match self.take_room(to, &send) || self.meet_with_room(to, &send) {
-            true => self.send_eagerly(to, send),
-            false => self.send_otherwise(to, send),
+        if !self.take_room(to, &send) && !self.meet_with_room(to, &send) {
+            self.send_otherwise(to, send);
+            return Ok(());
+        }
+        let step = self.begin_eagerly(to, &send);
+        if step != Some(Step::Sent) {
+            self.go_on_eagerly(to, send, step);
         }
         Ok(())
     }
@@ -39,6 +44,7 @@ impl<L: Link> Endpoint<L> {
     /// Learns the receiver's window before the first message to it, and then takes room as
     /// [`take_room`](Self::take_room).
     #[cold]
+    #[inline(never)]
     fn meet_with_room(&mut self, to: PeerId, send: &Send<L::Buffer>) -> bool {
         if self.deferral.rooms.is_met(to) {
             return false;
@@ -48,6 +54,7 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// A message that is too long for the mailbox, or finds no room.
+    #[inline(never)]
     fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
         match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
             true => self.announce(to, send),
@@ -57,15 +64,29 @@ impl<L: Link> Endpoint<L> {
 
     /// Posts a receive, or peeks, claims, discards. It is not refused because sends wait: they may wait for this very
     /// receive. A peek is refused while 64 of them (`Inquiries::MOST`) wait for answers.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        if self.completions.len() >= self.config.operations {
+        let (queue, pattern) = receive.accepts();
+        let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
+        // Nearly always: no message may be there for it.
+        let is_alone = !self.presence.has_lost() && !self.matching.of(queue).has_stored();
+        if !is_plain || !is_alone || self.ended.len() >= self.config.operations {
+            return self.receive_any(receive);
+        }
+        let Receive { from, buffer, context, report, .. } = receive;
+        let number = self.matching.next_number();
+        self.matching.of(queue).post(number, pattern, buffer, context, report);
+        self.seek(from);
+        Ok(())
+    }
+
+    /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
+    #[inline(never)]
+    pub fn receive_any(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
+        if self.ended.len() >= self.config.operations {
             return Err(TryAgain);
         }
-        let (queue, pattern) = match receive.space {
-            Space::Tagged { tag, ignore } => (Queue::Tagged, Pattern { from: receive.from, tag, ignore }),
-            Space::Untagged => (Queue::Untagged, Pattern { from: receive.from, tag: 0, ignore: u64::MAX }),
-        };
+        let (queue, pattern) = receive.accepts();
         if receive.flags != MatchFlags::default() {
             if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
                 return Err(TryAgain);

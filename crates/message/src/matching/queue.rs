@@ -7,6 +7,7 @@
 use super::message::{Active, Stored, TakenBack, Unexpected};
 use super::posted::{Place, Posted, PostedReceives};
 use super::unexpected::UnexpectedMessages;
+use crate::assembly::write_clipped;
 use crate::collections::list::Position;
 use crate::collections::slab::Slab;
 use crate::envelope::{Envelope, Number, Pattern};
@@ -51,9 +52,9 @@ impl<B: Buffer> MatchQueue<B> {
     }
 
     /// Posts a receive. The caller has looked for a stored message first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post(&mut self, number: Number, pattern: Pattern, buffer: B, context: Context, report: bool) {
-        self.posted.push(Posted::new(number, pattern, context, report, Place::Single(buffer)));
+        self.posted.push(|| Posted::new(number, pattern, context, report, Place::Single(buffer)));
     }
 
     /// Posts a buffer for many messages. The caller takes stored messages into it with
@@ -69,7 +70,23 @@ impl<B: Buffer> MatchQueue<B> {
     ) -> Position {
         let shared = MultiBuffer { buffer, used: 0, smallest: multi.smallest.max(1), in_flight: 0, retired: false };
         let place = Place::Multi(self.multis.insert(shared));
-        self.posted.push(Posted::new(number, pattern, context, report, place))
+        self.posted.push(|| Posted::new(number, pattern, context, report, place))
+    }
+
+    /// Puts a message that arrives whole into the first posted receive, if that accepts it and takes no other: nearly
+    /// always so. Returns the receive's room, its context, and whether to report. `None`: [`accept`](Self::accept)
+    /// tells.
+    #[inline(always)]
+    pub(crate) fn fill_first(&mut self, envelope: &Envelope, payload: &[u8]) -> Option<(usize, Context, bool)> {
+        let posted = self.posted.first_mut()?;
+        let Place::Single(buffer) = &mut posted.place else { return None };
+        if !posted.pattern.accepts(envelope.source, envelope.tag) {
+            return None;
+        }
+        write_clipped(buffer, 0, payload);
+        let filled = (buffer.len(), posted.context, posted.report);
+        self.posted.drop_first();
+        Some(filled)
     }
 
     /// The receive for a message that arrives, if one is posted.
@@ -148,6 +165,12 @@ impl<B: Buffer> MatchQueue<B> {
             self.multis.remove(key);
         }
         released
+    }
+
+    /// Whether messages are stored.
+    #[inline(always)]
+    pub(crate) fn has_stored(&self) -> bool {
+        !self.unexpected.is_empty()
     }
 
     /// Stores a message that no receive waits for.

@@ -135,6 +135,11 @@ impl<B> UnexpectedMessages<B> {
         Some(gone.message)
     }
 
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// The first message, in order of arrival, that `pattern` accepts and that nobody claimed.
     #[inline]
     pub(crate) fn find(&mut self, pattern: &Pattern) -> Option<Position> {

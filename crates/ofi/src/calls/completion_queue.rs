@@ -3,11 +3,10 @@
 use crate::bindings::*;
 use crate::completion::entry_bytes;
 use crate::completion_queue::CompletionQueue;
-use crate::completions::Completions;
+use crate::completions::{Completions, Room};
 use crate::errno::{Errno, INVALID, TRY_AGAIN};
 use crate::guard::guarded;
 use crate::object::{self, hand_out, head, no_bind, operations, share, table};
-use crate::reading::Room;
 use crate::wait::Wait;
 use crate::{limits, loader};
 use core::ffi::{c_char, c_int, c_void};

@@ -91,10 +91,10 @@ impl<B> PostedReceives<B> {
         }
     }
 
-    /// Posts a receive, whose number is beyond all others'.
-    #[inline]
-    pub(crate) fn push(&mut self, posted: Posted<B>) -> Position {
-        if self.is_indexed { self.push_indexed(posted) } else { self.list.push_back(posted) }
+    /// Posts a receive, whose number is beyond all others'. `make` makes it: where it is to be, not on the way there.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, make: impl FnOnce() -> Posted<B>) -> Position {
+        if self.is_indexed { self.push_indexed(make()) } else { self.list.push_back(make()) }
     }
 
     #[inline]
@@ -105,6 +105,18 @@ impl<B> PostedReceives<B> {
     #[inline]
     pub(crate) fn remove(&mut self, at: Position) -> Option<Posted<B>> {
         if self.is_indexed { self.remove_indexed(at) } else { self.list.remove(at) }
+    }
+
+    /// The first receive, if that is one which [`drop_first`](Self::drop_first) can drop.
+    #[inline(always)]
+    pub(crate) fn first_mut(&mut self) -> Option<&mut Posted<B>> {
+        if self.is_indexed { None } else { self.list.first_mut() }
+    }
+
+    /// Drops the receive that [`first_mut`](Self::first_mut) has returned.
+    #[inline(always)]
+    pub(crate) fn drop_first(&mut self) {
+        self.list.drop_first();
     }
 
     /// The first receive that accepts a message of `source` with `tag`.

@@ -9,7 +9,7 @@ fn peer(number: u64) -> Target {
 
 fn post(receives: &mut Receives, number: u64, pattern: Pattern) -> Position {
     let context = Context(number as usize);
-    receives.push(Posted::new(Number(number), pattern, context, true, Place::Single(())))
+    receives.push(|| Posted::new(Number(number), pattern, context, true, Place::Single(())))
 }
 
 fn any(tag: u64) -> Pattern {

@@ -28,7 +28,7 @@ pub(crate) struct Posted<B> {
 }
 
 impl<B> Posted<B> {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(number: Number, pattern: Pattern, context: Context, report: bool, place: Place<B>) -> Self {
         Posted { number, pattern, context, report, place, class: 0, key: 0, links: Links::default() }
     }
