@@ -80,7 +80,13 @@ impl Completions {
     #[inline(always)]
     pub unsafe fn lend(&mut self, room: Room, entry_bytes: usize) {
         debug_assert!(room.count == 0 || !self.is_ready());
-        self.lent = Lent { room, entry_bytes, used: 0 };
+        // Field by field: what has just been stored in small pieces would be awaited where it is read in large ones.
+        let Room { buffer, count, sources } = room;
+        self.lent.room.buffer = buffer;
+        self.lent.room.count = count;
+        self.lent.room.sources = sources;
+        self.lent.entry_bytes = entry_bytes;
+        self.lent.used = 0;
     }
 
     /// Takes the room back. Returns how many entries are there.
@@ -243,8 +249,8 @@ mod tests {
             let (mut room, mut sources) = ([0u64; 13], [0; 2]);
             let bytes = entry_bytes(format).unwrap();
             assert_eq!(bytes, 8 * words);
-            // SAFETY: the room is there.
             let lent = Room { buffer: room.as_mut_ptr().cast(), count: 2, sources: sources.as_mut_ptr() };
+            // SAFETY: the room is there.
             unsafe { completions.take(lent, bytes) }.unwrap();
             let flags = FI_RECV | FI_TAGGED;
             let expected = [[1, flags, 101, 0, 201, 301], [2, flags, 102, 0, 202, 302]];
