@@ -1,9 +1,10 @@
-// Measures one MPI job: latency, bandwidth and message rate between two ranks, or all-to-all among all.
+// Measures one MPI job: latency, bandwidth and message rate between two ranks; all-to-all among all; or, among more
+// ranks than there are cores, a ring of Sendrecv and three collectives.
 //
-// usage: bench pair|alltoall SECONDS          SECONDS: measuring time of each number
+// usage: bench pair|alltoall|crowd SECONDS          SECONDS: measuring time of each number
 //
-// Rank 0 prints lines `metric length value`: seconds for latency and all-to-all, bytes per second for bandwidth,
-// messages per second for the rate. Each value is that of the fastest of BATCHES batches, because a disturbance can
+// Rank 0 prints lines `metric length value`: bytes per second for bandwidth, messages per second for the rate, seconds
+// for all else. Each value is that of the fastest of BATCHES batches, because a disturbance can
 // only add time. A warm-up comes first, which also finds how many repetitions fit the time.
 
 #include <mpi.h>
@@ -48,15 +49,29 @@ static void window(int length) {
 
 static void all_to_all(int length) { MPI_Alltoall(out, length, MPI_BYTE, in, length, MPI_BYTE, MPI_COMM_WORLD); }
 
-static double timed(operation *run, int length, int repetitions) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    double start = MPI_Wtime();
-    for (int i = 0; i < repetitions; i++)
-        run(length);
-    return (MPI_Wtime() - start) / repetitions;
+// A ring: everybody to the right, and from the left.
+static void ring(int length) {
+    MPI_Sendrecv(out, length, MPI_BYTE, (rank + 1) % ranks, 4, in, length, MPI_BYTE, (rank + ranks - 1) % ranks, 4,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-// Seconds that one `run` takes, as rank 0 sees it.
+static void all_reduce(int length) { MPI_Allreduce(out, in, length / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+
+static void broadcast(int length) { MPI_Bcast(out, length, MPI_BYTE, 0, MPI_COMM_WORLD); }
+
+static double timed(operation *run, int length, int repetitions) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double took, start = MPI_Wtime();
+    for (int i = 0; i < repetitions; i++)
+        run(length);
+    took = (MPI_Wtime() - start) / repetitions;
+    // The slowest counts: the root of a broadcast is through when it has handed over what others still wait for.
+    if (ranks > 2)
+        MPI_Allreduce(MPI_IN_PLACE, &took, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return took;
+}
+
+// Seconds that one `run` takes.
 static double measure(operation *run, int length) {
     double best, once;
     int repetitions = 4;
@@ -101,6 +116,17 @@ static void everybody(void) {
         report("alltoall", lengths[i], measure(all_to_all, lengths[i]));
 }
 
+static void crowd(void) {
+    static const int lengths[] = {8, 1024, 65536};
+    static const struct {
+        const char *name;
+        operation *run;
+    } operations[] = {{"sendrecv", ring}, {"allreduce", all_reduce}, {"bcast", broadcast}, {"alltoall", all_to_all}};
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++)
+            report(operations[i].name, lengths[j], measure(operations[i].run, lengths[j]));
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -108,7 +134,7 @@ int main(int argc, char **argv) {
     budget = argc > 2 ? atof(argv[2]) : 0.05;
     int is_pair = argc > 1 && strcmp(argv[1], "pair") == 0;
     if (argc < 2 || (is_pair && ranks != 2)) {
-        fprintf(stderr, "usage: bench pair|alltoall SECONDS; `pair` wants 2 ranks\n");
+        fprintf(stderr, "usage: bench pair|alltoall|crowd SECONDS; `pair` wants 2 ranks\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     size_t room = is_pair ? LARGEST : (size_t)ranks * 131072;
@@ -116,8 +142,10 @@ int main(int argc, char **argv) {
     memset(out, 1, room), memset(in, 2, room);
     if (is_pair)
         pair();
-    else
+    else if (strcmp(argv[1], "alltoall") == 0)
         everybody();
+    else
+        crowd();
     MPI_Finalize();
     return 0;
 }

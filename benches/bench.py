@@ -27,14 +27,16 @@ from harness.paths import BUILD, ROOT  # noqa: E402
 SOURCE = ROOT / "benches" / "bench.c"
 AMPLE_SLOTS = 1024
 """Slots per peer with which no sender waits for credits, so that the work of the schemes alone is measured."""
-ALL_TO_ALL_RANKS = 8
+MODES = (("pair", 2), ("alltoall", 8), ("crowd", 4), ("crowd", 8))
+"""What the program measures, and among how many ranks."""
+MPIS = (mpis.mpich(), mpis.openmpi(), mpis.impi())
 FLOOD_ROUNDS = 3
 """Most rounds of the floods: each takes minutes."""
 USUAL_MEMORY, AMPLE_MEMORY = "64M", "1G"
 """FI_TIDEGATE_RX_MEMORY: the default, and so much that no benchmark comes near it."""
 
-Key = tuple[str, int]
-"""Metric and message length in bytes."""
+Key = tuple[str, int, int]
+"""Metric, ranks, and message length in bytes."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,14 @@ class Candidate:
         if done.status != 0:
             sys.exit(f"bench: {self.mpi.title} over {self.name} failed\n{done.explain()}")
         lines = [line.split() for line in done.output.splitlines()]
-        return {(words[0], int(words[1])): float(words[2]) for words in lines if len(words) == 3 and words[1].isdigit()}
+        return {(words[0], ranks, int(words[1])): float(words[2]) for words in lines if len(words) == 3 and words[1].isdigit()}
 
 
 def candidates() -> list[Candidate]:
     """What is compared: Tidegate as it comes, for each MPI what it can use instead; the schemes with ample slots;
     bounds of memory."""
     result = []
-    for mpi in (mpis.mpich(), mpis.openmpi()):
+    for mpi in MPIS:
         result.append(Candidate(mpi, Fabric.TIDEGATE))
         result += [Candidate(mpi, fabric) for fabric in (Fabric.SHM, Fabric.TCP, Fabric.NATIVE) if fabric is not Fabric.SHM or mpi.has_shm]
     result += [Candidate(mpis.mpich(), Fabric.TIDEGATE, scheme) for scheme in ("none", "static", "dynamic")]
@@ -82,7 +84,7 @@ def measure(rounds: int, seconds: float) -> dict[Candidate, dict[Key, float]]:
     for turn in range(rounds):
         for candidate, values in samples.items():
             print(f"\rround {turn + 1} of {rounds}: {candidate.mpi.title} over {candidate.name:<30}", end="", file=sys.stderr, flush=True)
-            for mode, ranks in (("pair", 2), ("alltoall", ALL_TO_ALL_RANKS)):
+            for mode, ranks in MODES:
                 for key, value in candidate.run(mode, ranks, seconds).items():
                     values.setdefault(key, []).append(value)
     print("\r" + " " * 78 + "\r", end="", file=sys.stderr)
@@ -112,12 +114,12 @@ def ratio(metric: str, ours: float, theirs: float) -> float:
 def table(title: str, ours: Candidate, others: list[Candidate], results: dict[Candidate, dict[Key, float]]) -> list[str]:
     """One table: our values, and the ratio to each of the others beside its values."""
     lines = [title, "", f"{'':<24}{ours.name:>16}" + "".join(f"{other.name:>26}" for other in others)]
-    for metric, length in results[ours]:
-        value = results[ours][metric, length]
-        label = f"{metric} {length_text(length)}" + (f" x {ALL_TO_ALL_RANKS}" if metric == "alltoall" else "")
+    for metric, ranks, length in results[ours]:
+        value = results[ours][metric, ranks, length]
+        label = f"{metric} {length_text(length)}" + (f" x {ranks}" if ranks != 2 else "")
         row = f"{label:<24}{value_text(metric, value):>16}"
         for other in others:
-            theirs = results[other][metric, length]
+            theirs = results[other][metric, ranks, length]
             row += f"{value_text(metric, theirs):>18}{ratio(metric, value, theirs):>7.2f}x"
         lines.append(row)
     return [*lines, ""]
@@ -127,7 +129,7 @@ def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
     """All tables."""
     lines = [f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, Linux {platform.release()}", ""]
     plain = [candidate for candidate in results if not candidate.scheme and not candidate.memory]
-    for mpi in (mpis.mpich(), mpis.openmpi()):
+    for mpi in MPIS:
         here = [candidate for candidate in plain if candidate.mpi == mpi]
         ours = next(candidate for candidate in here if candidate.fabric is Fabric.TIDEGATE)
         lines += table(f"{mpi.title}: Tidegate (default settings) against the others; above 1.00x Tidegate is better", ours,
@@ -144,10 +146,10 @@ def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
 
 def write_json(path: Path, results: dict[Candidate, dict[Key, float]], floods: pressure.Results, rounds: int, seconds: float) -> None:
     """The medians for programs."""
-    units = {"latency": "s", "bandwidth": "B/s", "rate": "1/s", "alltoall": "s"}
+    units = {"bandwidth": "B/s", "rate": "1/s"}
     rows = [{"mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default",
-             "rx_memory": candidate.memory or "default", "metric": metric, "length_bytes": length, "value": value, "unit": units[metric]}
-            for candidate, found in results.items() for (metric, length), value in found.items()]
+             "rx_memory": candidate.memory or "default", "metric": metric, "ranks": ranks, "length_bytes": length, "value": value, "unit": units.get(metric, "s")}
+            for candidate, found in results.items() for (metric, ranks, length), value in found.items()]
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"schema": "tidegate-bench/1", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds,
                                 "seconds_per_number": seconds, "results": rows,
