@@ -101,7 +101,9 @@ pub fn older_runs(report: &Report) -> Option<String> {
     let all = report.runs.len();
     (!versions.is_empty()).then(|| {
         format!(
-            "Of its {all} runs some were done by other versions of the simulator than {}, which wrote this report: {}. They              were kept, and used because that was asked for. The command does all runs anew with the version that it is              given to; the same numbers are certain only with those versions, or with `--reuse-older` and the kept runs.",
+            "Of its {all} runs some were done by other versions of the simulator than {}, which wrote this report: {}. They \
+             were kept, and used because that was asked for. The command does all runs anew with the version that it is \
+             given to; the same numbers are certain only with those versions, or with `--reuse-older` and the kept runs.",
             report.code,
             versions.join(", ")
         )

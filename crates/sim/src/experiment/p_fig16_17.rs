@@ -148,7 +148,10 @@ fn by_slots(one: &[(u32, Estimate)], other: &[(u32, Estimate)], wanted: impl Fn(
 
 /// As text: `static/dynamic 8: 56.5/64.9, … %`.
 fn pairs(names: [&str; 2], values: &[(u32, f64, f64)]) -> String {
-    let each: Vec<String> = values.iter().map(|(slots, one, other)| format!("{slots}: {one:.1}/{other:.1}")).collect();
+    // No "-0.0".
+    let tenths = |value: &f64| (10.0 * value).round() / 10.0 + 0.0;
+    let each = values.iter().map(|(slots, one, other)| format!("{slots}: {:.1}/{:.1}", tenths(one), tenths(other)));
+    let each: Vec<String> = each.collect();
     format!("{}/{} {} %", names[0], names[1], each.join(", "))
 }
 
