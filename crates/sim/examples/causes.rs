@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p tidegate-sim --example causes -- scheme=dynamic mesh=2x2x2 slots=8,16 seeds=2 near=13`
 //!
-//! One line for each number of slots: overhead and delayed sends in percent, per message the explicit credit packets, return requests
-//! and monitoring points; each as a mean over the seeds.
+//! One line for each number of slots: overhead and delayed sends in percent; per message the explicit credit packets,
+//! return requests and monitoring points. Each is a mean over the seeds.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,8 +26,8 @@ const DEFAULTS: [(&str, &str); 17] = [
     ("seeds", "1"),
     // Noise in percent.
     ("noise", "2.5"),
-    // Peers whose data costs no more: 105 on the machine of the figures. Among 128 processes 13 make a packet as dear as
-    // it is among 1024.
+    // Peers whose data costs no more: 105 on the machine of the figures. Among 128 processes 13 make a packet as dear
+    // as it is among 1024.
     ("near", "105"),
     // Whether processors need no time for credits.
     ("free", "false"),

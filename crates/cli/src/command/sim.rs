@@ -62,8 +62,8 @@ struct Row {
 }
 
 impl Row {
-    /// The share of the reference's time by which this takes longer; `None` without a reference, and where that takes no
-    /// time, as a barrier of one process does.
+    /// The share of the reference's time by which this takes longer; `None` without a reference, and where the
+    /// reference takes no time, as a barrier of one process does.
     fn overhead(&self) -> Option<f64> {
         self.reference.filter(|reference| *reference > 0.0).map(|reference| self.time / reference - 1.0)
     }

@@ -93,7 +93,7 @@ pub fn method(report: &Report) -> String {
     text.trim_end().to_owned()
 }
 
-/// That other versions of the simulator did some of the runs, and what this means for whoever repeats them. `None` where
+/// That other versions of the simulator did some of the runs, and what this means for whoever repeats them. `None` if
 /// none did.
 #[must_use]
 pub fn older_runs(report: &Report) -> Option<String> {

@@ -333,8 +333,12 @@ fn counted_once(rows: &[Row]) -> Table {
             format!("{:.2}", Estimate::mean_of(&each).mean())
         };
         let once = |row: &Row| !["Alltoallv", "Allgatherv"].contains(&row.name);
-        let (fixed, moving): (fn(&Row) -> &Curve, fn(&Row) -> &Curve) = (|row| &row.fixed, |row| &row.moving);
-        let means = [mean(fixed, |_| true), mean(moving, |_| true), mean(fixed, once), mean(moving, once)];
+        let means = [
+            mean(|row| &row.fixed, |_| true),
+            mean(|row| &row.moving, |_| true),
+            mean(|row| &row.fixed, once),
+            mean(|row| &row.moving, once),
+        ];
         table.row(std::iter::once(slots.to_string()).chain(means));
     }
     table

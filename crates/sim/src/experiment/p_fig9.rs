@@ -16,8 +16,7 @@ use crate::SimulationError;
 const BYTES: u64 = 2044;
 const CREDIT_SLOTS: u32 = 2;
 
-/// Why the mean is not lower. The tests are of 128 processes with data packets as dear as among 1024 (13 near peers), noise
-/// and two seeds: `causes bytes=2044 near=13`.
+/// Why the mean is not lower. The tests are `causes bytes=2044 near=13`.
 const ALL_BEGIN_ALIKE: &str = "With piggybacking the last packet of a message takes along what was counted, so every message \
     begins with a count of 0 and the first credit packet comes after a whole threshold. Without, counts are of all sizes, \
     and it comes sooner. That costs where every send waits either way. Tested among 128 processes with data packets as \

@@ -37,8 +37,8 @@ pub struct Fact {
     pub statement: String,
     /// What came of it, judged on the means over all seeds.
     pub verdict: Verdict,
-    /// What comes of it with each seed alone, in the order of the seeds. Empty where there is one seed, or where nothing
-    /// is drawn.
+    /// What comes of it with each seed alone, in the order of the seeds. Empty where there is one seed, or nothing is
+    /// drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_seed: Vec<Verdict>,
     /// The paper's number or finding.
