@@ -1,5 +1,6 @@
 //! What `tidegate paper --out` leaves in a folder.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -53,6 +54,7 @@ fn report() -> Report {
         seeds: 1,
         noise_percent: 0.0,
         code: "123".to_owned(),
+        older_runs: BTreeMap::new(),
         setup: "Two processes.".to_owned(),
         figures: vec![
             figure("lines", [8.0, 64.0], &[]),
@@ -110,10 +112,10 @@ fn the_page_says_what_came_of_every_statement_and_what_was_not_run() {
     let page = folder.text("README.md");
     for line in [
         "| [P-fig4](#p-fig4): A report | §5.3, figure 4 | quick | 1 | 1 | 1 |",
-        "| reproduced | It holds. | 1 | 1 |  |",
-        "| **differs** | It does not. | 1 | 2 | A reason. |",
+        "| reproduced |  | It holds. | 1 | 1 |  |",
+        "| **differs** |  | It does not. | 1 | 2 | A reason. |",
         "| 1 | x\\|y |",
-        "| *not run* | Nobody knows. | 3 |  | No time. |",
+        "| *not run* |  | Nobody knows. | 3 |  | No time. |",
         "![Title of bars](P-fig4-bars.svg)",
         "tidegate paper P-fig4 --quick --no-noise --seeds 1 --seed 7 --out results",
     ] {
@@ -132,6 +134,8 @@ fn a_run_with_noise_says_so_everywhere() {
     let page = folder.text("README.md");
     assert!(page.contains("| full, 3 seeds, 5 % noise |") && page.contains("full size, 3 seeds, 5 % noise."), "{page}");
     assert!(page.contains("tidegate paper P-fig4 --noise=5 --seeds 3 --seed 7 --out results"), "{page}");
+    assert!(page.contains("Two processes. Processes are interrupted for 50 µs after every ms of work"), "{page}");
+    assert!(page.contains("Every number is the mean over 3 seeds"), "{page}");
     assert!(folder.text("P-fig4-lines.svg").contains("full size, 3 seeds, 5 % noise; means"));
 }
 

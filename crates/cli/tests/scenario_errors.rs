@@ -104,6 +104,14 @@ const COMBINATIONS: &[Refused] = &[
         "[workload] operation = multi_pingpong",
         &["an even number", "change [workload] active"],
     ),
+    Refused("[workload];root = 3", 2, "[workload] root = 3", &["alltoall", "remove the field"]),
+    Refused("[workload];trace = 'halo16'", 2, "[workload] trace = halo16", &["change [workload] operation"]),
+    Refused("[workload];operation = ['barrier', 'random'];radix = 4", 3, "[workload] radix = 4", &["barrier, random"]),
+    Refused("[workload];operation = 'random';active = 4", 3, "[workload] active = 4", &["remove the field"]),
+    Refused("[workload];operation = 'barrier';bytes = 64", 3, "[workload] bytes = 64", &["remove the field"]),
+    Refused("[workload];repetitions_per_root = 2", 2, "[workload] repetitions_per_root = 2", &["remove the field"]),
+    Refused("[workload];repetitions = 4_000_000_000", 2, "[workload] repetitions", &["at most 10000000"]),
+    Refused("[workload];warm_up = 4_000_000_000", 2, "[workload] warm_up", &["at most 10000000"]),
     Refused("[workload];bytes = '9e15 B'", 2, "[workload] bytes", &["2 KiB"]),
     Refused("[workload];bytes = '3 GiB'", 2, "[workload] bytes", &["at most 2147483648"]),
     Refused(
@@ -180,6 +188,38 @@ fn what_is_no_description_of_a_simulation_is_refused_with_its_line() {
     assert!(said.contains("line 2: the lists make 160400 combinations") && said.contains("[workload] bytes"), "{said}");
 }
 
+#[test]
+fn a_file_that_is_not_utf_8_is_refused_with_the_line_of_what_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("it.toml"), b"[network]\nsizes = '2'\n# caf\xe9\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let output = command.args(["sim", "it.toml"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "tidegate: it.toml: line 3: this is not UTF-8: save the file as UTF-8 text\n");
+}
+
+/// A field that some run of a sweep heeds is no mistake, and neither is a default that is written down.
+#[test]
+fn fields_that_matter_to_one_operation_of_a_sweep_are_taken() {
+    for lines in [
+        "[workload];operation = ['barrier', 'broadcast'];radix = 4;repetitions_per_root = 2;bytes = 64",
+        "[workload];operation = ['random', 'barrier'];window = 3;warm_up = 2",
+        "[workload];operation = 'barrier';root = 0;window = 64;radix = 2",
+    ] {
+        let read = Sweep::read(&lines.replace(';', "\n"), Path::new(""));
+        assert!(read.is_ok(), "{lines}: {read:?}");
+    }
+}
+
+#[test]
+fn one_process_has_no_overhead_where_nothing_takes_time() {
+    let lines =
+        "[machine];parameters = 'free';processes_per_node = 1;[network];sizes = '1';[workload];operation = 'barrier'";
+    let output = simulate(lines);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && !shown.contains("NaN") && !shown.contains("inf"), "{shown}");
+}
+
 /// Only two fields take any text: a form is judged with its operation, a trace with the files that there are.
 #[test]
 fn every_field_refuses_what_it_cannot_understand_and_is_named() {
@@ -194,7 +234,7 @@ fn every_field_refuses_what_it_cannot_understand_and_is_named() {
 /// All points are checked before the first is run.
 #[test]
 fn one_impossible_point_of_a_sweep_is_found_before_anything_is_run() {
-    let output = simulate("[flow];slots_per_peer = [64, 3];[workload];repetitions = 1_000_000_000");
+    let output = simulate("[flow];slots_per_peer = [64, 3];[workload];repetitions = 9_000_000");
     assert_eq!(output.status.code(), Some(2));
 }
 

@@ -78,7 +78,13 @@ fn numbers_are_means_over_seeds_and_each_seed_is_the_run_of_that_seed() {
     let both = report_of(&noisy(5, 2).with_seeds(2), ONE_CASE);
     let each = [5, 6].map(|seed| report_of(&noisy(seed, 1), ONE_CASE));
     assert_eq!((both.seeds, both.runs.len()), (2, 2));
-    assert!(both.setup.contains("the mean over 2 seeds"), "{}", both.setup);
+    for (nth, fact) in both.facts.iter().enumerate() {
+        let alone = [0, 1].map(|seed| each[seed].facts[nth].verdict);
+        assert_eq!(fact.by_seed, alone, "{}", fact.statement);
+        assert!(
+            each[0].facts[nth].by_seed.is_empty() && fact.is_unsure() == alone.iter().any(|it| *it != fact.verdict)
+        );
+    }
     let mut differ = 0;
     for (index, series) in both.figures[0].series.iter().enumerate() {
         for (at, point) in series.points.iter().enumerate() {

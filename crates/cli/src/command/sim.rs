@@ -15,7 +15,7 @@ use crate::arguments::SimArguments;
 use crate::experiment::files::csv;
 use crate::experiment::progress::Bar;
 use crate::failure::Failure;
-use crate::scenario::{FIELDS, Scenario, Sweep, TimeOf, Work};
+use crate::scenario::{self, FIELDS, Scenario, Sweep, TimeOf, Work};
 
 /// Version of the JSON of `tidegate sim --json`.
 pub const SIM_SCHEMA: &str = "tidegate-sim/2";
@@ -29,9 +29,11 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     if prints_csv && arguments.json {
         return Err(Failure::usage("--json and --csv - both write to standard output: name a file for one of them"));
     }
-    let text = fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let bytes = fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let sweep = Sweep::read(&text, folder).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let sweep = scenario::text(bytes)
+        .and_then(|text| Sweep::read(&text, folder))
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))
         .map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let (columns, cells) = cells(&sweep, &rows);
@@ -57,6 +59,14 @@ struct Row {
     time: f64,
     /// The same without flow control, if it was asked for.
     reference: Option<f64>,
+}
+
+impl Row {
+    /// The share of the reference's time by which this takes longer; `None` without a reference, and where the
+    /// reference takes no time, as a barrier of one process does.
+    fn overhead(&self) -> Option<f64> {
+        self.reference.filter(|reference| *reference > 0.0).map(|reference| self.time / reference - 1.0)
+    }
 }
 
 /// Runs all points and the references that they need, each once.
@@ -113,8 +123,7 @@ fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
     ];
     let columns = sweep.axes.iter().cloned().chain(fixed.map(str::to_owned)).collect();
     let row = |((values, _), row): (&(Vec<String>, Scenario), &Row)| {
-        let overhead =
-            row.reference.map_or(String::new(), |reference| format!("{:.2}", 100.0 * (row.time / reference - 1.0)));
+        let overhead = row.overhead().map_or(String::new(), |overhead| format!("{:.2}", 100.0 * overhead));
         let numbers = [
             format!("{:.2}", row.time),
             overhead,
@@ -184,7 +193,7 @@ fn as_json(sweep: &Sweep, rows: &[Row]) -> Value {
                 "time_us": row.time,
                 "time_of": scenario.work.time_of().name(),
                 "reference_us": row.reference,
-                "overhead": row.reference.map(|reference| row.time / reference - 1.0),
+                "overhead": row.overhead(),
                 "run_us": row.outcome.time.microseconds(),
                 "run_at_least_us": bounds.largest().microseconds(),
                 "run_bounds_us": {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use tidegate_sim::experiment::{Assumption, Experiment, Report, SeriesKind, Spread, Verdict};
+use tidegate_sim::experiment::{Assumption, Experiment, Fact, Report, SeriesKind, Spread, Verdict};
 
-use super::page::{anchor, cell};
+use super::page::{anchor, cell, sureness};
 use super::progress::duration;
 use super::text::{self, number};
 use super::times::Times;
@@ -87,38 +87,57 @@ fn headline(text: &mut String, reports: &[Report]) {
 }
 
 fn outcomes(text: &mut String, reports: &[Report]) {
-    let of = |report: &Report, verdict| report.facts.iter().filter(|fact| fact.verdict == verdict).count();
-    let count = |verdict| reports.iter().map(|report| of(report, verdict)).sum::<usize>();
+    let count = |verdict| reports.iter().map(|report| with(report, verdict).count()).sum::<usize>();
     let at_full = |verdict| {
         let full = reports.iter().filter(|report| report.scale == "full" || !is_simulated(report));
-        full.map(|report| of(report, verdict)).sum::<usize>()
+        full.map(|report| with(report, verdict).count()).sum::<usize>()
     };
     let [reproduced, differ, not_run] = [Verdict::Reproduced, Verdict::Differs, Verdict::NotRun].map(count);
+    let all = || reports.iter().flat_map(|report| &report.facts);
+    let (judged, unsure) =
+        (all().filter(|fact| !fact.by_seed.is_empty()).count(), all().filter(|fact| fact.is_unsure()).count());
     let _ = write!(
         text,
         "Of {} statements of the paper: {reproduced} reproduced, {differ} differing, {not_run} not run. Computed, or run at \
-         the paper's size: {} of those reproduced and {} of those differing; all others at reduced size. Why one differs \
-         is said in its section.\n\n| outcome | where | statement | paper | here |\n|---|---|---|---|---|\n",
+         the paper's size: {} of those reproduced and {} of those differing; all others at reduced size. Of the {judged} that \
+         were judged with several seeds {unsure} have another outcome with some seed alone than with the means; the table \
+         has all of these. Why one differs is said in its section.\n\n\
+         | outcome | how sure | where | statement | paper | here |\n|---|---|---|---|---|---|\n",
         reproduced + differ + not_run,
         at_full(Verdict::Reproduced),
         at_full(Verdict::Differs),
     );
     for (verdict, name) in [(Verdict::Differs, "**differs**"), (Verdict::NotRun, "*not run*")] {
         for report in reports {
-            for fact in report.facts.iter().filter(|fact| fact.verdict == verdict) {
-                let cells = [&fact.statement, &fact.paper, &fact.here].map(|text| cell(text));
-                let _ = writeln!(text, "| {name} | {} | {} |", link(report), cells.join(" | "));
-            }
+            with(report, verdict).for_each(|fact| outcome(text, name, report, fact));
         }
     }
-    for report in reports.iter().filter(|report| of(report, Verdict::Reproduced) > 0) {
-        let statements = match of(report, Verdict::Reproduced) {
+    for report in reports {
+        let unsure = with(report, Verdict::Reproduced).filter(|fact| fact.is_unsure());
+        unsure.for_each(|fact| outcome(text, "reproduced", report, fact));
+    }
+    for report in reports {
+        let sure: Vec<&Fact> = with(report, Verdict::Reproduced).filter(|fact| !fact.is_unsure()).collect();
+        let statements = match sure.len() {
+            0 => continue,
             1 => "1 statement".to_owned(),
             several => format!("{several} statements"),
         };
-        let _ = writeln!(text, "| reproduced | {} | {statements}: {} | | |", link(report), cell(&report.title));
+        let title = cell(&report.title);
+        let _ = writeln!(text, "| reproduced | {} | {} | {statements}: {title} | | |", sureness(sure[0]), link(report));
     }
     text.push('\n');
+}
+
+/// The statements of a report with this outcome.
+fn with(report: &Report, verdict: Verdict) -> impl Iterator<Item = &Fact> {
+    report.facts.iter().filter(move |fact| fact.verdict == verdict)
+}
+
+/// The row of a statement.
+fn outcome(text: &mut String, name: &str, report: &Report, fact: &Fact) {
+    let cells = [&fact.statement, &fact.paper, &fact.here].map(|text| cell(text));
+    let _ = writeln!(text, "| {name} | {} | {} | {} |", sureness(fact), link(report), cells.join(" | "));
 }
 
 /// The 95 % confidence intervals of one quantity over all figures.
@@ -171,7 +190,7 @@ fn how_sure(text: &mut String, reports: &[Report]) {
 /// Whether all results are of one version of the simulator.
 fn versions(text: &mut String, reports: &[Report]) {
     let codes: BTreeSet<&str> = reports.iter().map(|report| report.code.as_str()).collect();
-    let older: Vec<String> = reports.iter().filter(|report| report.has_older_runs()).map(link).collect();
+    let older: Vec<String> = reports.iter().filter(|report| !report.older_runs.is_empty()).map(link).collect();
     if codes.len() > 1 {
         let count = codes.len();
         let _ = writeln!(
@@ -180,7 +199,11 @@ fn versions(text: &mut String, reports: &[Report]) {
         );
     }
     if !older.is_empty() {
-        let _ = writeln!(text, "- With runs of versions before that one, as each section says: {}.", older.join(", "));
+        let _ = writeln!(
+            text,
+            "- With runs of other versions than the one that wrote the report, as each section says: {}.",
+            older.join(", ")
+        );
     }
     if codes.len() < 2 && older.is_empty() {
         let _ = writeln!(text, "- All results are of one version of the simulator.");
@@ -264,9 +287,16 @@ fn repeat(text: &mut String, reports: &[Report]) {
         let ids = if ids.len() == Experiment::ALL.len() { String::new() } else { format!(" {}", ids.join(" ")) };
         let _ = writeln!(text, "tidegate paper{ids}{options} --out results");
     }
+    text.push_str("```\n\n");
+    if reports.iter().any(|report| !report.older_runs.is_empty()) {
+        text.push_str(
+            "It does all runs anew. Those behind this page were partly kept from other versions of the simulator (each \
+             section says how many, and the JSON of which); with such a folder, `--reuse-older` uses them again.\n\n",
+        );
+    }
     let _ = write!(
         text,
-        "```\n\nRuns are deterministic: one version of the program gives the same bytes for the same seeds on every \
+        "Runs are deterministic: one version of the program gives the same bytes for the same seeds on every \
          machine, in all files but those that end in `-times.json`, and on this page in all but the next section.\n\n"
     );
 }

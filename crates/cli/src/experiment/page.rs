@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use tidegate_sim::experiment::{Experiment, Report, Verdict};
+use tidegate_sim::experiment::{Experiment, Fact, Report, Verdict};
 
 use super::times::{self, Times};
 use super::{files, opening, text};
@@ -36,8 +36,9 @@ fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
          is Prades, Silla, Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. A \
          statement of the paper that does not come out here is listed as `differs`, with the best explanation; nothing is \
          tuned to hide it. Where there are several seeds, numbers are means over them, statements are judged on the \
-         means, and ranges are the 95 % confidence interval of the mean (Student's t) if nothing else is said; overheads \
-         are those of each run beside the reference with the same seed, then averaged.\n\n",
+         means and again on each seed alone (`2 of 3 seeds`: one seed alone says something else than the means, so that other \
+         seeds might too), and ranges are the 95 % confidence interval of the mean (Student's t) if nothing else is said; \
+         overheads are those of each run beside the reference with the same seed, then averaged.\n\n",
     );
     text.push_str(&opening::opening(reports, times));
     text.push_str(
@@ -79,11 +80,21 @@ pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
+/// How sure the outcome of a statement is, set off where a seed has another one.
+pub(super) fn sureness(fact: &Fact) -> String {
+    let sureness = fact.sureness().unwrap_or_default();
+    if fact.is_unsure() { format!("**{sureness}**") } else { sureness }
+}
+
 fn section(text: &mut String, report: &Report) {
     let _ =
         write!(text, "\n## {}\n\n**{}** (P {}), {}.\n\n", report.id, report.title, report.section, text::scale(report));
-    let _ = write!(text, "{}\n\n```sh\n{}\n```\n\n", report.setup, command(report));
-    let _ = writeln!(text, "| | statement | paper | here | why |\n|---|---|---|---|---|");
+    let setup = format!("{} {}", report.setup, text::method(report));
+    let _ = write!(text, "{}\n\n```sh\n{}\n```\n\n", setup.trim_end(), command(report));
+    if let Some(older) = text::older_runs(report) {
+        let _ = write!(text, "{older}\n\n");
+    }
+    let _ = writeln!(text, "| | how sure | statement | paper | here | why |\n|---|---|---|---|---|---|");
     for fact in &report.facts {
         let verdict = match fact.verdict {
             Verdict::Reproduced => "reproduced",
@@ -91,7 +102,7 @@ fn section(text: &mut String, report: &Report) {
             Verdict::NotRun => "*not run*",
         };
         let cells = [&fact.statement, &fact.paper, &fact.here, &fact.explanation].map(|text| cell(text));
-        let _ = writeln!(text, "| {verdict} | {} |", cells.join(" | "));
+        let _ = writeln!(text, "| {verdict} | {} | {} |", sureness(fact), cells.join(" | "));
     }
     for table in &report.tables {
         let _ = write!(

@@ -71,10 +71,50 @@ pub fn scale(report: &Report) -> String {
     }
 }
 
+/// What is true of all reports with these seeds and this noise: two sentences, or less.
+#[must_use]
+pub fn method(report: &Report) -> String {
+    let mut text = String::new();
+    if report.noise_percent > 0.0 {
+        let percent = number(report.noise_percent);
+        let _ = write!(
+            text,
+            "Processes are interrupted for {} µs after every ms of work, on average ({percent} % of the time). ",
+            number(10.0 * report.noise_percent)
+        );
+    }
+    if report.seeds > 1 {
+        let _ = write!(
+            text,
+            "Every number is the mean over {} seeds, of overheads the mean of the ratios between runs with the same seed.",
+            report.seeds
+        );
+    }
+    text.trim_end().to_owned()
+}
+
+/// That other versions of the simulator did some of the runs, and what this means for whoever repeats them. `None` if
+/// none did.
+#[must_use]
+pub fn older_runs(report: &Report) -> Option<String> {
+    let versions: Vec<String> = report.older_runs.iter().map(|(code, runs)| format!("{code} ({runs} runs)")).collect();
+    let all = report.runs.len();
+    (!versions.is_empty()).then(|| {
+        format!(
+            "Of its {all} runs some were done by other versions of the simulator than {}, which wrote this report: {}. They \
+             were kept, and used because that was asked for. The command does all runs anew with the version that it is \
+             given to; the same numbers are certain only with those versions, or with `--reuse-older` and the kept runs.",
+            report.code,
+            versions.join(", ")
+        )
+    })
+}
+
 fn facts(facts: &[Fact]) -> String {
     let mut text = String::new();
     for fact in facts {
-        let _ = writeln!(text, "  {:<10}  {}", fact.verdict.name(), fact.statement);
+        let sureness = fact.sureness().map_or(String::new(), |sureness| format!(" ({sureness})"));
+        let _ = writeln!(text, "  {:<10}  {}{sureness}", fact.verdict.name(), fact.statement);
         let _ = writeln!(text, "              paper: {}", fact.paper);
         if !fact.here.is_empty() {
             let _ = writeln!(text, "              here:  {}", fact.here);
@@ -91,7 +131,10 @@ fn facts(facts: &[Fact]) -> String {
 pub fn report(report: &Report) -> String {
     let mut text =
         format!("{}  {} (P {})\n{}; seed {}\n", report.id, report.title, report.section, scale(report), report.seed);
-    let _ = writeln!(text, "{}\n", report.setup);
+    let _ = writeln!(text, "{}", report.setup);
+    let notes = [method(report), older_runs(report).unwrap_or_default()];
+    notes.iter().filter(|note| !note.is_empty()).for_each(|note| text.extend([note, "\n"]));
+    text.push('\n');
     for each in &report.tables {
         let mut shown = table(&each.columns);
         shown.add_rows(&each.rows);

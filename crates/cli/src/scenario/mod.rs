@@ -139,7 +139,17 @@ impl Sweep {
             let scenario = draft.finish(folder).map_err(|refusal| sweep.refuse(refusal, &values))?;
             sweep.points.push((values, scenario));
         }
-        Ok(sweep)
+        match given.iter().find(|given| sweep.is_idle(given)) {
+            Some(idle) => Err(ScenarioError { line: Some(line(&idle.place)), what: changes_nothing(idle, &given) }),
+            None => Ok(sweep),
+        }
+    }
+
+    /// Whether a field was given another value than its default and changes nothing in any run.
+    fn is_idle(&self, given: &Given) -> bool {
+        given.field.section == "workload"
+            && given.values.iter().any(|value| value != given.field.default)
+            && !self.points.iter().any(|(_, scenario)| scenario.work.heeds(given.field.name))
     }
 
     /// The line of the first of these fields that the file has.
@@ -184,6 +194,31 @@ impl Sweep {
         };
         format!("the run{which} failed: {what}{remedy}")
     }
+}
+
+/// What is said of a field that changes nothing: whoever wrote it expected something of it.
+fn changes_nothing(idle: &Given, given: &[Given]) -> String {
+    let operation = given.iter().find(|given| (given.field.section, given.field.name) == ("workload", "operation"));
+    let operations = operation.map_or("alltoall".to_owned(), |operation| operation.values.join(", "));
+    format!(
+        "[{}] {} = {} changes nothing in a run of {operations}: remove the field, or change [workload] operation or form",
+        idle.field.section,
+        idle.field.name,
+        shown(&idle.values.join(", "))
+    )
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// If it is not UTF-8.
+pub fn text(bytes: Vec<u8>) -> Result<String, ScenarioError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let what = "this is not UTF-8: save the file as UTF-8 text".to_owned();
+        ScenarioError { line: Some(line), what }
+    })
 }
 
 /// A value in a message.

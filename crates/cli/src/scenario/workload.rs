@@ -46,6 +46,9 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
 /// Most messages of a pattern, over all processes: their destinations are listed before the run.
 const MESSAGES_MOST: u64 = 100_000_000;
 
+/// Most repetitions of an operation: the smallest, a pingpong of empty messages, takes a minute for so many.
+const REPETITIONS_MOST: u32 = 10_000_000;
+
 /// Most bytes of a process's buffers, 1 TiB. They have addresses, and no memory behind them; but what it takes to send
 /// more lies beyond what the clock can tell.
 const MEMORY_MOST: u64 = 1 << 40;
@@ -183,6 +186,28 @@ impl Work {
         }
     }
 
+    /// Whether a field of the file's table of workloads changes anything here.
+    pub(super) fn heeds(&self, field: &str) -> bool {
+        match (self, field) {
+            (_, "operation") => true,
+            (Work::Trace(_), field) => field == "trace",
+            (Work::Traffic { pattern: Pattern::Incast { .. }, .. }, "root") => true,
+            (Work::Traffic { .. }, field) => matches!(field, "bytes" | "repetitions" | "window"),
+            (Work::Benchmark(benchmark), "radix") => matches!(
+                benchmark.operation,
+                Operation::Barrier(Barrier::Tree { .. })
+                    | Operation::Broadcast(Broadcast::Tree { .. })
+                    | Operation::Reduce(Reduce::Tree { .. } | Reduce::Segmented { .. })
+                    | Operation::Gather(Gather::Tree { .. })
+                    | Operation::Scatter(Scatter::Tree { .. })
+            ),
+            // Where there is a root the time is that of the last process.
+            (Work::Benchmark(_), "repetitions_per_root") => self.time_of() == TimeOf::LastProcess,
+            (Work::Benchmark(benchmark), "bytes") => !matches!(benchmark.operation, Operation::Barrier(_)),
+            (Work::Benchmark(_), field) => matches!(field, "form" | "repetitions" | "warm_up" | "active"),
+        }
+    }
+
     /// The time of a run of this work in microseconds: per repetition where it is repeated, else that of all messages.
     #[must_use]
     pub fn time(&self, outcome: &Outcome) -> f64 {
@@ -255,6 +280,7 @@ impl Draft {
             return refuse("active", what);
         }
         if let Some(operation) = operation(name, self.form.as_deref(), self.radix) {
+            self.check_repetitions()?;
             self.check_group(operation, size)?;
             return Ok(Work::Benchmark(Benchmark { operation, ..self.benchmark }));
         }
@@ -277,6 +303,19 @@ impl Draft {
             return refuse("repetitions", what);
         }
         Ok(Work::Traffic { pattern, messages, bytes, window: self.window })
+    }
+
+    /// Whether repetitions have an end that somebody will see.
+    fn check_repetitions(&self) -> Result<(), Refusal> {
+        let Benchmark { warm_up, repetitions, .. } = self.benchmark;
+        for (field, value) in [("repetitions", repetitions), ("warm_up", warm_up)] {
+            if value > REPETITIONS_MOST {
+                let what =
+                    format!("[workload] {field} = {value} is too many: at most {REPETITIONS_MOST} are simulated");
+                return Err(Refusal::new(&[("workload", field)], what));
+            }
+        }
+        Ok(())
     }
 
     /// Whether an operation can be done by those who take part, with blocks of this size.

@@ -4,6 +4,10 @@
 //! the paper's statements, each with what came of it. Nothing is tuned to make a statement come out; one that does not
 //! says so.
 //!
+//! Where there are several seeds a statement is judged on the means, and again on each seed alone: an experiment is
+//! the same function then, of a workshop that shows it one seed. So a statement knows how sure its outcome is
+//! ([`Fact::by_seed`]), and no experiment has to care.
+//!
 //! * `workshop.rs`: runs cases with every seed, in parallel, each once; `case.rs`, `measurement.rs`: what is run, and
 //!   what figures want to know of it; `estimate.rs`: means over seeds;
 //! * `version.rs`: what tells runs apart that are kept on disk; `forecast.rs`: how long the others will take;
@@ -45,7 +49,7 @@ pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spr
 pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime};
 pub use workshop::{Progress, Scale, Silent, Source, Stopped, Workshop};
 
-use crate::{Noise, SimulationError};
+use crate::SimulationError;
 use report::Findings;
 
 /// A figure or table of a paper.
@@ -120,33 +124,16 @@ impl Experiment {
     /// # Errors
     /// If a simulation fails: the error says which way.
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
-        let Noise { interval, duration } = workshop.noise;
-        let (findings, is_simulated) = match self.kind {
-            Kind::Computed(findings) => (findings()?, false),
-            Kind::Simulated(findings) => (findings(workshop)?, true),
+        let (findings, by_seed, is_simulated) = match self.kind {
+            Kind::Computed(findings) => (findings()?, Vec::new(), false),
+            Kind::Simulated(findings) => (findings(workshop)?, workshop.with_each_seed(findings)?, true),
         };
-        let Findings { mut setup, figures, tables, facts } = findings;
+        let Findings { setup, figures, tables, mut facts } = findings;
+        for (nth, fact) in facts.iter_mut().enumerate() {
+            fact.by_seed = by_seed.iter().map(|findings| findings.facts[nth].verdict).collect();
+        }
         let (seeds, noise_percent) = if is_simulated { (workshop.seeds, workshop.noise_percent()) } else { (1, 0.0) };
-        if noise_percent > 0.0 {
-            setup.push_str(&format!(
-                " Processes are interrupted for {duration} after every {interval} of work, on average ({noise_percent} % of \
-                 the time)."
-            ));
-        }
-        if seeds > 1 {
-            setup.push_str(&format!(
-                " Every number is the mean over {seeds} seeds, of overheads the mean of the ratios between runs with the \
-                 same seed."
-            ));
-        }
-        let (runs, older) = workshop.take_used();
-        if older > 0 {
-            setup.push_str(&format!(
-                " {older} of the {} runs were {}, and used because that was asked for.",
-                runs.len(),
-                report::OLDER
-            ));
-        }
+        let (runs, older_runs) = workshop.take_used();
         Ok(Report {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
@@ -156,6 +143,7 @@ impl Experiment {
             seeds,
             noise_percent,
             code: CODE.to_owned(),
+            older_runs,
             setup,
             figures,
             tables,

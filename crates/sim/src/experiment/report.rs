@@ -1,5 +1,7 @@
 //! [`Report`]: what an experiment found, ready to be printed, drawn and kept.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::measurement::Measurement;
@@ -33,8 +35,12 @@ impl Verdict {
 pub struct Fact {
     /// The statement.
     pub statement: String,
-    /// What came of it.
+    /// What came of it, judged on the means over all seeds.
     pub verdict: Verdict,
+    /// What comes of it with each seed alone, in the order of the seeds. Empty where there is one seed, or nothing is
+    /// drawn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_seed: Vec<Verdict>,
     /// The paper's number or finding.
     pub paper: String,
     /// Ours.
@@ -50,6 +56,7 @@ impl Fact {
         Fact {
             statement: statement.to_owned(),
             verdict: if holds { Verdict::Reproduced } else { Verdict::Differs },
+            by_seed: Vec::new(),
             paper: paper.into(),
             here: here.into(),
             explanation: String::new(),
@@ -62,19 +69,45 @@ impl Fact {
         Fact {
             statement: statement.to_owned(),
             verdict: Verdict::NotRun,
+            by_seed: Vec::new(),
             paper: paper.into(),
             here: String::new(),
             explanation: why.to_owned(),
         }
     }
 
-    /// What explains the difference, kept only if there is one.
+    /// What explains the difference, kept only if there is one: a cause that was tested, by changing it.
     #[must_use]
     pub fn because(mut self, explanation: &str) -> Self {
         if self.verdict == Verdict::Differs {
             explanation.clone_into(&mut self.explanation);
         }
         self
+    }
+
+    /// What may explain the difference, kept only if there is one: nothing was changed to see whether it does.
+    #[must_use]
+    pub fn perhaps_because(self, explanation: &str) -> Self {
+        self.because(&format!("Not tested: {explanation}"))
+    }
+
+    /// With how many seeds alone the outcome is that of the means.
+    #[must_use]
+    pub fn seeds_agreeing(&self) -> usize {
+        self.by_seed.iter().filter(|verdict| **verdict == self.verdict).count()
+    }
+
+    /// Whether some seed alone has another outcome than the means: then the next seeds may turn it round.
+    #[must_use]
+    pub fn is_unsure(&self) -> bool {
+        self.seeds_agreeing() < self.by_seed.len()
+    }
+
+    /// How sure the outcome is: `3 of 3 seeds`. `None` where there is nothing to compare.
+    #[must_use]
+    pub fn sureness(&self) -> Option<String> {
+        let seeds = self.by_seed.len();
+        (seeds > 0).then(|| format!("{} of {seeds} seeds", self.seeds_agreeing()))
     }
 }
 
@@ -280,6 +313,10 @@ pub struct Report {
     /// The code that the runs are of ([`CODE`](super::CODE)).
     #[serde(default)]
     pub code: String,
+    /// How many of its runs were done by other code, by its fingerprint. There are such runs only if that is asked for,
+    /// and then the report is not one of `code`: nothing but the same kept runs gives it again for certain.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub older_runs: BTreeMap<String, usize>,
     /// What was run, in sentences: machine, job, points; and how that differs from the paper's set-up.
     pub setup: String,
     /// Pictures.
@@ -291,17 +328,6 @@ pub struct Report {
     /// The runs behind all that, case by case and seed by seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunReport>,
-}
-
-/// What the set-up says of a report that used runs of other code.
-pub(super) const OLDER: &str = "done by another version of the simulator";
-
-impl Report {
-    /// Whether some of its runs were done by another version of the simulator than [`code`](Report::code).
-    #[must_use]
-    pub fn has_older_runs(&self) -> bool {
-        self.setup.contains(OLDER)
-    }
 }
 
 /// A run, in a report.

@@ -5,7 +5,7 @@
 //! processor waits for the end of a figure, and what is left is known from the beginning. The experiments then run
 //! again, one after the other, and wait for their own runs only.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,8 +109,10 @@ struct State {
     planned: Vec<Case>,
     /// The cases that the current experiment used.
     used: Vec<Case>,
-    /// Runs that were done by other code.
-    older: HashSet<RunKey>,
+    /// The only seed that the current experiment is shown, if not all are.
+    shown: Option<u64>,
+    /// Runs that were done by other code, and its fingerprint.
+    older: HashMap<RunKey, String>,
     /// How long each run took.
     seconds: HashMap<RunKey, f64>,
     /// Those of the last report.
@@ -279,8 +281,22 @@ impl<'a> Workshop<'a> {
         self.changed.notify_all();
     }
 
+    /// What an experiment finds with each seed alone, in the order of the seeds; nothing if there is one seed only.
+    pub(super) fn with_each_seed<T>(
+        &self,
+        findings: fn(&Workshop<'_>) -> Result<T, SimulationError>,
+    ) -> Result<Vec<T>, SimulationError> {
+        let alone = |seed| {
+            self.state().shown = Some(seed);
+            let found = findings(self);
+            self.state().shown = None;
+            found
+        };
+        self.seeds().filter(|_| self.seeds > 1).map(alone).collect()
+    }
+
     /// Runs all cases with all seeds, each at most once in the life of the workshop, and returns what came of them in
-    /// their order.
+    /// their order: with all seeds, or with the one that is shown.
     pub(super) fn run(&self, cases: &[Case]) -> Result<Vec<Runs>, SimulationError> {
         if self.state().is_planning {
             self.state().planned.extend_from_slice(cases);
@@ -291,9 +307,11 @@ impl<'a> Workshop<'a> {
         if !self.state().is_open {
             thread::scope(|scope| (0..self.jobs).for_each(|_| drop(scope.spawn(|| self.work()))));
         }
-        let keys_of = |case: &Case| self.seeds().map(|seed| RunKey::new(case, seed, self.noise)).collect::<Vec<_>>();
-        let keys: Vec<Vec<RunKey>> = cases.iter().map(keys_of).collect();
         let mut state = self.state();
+        let shown = state.shown;
+        let seeds = || self.seeds().filter(move |seed| shown.is_none_or(|shown| shown == *seed));
+        let keys_of = |case: &Case| seeds().map(|seed| RunKey::new(case, seed, self.noise)).collect::<Vec<_>>();
+        let keys: Vec<Vec<RunKey>> = cases.iter().map(keys_of).collect();
         loop {
             if let Some(error) = state.failed.take() {
                 return Err(error);
@@ -311,15 +329,17 @@ impl<'a> Workshop<'a> {
         Ok(keys.iter().map(|keys| Runs(keys.iter().map(|key| state.done[key].clone()).collect())).collect())
     }
 
-    /// What the current experiment has used since this was last asked, and how many of these runs other code did.
-    pub(super) fn take_used(&self) -> (Vec<RunReport>, usize) {
+    /// What the current experiment has used since this was last asked, and how many of these runs which other code did.
+    pub(super) fn take_used(&self) -> (Vec<RunReport>, BTreeMap<String, usize>) {
         let mut state = self.state();
         let used = std::mem::take(&mut state.used);
-        let (mut runs, mut older, mut times) = (Vec::new(), 0, Vec::new());
+        let (mut runs, mut older, mut times) = (Vec::new(), BTreeMap::new(), Vec::new());
         for case in used {
             for seed in self.seeds() {
                 let key = RunKey::new(&case, seed, self.noise);
-                older += usize::from(state.older.contains(&key));
+                if let Some(code) = state.older.get(&key) {
+                    *older.entry(code.clone()).or_default() += 1;
+                }
                 if let Some(&seconds) = state.seconds.get(&key) {
                     times.push(RunTime { run: key.digits(), seconds });
                 }
@@ -408,7 +428,7 @@ impl<'a> Workshop<'a> {
             state.forecast.learn(&item.size, run.seconds);
             state.seconds.insert(run.key.clone(), run.seconds);
             if run.code != CODE {
-                state.older.insert(run.key.clone());
+                state.older.insert(run.key.clone(), run.code);
             }
             state.done.insert(run.key, Arc::new(run.measurement));
         }
