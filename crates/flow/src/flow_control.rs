@@ -85,8 +85,10 @@ impl FlowControl {
     /// counts as so many packets. As [`handle_retrieved`](Self::handle_retrieved).
     #[inline]
     pub fn handle_retrieved_long(&mut self, from: PeerId, slots: u32, last: &Packet) -> Result<u32, Violation> {
+        // The last alone can be malformed, and then nothing is to have changed.
+        let gained = self.handle_retrieved(from, last)?;
         of_chosen!(&mut self.scheme, handle_retrieved_slots(from, slots - 1))?;
-        self.handle_retrieved(from, last)
+        Ok(gained)
     }
 
     /// The next control packet to write, if any.

@@ -157,6 +157,7 @@ impl Ended {
     /// The first so many are taken.
     #[inline(always)]
     pub(crate) fn forget(&mut self, count: usize) {
+        debug_assert!(count <= self.len(), "no more than there are");
         self.taken += count;
         if self.taken == self.list.len() {
             self.list.clear();

@@ -152,8 +152,7 @@ impl Completions {
         self.errors.pop_front().map(|(_, failed)| failed)
     }
 
-    /// Moves successes to where there is room for them, as many as there is room for, `entry_bytes` of each. Returns how
-    /// many.
+    /// Moves successes to where there is room for them, as many as there is, `entry_bytes` of each. Returns how many.
     ///
     /// # Safety
     /// The room must be there.

@@ -68,9 +68,6 @@ impl Domain {
     /// state may be half-changed, so the domain refuses all further calls.
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
-        if self.poisoned.load(Relaxed) {
-            return Errno(FI_EOTHER).code();
-        }
         self.lock.acquire();
         self.run(body)
     }
@@ -78,12 +75,17 @@ impl Domain {
     /// The same, if nobody is inside. `None`: somebody is. In a forked child that may be a thread which only its parent
     /// has, and which will never leave.
     pub fn enter_if_free(&self, body: impl FnOnce(&mut Entered) -> Result) -> Option<isize> {
-        (!self.poisoned.load(Relaxed) && self.lock.try_acquire()).then(|| self.run(body))
+        self.lock.try_acquire().then(|| self.run(body))
     }
 
-    /// Runs a call with the lock held, and releases it.
+    /// Runs a call with the lock held, and releases it. Whether a call has panicked is looked at only now: it may have
+    /// done so while we waited for the lock.
     #[inline(always)]
     fn run(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        if self.poisoned.load(Relaxed) {
+            self.lock.release();
+            return Errno(FI_EOTHER).code();
+        }
         let outcome = guard::catch(|| {
             // SAFETY: we hold the lock, or the application promised that nobody else is inside. A body does not enter
             // its domain again.
@@ -102,6 +104,8 @@ impl Domain {
 mod tests {
     use super::*;
     use crate::errno::INVALID;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     /// A domain without an application.
     fn domain(threading: fi_threading) -> Domain {
@@ -125,5 +129,30 @@ mod tests {
             });
             assert_eq!((outcome, entered_again), (Errno(FI_EOTHER).code(), false));
         }
+    }
+
+    // SAFETY: nobody calls through the tables of this domain without an application.
+    unsafe impl Sync for Bare {}
+
+    /// A domain that threads share.
+    struct Bare(Domain);
+
+    #[test]
+    fn who_waits_for_the_lock_of_a_call_that_panics_does_nothing_either() {
+        let shared = &Bare(domain(FI_THREAD_SAFE));
+        let (inside, wait) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let outcome = shared.0.enter(|_| {
+                    inside.send(()).unwrap();
+                    std::thread::sleep(Duration::from_millis(100));
+                    panic!("on purpose")
+                });
+                assert_eq!(outcome, Errno(FI_EOTHER).code());
+            });
+            wait.recv().unwrap();
+            assert_eq!(shared.0.enter(|_| Ok(7)), Errno(FI_EOTHER).code());
+        });
+        assert_eq!(shared.0.enter_if_free(|_| Ok(7)), Some(Errno(FI_EOTHER).code()));
     }
 }

@@ -83,14 +83,12 @@ impl CompletionQueue {
         moved
     }
 
-    /// All bound endpoints wait a little. Returns whether something has come meanwhile.
+    /// The bound endpoints wait a little, until something has come to one of them. Returns whether that is so.
     fn idle(&self, entered: &mut Entered) -> bool {
-        let mut come = false;
-        for index in 0..self.state.get(entered).endpoints.len() {
+        (0..self.state.get(entered).endpoints.len()).any(|index| {
             let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
-            come |= endpoint.idle(entered);
-        }
-        come
+            endpoint.idle(entered)
+        })
     }
 
     /// Makes progress. Returns whether there is nothing to read.

@@ -14,8 +14,8 @@ const CORES_MOST: usize = 1024;
 const POLLS_ALONE: u32 = 2000;
 /// Empty polls before the first yield, when the processes known to us share cores.
 const POLLS_SHARED: u32 = 32;
-/// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`]. Few that wait longer are
-/// better than many: an MPI that yields after each empty poll (MPICH) gets its answer without a yield.
+/// Empty polls after a find that wait a little for the answer themselves: see [`Step::Linger`]. Few that wait longer
+/// are better than many: an MPI that yields after each empty poll (MPICH) gets its answer without a yield.
 const POLLS_LINGERING: u32 = 2;
 /// Empty polls between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 256;

@@ -3,17 +3,16 @@
 
 use crate::digest::Digest;
 use crate::layout::{Layout, MessageName, Op, UNTAGGED};
+use crate::link::ActorLink;
 use crate::support::{Arena, MemoryBuffer, node_of, pattern, peer_of};
 use std::collections::VecDeque;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::rc::Rc;
-use std::slice;
-use tidegate_message::flow::{PAYLOAD_BYTES, Packet, PacketKind};
+use tidegate_message::flow::Packet;
 use tidegate_message::{
-    Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Capabilities,
-    Completion, Context, Counter, Counters, Departure, Endpoint, Failure, Instant, Link, LinkEvent, MatchFlags,
-    Operation, PeerId, ReadRequest, Receive, RemoteMemory, RemoteTarget, Send, Source, Space, Span, Target, TransferId,
-    TransferStatus, WindowInspection, WriteError, WriteRequest,
+    Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, BacklogInspection, Buffer, Completion, Context, Counter,
+    Counters, Endpoint, Failure, Instant, MatchFlags, Operation, PeerId, ReadRequest, Receive, RemoteTarget, Send,
+    Source, Space, Span, Target, WindowInspection, WriteRequest,
 };
 
 /// What a buffer holds once its operation has completed; nobody may change it or send it any more.
@@ -28,6 +27,8 @@ pub enum Input<'p> {
     Packet(&'p Packet),
     /// It makes progress, and finds these two.
     Pair(&'p Packet, &'p Packet),
+    /// It makes progress, and finds one packet of two or three slots.
+    Long(&'p Packet, &'p Packet, Option<&'p Packet>),
     /// It makes progress, and finds nothing.
     Idle,
     /// Time passes until it wants to be called, and it makes progress.
@@ -71,124 +72,6 @@ pub struct Summary {
     pub memory: Vec<u8>,
 }
 
-/// The environment of an actor: at most two packets in, any number out.
-pub struct ActorLink {
-    me: usize,
-    nodes: usize,
-    direct: bool,
-    incoming: VecDeque<Packet>,
-    written: Vec<(usize, Packet)>,
-    /// Packets that fit each node's mailbox before it is full.
-    room: Vec<usize>,
-    departure: Option<usize>,
-    told: Vec<usize>,
-    /// How each node leaves, if it does.
-    orderly: Vec<bool>,
-    arena: Arena,
-    /// Whose memory was read.
-    touched: Vec<(usize, Span)>,
-    counters: Counters,
-}
-
-/// Only what the next step may depend on: the rest is empty between steps, never changes, or only counts.
-impl fmt::Debug for ActorLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "told {:?}", self.told)
-    }
-}
-
-impl Link for ActorLink {
-    type Buffer = MemoryBuffer;
-    type Lent = Packet;
-
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
-        let to = node_of(self.me, to, self.nodes);
-        if self.told.contains(&to) {
-            return Err(WriteError::Unreachable(format!("node {to} has left")));
-        }
-        let places = self.room[to].min(count as usize);
-        if places == 0 {
-            return Err(WriteError::Full);
-        }
-        self.room[to] -= places;
-        for _ in 0..places {
-            let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
-            packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
-            let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
-            packet.payload[packet.header.length()..end].fill(0);
-            self.written.push((to, packet));
-        }
-        Ok(places as u32)
-    }
-
-    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
-        let packet = self.incoming.pop_front()?;
-        Some(Arrival { source: packet.header.source(), packet })
-    }
-
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities { reaches_memory: self.direct, is_synchronous: true, ..Capabilities::default() }
-    }
-
-    fn read_peer(
-        &mut self,
-        _: TransferId,
-        peer: PeerId,
-        from: &[RemoteMemory],
-        into: &mut MemoryBuffer,
-        mut offset: usize,
-    ) -> TransferStatus {
-        let node = node_of(self.me, peer, self.nodes);
-        for RemoteMemory { span, .. } in from {
-            let Some(remote) = self.arena.find(node, *span) else { return TransferStatus::Failed };
-            let mut bytes = vec![0; remote.len()];
-            remote.read(0, &mut bytes);
-            into.write(offset, &bytes);
-            offset += bytes.len();
-            self.touched.push((node, *span));
-        }
-        TransferStatus::Done
-    }
-
-    fn write_peer(
-        &mut self,
-        _: TransferId,
-        _: PeerId,
-        _: &[RemoteMemory],
-        _: &MemoryBuffer,
-        _: usize,
-    ) -> TransferStatus {
-        unreachable!("no program writes to a peer's memory")
-    }
-
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        unreachable!("every transfer ends at once")
-    }
-
-    fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
-        None
-    }
-
-    fn poll_event(&mut self) -> Option<LinkEvent> {
-        let node = self.departure.take()?;
-        self.told.push(node);
-        let orderly = self.orderly[node];
-        let peer = peer_of(self.me, node, self.nodes);
-        Some(LinkEvent::Departed(Departure { peer, orderly, name: format!("node {node}") }))
-    }
-
-    fn quarantine(&mut self, _: PeerId) -> String {
-        unreachable!("all keep the protocol")
-    }
-
-    fn release(&mut self, _: PeerId) {}
-
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-}
-
 /// What a step did to the rest of the world.
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -226,6 +109,7 @@ impl Actor {
             nodes,
             direct: layout.direct,
             incoming: VecDeque::new(),
+            is_long: false,
             written: Vec::new(),
             room: vec![0; nodes],
             departure: None,
@@ -250,6 +134,12 @@ impl Actor {
             Input::Operation => self.operate(),
             Input::Packet(packet) => self.progress(&[packet]),
             Input::Pair(first, second) => self.progress(&[first, second]),
+            Input::Long(first, second, third) => {
+                self.endpoint.link_mut().is_long = true;
+                let slots: Vec<_> = [first, second].into_iter().chain(third).collect();
+                self.progress(&slots);
+                self.endpoint.link_mut().is_long = false;
+            }
             Input::Idle => self.progress(&[]),
             Input::Timeout => {
                 self.now = self.endpoint.next_timeout().unwrap_or_default().max(self.now);

@@ -1,6 +1,6 @@
 //! What is explored: a program for each endpoint, and the configuration they run under.
 
-use crate::actor::ActorLink;
+use crate::link::ActorLink;
 use tidegate_message::flow::{Config, FlowControl, SchemeName};
 use tidegate_message::{Endpoint, EndpointConfig};
 
@@ -66,6 +66,11 @@ impl MessageName {
     }
 }
 
+/// Whether to explore what takes minutes too: `TIDEGATE_EXPLORE=all`.
+pub fn everything() -> bool {
+    std::env::var("TIDEGATE_EXPLORE").is_ok_and(|value| value == "all")
+}
+
 /// Programs and configuration.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -77,6 +82,8 @@ pub struct Layout {
     /// Whether rendezvous messages are read from their sender's memory; else they come through the mailbox.
     pub direct: bool,
     pub window: Window,
+    /// Whether what goes on in several packets may come in as one of several slots, too.
+    pub joins: bool,
 }
 
 /// Receive memory for unmatched messages, beyond what configuration fixes. The windows of senders begin with half of
@@ -122,6 +129,7 @@ impl Layout {
             credit_slots: 1,
             direct: false,
             window: Window::Plenty,
+            joins: everything(),
         }
     }
 

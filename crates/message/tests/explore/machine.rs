@@ -21,6 +21,7 @@ pub enum Cause {
     Operation,
     Packet(PacketId),
     Pair(PacketId, PacketId),
+    Long(PacketId, PacketId, Option<PacketId>),
     Idle,
     Timeout,
     Departure(usize),
@@ -152,6 +153,9 @@ pub fn input(packets: &Packets, cause: Cause) -> Input<'_> {
         Cause::Operation => Input::Operation,
         Cause::Packet(name) => Input::Packet(packets.get(name)),
         Cause::Pair(first, second) => Input::Pair(packets.get(first), packets.get(second)),
+        Cause::Long(first, second, third) => {
+            Input::Long(packets.get(first), packets.get(second), third.map(|third| packets.get(third)))
+        }
         Cause::Idle => Input::Idle,
         Cause::Timeout => Input::Timeout,
         Cause::Departure(node) => Input::Departure(node),

@@ -1,6 +1,6 @@
 //! Every interleaving of small programs, on the endpoint's own code.
 //!
-//! `layout` says what is explored, `actor` runs one endpoint with its program, `machine` remembers the steps of an
+//! `layout` says what is explored, `actor` runs one endpoint with its program over its `link`, `machine` remembers the steps of an
 //! endpoint so that each is run once, `search` goes through all states of the world, `judge` knows what MPI allows at
 //! the end. `programs` are written for rules, `random_programs` for what nobody thought of. `TIDEGATE_EXPLORE=all`
 //! explores more, for an hour.
@@ -23,6 +23,8 @@
 //!   answer to another look: the random programs of `endpoint`; a declined or claimed send that stays offered:
 //!   `probes_before_receives`, `claims_that_nobody_calls_for`; a look that does not see what came just before its
 //!   answer: `looks_while_what_they_look_for_leaves`.
+//! * Long packets: one that counts for a slot less or more than it has, or whose slots behind the first are dropped:
+//!   `long_packets_with_one_to_three_credits`.
 //! * Deaths: accounts of a dead sender that are kept: `looks_for_messages_of_a_sender_that_dies`.
 
 #[path = "../support/mod.rs"]
@@ -33,6 +35,7 @@ mod actor;
 mod digest;
 mod judge;
 mod layout;
+mod link;
 mod machine;
 mod programs;
 mod random_programs;

@@ -1,7 +1,7 @@
 //! The programs.
 
-use crate::actor::ActorLink;
-use crate::layout::{Layout, Op, Op::*, UNTAGGED, Window};
+use crate::layout::{Layout, Op, Op::*, UNTAGGED, Window, everything};
+use crate::link::ActorLink;
 use crate::search::{Sights, explore};
 use tidegate_message::Endpoint;
 use tidegate_message::flow::SchemeName::{self, Dynamic, None as Without, Static};
@@ -32,11 +32,6 @@ const TIGHT: [Window; 2] = [Window::Envelopes(1), Window::Envelopes(4)];
 /// dynamic region) or just one.
 const SCHEMES: [(SchemeName, u32); 4] = [(Without, 2), (Static, 3), (Dynamic, 2), (Dynamic, 3)];
 
-/// Whether to explore what takes minutes too: `TIDEGATE_EXPLORE=all`.
-pub fn everything() -> bool {
-    std::env::var("TIDEGATE_EXPLORE").is_ok_and(|value| value == "all")
-}
-
 /// Explores the programs in each of these settings. What windows are there for must have happened.
 fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, programs: &[&[Op]]) -> Sights {
     let mut all = Sights::default();
@@ -63,6 +58,41 @@ fn receives_in_reverse_order_of_tags() {
         let receiver = [receive(0, 3), receive(0, 2), receive(0, 1)];
         let sights = everywhere(&SCHEMES, &WINDOWS, true, &[&sender, &receiver]);
         assert!(sights.queried, "{sights:?}");
+    }
+}
+
+/// Messages of three slots leave as packets of as many slots as there are credits, and come in as these or as packets
+/// of one.
+#[test]
+fn long_packets_with_one_to_three_credits() {
+    let sender = [send(1, 1, 100), send(1, 2, 20), send(1, 1, 100)];
+    let receiver = [receive(0, 2), receive(0, 1), receive_any(0, ANY)];
+    let both = [send(1, 1, 100), receive(1, 1), send(1, 2, 20)];
+    let back = [receive(0, 1), send(0, 1, 100), receive(0, 2)];
+    let two = [send(0, 1, 100), send(0, 2, 20)];
+    let of_two = [receive_any(ANYBODY, 1), receive_any(ANYBODY, 2), receive_any(ANYBODY, ANY), receive_any(1, ANY)];
+    let dies = [send(1, 1, 20), send(1, 2, 100), Die];
+    for (scheme, slots, longest) in [
+        (Without, 2, 2),
+        (Static, 2, 1),
+        (Static, 3, 2),
+        (Static, 4, 3),
+        (Dynamic, 2, 1),
+        (Dynamic, 3, 2),
+        (Dynamic, 4, 3),
+    ] {
+        let programs: [&[&[Op]]; 4] =
+            [&[&sender, &receiver], &[&both, &back], &[&of_two, &two, &two], &[&dies, &receiver]];
+        for piggyback in [false, true] {
+            let mut seen = 0;
+            // The states of three endpoints are many.
+            for programs in programs.into_iter().filter(|programs| programs.len() == 2 || slots == 3) {
+                let sights = explore(&Layout { scheme, slots, piggyback, joins: true, ..Layout::new(programs) });
+                println!("{scheme:?}, {slots} slots, piggyback {piggyback}: {sights:?}");
+                seen = seen.max(sights.longest);
+            }
+            assert_eq!(seen, longest, "{scheme:?}, {slots} slots, piggyback {piggyback}");
+        }
     }
 }
 

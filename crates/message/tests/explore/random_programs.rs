@@ -1,7 +1,6 @@
 //! Every interleaving of random programs: short ones, of everything that ends by itself.
 
-use crate::layout::{Layout, Op, Window};
-use crate::programs::everything;
+use crate::layout::{Layout, Op, Window, everything};
 use crate::search::{Sights, explore};
 use crate::support::Random;
 use tidegate_message::flow::SchemeName;
@@ -53,7 +52,8 @@ fn explore_some(programs: u64, nodes: usize, length: usize) {
     let mut all = Sights::default();
     for number in 0..programs * times {
         let seed = (nodes as u64) << 48 | (length as u64) << 32 | number;
-        let sights = explore(&layout(&mut Random::new(seed), nodes, length));
+        let joins = number % 2 == 0;
+        let sights = explore(&Layout { joins, ..layout(&mut Random::new(seed), nodes, length) });
         (all.deferred, all.queried, all.grown) =
             (all.deferred | sights.deferred, all.queried | sights.queried, all.grown | sights.grown);
         (all.states, all.endpoint_states) = (all.states + sights.states, all.endpoint_states + sights.endpoint_states);

@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::rc::Rc;
-use tidegate_message::flow::{Packet, PacketKind, SchemeName};
+use tidegate_message::flow::{PAYLOAD_BYTES, Packet, PacketKind, SchemeName};
 
 /// More states mean a layout too large for a test.
 const MOST_STATES: usize = 6_000_000;
@@ -43,6 +43,8 @@ pub struct Sights {
     pub grown: bool,
     /// A request waited until another was answered.
     pub delayed: bool,
+    /// Slots of the longest packet.
+    pub longest: usize,
 }
 
 impl Sights {
@@ -113,7 +115,7 @@ pub fn search(layout: &Layout) -> Result<Sights, Broken> {
         origins: vec![(0, Move { node: 0, cause: Cause::Idle })],
         steps: Vec::new(),
         ends: Vec::new(),
-        sights: Sights::default(),
+        sights: Sights { longest: 1, ..Sights::default() },
         layout,
     };
     search.explore()?;
@@ -237,12 +239,30 @@ impl Search {
                 let way = &state.ways[self.way(other, node)];
                 moves.extend(way.front().map(|first| Move { node, cause: Cause::Packet(*first) }));
                 moves.extend(way.get(1).map(|second| Move { node, cause: Cause::Pair(way[0], *second) }));
+                moves.extend(self.long(way).map(|cause| Move { node, cause }));
                 if way.is_empty() && is_gone && !told() {
                     moves.push(Move { node, cause: Cause::Departure(other) });
                 }
             }
         }
         moves
+    }
+
+    /// The first packets of a way as one of several slots, if they may have been written as that.
+    fn long(&self, way: &VecDeque<PacketId>) -> impl Iterator<Item = Cause> {
+        let goes_on = |index: usize| {
+            if !self.layout.joins {
+                return None;
+            }
+            let [first, second] = [way.get(index)?, way.get(index + 1)?].map(|name| self.packets.get(*name).header);
+            let is_full = first.kind() == PacketKind::Data && first.length() == PAYLOAD_BYTES;
+            (is_full && second.kind() == PacketKind::Data && second.message() == 0).then_some(way[index + 1])
+        };
+        let second = goes_on(0);
+        let third = second.and_then(|_| goes_on(1));
+        let two = second.map(|second| Cause::Long(way[0], second, None));
+        let three = second.zip(third).map(|(second, third)| Cause::Long(way[0], second, Some(third)));
+        two.into_iter().chain(three)
     }
 
     /// Packets that fit each node's mailbox. Under flow control they never fill up, and this is checked.
@@ -264,11 +284,20 @@ impl Search {
         let room = self.room(state);
         let step = self.machines[node].step(&mut self.packets, state.endpoints[node], cause, &room)?;
         let mut next = state.clone();
-        if let Cause::Packet(packet) | Cause::Pair(packet, _) = cause {
+        let taken = match cause {
+            Cause::Packet(_) => 1,
+            Cause::Pair(..) | Cause::Long(_, _, None) => 2,
+            Cause::Long(..) => 3,
+            Cause::Operation | Cause::Idle | Cause::Timeout | Cause::Departure(_) => 0,
+        };
+        if let Cause::Long(..) = cause {
+            self.sights.longest = self.sights.longest.max(taken);
+        }
+        if let Cause::Packet(packet) | Cause::Pair(packet, _) | Cause::Long(packet, ..) = cause {
             let nodes = self.layout.nodes();
             let source = crate::support::node_of(node, self.packets.get(packet).header.source(), nodes);
             let way = self.way(source, node);
-            next.ways[way].drain(..if matches!(cause, Cause::Pair(..)) { 2 } else { 1 });
+            next.ways[way].drain(..taken);
         }
         self.check_touched(state, &step)?;
         for &(to, packet) in &step.written {
@@ -343,6 +372,11 @@ impl Search {
                 Cause::Pair(first, second) => {
                     let [first, second] = [first, second].map(|name| self.tell(node, self.packets.get(name)));
                     format!("{first}; at once {second}")
+                }
+                Cause::Long(first, second, third) => {
+                    let slots = [first, second].into_iter().chain(third);
+                    let told: Vec<_> = slots.map(|name| self.tell(node, self.packets.get(name))).collect();
+                    format!("as one packet {}", told.join("; "))
                 }
                 other => format!("{other:?}"),
             };
