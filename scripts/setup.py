@@ -75,6 +75,16 @@ def install_libfabric() -> None:
         print("setup: no libfabric with headers (Debian: libfabric-dev): the C programs among the tests of the crates are left out", flush=True)
 
 
+def install_valgrind() -> None:
+    """Installs valgrind, by which instructions are counted. Those tests are skipped without it."""
+    if shutil.which("valgrind"):
+        return
+    if is_root() and shutil.which("apt-get"):
+        install_packages(["valgrind"])
+    else:
+        print("setup: no valgrind: the tests that count instructions are left out", flush=True)
+
+
 def pip(python: Path | str, *words: str | Path) -> None:
     """Runs pip; on failure says what could not be had."""
     command = [str(python), "-m", "pip", *map(str, words)]
@@ -149,6 +159,8 @@ def main() -> None:
     for name in ENVIRONMENTS:
         make_environment(name)
     if purpose != "mpi":
+        install_libfabric()
+        install_valgrind()
         make_environment("tests")
         make_mpi4py_tests()
 

@@ -1,6 +1,6 @@
 //! What a message is called, what a receive accepts, and when it was posted.
 
-use crate::operation::{Source, Target};
+use crate::operation::{Queue, Receive, Source, Space, Target};
 
 /// What identifies a message to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,16 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
+    /// What a receive accepts, and in which queue.
+    #[inline(always)]
+    pub(crate) fn of<B>(receive: &Receive<B>) -> (Queue, Pattern) {
+        let from = receive.from;
+        match receive.space {
+            Space::Tagged { tag, ignore } => (Queue::Tagged, Pattern { from, tag, ignore }),
+            Space::Untagged => (Queue::Untagged, Pattern { from, tag: 0, ignore: u64::MAX }),
+        }
+    }
+
     #[inline]
     pub(crate) fn accepts(&self, source: Target, tag: u64) -> bool {
         (self.tag ^ tag) & !self.ignore == 0

@@ -1,6 +1,5 @@
 //! The operations of an application: one value for each, handed to a method of `Endpoint`.
 
-use crate::envelope::Pattern;
 use tidegate_flow::{Config, PeerId};
 
 /// What the application calls the operation: opaque here, given back in the completion.
@@ -156,18 +155,6 @@ pub struct Receive<B> {
     pub flags: MatchFlags,
     /// Report success. Failures are always reported.
     pub report: bool,
-}
-
-impl<B> Receive<B> {
-    /// Which messages it accepts.
-    #[inline(always)]
-    pub(crate) fn accepts(&self) -> (Queue, Pattern) {
-        let from = self.from;
-        match self.space {
-            Space::Tagged { tag, ignore } => (Queue::Tagged, Pattern { from, tag, ignore }),
-            Space::Untagged => (Queue::Untagged, Pattern { from, tag: 0, ignore: u64::MAX }),
-        }
-    }
 }
 
 /// What a memory region lets peers do.

@@ -1,7 +1,6 @@
 //! What an endpoint has while it can communicate: the message layer, what it knows of addresses, and its outstanding
 //! operations.
 
-use crate::addresses::NO_ADDRESS;
 use crate::bindings::*;
 use crate::completion::Entry;
 use crate::log;
@@ -24,8 +23,8 @@ pub struct Active {
     pub own: Address,
     /// By `fi_addr_t`, the endpoint that it means: a peer's number, `MYSELF`, or `UNKNOWN`.
     targets: Vec<u32>,
-    /// By a peer's number, the `fi_addr_t` that the application knows it by, or `NO_ADDRESS` if that has to be looked
-    /// up.
+    /// By a peer's number, the `fi_addr_t` that the application knows it by, `NO_ADDRESS` if it knows it by none, or
+    /// `NOT_LOOKED_UP`.
     sources: Vec<fi_addr_t>,
     /// The same for this endpoint itself.
     own_source: fi_addr_t,
@@ -40,6 +39,9 @@ pub struct Active {
     pub tickets: Tickets,
 }
 
+/// What that is has to be looked up. (An application may have chosen just this number: then it is looked up each time.)
+const NOT_LOOKED_UP: fi_addr_t = u64::MAX - 1;
+
 const UNKNOWN: u32 = u32::MAX;
 const MYSELF: u32 = u32::MAX - 1;
 
@@ -48,7 +50,7 @@ impl Active {
     pub fn new(engine: Engine) -> Active {
         let (own, epoch) = (engine.link().address(), engine.epoch());
         let (targets, sources) = (Vec::new(), Vec::new());
-        let (own_source, waits, tickets) = (NO_ADDRESS, HashMap::new(), Tickets::default());
+        let (own_source, waits, tickets) = (NOT_LOOKED_UP, HashMap::new(), Tickets::default());
         Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
     }
 
@@ -56,7 +58,7 @@ impl Active {
     pub fn forget_addresses(&mut self) {
         self.targets.clear();
         self.sources.clear();
-        self.own_source = NO_ADDRESS;
+        self.own_source = NOT_LOOKED_UP;
     }
 
     /// These indices have been removed. A service that is inserted under one of them later waits from the beginning;
@@ -90,23 +92,25 @@ impl Active {
         };
     }
 
-    /// The `fi_addr_t` that the application knows a sender by; [`NO_ADDRESS`] if that has to be looked up.
+    /// The `fi_addr_t` that the application knows a sender by, or [`NO_ADDRESS`](crate::addresses::NO_ADDRESS). `None`:
+    /// that has to be looked up.
     #[inline]
-    pub fn source(&self, source: Target) -> fi_addr_t {
-        match source {
+    pub fn source(&self, source: Target) -> Option<fi_addr_t> {
+        let noted = match source {
             Target::Myself => self.own_source,
-            Target::Peer(peer) => self.sources.get(peer.0 as usize).copied().unwrap_or(NO_ADDRESS),
-        }
+            Target::Peer(peer) => self.sources.get(peer.0 as usize).copied().unwrap_or(NOT_LOOKED_UP),
+        };
+        (noted != NOT_LOOKED_UP).then_some(noted)
     }
 
-    /// Notes the `fi_addr_t` that the application knows a sender by, until addresses change.
+    /// Notes the `fi_addr_t` that the application knows a sender by, or that it knows none, until addresses change.
     pub fn set_source(&mut self, source: Target, address: fi_addr_t) {
         match source {
             Target::Myself => self.own_source = address,
             Target::Peer(PeerId(number)) => {
                 let index = number as usize;
                 if self.sources.len() <= index {
-                    self.sources.resize(index + 1, NO_ADDRESS);
+                    self.sources.resize(index + 1, NOT_LOOKED_UP);
                 }
                 self.sources[index] = address;
             }

@@ -1,5 +1,6 @@
 //! A domain: the settings, the lock, and what all endpoints of the domain share.
 
+use crate::addresses::Addresses;
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::{self, Errno, Result};
@@ -62,6 +63,19 @@ impl Domain {
     /// Whether this process is a child that was forked from the one that opened the domain.
     pub fn is_inherited(&self) -> bool {
         self.maker.is_ancestor()
+    }
+
+    /// Addresses have changed: lets the endpoints that they are bound to look up again what they need, and drop what
+    /// they know of indices that have been removed.
+    pub fn forget_addresses(&self, addresses: &Arc<Addresses>, removed: &[fi_addr_t], entered: &mut Entered) {
+        for index in 0..self.state.get(entered).endpoints.len() {
+            let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
+            let is_bound = endpoint.vector.get().is_some_and(|bound| Arc::ptr_eq(bound, addresses));
+            if is_bound && let Some(active) = &mut endpoint.state.get(entered).active {
+                active.forget_addresses();
+                active.forget_waits(removed);
+            }
+        }
     }
 
     /// Runs one call inside the domain: holding its lock, and with a panic turned into `-FI_EOTHER`. After a panic the

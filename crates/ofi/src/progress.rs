@@ -192,8 +192,10 @@ impl Endpoint {
     #[inline]
     fn source_of(&self, source: Target, entered: &mut Entered) -> fi_addr_t {
         let Some(active) = &self.state.get(entered).active else { return NO_ADDRESS };
-        let known = active.source(source);
-        if known == NO_ADDRESS { self.find_source(source, entered) } else { known }
+        match active.source(source) {
+            Some(known) => known,
+            None => self.find_source(source, entered),
+        }
     }
 
     #[cold]

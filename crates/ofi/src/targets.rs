@@ -69,6 +69,8 @@ impl Endpoint {
             active.waits.remove(&index);
             vector.check_settings(&self.domain.settings, &owner)?;
             vector.note(index, owner, entered);
+            // Whoever has the service may have been known by no address until now.
+            self.domain.forget_addresses(vector, &[], entered);
             return Ok(owner);
         }
         let now = Instant::now();

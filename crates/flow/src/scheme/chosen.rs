@@ -10,8 +10,8 @@ macro_rules! chosen {
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
-        /// The scheme chosen. Which one is said in a byte of its own: each packet asks six times, and where the compiler
-        /// may hide the answer in a field of the scheme, each question takes five instructions more.
+        /// The scheme chosen. Which one is said in a byte of its own: each packet asks six times, and where the
+        /// compiler may hide the answer in a field of the scheme, each question takes five instructions more.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]

@@ -66,7 +66,7 @@ impl<L: Link> Endpoint<L> {
     /// receive. A peek is refused while 64 of them (`Inquiries::MOST`) wait for answers.
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive<L::Buffer>) -> Result<(), TryAgain> {
-        let (queue, pattern) = receive.accepts();
+        let (queue, pattern) = Pattern::of(&receive);
         let is_plain = receive.multi.is_none() && receive.flags == MatchFlags::default();
         // Nearly always: no message may be there for it.
         let is_alone = !self.presence.has_lost() && !self.matching.of(queue).has_stored();
@@ -86,7 +86,7 @@ impl<L: Link> Endpoint<L> {
         if self.ended.len() >= self.config.operations {
             return Err(TryAgain);
         }
-        let (queue, pattern) = receive.accepts();
+        let (queue, pattern) = Pattern::of(&receive);
         if receive.flags != MatchFlags::default() {
             if receive.flags.peek && self.deferral.windows.inquiries.is_full() {
                 return Err(TryAgain);

@@ -1,9 +1,9 @@
 //! Every interleaving of small programs, on the endpoint's own code.
 //!
-//! `layout` says what is explored, `actor` runs one endpoint with its program over its `link`, `machine` remembers the steps of an
-//! endpoint so that each is run once, `search` goes through all states of the world, `judge` knows what MPI allows at
-//! the end. `programs` are written for rules, `random_programs` for what nobody thought of. `TIDEGATE_EXPLORE=all`
-//! explores more, for an hour.
+//! `layout` says what is explored, `actor` runs one endpoint with its program over its `link`, `machine` remembers the
+//! steps of an endpoint so that each is run once, `search` goes through all states of the world, `judge` knows what MPI
+//! allows at the end. `programs` are written for rules, `random_programs` for what nobody thought of.
+//! `TIDEGATE_EXPLORE=all` explores more, for an hour.
 //!
 //! Can these tests fail? Rules of `window` were broken on purpose, one at a time, and some program noticed each (W1-W7
 //! are the rules' names there):

@@ -132,18 +132,6 @@ impl AddressVector {
         }
         Ok(name)
     }
-
-    /// Lets bound endpoints look up again what they need, and drop what they know of indices that have been removed.
-    fn forget_in_endpoints(&self, removed: &[fi_addr_t], entered: &mut Entered) {
-        for index in 0..self.domain.state.get(entered).endpoints.len() {
-            let endpoint = Arc::clone(&self.domain.state.get(entered).endpoints[index]);
-            let is_bound = endpoint.vector.get().is_some_and(|addresses| Arc::ptr_eq(addresses, &self.addresses));
-            if is_bound && let Some(active) = &mut endpoint.state.get(entered).active {
-                active.forget_addresses();
-                active.forget_waits(removed);
-            }
-        }
-    }
 }
 
 /// `fi_av_open`.
@@ -212,7 +200,7 @@ unsafe extern "C" fn insert(
             }
         }
         // The application may know senders now that it did not know before.
-        vector.forget_in_endpoints(&[], entered);
+        vector.domain.forget_addresses(&vector.addresses, &[], entered);
         Ok(inserted)
     });
     if disagrees {
@@ -246,7 +234,7 @@ unsafe extern "C" fn insert_service(
         let inserted = vector.domain.enter(|entered| {
             // SAFETY: the application gives null, or a place for an index and one for an error.
             let new = unsafe { vector.insert_one(Some(name), index, error, flags, entered) };
-            vector.forget_in_endpoints(&[], entered);
+            vector.domain.forget_addresses(&vector.addresses, &[], entered);
             if new == Outcome::Done { Ok(1) } else { Err(INVALID) }
         });
         Ok(inserted)
@@ -268,7 +256,7 @@ unsafe extern "C" fn remove(vector: *mut fid_av, indices: *mut fi_addr_t, count:
             outcome = vector.addresses.remove(index, entered).and(outcome);
         }
         // This is needed also if the call fails: endpoints must not go on using what has been removed.
-        vector.forget_in_endpoints(indices, entered);
+        vector.domain.forget_addresses(&vector.addresses, indices, entered);
         outcome
     });
     outcome as c_int

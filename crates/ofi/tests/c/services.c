@@ -227,15 +227,18 @@ static fi_addr_t read_one(struct side *side)
 	return source;
 }
 
-static void serve(struct side *server)
+/* A stranger is known by no address until the server has inserted one, and by that from then on. */
+static void serve(struct side *server, bool is_stranger)
 {
 	char name[64];
 	fi_addr_t client;
 	OK(fi_trecv(server->ep, name, sizeof name, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
-	read_one(server);
+	EQUAL(read_one(server) == FI_ADDR_NOTAVAIL, is_stranger);
 	EQUAL(fi_av_insert(server->av, name, 1, &client, 0, NULL), 1);
 	OK(fi_tsend(server->ep, name, sizeof name, NULL, client, 2, NULL));
 	read_one(server);
+	OK(fi_trecv(server->ep, name, sizeof name, NULL, FI_ADDR_UNSPEC, 3, 0, NULL));
+	EQUAL(read_one(server), client);
 }
 
 /* Sends as soon as the server has opened its service; the answer must come from the address that the service leads
@@ -253,6 +256,8 @@ static void greet(struct side *client, fi_addr_t server)
 	OK(fi_trecv(client->ep, answer, sizeof answer, NULL, server, 2, 0, NULL));
 	EQUAL(read_one(client), server);
 	CHECK(!memcmp(answer, name, sizeof name));
+	OK(fi_tsend(client->ep, name, sizeof name, NULL, server, 3, NULL));
+	read_one(client);
 }
 
 static fi_addr_t insert_destination(struct side *client)
@@ -271,15 +276,15 @@ static void client_and_server(void)
 	if (my.rank == 0) {
 		OK(open_side(&side, NULL, service, FI_SOURCE));
 		meet(2);
-		serve(&side);
-		serve(&side);
+		serve(&side, true);
+		serve(&side, false);
 		meet(2);
 		close_side(&side);
 		meet(2);
 		meet(2);
 		/* The client has tried before we come. */
 		OK(open_side(&side, "localhost", service, FI_SOURCE));
-		serve(&side);
+		serve(&side, true);
 		meet(2);
 	} else {
 		fi_addr_t server;

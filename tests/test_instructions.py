@@ -1,0 +1,86 @@
+"""What a short message costs the processor at both ends together, in instructions: counted by callgrind, so the same on
+every machine of the kind, however loaded.
+
+A limit is what was counted when it was set and a tenth more. Who makes messages cheaper lowers it; who makes one dearer
+finds it here. `pytest tests/test_instructions.py -s` prints the counts.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from harness import process
+from harness.paths import LIBRARY_FOLDER, PROGRAMS, ROOT
+
+SOURCE = ROOT / "tests" / "programs" / "instructions.c"
+FEW, MANY = 1000, 3000
+LIMITS = {("none", 8): 2020, ("static", 8): 2120, ("dynamic", 8): 2100, ("dynamic", 64): 3300, ("dynamic", 512): 5240, ("dynamic", 2048): 11310}
+"""By scheme and length in bytes."""
+SHARE_MOST = 105
+"""What flow control may add to a message of 8 bytes."""
+
+
+@cache
+def program() -> Path:
+    """The program, compiled against the libfabric of the system."""
+    target = PROGRAMS / "instructions"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = process.run(["gcc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", target, SOURCE, "-lfabric"], timeout=120)
+    assert made.status == 0, made.explain()
+    return target
+
+
+def count(scheme: str, length: int, messages: int) -> int:
+    """Instructions of a run."""
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "FI_PROVIDER": "tidegate",
+        "FI_PROVIDER_PATH": str(LIBRARY_FOLDER),
+        "FI_TIDEGATE_SCHEME": scheme,
+        # So many empty calls come before the processor is given away, more than there are; with some more yet, the first
+        # of them would wait a little for an answer. Neither is what is counted.
+        "FI_TIDEGATE_SPIN": "1999",
+    }
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program(), str(length), str(messages)]
+    done = process.run(command, environment, timeout=120)
+    found = re.search(r"Collected : (\d+)", done.output)
+    assert done.status == 0 and found, done.explain()
+    return int(found[1])
+
+
+@cache
+def per_message(scheme: str, length: int) -> float:
+    """Instructions of a message, both ends."""
+    each = (count(scheme, length, MANY) - count(scheme, length, FEW)) / (MANY - FEW)
+    print(f"{scheme}, {length} bytes: {each:.0f} instructions per message")
+    return each
+
+
+def is_there(name: str) -> bool:
+    """Whether the C compiler finds this header."""
+    return subprocess.run(["gcc", "-E", "-include", name, "-x", "c", "/dev/null"], capture_output=True).returncode == 0
+
+
+needs_valgrind = pytest.mark.skipif(
+    not shutil.which("valgrind") or not is_there("rdma/fabric.h"),
+    reason="needs valgrind and libfabric's headers (Debian: valgrind, libfabric-dev; as root, `make system` installs them)",
+)
+
+
+@needs_valgrind
+@pytest.mark.parametrize(("scheme", "length"), LIMITS)
+def test_a_message_costs_no_more_than_it_did(scheme: str, length: int) -> None:
+    each = per_message(scheme, length)
+    assert each <= LIMITS[scheme, length], f"{each:.0f} instructions per message of {length} bytes with {scheme}"
+
+
+@needs_valgrind
+@pytest.mark.parametrize("scheme", ["static", "dynamic"])
+def test_flow_control_is_a_small_part_of_it(scheme: str) -> None:
+    share = per_message(scheme, 8) - per_message("none", 8)
+    assert share <= SHARE_MOST, f"{share:.0f} instructions per message of 8 bytes"
