@@ -36,6 +36,9 @@
 //! **A hostile writer** can put anything into the ring: stamps, lengths, sources, a wild write pointer. The reader
 //! takes slots by its own count, so it never leaves the ring; header fields are clamped by `Header` or checked by the
 //! link; a wild write pointer is clamped in [`Reader::backlog`].
+//! It can also set the write pointer back. Then two correct writers fill the same slots, or one writes where the reader
+//! reads. Between processes this is outside Rust's memory model; we assume that such accesses yield some bytes and
+//! nothing worse. Any bytes are a legal [`Packet`], and nothing that reaches memory follows from what is read back.
 
 use super::sync::{AtomicU64, Ordering};
 use std::ptr::NonNull;
@@ -75,8 +78,8 @@ impl Slot {
     #[cfg(not(loom))]
     #[inline(always)]
     fn read_published(&self, payload: &mut [u8; PAYLOAD_BYTES]) {
-        // SAFETY: the words are initialised and in reach, and no correct process writes to them now; what a hostile one
-        // writes meanwhile are other bytes.
+        // SAFETY: the words are initialised and in reach, and nobody writes to them now unless somebody is hostile (see
+        // the module): then these are other bytes.
         *payload = unsafe { self.payload.as_ptr().cast::<[u8; PAYLOAD_BYTES]>().read() };
     }
 
@@ -146,8 +149,8 @@ impl Mailbox {
         assert!(count <= self.slots.len() - index, "slots of one lap");
         let first: *mut Packet = self.slots.as_ptr().cast::<Slot>().wrapping_add(index).cast();
         // SAFETY: valid by the promise made to `new`, and a slot is a packet in memory. They were reserved and are not
-        // published, so no correct process touches them; what a hostile one puts there is a packet, whatever it is, and
-        // nothing follows from it but what the reader gets.
+        // published, so nobody touches them unless somebody is hostile (see the module): then it is a packet that is
+        // there, whatever it is, and nothing follows from it but what the reader gets.
         fill(unsafe { std::slice::from_raw_parts_mut(first, count) });
     }
 
@@ -383,7 +386,8 @@ impl Reader {
     }
 
     /// Takes the slots behind the first of a packet, whose header this is, puts their payload into `into`, and returns
-    /// the last. `None`: one of them is not what a correct writer puts there; it is the next to be retrieved.
+    /// the last. `None`: one of them is not what a correct writer puts there, and it is the next to be retrieved; or
+    /// `into` has not room for all, and none was taken; or the first has none behind it.
     pub fn retrieve_following(&mut self, first: Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
         let mut header = first;
         let places = into.get_mut(..first.slots() as usize - 1)?;
