@@ -176,8 +176,8 @@ pub trait Link {
     fn retrieve(&mut self) -> Option<Arrival<Self::Lent>>;
 
     /// Takes the slots behind the first of a long packet, whose header this is, while it is lent: puts their payload
-    /// into `into`, and returns the last, on which credits may ride. `None`: they are not what a correct peer writes, or
-    /// there are none, or more than `into` has room for. A link that writes no long packets retrieves none.
+    /// into `into`, and returns the last, on which credits may ride. `None`: they are not what a correct peer writes,
+    /// or there are none, or more than `into` has room for. A link that writes no long packets retrieves none.
     fn retrieve_following(&mut self, _first: &Header, _into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
         None
     }
