@@ -175,8 +175,8 @@ impl Active {
     }
 
     /// Turns a completion into what queues and counters are told where [`Tickets::event`] cannot: writes of peers,
-    /// multi-receives, which complete many times, and peeks that
-    /// claim, whose ticket stays until the message is claimed.
+    /// multi-receives, which complete many times, and peeks that claim, whose ticket stays until the message is
+    /// claimed.
     #[cold]
     pub fn special_event(&mut self, completion: &Completion) -> Event {
         let ticket = self.tickets.get(completion.context);

@@ -88,18 +88,13 @@ impl Tickets {
         if completion.operation == Operation::RemoteWrite {
             return None;
         }
-        let Some(ticket) = self.places.get(completion.context.0) else {
-            let ticket = Ticket::silent(completion.operation);
-            let entry = ticket.entry(completion);
-            return Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry });
-        };
+        let ticket = self.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
         if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
             return None;
         }
-        self.outgoing -= usize::from(ticket.event != EventKind::Receive);
-        self.free.push(completion.context.0 as u32);
-        let Ticket { event: kind, wanted, .. } = *ticket;
-        Some(Event { kind, wanted, unsolicited: false, entry: ticket.entry(completion) })
+        self.remove(completion.context);
+        let entry = ticket.entry(completion);
+        Some(Event { kind: ticket.event, wanted: ticket.wanted, unsolicited: false, entry })
     }
 
     /// What is remembered of an operation that has not ended.

@@ -213,18 +213,12 @@ impl<T> Ordered<T> {
     #[inline(always)]
     pub(crate) fn drop_first(&mut self) {
         let Some(at) = self.first else { return };
-        let node = self.linked(at);
-        node.value = None;
-        let next = node.next;
-        self.first = next;
-        match next {
-            Some(next) => self.linked(next).previous = None,
-            None => self.last = None,
-        }
-        self.drop_node(at);
+        self.linked(at).value = None;
+        self.unlink(at);
     }
 
     /// Takes a node that has lost its element out of the list.
+    #[inline]
     fn unlink(&mut self, at: Position) {
         let node = self.linked(at);
         let (previous, next) = (node.previous, node.next);

@@ -2,8 +2,9 @@
 //! their size when no receive waits for them.
 
 use super::Endpoint;
+use super::ending::placed;
 use crate::assembly::{Sink, write_clipped};
-use crate::completion::{Completion, Failure};
+use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::egress::{Outgoing, Step};
 use crate::envelope::Envelope;
@@ -94,11 +95,9 @@ impl<L: Link> Endpoint<L> {
     fn fill_first(&mut self, envelope: &Envelope, payload: &[u8], queue: Queue) -> bool {
         let Some((room, context, report)) = self.matching.of(queue).fill_first(envelope, payload) else { return false };
         self.count(Counter::BytesReceived, envelope.length as u64);
-        let is_cut = room < envelope.length;
-        if report || is_cut {
-            let result = if is_cut { Err(Failure::Truncated { full: envelope.length }) } else { Ok(()) };
-            let met = Completion::met(context, queue, envelope);
-            self.ended.push(Completion { length: envelope.length.min(room), result, ..met });
+        let (length, result) = placed(envelope, room);
+        if report || result.is_err() {
+            self.ended.push(Completion { length, result, ..Completion::met(context, queue, envelope) });
         }
         true
     }

@@ -18,11 +18,7 @@ impl<L: Link> Endpoint<L> {
     #[inline]
     pub(super) fn complete_receive(&mut self, active: Active<L::Buffer>, envelope: &Envelope, queue: Queue) {
         self.count(Counter::BytesReceived, envelope.length as u64);
-        let placed = envelope.length.min(active.buffer.len());
-        let result = match placed == envelope.length {
-            true => Ok(()),
-            false => Err(Failure::Truncated { full: envelope.length }),
-        };
+        let (placed, result) = placed(envelope, active.buffer.len());
         self.end_receive(active, envelope, queue, placed, result);
     }
 
@@ -195,4 +191,11 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn complete_peek(&mut self, context: Context, envelope: &Envelope, queue: Queue) {
         self.ended.push(Completion::met(context, queue, envelope));
     }
+}
+
+/// How many bytes of a message a buffer with so much room has, and what becomes of the receive.
+#[inline(always)]
+pub(super) fn placed(envelope: &Envelope, room: usize) -> (usize, Result<(), Failure>) {
+    let full = envelope.length;
+    if full <= room { (full, Ok(())) } else { (room, Err(Failure::Truncated { full })) }
 }

@@ -61,9 +61,10 @@ impl<L: Link> Endpoint<L> {
     /// slot. Returns how far it got; `None`: it takes more than one packet, or its receiver is lost.
     #[inline(always)]
     pub(super) fn send_short(&mut self, to: PeerId, send: &Send<L::Buffer>) -> Option<Step> {
-        let mut short = Short::of(send).filter(|_| !self.presence.has_lost() || self.presence.lost(to).is_none())?;
+        let mut short = Short::of(send).filter(|_| self.presence.lost(to).is_none())?;
         let step = self.egress.send(&mut self.link, self.now, to, &mut short);
         if step == Step::Sent {
+            // Asked here, too: a notice that nobody wants is a copy that waits for what has just been stored.
             if send.report {
                 self.report_sent(Some(Notice::of(send)));
             }

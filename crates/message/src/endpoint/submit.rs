@@ -73,11 +73,17 @@ impl<L: Link> Endpoint<L> {
         if !is_plain || !is_alone || self.ended.len() >= self.config.operations {
             return self.receive_any(receive);
         }
+        self.post(receive, pattern, queue);
+        Ok(())
+    }
+
+    /// Posts a receive that nothing stored satisfies.
+    #[inline(always)]
+    fn post(&mut self, receive: Receive<L::Buffer>, pattern: Pattern, queue: Queue) {
         let Receive { from, buffer, context, report, .. } = receive;
         let number = self.matching.next_number();
         self.matching.of(queue).post(number, pattern, buffer, context, report);
         self.seek(from);
-        Ok(())
     }
 
     /// The same as [`receive`](Self::receive), for whoever knows that there is something special about it.
@@ -105,9 +111,7 @@ impl<L: Link> Endpoint<L> {
             let failure = Failure::PeerLost { peer };
             self.complete_unmatched(receive.context, receive.space, false, failure);
         } else {
-            let number = self.matching.next_number();
-            self.matching.of(queue).post(number, pattern, receive.buffer, receive.context, receive.report);
-            self.seek(receive.from);
+            self.post(receive, pattern, queue);
         }
         Ok(())
     }
