@@ -30,7 +30,7 @@ fn curve(runs: &Runs, part: usize, steps: u64) -> Vec<Point> {
 pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let [_, mesh] = meshes(workshop.scale);
     let size = processes(&mesh);
-    let repetitions = workshop.scale.pick(4, 12, 6);
+    let repetitions = workshop.scale.pick(16, 12, 6);
     let (quarter, half) = (size / 4, size / 2);
     let sizes = vec![size, quarter, half, size, half, quarter, size];
     let phases = PhaseSizes { sizes, repetitions, bytes: 2048, watched: [1..quarter, quarter..half, half..size] };
