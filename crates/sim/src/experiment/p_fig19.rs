@@ -93,10 +93,10 @@ fn adapts(parts: &[Vec<Point>; 3], phase: usize, repetitions: usize) -> Fact {
 }
 
 /// Why credits have not moved as far. `phases 2x2x2 100`, `phases 4x4 40`.
-const NOT_BACK_YET: &str = "At full size a phase has 4 all-to-alls, the paper's 100, and credits take about 16 to settle. Tested: \
-    with 100 per phase among 128 processes (two seeds) medians at the end of the seven phases are 23 24 24, 91 24 24, 49 46 \
-    24, 24 25 25, 50 45 25, 90 49 25 and 24 25 25; with 40 per phase among 256 (one seed) 26 29 26, 92 28 25, 48 46 25, 25 25 \
-    24, 45 47 24, 88 47 24 and 23 24 25: every phase adapts. With 4 among 128 they do not either: 40 26 24 in phase 3.";
+const NOT_BACK_YET: &str = "Credits take about 16 all-to-alls to settle; the paper's phases have 100, ours 16 at full size, 12 and 6 in \
+    the quick forms. Tested: with 4 in a phase, at full size, some phases do not adapt, and with 16 all do; with 4 among 128 \
+    processes they do not either (40 26 24 in phase 3); with 100 among 128 (two seeds) medians at the end of the seven phases \
+    are 23 24 24, 91 24 24, 49 46 24, 24 25 25, 50 45 25, 90 49 25 and 24 25 25.";
 
 /// Why a barrier revives nobody. `phases 2x2x2 100 1 13 plain`, `none`.
 const NOTHING_TO_REVIVE: &str = "What rank 0 owns towards an idle rank is that rank's to give, and among its senders nobody was \

@@ -11,10 +11,12 @@ use super::{Area, FONT, Range, Result, borders, extremes, grid, label, look_of, 
 /// How dense the colour of a band is.
 const BAND: f64 = 0.16;
 
-/// Borders for logarithmic axes, where the abscissas span more than two decades and nothing is zero.
+/// Borders for logarithmic axes, where the abscissas span more than two decades in steps that grow, and nothing is zero.
 fn logarithmic_borders(figure: &Figure) -> Option<(Range, Range)> {
     let (x, y) = (extremes(points(figure).map(|point| point.x)), extremes(points(figure).map(|point| point.y)));
-    let suits = x.0 <= x.1 && x.0 > 0.0 && y.0 > 0.0 && x.1 > 100.0 * x.0;
+    let longest = figure.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let grows = x.1 > (longest + 1) as f64 * x.0;
+    let suits = grows && x.0 <= x.1 && x.0 > 0.0 && y.0 > 0.0 && x.1 > 100.0 * x.0;
     suits.then_some(((x.0 * 0.8, x.1 * 1.25), (y.0 * 0.8, y.1 * 1.25)))
 }
 

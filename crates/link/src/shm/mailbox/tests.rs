@@ -1,9 +1,13 @@
 //! The mailbox in one process, small enough for miri:
 //! `cargo +nightly miri test -p tidegate-link --lib mailbox`.
 
+use super::lap::Lap;
+use super::writer::LONGEST_PACKET;
 use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
-use tidegate_flow::PacketKind;
+use tidegate_flow::packet::MOST_SLOTS_PER_PACKET;
+use tidegate_flow::{PacketKind, PeerId};
 
 /// A mailbox in ordinary memory, with `writing` words.
 struct Shared {
@@ -331,6 +335,47 @@ fn a_writer_that_dies_amid_a_message_leaves_a_hole_for_each_packet_it_did_not_wr
         assert!(matches!(shared.examine(&mut reader, None, &[1]), Verdict::Skipped(_)));
     }
     assert_eq!(numbers(&mut reader), Some(vec![3, 4, 5]));
+}
+
+#[test]
+fn a_writer_that_panics_amid_a_message_holds_nobody_up() {
+    let longest = LONGEST_PACKET;
+    // Slots of the message, the slot at which it panics, slots of whole packets before.
+    let cases = [(1, 0, 0), (2, 1, 1), (5, 0, 0), (5, 1, 0), (5, 4, 0)];
+    let cases = cases.into_iter().chain([(longest + 5, longest, longest), (longest + 5, longest + 4, longest)]);
+    for (count, panics_at, whole) in cases {
+        // The second round wraps.
+        let shared = Shared::new(longest as usize + 8, 2);
+        let mut reader = Reader::new(shared.mailbox());
+        let (mut broken, mut other) = (shared.writer(0, Admission::Credits), shared.writer(1, Admission::Credits));
+        for _ in 0..2 {
+            let mut filled = 0;
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                broken.write_many(count, |places| {
+                    for place in places {
+                        assert!(filled < panics_at, "as it was asked to");
+                        *place = full(filled.into());
+                        filled += 1;
+                    }
+                })
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(write_numbers(&mut other, 100.., 3), 3);
+            // Nothing waits, packets before the one in which it panicked are whole, and nothing of that one is there.
+            let (mut slots, mut following) = ([0, 0], [[0; PAYLOAD_BYTES]; MOST_SLOTS_PER_PACKET as usize - 1]);
+            while let Some(first) = reader.retrieve() {
+                if !first.header.follows() {
+                    slots[first.header.source().0 as usize] += first.header.slots();
+                    let rest = reader.retrieve_following(first.header, &mut following);
+                    assert_eq!(rest.is_some(), first.header.slots() > 1);
+                }
+            }
+            assert_eq!(slots, [whole, 3], "{count} slots, a panic at {panics_at}");
+            assert_eq!(reader.backlog(), Ok(0));
+            assert!(matches!(shared.examine(&mut reader, None, &[0, 1]), Verdict::Clear));
+            assert!(shared.word(PeerId(0)).unwrap().is_multiple_of(2));
+        }
+    }
 }
 
 #[test]
