@@ -57,8 +57,6 @@ mod writer;
 
 pub(crate) use hole::{Hole, Verdict};
 use lap::{stamp_after, stamp_of};
-#[cfg(test)]
-pub(crate) use writer::Full;
 pub(crate) use writer::{Admission, Writer};
 
 const PAYLOAD_WORDS: usize = PAYLOAD_BYTES / 8;
@@ -157,7 +155,7 @@ impl Mailbox {
     /// Loom knows of atomics only.
     #[cfg(loom)]
     fn fill_slots(&self, index: usize, count: usize, fill: impl FnOnce(&mut [Packet])) {
-        let mut packets = vec![Packet::new(PacketKind::Data, 0, 0); count];
+        let mut packets = vec![Packet::new(tidegate_flow::PacketKind::Data, 0, 0); count];
         fill(&mut packets);
         for (slot, packet) in (index..).zip(&packets) {
             self.slot(slot).write(packet, Ordering::Relaxed);

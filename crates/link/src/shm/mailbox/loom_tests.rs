@@ -4,7 +4,7 @@
 use super::*;
 use loom::sync::Arc;
 use loom::thread;
-use tidegate_flow::PacketKind;
+use tidegate_flow::{PacketKind, PeerId};
 
 /// A mailbox and `writing` words for two peers.
 struct Shared {

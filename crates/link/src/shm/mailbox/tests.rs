@@ -2,7 +2,7 @@
 //! `cargo +nightly miri test -p tidegate-link --lib mailbox`.
 
 use super::lap::Lap;
-use super::writer::LONGEST_PACKET;
+use super::writer::{Full, LONGEST_PACKET};
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
