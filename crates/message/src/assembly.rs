@@ -79,6 +79,12 @@ impl<B: Buffer> Assembly<B> {
         self.of_peers.of(peer)
     }
 
+    /// Whether the message of any peer is.
+    #[inline]
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.under_way > 0
+    }
+
     /// Whether no message of a peer is under way.
     #[inline]
     fn is_idle(&self, peer: PeerId) -> bool {

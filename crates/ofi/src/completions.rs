@@ -96,6 +96,12 @@ impl Completions {
         std::mem::take(&mut self.lent.used)
     }
 
+    /// Whether the reader that has lent room will get anything.
+    #[inline(always)]
+    pub fn has_found(&self) -> bool {
+        self.lent.used > 0 || self.is_ready()
+    }
+
     /// The success that is added next is an unsolicited one.
     pub fn expect_unsolicited(&mut self) {
         self.unsolicited.push_back(self.read + self.entries.len() as u64);

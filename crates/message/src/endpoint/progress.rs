@@ -108,6 +108,12 @@ impl<L: Link> Endpoint<L> {
         moved
     }
 
+    /// Whether packets are about to come: the rest of a message, or credits that sends of ours wait for.
+    #[inline]
+    pub fn expects_packets(&self) -> bool {
+        self.assembly.is_under_way() || self.egress.waiting() > 0
+    }
+
     /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present;
     /// while it is not, any moment will do that is not later, such as the last one told.
     #[inline]
