@@ -37,7 +37,9 @@ pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, Names, PEERS_MAX, Regio
 pub use credit::{Answer, Credits};
 pub use flow_control::FlowControl;
 pub use inspect::{Activity, Inspection, PeerInspection};
-pub use packet::{Control, Header, MOST_SLOTS_PER_PACKET, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId};
+pub use packet::{
+    Control, Header, MOST_SLOTS_PER_PACKET, PACKET_BYTES, PAYLOAD_BYTES, Packet, PacketKind, PeerId, Placement,
+};
 pub use peers::{Initial, Peers};
 pub use scheme::table::{Lends, SchemeName, UnknownScheme};
 pub use tally::Tally;

@@ -112,6 +112,19 @@ pub enum PacketKind {
     ReturnResponse = 3,
 }
 
+/// What a link wants in the headers of packets that are filled where they will stay: its own fields. The default is
+/// nothing, of a link that fills them in later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement(u64);
+
+impl Placement {
+    /// Of slots that belong to the packet before.
+    #[inline]
+    pub fn following(stamp: u16, source: PeerId) -> Self {
+        Placement(Header(0).following().published(stamp, source).0)
+    }
+}
+
 /// The header word of a packet. A plain value; see the module for its layout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -143,6 +156,12 @@ impl Header {
     pub fn published(self, stamp: u16, source: PeerId) -> Self {
         let cleared = self.0 & !(STAMP.mask() | SOURCE.mask());
         Header(cleared | STAMP.with(u64::from(stamp)) | SOURCE.with(u64::from(source.0)))
+    }
+
+    /// The same header, of a packet that is filled where it will stay.
+    #[inline]
+    pub fn placed(self, placement: Placement) -> Self {
+        Header(self.0 | placement.0)
     }
 
     /// The header of the first slot of a packet of so many, at most [`MOST_SLOTS_PER_PACKET`].
@@ -272,6 +291,14 @@ impl Packet {
     #[inline]
     pub fn credits(&self) -> u32 {
         u32::from_le_bytes([self.payload[0], self.payload[1], self.payload[2], self.payload[3]])
+    }
+
+    /// The same packet, filled where it will stay.
+    #[inline]
+    #[must_use]
+    pub fn placed(mut self, placement: Placement) -> Self {
+        self.header = self.header.placed(placement);
+        self
     }
 
     /// Whether a piggybacked count would fit beside the payload.

@@ -10,7 +10,7 @@
 
 use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
+use tidegate_flow::{Config, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId, Placement};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, TransferId,
     TransferStatus, WriteError,
@@ -222,7 +222,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     type Lent = Lent<A::Lent, B::Lent>;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
         let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
         by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
     }

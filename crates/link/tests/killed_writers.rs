@@ -57,9 +57,9 @@ fn role_floods() {
     for round in 0.. {
         // One to eight slots, in one packet: some die within it.
         let (wanted, mut number) = (1 + round % 8, next);
-        let outcome = link.write(to, wanted, |places| {
+        let outcome = link.write(to, wanted, |places, placement| {
             for place in places {
-                *place = packet(number);
+                *place = packet(number).placed(placement);
                 number += 1;
             }
         });

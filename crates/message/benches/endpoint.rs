@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::slice;
 use std::time::Instant;
-use tidegate_message::flow::{Config, Packet, PacketKind, SchemeName};
+use tidegate_message::flow::{Config, Packet, PacketKind, Placement, SchemeName};
 use tidegate_message::{
     Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, Capabilities, Context, Counter, Counters,
     Endpoint, EndpointConfig, Link, LinkEvent, MatchFlags, MultiReceive, PeerId, ReadRequest, Receive, RemoteMemory,
@@ -74,10 +74,15 @@ impl Link for PairLink {
     type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, _: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        _: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             packet.header = packet.header.published(1, PEER);
             self.theirs.borrow_mut().push_back(packet);
         }

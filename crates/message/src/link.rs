@@ -3,7 +3,7 @@
 
 use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId};
+use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
 
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
 ///
@@ -17,6 +17,14 @@ pub trait Buffer: Sized {
     }
     /// Copies `into.len()` bytes from `offset` on out of the application's memory.
     fn read(&self, offset: usize, into: &mut [u8]);
+    /// Fills packets with what lies from `offset` on, each with this header.
+    #[inline]
+    fn read_packets(&self, offset: usize, header: Header, packets: &mut [Packet]) {
+        for (packet, index) in packets.iter_mut().zip(0..) {
+            self.read(offset + index * PAYLOAD_BYTES, &mut packet.payload);
+            packet.header = header;
+        }
+    }
     /// Copies `from` into the application's memory from `offset` on.
     fn write(&mut self, offset: usize, from: &[u8]);
     /// The pieces, in order.
@@ -167,9 +175,9 @@ pub trait Link {
     /// Writes packets of one message to a peer, or a control packet: reserves up to `count` places, lets `fill` fill
     /// them in turn, some at a time, and publishes them. Returns how many, at least one. `fill` is called for places
     /// only that are there, so what it puts into a packet is on its way. The link fills in the header's stamp and
-    /// source. Packets of one sender to one receiver stay in order. Those of one call the link may join to long
+    /// source, or asks `fill` by the [`Placement`] to add them. Packets of one sender to one receiver stay in order. Those of one call the link may join to long
     /// packets, of several slots.
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError>;
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
 
     /// Takes the next packet that has come. It is lent until it is [given back](Self::give_back), which is before the
     /// next one is taken.

@@ -6,7 +6,7 @@ use crate::link::{Buffer, Span, WriteError};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::slice;
-use tidegate_flow::{Packet, PacketKind, PeerId};
+use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
 
 /// Memory of a test; its slices and clones are the same memory.
 #[derive(Clone, Debug)]
@@ -65,12 +65,17 @@ pub(crate) struct Written {
 }
 
 impl Mailboxes for Written {
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         self.refuse.clone().map_or(Ok(()), Err)?;
         let count = if self.has_one_place { 1 } else { count };
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             self.packets.push((to, packet));
         }
         Ok(count)

@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::slice;
 
-use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId};
+use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId, Placement};
 use tidegate_message::{
     Access, Arrival, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus,
     WriteError,
@@ -339,12 +339,17 @@ impl Link for SimLink {
     type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         let to = self.peers.rank(to);
         for _ in 0..count {
             // A new packet each time, so that no bytes of an earlier one lie behind a short payload.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             self.write_one(to, &packet);
         }
         Ok(count)

@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Buffer, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, Span,
     TransferId, TransferStatus, WriteError,
@@ -35,7 +35,7 @@ use tidegate_message::{
 /// that leaves the sender free to compute is worth more. For shorter ones the endpoint measures which way is faster.
 const DIRECT_FROM: usize = 8 << 20;
 /// Looks at the mailbox of one lingering poll; each costs a nanosecond or so.
-const LOOKS_LINGERING: u32 = 512;
+const LOOKS_LINGERING: u32 = 1024;
 /// Packets in a row that make a burst.
 const BURST: u32 = 8;
 /// Packets in a row after which the fill of the mailbox is looked at again.
@@ -292,7 +292,7 @@ impl Link for ShmLink {
     type Lent = Packet;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
         if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
             self.connect(to)?;
         }

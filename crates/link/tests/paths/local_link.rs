@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::slice;
-use tidegate_flow::{Packet, PacketKind, PeerId};
+use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
 use tidegate_link::IoBuffer;
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
@@ -177,7 +177,12 @@ impl Link for LocalLink {
     type Buffer = IoBuffer;
     type Lent = Box<Packet>;
 
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         let to = self.node(to);
         let places = {
             let network = self.network.borrow();
@@ -188,7 +193,7 @@ impl Link for LocalLink {
         };
         for _ in 0..places {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             // Every packet meets congestion here.
             packet.header = packet.header.marked();
             self.network.borrow_mut().nodes[to].mailbox.push_back((self.me, packet));

@@ -334,7 +334,7 @@ fn what_a_packet_met_on_its_way_is_told_with_it() {
     let mut links = Paths::new(folder.link(2), local_link::LocalLink::new(&network), 2);
     let to = near.peer(&links.first().address()).unwrap();
     shm_support::send(&mut near, to, 1);
-    far.write(far.peer(1), 1, |places| places.fill(shm_support::packet(2))).unwrap();
+    far.write(far.peer(1), 1, |places, placement| places.fill(shm_support::packet(2).placed(placement))).unwrap();
     let mut seen = std::collections::HashMap::new();
     while seen.len() < 2 {
         let Some(arrival) = links.retrieve() else { continue };

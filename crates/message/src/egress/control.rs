@@ -127,7 +127,7 @@ fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> bool {
         PacketKind::ReturnResponse => Counter::ReturnResponses,
         PacketKind::Credit | PacketKind::Data => Counter::CreditPackets,
     };
-    match mailboxes.write(control.to, 1, |places| places.fill(control.packet)) {
+    match mailboxes.write(control.to, 1, |places, placement| places.fill(control.packet.placed(placement))) {
         Ok(_) => {
             mailboxes.counters().add(counter, 1);
             mailboxes.counters().add(Counter::PacketsSent, 1);

@@ -2,18 +2,18 @@
 
 use crate::counter::Counters;
 use crate::link::{Link, WriteError};
-use tidegate_flow::{Packet, PeerId};
+use tidegate_flow::{Packet, PeerId, Placement};
 
 /// See [`Link`], whose methods these are.
 pub(crate) trait Mailboxes {
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError>;
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
 
     fn counters(&self) -> &Counters;
 }
 
 impl<L: Link> Mailboxes for L {
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
         Link::write(self, to, count, fill)
     }
 

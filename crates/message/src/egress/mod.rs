@@ -321,8 +321,8 @@ impl<B: Buffer> Egress<B> {
         mut credits: Credits,
     ) -> Option<Step> {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets_gone(), 0);
-        let outcome = mailboxes.write(to, credits.count(), |packets| {
-            message.fill(index, packets);
+        let outcome = mailboxes.write(to, credits.count(), |packets, placement| {
+            message.fill(index, packets, placement);
             index += packets.len() as u32;
             // All but a message's last are full.
             if let Some(packet) = packets.last_mut().filter(|packet| packet.has_room_to_piggyback()) {

@@ -5,7 +5,7 @@ use crate::completion::Notice;
 use crate::link::Buffer;
 use crate::operation::Send;
 use crate::wire::{Atomic, Eager, LARGEST_EAGER_BYTES, Message, Read, Write};
-use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind};
+use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, Placement};
 
 /// Where the body of a message that leaves comes from.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) trait Departing {
 
     /// Makes `packets` the message's from the `index`-th on. They are filled in place: a copy of a packet on its way
     /// waits for stores that the processor cannot forward.
-    fn fill(&self, index: u32, packets: &mut [Packet]);
+    fn fill(&self, index: u32, packets: &mut [Packet], placement: Placement);
 
     /// So many more packets have left.
     fn note_gone(&mut self, packets: u32);
@@ -67,13 +67,13 @@ impl<B: Buffer> Departing for Short<'_, B> {
     }
 
     #[inline]
-    fn fill(&self, _index: u32, packets: &mut [Packet]) {
+    fn fill(&self, _index: u32, packets: &mut [Packet], placement: Placement) {
         let [packet] = packets else { return };
         let length = self.buffer.len();
         let filled = self.head.emit_payload(length as u32, &mut packet.payload);
         let end = filled + length;
         self.buffer.read(0, &mut packet.payload[filled..end]);
-        packet.header = Header::new(PacketKind::Data, end, self.head.number());
+        packet.header = Header::new(PacketKind::Data, end, self.head.number()).placed(placement);
     }
 
     #[inline]
@@ -171,17 +171,24 @@ impl<B: Buffer> Departing for Outgoing<B> {
     }
 
     #[inline]
-    fn fill(&self, index: u32, packets: &mut [Packet]) {
-        for (index, packet) in (index as usize..).zip(packets) {
-            let position = index * PAYLOAD_BYTES;
-            match &self.body {
-                // Most packets of a message: a copy of a length that is known here takes few instructions.
-                Body::Borrowed(buffer) if index > 0 && self.total - position >= PAYLOAD_BYTES => {
-                    buffer.read(position - self.head_bytes, &mut packet.payload);
-                    packet.header = Header::new(PacketKind::Data, PAYLOAD_BYTES, 0);
-                }
-                _ => self.fill_any(position, packet),
-            }
+    fn fill(&self, index: u32, packets: &mut [Packet], placement: Placement) {
+        let mut position = index as usize * PAYLOAD_BYTES;
+        let mut packets = packets;
+        // Most packets of a message are full, and all data of the application.
+        if let Body::Borrowed(buffer) = &self.body
+            && index > 0
+        {
+            let count = packets.len().min((self.total - position) / PAYLOAD_BYTES);
+            let (full, rest) = packets.split_at_mut(count);
+            let header = Header::new(PacketKind::Data, PAYLOAD_BYTES, 0).placed(placement);
+            buffer.read_packets(position - self.head_bytes, header, full);
+            position += full.len() * PAYLOAD_BYTES;
+            packets = rest;
+        }
+        for packet in packets {
+            self.fill_any(position, packet);
+            packet.header = packet.header.placed(placement);
+            position += PAYLOAD_BYTES;
         }
     }
 
@@ -234,7 +241,7 @@ mod tests {
     fn cut(message: &Outgoing<Bytes>) -> Vec<(u8, Vec<u8>)> {
         let packet_of = |index| {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            message.fill(index, std::slice::from_mut(&mut packet));
+            message.fill(index, std::slice::from_mut(&mut packet), Placement::default());
             (packet.header.message(), packet.payload[..packet.header.length()].to_vec())
         };
         (0..message.packets_left()).map(packet_of).collect()
@@ -261,6 +268,34 @@ mod tests {
     }
 
     #[test]
+    fn packets_are_the_same_however_many_are_filled_at_once_and_whatever_was_in_their_places() {
+        let placement = Placement::following(7, tidegate_flow::PeerId(3));
+        let mut dirt = Packet::new(PacketKind::ReturnRequest, 1, 255);
+        dirt.header = Header::from_bits(u64::MAX);
+        for length in [0, 40, 41, 96, 97, 1000] {
+            let mut message = eager(length);
+            for _ in 0..2 {
+                let whole = cut(&message);
+                for at_once in 1..=whole.len() {
+                    let mut packets = vec![dirt; whole.len()];
+                    let mut index = 0;
+                    for places in packets.chunks_mut(at_once) {
+                        message.fill(index, places, placement);
+                        index += places.len() as u32;
+                    }
+                    for (packet, (kind, payload)) in packets.iter().zip(&whole) {
+                        let expected = Header::new(PacketKind::Data, payload.len(), *kind).placed(placement);
+                        assert_eq!((packet.header, &packet.payload[..payload.len()]), (expected, &payload[..]));
+                    }
+                    let header = packets[0].header;
+                    assert_eq!((header.stamp(), header.source().0, header.follows()), (7, 3, true));
+                }
+                message.own();
+            }
+        }
+    }
+
+    #[test]
     fn a_short_message_leaves_as_the_same_packet_whether_it_waits_or_not() {
         for data in [None, Some(3), Some(1 << 40)] {
             for length in 0..=41 {
@@ -282,13 +317,17 @@ mod tests {
                 };
                 let short = Short::of(&send).map(|short| {
                     assert_eq!((short.packets_gone(), short.packets_left()), (0, 1));
-                    packet_of(&|packet| short.fill(0, std::slice::from_mut(packet)))
+                    packet_of(&|packet| short.fill(0, std::slice::from_mut(packet), Placement::default()))
                 });
                 let waiting = Outgoing::eager(send);
                 let is_short = waiting.packets_left() == 1;
                 assert_eq!(
                     short,
-                    is_short.then(|| packet_of(&|packet| waiting.fill(0, std::slice::from_mut(packet)))),
+                    is_short.then(|| packet_of(&|packet| waiting.fill(
+                        0,
+                        std::slice::from_mut(packet),
+                        Placement::default()
+                    ))),
                     "{length} {data:?}"
                 );
             }

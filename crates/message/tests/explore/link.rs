@@ -4,7 +4,7 @@ use crate::support::{Arena, MemoryBuffer, node_of, peer_of};
 use std::collections::VecDeque;
 use std::fmt;
 use std::slice;
-use tidegate_message::flow::{Header, PAYLOAD_BYTES, Packet, PacketKind};
+use tidegate_message::flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, Placement};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory, Span,
     TransferId, TransferStatus, WriteError,
@@ -42,7 +42,12 @@ impl Link for ActorLink {
     type Buffer = MemoryBuffer;
     type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         let to = node_of(self.me, to, self.nodes);
         if self.told.contains(&to) {
             return Err(WriteError::Unreachable(format!("node {to} has left")));
@@ -54,7 +59,7 @@ impl Link for ActorLink {
         self.room[to] -= places;
         for _ in 0..places {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             packet.header = packet.header.published(1, peer_of(to, self.me, self.nodes));
             let end = if packet.header.has_piggyback() { PAYLOAD_BYTES - 2 } else { PAYLOAD_BYTES };
             packet.payload[packet.header.length()..end].fill(0);

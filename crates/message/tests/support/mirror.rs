@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::slice;
-use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
     LinkEvent, MatchFlags, Receive, RemoteMemory, Send, Source, Space, Span, Target, TransferId, TransferStatus,
@@ -78,10 +78,15 @@ impl Link for Mirror {
     type Buffer = Zeros;
     type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         for _ in 0..count {
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             packet.header = packet.header.published(1, to);
             self.packets.push_back(packet);
         }

@@ -227,9 +227,9 @@ fn loom_long_packets_are_seen_whole_or_not_at_all() {
             let shared = shared.clone();
             thread::spawn(move || {
                 let mut next = 0;
-                let written = shared.writer(peer, Admission::Room).write_many(2, |places| {
+                let written = shared.writer(peer, Admission::Room).write_many(2, |places, placement| {
                     for place in places {
-                        *place = packet(next);
+                        *place = packet(next).placed(placement);
                         next += 1;
                     }
                 });

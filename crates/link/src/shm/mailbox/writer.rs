@@ -5,7 +5,7 @@ use super::Mailbox;
 use super::lap::{Lap, stamp_after};
 use std::ptr::NonNull;
 use tidegate_flow::packet::MOST_SLOTS_PER_PACKET;
-use tidegate_flow::{Packet, PacketKind, PeerId};
+use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
 
 /// Most slots of a packet that we write.
 pub(super) const LONGEST_PACKET: u32 = 16;
@@ -69,7 +69,11 @@ impl Writer {
     /// For tests: publishes a packet. Errors: full, under [`Admission::Room`] only.
     #[cfg(test)]
     pub fn write(&mut self, packet: &Packet) -> Result<(), Full> {
-        if self.write_many(1, |places| places.fill(*packet)) == 1 { Ok(()) } else { Err(Full) }
+        if self.write_many(1, |places, placement| places.fill(packet.placed(placement))) == 1 {
+            Ok(())
+        } else {
+            Err(Full)
+        }
     }
 
     /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
@@ -77,7 +81,7 @@ impl Writer {
     /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
     /// move the lines one by one from the reader's cache, where this moves many at once.
     #[inline]
-    pub fn write_many(&mut self, count: u32, mut fill: impl FnMut(&mut [Packet])) -> u32 {
+    pub fn write_many(&mut self, count: u32, mut fill: impl FnMut(&mut [Packet], Placement)) -> u32 {
         // `Relaxed` is enough: the reservation is a release, and the reader looks at this word only after it has seen
         // the reservation.
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
@@ -124,9 +128,9 @@ impl Writer {
 
     /// Publishes a packet of so many slots.
     #[inline(always)]
-    fn publish(&mut self, ticket: u64, slots: u32, fill: &mut impl FnMut(&mut [Packet])) {
+    fn publish(&mut self, ticket: u64, slots: u32, fill: &mut impl FnMut(&mut [Packet], Placement)) {
         let mut first = Packet::new(PacketKind::Data, 0, 0);
-        fill(std::slice::from_mut(&mut first));
+        fill(std::slice::from_mut(&mut first), Placement::default());
         let (index, stamp) = self.lap.locate(ticket, self.mailbox.size());
         if slots > 1 {
             first.header = first.header.with_slots(slots);
@@ -138,7 +142,13 @@ impl Writer {
 
     /// Writes the slots behind a packet's first, where `index` and `stamp` are; its header will publish them all.
     #[inline]
-    fn write_following(&self, index: usize, mut stamp: u16, slots: u32, fill: &mut impl FnMut(&mut [Packet])) {
+    fn write_following(
+        &self,
+        index: usize,
+        mut stamp: u16,
+        slots: u32,
+        fill: &mut impl FnMut(&mut [Packet], Placement),
+    ) {
         let (mut index, mut left) = (index + 1, slots as usize - 1);
         while left > 0 {
             if index == self.mailbox.slots.len() {
@@ -146,10 +156,7 @@ impl Writer {
             }
             let count = left.min(self.mailbox.slots.len() - index);
             self.mailbox.fill_slots(index, count, |packets| {
-                fill(packets);
-                for packet in packets {
-                    packet.header = packet.header.following().published(stamp, self.source);
-                }
+                fill(packets, Placement::following(stamp, self.source));
             });
             index += count;
             left -= count;
@@ -162,7 +169,7 @@ impl Writer {
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let (first, _) = self.reserve(count);
         for (ticket, packet) in (first..).zip(published) {
-            self.publish(ticket, 1, &mut |places: &mut [Packet]| places.fill(*packet));
+            self.publish(ticket, 1, &mut |places: &mut [Packet], placement| places.fill(packet.placed(placement)));
         }
     }
 
@@ -172,7 +179,9 @@ impl Writer {
         self.writing().store(self.sequence.wrapping_add(1), Ordering::Relaxed);
         let (ticket, slots) = self.reserve(slots);
         let (index, stamp) = self.lap.locate(ticket, self.mailbox.size());
-        self.write_following(index, stamp, slots, &mut |places: &mut [Packet]| places.fill(*packet));
+        self.write_following(index, stamp, slots, &mut |places: &mut [Packet], placement| {
+            places.fill(packet.placed(placement));
+        });
     }
 
     /// For tests of hostile writers.

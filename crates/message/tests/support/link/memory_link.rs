@@ -2,7 +2,7 @@
 
 use super::*;
 use std::slice;
-use tidegate_flow::{Header, MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES};
+use tidegate_flow::{Header, MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, Placement};
 
 /// The environment of one endpoint.
 #[derive(Debug)]
@@ -41,12 +41,17 @@ impl Link for MemoryLink {
     type Buffer = MemoryBuffer;
     type Lent = Packet;
 
-    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
         let to = self.node(to);
         if self.network.borrow().deaf == Some(to) {
             // What it takes and what not depends on what is in the packet, as with no honest peer.
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             return if packet.header.kind() == PacketKind::Data { Err(WriteError::Full) } else { Ok(1) };
         }
         let count = self.network.borrow_mut().places(count);
@@ -62,7 +67,7 @@ impl Link for MemoryLink {
                 Err(_) => return Ok(written),
             }
             let mut packet = Packet::new(PacketKind::Data, 0, 0);
-            fill(slice::from_mut(&mut packet));
+            fill(slice::from_mut(&mut packet), Placement::default());
             self.network.borrow_mut().publish_packet(self.me, to, packet);
         }
         Ok(count)
