@@ -14,13 +14,13 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often one read waits a little at most, each time until something comes.
-const WAITS_PER_POLL: u32 = 16;
+/// How often one read waits at most for the rest of a message or for credits, each time a little.
+const WAITS_PER_POLL: u32 = 8;
 /// Polls before a blocking read sleeps.
 const POLLS_BEFORE_SLEEP: u32 = 64;
 
 impl CompletionQueue {
-    /// Reads what is there; if that is nothing, makes progress once and looks again.
+    /// Reads what is there; if that is nothing, makes progress and looks again.
     ///
     /// # Safety
     /// The room must be there.
@@ -56,21 +56,21 @@ impl CompletionQueue {
     /// nothing, for longer than the rest of the message takes.
     #[inline(always)]
     fn seek(&self, entered: &mut Entered) {
+        let mut moved = self.progress(entered) || self.idle(entered) && self.progress(entered);
         for _ in 0..WAITS_PER_POLL {
-            let moved = self.progress(entered);
-            let has_found = self.state.get(entered).completions.has_found();
-            if has_found || moved && !self.expects_packets(entered) || !self.idle(entered) {
+            if !moved || self.state.get(entered).completions.has_found() || !self.linger(entered) {
                 return;
             }
+            moved = self.progress(entered);
         }
     }
 
-    /// Whether packets are about to come, by all that the bound endpoints know.
-    fn expects_packets(&self, entered: &mut Entered) -> bool {
+    /// Waits a little for packets that are about to come, by all that the bound endpoints know. Returns whether one has.
+    fn linger(&self, entered: &mut Entered) -> bool {
         (0..self.state.get(entered).endpoints.len()).any(|index| {
             let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
-            let active = endpoint.state.get(entered).active.as_ref();
-            active.is_some_and(|active| active.engine.expects_packets())
+            let Some(active) = &mut endpoint.state.get(entered).active else { return false };
+            active.engine.expects_packets() && active.engine.link_mut().linger()
         })
     }
 

@@ -137,12 +137,21 @@ impl ShmLink {
     #[inline]
     pub fn idle(&mut self) -> bool {
         match self.spin.step() {
-            Step::Linger => return (0..LOOKS_LINGERING).any(|_| self.reader.is_ready()),
+            Step::Linger => return self.look_longer(),
             Step::Spin => std::hint::spin_loop(),
             Step::Look => self.watch(),
             Step::Yield => self.give_way(),
         }
         false
+    }
+
+    /// Waits a little for a packet, if the processor is ours; never gives it away. Returns whether one has come.
+    pub fn linger(&mut self) -> bool {
+        self.spin.may_linger() && self.look_longer()
+    }
+
+    fn look_longer(&self) -> bool {
+        (0..LOOKS_LINGERING).any(|_| self.reader.is_ready())
     }
 
     #[cold]

@@ -23,7 +23,7 @@ const POLLS_PER_LOOK: u32 = 256;
 /// What to do after an empty poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Keep looking at the mailbox for some hundred nanoseconds. Between two polls an MPI library does much more than
+    /// Keep looking at the mailbox for a microsecond or so. Between two polls an MPI library does much more than
     /// we do, and some yield; who has just communicated is likely to get an answer before all that is done.
     Linger,
     /// Poll again.
@@ -88,13 +88,18 @@ impl SpinPolicy {
         self.empty = 0;
     }
 
+    /// Whether the processor is ours, so that waiting a little takes it from nobody who would have to answer.
+    pub fn may_linger(&self) -> bool {
+        self.limit >= POLLS_ALONE
+    }
+
     #[inline(always)]
     pub fn step(&mut self) -> Step {
         if self.empty >= self.limit {
             return Step::Yield;
         }
         self.empty += 1;
-        if self.empty <= POLLS_LINGERING && self.limit >= POLLS_ALONE {
+        if self.empty <= POLLS_LINGERING && self.may_linger() {
             return Step::Linger;
         }
         if self.empty.is_multiple_of(POLLS_PER_LOOK) { Step::Look } else { Step::Spin }

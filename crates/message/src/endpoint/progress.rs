@@ -108,10 +108,12 @@ impl<L: Link> Endpoint<L> {
         moved
     }
 
-    /// Whether packets are about to come: the rest of a message, or credits that sends of ours wait for.
+    /// Whether nothing is to be done but to wait for packets that are about to come: the rest of a message, or credits
+    /// that sends of ours wait for.
     #[inline]
     pub fn expects_packets(&self) -> bool {
-        self.assembly.is_under_way() || self.egress.waiting() > 0
+        let is_near = self.assembly.is_under_way() || self.egress.waiting() > 0;
+        is_near && self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left() == 0
     }
 
     /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present;

@@ -206,7 +206,10 @@ impl Write<'_> {
     #[cold]
     fn publish_nothing(&mut self) {
         let mut nothing = Packet::new(PacketKind::Data, 0, 0);
-        for ticket in (self.ticket..).take(self.left as usize) {
+        // The first is the last: the reader stands there, so it passes none, and nobody gets one anew, before all are
+        // written.
+        for behind in (0..self.left).rev() {
+            let ticket = self.ticket.wrapping_add(behind.into());
             let (index, stamp) = self.writer.lap.locate(ticket, self.writer.mailbox.size());
             nothing.header = nothing.header.following().published(stamp, self.writer.source);
             self.writer.mailbox.slot(index).write(&nothing, Ordering::Release);
