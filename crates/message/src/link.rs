@@ -175,8 +175,8 @@ pub trait Link {
     /// Writes packets of one message to a peer, or a control packet: reserves up to `count` places, lets `fill` fill
     /// them in turn, some at a time, and publishes them. Returns how many, at least one. `fill` is called for places
     /// only that are there, so what it puts into a packet is on its way. The link fills in the header's stamp and
-    /// source, or asks `fill` by the [`Placement`] to add them. Packets of one sender to one receiver stay in order. Those of one call the link may join to long
-    /// packets, of several slots.
+    /// source, or asks `fill` by the [`Placement`] to add them. Packets of one sender to one receiver stay
+    /// in order. Those of one call the link may join to long packets, of several slots.
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
 
     /// Takes the next packet that has come. It is lent until it is [given back](Self::give_back), which is before the

@@ -65,7 +65,8 @@ impl CompletionQueue {
         }
     }
 
-    /// Waits a little for packets that are about to come, by all that the bound endpoints know. Returns whether one has.
+    /// Waits a little for packets that are about to come, by all that the bound endpoints know. Returns whether one
+    /// has.
     fn linger(&self, entered: &mut Entered) -> bool {
         (0..self.state.get(entered).endpoints.len()).any(|index| {
             let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);

@@ -11,7 +11,7 @@ use super::{Area, FONT, Range, Result, borders, extremes, grid, label, look_of, 
 /// How dense the colour of a band is.
 const BAND: f64 = 0.16;
 
-/// Borders for logarithmic axes, where the abscissas span more than two decades in steps that grow, and nothing is zero.
+/// Borders for logarithmic axes, where the abscissas span more than two decades in growing steps, and nothing is zero.
 fn logarithmic_borders(figure: &Figure) -> Option<(Range, Range)> {
     let (x, y) = (extremes(points(figure).map(|point| point.x)), extremes(points(figure).map(|point| point.y)));
     let longest = figure.series.iter().map(|series| series.points.len()).max().unwrap_or(0);

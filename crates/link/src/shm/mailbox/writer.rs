@@ -201,8 +201,8 @@ struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// `fill` has panicked. Its process may live on, and no reader steps over a hole whose writer lives: so what is left
-    /// is published as slots that follow and whose packet has no beginning, which the reader drops.
+    /// `fill` has panicked. Its process may live on, and no reader steps over a hole whose writer lives: so what is
+    /// left is published as slots that follow and whose packet has no beginning, which the reader drops.
     #[cold]
     fn publish_nothing(&mut self) {
         let mut nothing = Packet::new(PacketKind::Data, 0, 0);
