@@ -46,7 +46,7 @@ impl Here {
         // SAFETY: `geteuid` has no preconditions.
         let uid = unsafe { libc::geteuid() };
         let sees_itself = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == pid.to_string().as_str());
-        let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino()) } else { 0 };
+        let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino() as u32) } else { 0 };
         Here { identity: Identity { boot: boot(), namespace, pid, uid, serial: 0, nonce: 0 } }
     }
 
