@@ -10,6 +10,7 @@
 //! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
 //! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
 //! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
+//! | `lower` | another provider of the same libfabric, which reaches other hosts |
 //! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
 //! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |
 //! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
@@ -51,6 +52,7 @@ mod limits;
 mod loader;
 mod lock;
 mod log;
+mod lower;
 mod name;
 mod object;
 mod opening;

@@ -6,7 +6,7 @@ use super::network::Network;
 use super::protocol::{Counts, Protocol};
 use crate::clock;
 use crate::memory::IoBuffer;
-use crate::shm::LinkError;
+use crate::shm::{LinkError, Maker};
 use std::thread;
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, Packet, PeerId};
@@ -28,8 +28,8 @@ pub struct FabricLink<N: Network> {
     network: N,
     counters: Counters,
     polls: u32,
-    /// Nothing is said when it is dropped: a forked child's copy.
-    is_silent: bool,
+    /// A forked child's copy says nothing when it is dropped: the parent goes on.
+    maker: Maker,
 }
 
 impl<N: Network> FabricLink<N> {
@@ -37,7 +37,7 @@ impl<N: Network> FabricLink<N> {
     pub fn new(mut own: Greeting, network: N, flow: &Config) -> FabricLink<N> {
         own.contact.lower = network.address();
         let protocol = Protocol::new(own, flow);
-        FabricLink { protocol, network, counters: Counters::default(), polls: 0, is_silent: false }
+        FabricLink { protocol, network, counters: Counters::default(), polls: 0, maker: Maker::here() }
     }
 
     /// How this endpoint is reached.
@@ -80,11 +80,6 @@ impl<N: Network> FabricLink<N> {
     /// Whether something waits for [`retrieve`](Link::retrieve).
     pub fn is_ready(&self) -> bool {
         self.protocol.has_packets()
-    }
-
-    /// From now on nothing is said to anybody, not even a goodbye.
-    pub fn silence(&mut self) {
-        self.is_silent = true;
     }
 
     fn poll(&mut self) {
@@ -153,7 +148,7 @@ impl<N: Network> Link for FabricLink<N> {
     }
 
     fn tell_closing(&mut self) {
-        if !self.is_silent {
+        if !self.maker.is_ancestor() {
             self.protocol.tell_closing();
             self.exchange();
         }
@@ -177,7 +172,7 @@ impl<N: Network> Link for FabricLink<N> {
 /// Says goodbye, and waits a while until all that was sent has been acknowledged.
 impl<N: Network> Drop for FabricLink<N> {
     fn drop(&mut self) {
-        if self.is_silent {
+        if self.maker.is_ancestor() {
             return;
         }
         let end = clock::now() + FLUSH_MOST;
