@@ -5,12 +5,15 @@
 //! leads to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep
 //! their order only within a link.
 //!
+//! Where there is no second link ([`Paths::alone`]), the endpoint's places are those of the first, and nothing is looked
+//! up.
+//!
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
 use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, TransferId,
     TransferStatus, WriteError,
@@ -109,7 +112,7 @@ impl Routes {
 #[derive(Debug)]
 pub struct Paths<A, B> {
     first: A,
-    second: B,
+    second: Option<B>,
     routes: Routes,
     /// Whether the second link is asked first for the next packet.
     is_seconds_turn: bool,
@@ -122,32 +125,61 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     pub fn new(first: A, second: B, peers: u32) -> Self {
         Paths {
             first,
-            second,
+            second: Some(second),
             routes: Routes { most: peers, ..Routes::default() },
             is_seconds_turn: false,
             is_seconds: false,
         }
     }
 
+    /// One link only.
+    pub fn alone(first: A) -> Self {
+        Paths { first, second: None, routes: Routes::default(), is_seconds_turn: false, is_seconds: false }
+    }
+
     /// The first link.
+    #[inline]
     pub fn first(&mut self) -> &mut A {
         &mut self.first
     }
 
-    /// The second link.
-    pub fn second(&mut self) -> &mut B {
-        &mut self.second
+    /// The first link, to look at.
+    #[inline]
+    pub fn look_at_first(&self) -> &A {
+        &self.first
+    }
+
+    /// The second link, if there is one.
+    #[inline]
+    pub fn second(&mut self) -> Option<&mut B> {
+        self.second.as_mut()
+    }
+
+    /// The second link, to look at.
+    #[inline]
+    pub fn look_at_second(&self) -> Option<&B> {
+        self.second.as_ref()
     }
 
     /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as
     /// many peers as it was made for.
     pub fn place(&mut self, path: Path) -> Option<PeerId> {
-        self.routes.admit(path)
+        match path {
+            Path::First(peer) if self.second.is_none() => Some(peer),
+            _ => self.routes.admit(path),
+        }
     }
 
     /// The path to a peer, if the place is taken.
+    #[inline]
     pub fn path(&self, peer: PeerId) -> Option<Path> {
-        self.routes.path(peer)
+        if self.second.is_none() { Some(Path::First(peer)) } else { self.routes.path(peer) }
+    }
+
+    fn release_from_second(&mut self, peer: PeerId) {
+        if let Some(second) = &mut self.second {
+            second.release(peer);
+        }
     }
 
     fn retrieve_from_first(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
@@ -157,7 +189,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
     }
 
     fn retrieve_from_second(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        let Arrival { source, packet } = retrieve_from(&mut self.second, &mut self.routes, Path::Second)?;
+        let Arrival { source, packet } = retrieve_from(self.second.as_mut()?, &mut self.routes, Path::Second)?;
         self.is_seconds = true;
         Some(Arrival { source, packet: Lent::Second(packet) })
     }
@@ -176,7 +208,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 None => {
                     match path(peer) {
                         Path::First(peer) => self.first.release(peer),
-                        Path::Second(peer) => self.second.release(peer),
+                        Path::Second(peer) => self.release_from_second(peer),
                     }
                     None
                 }
@@ -203,16 +235,13 @@ fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) ->
 /// Does something by the link that leads to a peer; something else if none does.
 macro_rules! by_path {
     ($paths:expr, $peer:expr, $link:ident, $place:ident => $does:expr, else $nobody:expr) => {
-        match $paths.routes.path($peer) {
-            Some(Path::First($place)) => {
+        match ($paths.path($peer), &mut $paths.second) {
+            (Some(Path::First($place)), _) => {
                 let $link = &mut $paths.first;
                 $does
             }
-            Some(Path::Second($place)) => {
-                let $link = &mut $paths.second;
-                $does
-            }
-            None => $nobody,
+            (Some(Path::Second($place)), Some($link)) => $does,
+            _ => $nobody,
         }
     };
 }
@@ -229,6 +258,10 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
 
     #[inline]
     fn retrieve(&mut self) -> Option<Arrival<Self::Lent>> {
+        if self.second.is_none() {
+            let Arrival { source, packet } = self.first.retrieve()?;
+            return Some(Arrival { source, packet: Lent::First(packet) });
+        }
         self.is_seconds_turn = !self.is_seconds_turn;
         match self.is_seconds_turn {
             true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
@@ -237,9 +270,9 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
-        match self.is_seconds {
-            false => self.first.retrieve_following(first, into),
-            true => self.second.retrieve_following(first, into),
+        match &mut self.second {
+            Some(second) if self.is_seconds => second.retrieve_following(first, into),
+            _ => self.first.retrieve_following(first, into),
         }
     }
 
@@ -247,17 +280,25 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     fn give_back(&mut self, lent: Self::Lent) {
         match lent {
             Lent::First(lent) => self.first.give_back(lent),
-            Lent::Second(lent) => self.second.give_back(lent),
+            Lent::Second(lent) => {
+                if let Some(second) = &mut self.second {
+                    second.give_back(lent);
+                }
+            }
         }
     }
 
+    #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
+        if self.second.is_none() {
+            return self.first.poll_event();
+        }
         while let Some(event) = self.first.poll_event() {
             if let Some(event) = self.translate(event, Path::First) {
                 return Some(event);
             }
         }
-        while let Some(event) = self.second.poll_event() {
+        while let Some(event) = self.second.as_mut().and_then(B::poll_event) {
             if let Some(event) = self.translate(event, Path::Second) {
                 return Some(event);
             }
@@ -266,11 +307,13 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        match self.routes.path(peer) {
-            Some(Path::First(peer)) => self.first.capabilities(peer),
+        match (self.path(peer), &mut self.second) {
+            (Some(Path::First(peer)), _) => self.first.capabilities(peer),
             // The bounce buffers are the first link's.
-            Some(Path::Second(peer)) => Capabilities { shares_bounce_buffers: false, ..self.second.capabilities(peer) },
-            None => Capabilities::default(),
+            (Some(Path::Second(peer)), Some(second)) => {
+                Capabilities { shares_bounce_buffers: false, ..second.capabilities(peer) }
+            }
+            _ => Capabilities::default(),
         }
     }
 
@@ -311,7 +354,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     fn time_reading(&self) -> Duration {
-        self.first.time_reading() + self.second.time_reading()
+        self.first.time_reading() + self.second.as_ref().map_or(Duration::ZERO, B::time_reading)
     }
 
     fn bounce_buffers(&self) -> BounceBuffers {
@@ -330,7 +373,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         offset: usize,
         length: usize,
     ) -> bool {
-        match self.routes.path(peer) {
+        match self.path(peer) {
             Some(Path::First(peer)) => self.first.drain_bounce_buffer(peer, buffer, into, offset, length),
             _ => false,
         }
@@ -347,16 +390,16 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
     }
 
-    /// The second link's mailbox is one more. Vectors double as they grow.
+    /// What a second link takes, its mailbox among it, it says itself.
     fn bookkeeping_bytes(flow: &Config) -> usize {
-        let mailbox = flow.regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
-        let routes = size_of::<Option<Path>>() + 2 * size_of::<Option<PeerId>>() + size_of::<PeerId>();
-        A::bookkeeping_bytes(flow) + mailbox + B::bookkeeping_bytes(flow) + 2 * routes * flow.peers as usize
+        A::bookkeeping_bytes(flow) + B::bookkeeping_bytes(flow)
     }
 
     fn tell_window(&mut self, bytes: u32) {
         self.first.tell_window(bytes);
-        self.second.tell_window(bytes);
+        if let Some(second) = &mut self.second {
+            second.tell_window(bytes);
+        }
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {
@@ -365,7 +408,9 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
 
     fn tell_closing(&mut self) {
         self.first.tell_closing();
-        self.second.tell_closing();
+        if let Some(second) = &mut self.second {
+            second.tell_closing();
+        }
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {
@@ -373,9 +418,12 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     fn release(&mut self, peer: PeerId) {
+        if self.second.is_none() {
+            return self.first.release(peer);
+        }
         match self.routes.release(peer) {
             Some(Path::First(peer)) => self.first.release(peer),
-            Some(Path::Second(peer)) => self.second.release(peer),
+            Some(Path::Second(peer)) => self.release_from_second(peer),
             None => {}
         }
     }

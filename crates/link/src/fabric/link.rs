@@ -20,6 +20,8 @@ const FLUSH_MOST: Duration = Duration::from_secs(2);
 const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
 /// While nobody is known on another host, the network is asked for strangers once in so many polls.
 const POLLS_PER_LOOK: u32 = 256;
+/// While somebody is, and nothing has come of late, once in so many.
+const POLLS_PER_EXCHANGE: u32 = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub struct FabricLink<N: Network> {
     network: N,
     counters: Counters,
     polls: u32,
+    /// Something has come with the last exchange.
+    is_busy: bool,
     /// A forked child's copy says nothing when it is dropped: the parent goes on.
     maker: Maker,
 }
@@ -37,7 +41,7 @@ impl<N: Network> FabricLink<N> {
     pub fn new(mut own: Greeting, network: N, flow: &Config) -> FabricLink<N> {
         own.contact.lower = network.address();
         let protocol = Protocol::new(own, flow);
-        FabricLink { protocol, network, counters: Counters::default(), polls: 0, maker: Maker::here() }
+        FabricLink { protocol, network, counters: Counters::default(), polls: 0, is_busy: false, maker: Maker::here() }
     }
 
     /// How this endpoint is reached.
@@ -82,10 +86,18 @@ impl<N: Network> FabricLink<N> {
         self.protocol.has_packets()
     }
 
+    /// An idle process looks whether something has come. Returns whether it has.
+    pub fn look(&mut self) -> bool {
+        self.poll();
+        self.protocol.has_packets()
+    }
+
+    /// Exchanges, unless the last times have found nothing: a poll is a system call with most networks.
     fn poll(&mut self) {
         self.polls = self.polls.wrapping_add(1);
-        if self.protocol.has_peers() || self.polls.is_multiple_of(POLLS_PER_LOOK) {
-            self.exchange();
+        let interval = if self.protocol.has_peers() { POLLS_PER_EXCHANGE } else { POLLS_PER_LOOK };
+        if self.is_busy || self.polls.is_multiple_of(interval) {
+            self.is_busy = self.exchange();
         }
     }
 }
