@@ -16,6 +16,7 @@ from pathlib import Path
 
 from . import process
 from .mpi import IntelMpi, Mpi, Mpich
+from .paths import PROVIDER
 
 SUBNET = "10.77.0"
 SHARED_MEMORY = "1g"
@@ -117,8 +118,8 @@ class Hosts:
             left += [f"{name}:{entry}" for entry in sorted(os.listdir(f"/proc/{pid}/root/dev/shm")) if entry.startswith("tidegate-")]
         return left
 
-    def command(self, mpi: Mpi, ranks_per_host: int, program: list[str | Path]) -> list[str | Path]:
-        """The command line of a job with so many ranks on each host, started on the first."""
+    def command(self, mpi: Mpi, ranks_per_host: int, program: list[str | Path], *options: str) -> list[str | Path]:
+        """The command line of a job with so many ranks on each host, started on the first; `options` are its launcher's."""
         hosts, ranks = self.addresses, ranks_per_host * len(self.addresses)
         if isinstance(mpi, IntelMpi):
             words = ["-bootstrap", "rsh", "-bootstrap-exec", self.rsh, "-hosts", ",".join(self.names), "-ppn", str(ranks_per_host)]
@@ -127,24 +128,38 @@ class Hosts:
             words = ["-launcher", "rsh", "-launcher-exec", self.rsh, "-localhost", hosts[0], "-hosts", placed]
         else:
             words = ["--oversubscribe", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
-        return self.on(0, [mpi.launcher, *words, "-n", str(ranks), *program])
+        return self.on(0, [mpi.launcher, *words, *options, "-n", str(ranks), *program])
 
     def environment(self, mpi: Mpi) -> dict[str, str]:
         """What the launcher needs in its environment beside what it needs on one host."""
-        return {
+        return self._providers(mpi) | {
             "PRTE_MCA_plm_ssh_agent": str(self.rsh),
             "PRTE_MCA_prte_if_include": f"{SUBNET}.0/24",
             "OMPI_MCA_btl_tcp_if_include": f"{SUBNET}.0/24",
         }
+
+    def _providers(self, mpi: Mpi) -> dict[str, str]:
+        """Intel MPI's libfabric looks for providers in the first folder of FI_PROVIDER_PATH only: one folder has to have
+        Tidegate and the provider below."""
+        if not mpi.own_providers:
+            return {}
+        folder = self.folder / "providers"
+        folder.mkdir(exist_ok=True)
+        for library in (PROVIDER, *mpi.own_providers.glob("*-fi.so")):
+            if not (folder / library.name).exists():
+                (folder / library.name).symlink_to(library)
+        return {"FI_PROVIDER_PATH": str(folder)}
 
     def end(self, pid: int) -> None:
         """Kills a process, as kill -9 does."""
         os.kill(pid, signal.SIGKILL)
 
 
-def run(hosts: Hosts, mpi: Mpi, ranks_per_host: int, program: list[str | Path], environment: dict[str, str], **options) -> process.Result:
-    """Runs a job to its end. What it leaves in shared memory on any host counts as left behind."""
-    result = process.run(hosts.command(mpi, ranks_per_host, program), environment | hosts.environment(mpi), **options)
+def run(hosts: Hosts, mpi: Mpi, ranks_per_host: int, program: list[str | Path], environment: dict[str, str], *options: str, **settings) -> process.Result:
+    """Runs a job to its end, with such options of its launcher. What it leaves in shared memory on any host counts as left
+    behind."""
+    command = hosts.command(mpi, ranks_per_host, program, *options)
+    result = process.run(command, environment | hosts.environment(mpi), **settings)
     if result.status == 0:
         result.leftovers += hosts.segments()
     return result

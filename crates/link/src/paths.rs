@@ -5,8 +5,8 @@
 //! leads to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep
 //! their order only within a link.
 //!
-//! Where there is no second link ([`Paths::alone`]), the endpoint's places are those of the first, and nothing is looked
-//! up.
+//! Where there is no second link ([`Paths::alone`]), the endpoint's places are those of the first, and nothing is
+//! looked up.
 //!
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.

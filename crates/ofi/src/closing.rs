@@ -140,6 +140,9 @@ impl Endpoint {
                 self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
             }
         }
+        if let Some(active) = &self.state.get(entered).active {
+            reach::count(active.engine.link());
+        }
         self.leave_lists(entered);
         self.state.get(entered).active = None;
     }

@@ -138,7 +138,8 @@ impl Loader {
     /// `fi_getinfo` without node and service.
     ///
     /// # Safety
-    /// The hints are valid, and `list` is a place for the answer. Not called while libfabric loads or unloads providers.
+    /// The hints are valid, and `list` is a place for the answer. Not called while libfabric loads or unloads
+    /// providers.
     pub unsafe fn get_info(&self, api: u32, flags: u64, hints: *const fi_info, list: *mut *mut fi_info) -> c_int {
         // SAFETY: promised by the caller.
         unsafe { (self.getinfo)(api, core::ptr::null(), core::ptr::null(), flags, hints, list) }

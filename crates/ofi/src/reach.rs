@@ -1,7 +1,8 @@
-//! Whom an endpoint reaches how: processes of its host by shared memory, others by the network below, where one is open.
+//! Whom an endpoint reaches how: processes of its host by shared memory, others by the network below, where one is
+//! open.
 //!
-//! Who is where follows from the two contacts alone ([`Contact::shares_host`]), so both sides come to the same answer, and
-//! neither falls back from one way to the other.
+//! Who is where follows from the two contacts alone ([`Contact::shares_host`]), so both sides come to the same answer,
+//! and neither falls back from one way to the other.
 
 use crate::lower::Lower;
 use std::io;
@@ -9,7 +10,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 use tidegate_link::fabric::{Contact, FabricLink};
 use tidegate_link::{Address, LinkError, Path, Paths, ShmLink};
-use tidegate_message::PeerId;
+use tidegate_message::{Counter, Link, PeerId};
 
 /// Shared memory, and the network where there is one.
 pub type Links = Paths<ShmLink, FabricLink<Lower>>;
@@ -29,12 +30,34 @@ pub fn own_contact(links: &Links) -> Contact {
 pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerId, LinkError> {
     let path = match links.second() {
         Some(network) if !own.shares_host(contact) => Path::Second(network.peer(contact)?),
-        _ => Path::First(links.first().peer(&contact.address)?),
+        _ => Path::First(links.first().peer(&contact.address).map_err(|error| with_remedy(error, own, contact))?),
     };
     links.place(path).ok_or_else(|| LinkError::Elsewhere {
         peer: contact.address,
         reason: "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)".into(),
     })
+}
+
+/// What the user can do about a peer of another host, where this process has no network.
+fn with_remedy(error: LinkError, own: &Contact, contact: &Contact) -> LinkError {
+    match error {
+        LinkError::Elsewhere { peer, reason } if !own.shares_host(contact) => {
+            let remedy = "this process has opened no network: see FI_TIDEGATE_FABRIC in fi_tidegate(7)";
+            LinkError::Elsewhere { peer, reason: format!("{reason}; {remedy}") }
+        }
+        error => error,
+    }
+}
+
+/// Brings the network's counters up to date.
+pub fn count(links: &Links) {
+    if let Some(network) = links.look_at_second() {
+        let (counts, counters) = (network.counts(), links.look_at_first().counters());
+        counters.set(Counter::BatchesSent, counts.sent);
+        counters.set(Counter::BatchesResent, counts.resent);
+        counters.set(Counter::BatchesReceived, counts.received);
+        counters.set(Counter::BatchesDropped, counts.dropped);
+    }
 }
 
 /// The address of a peer.
@@ -48,7 +71,13 @@ pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
 /// Progress has found nothing to do: waits a little, or gives the processor away. Returns whether something has come.
 #[inline]
 pub fn idle(links: &mut Links) -> bool {
-    links.first().idle() || links.second().is_some_and(FabricLink::look)
+    if links.first().idle() {
+        return true;
+    }
+    let Some(network) = links.second() else { return false };
+    let has_come = network.look();
+    count(links);
+    has_come
 }
 
 /// The descriptors by which the links wake a thread.

@@ -10,7 +10,7 @@
 //! | 6–7 | 0 |
 //! | 8–15 | `to`: the receiver's endpoint id, which is random. Batches with another one are dropped and counted |
 //! | 16–23 | `from`: the sender's endpoint id |
-//! | 24–31 | `sequence`: of this batch among the sender's batches of packets to this peer; of a ping and its answer: its number |
+//! | 24–31 | `sequence`: of this batch of packets among the sender's to this peer; of a ping and its answer: its number |
 //! | 32–39 | `acknowledged`: all batches of packets before this one have come |
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a [`Greeting`](super::greeting::Greeting)
@@ -119,7 +119,7 @@ impl Header {
         bytes[0..3].copy_from_slice(&MARK);
         bytes[3] = VERSION;
         bytes[4] = self.kind as u8;
-        bytes[5] = u8::from(self.is_closing) * CLOSING | u8::from(self.is_last) * LAST;
+        bytes[5] = (u8::from(self.is_closing) * CLOSING) | (u8::from(self.is_last) * LAST);
         bytes[6..8].fill(0);
         bytes[8..16].copy_from_slice(&self.to.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.from.to_le_bytes());

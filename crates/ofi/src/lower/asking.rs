@@ -1,8 +1,8 @@
-//! `fi_getinfo`, asked from inside a provider: which other providers there are, though the user may have hidden them from
-//! the application (`FI_PROVIDER=tidegate`).
+//! `fi_getinfo`, asked from inside a provider: which other providers there are, though the user may have hidden them
+//! from the application (`FI_PROVIDER=tidegate`).
 //!
-//! The question comes back to this provider, as one of those that are asked: [`is_asking`] lets `getinfo` answer that there
-//! is nothing. It must not be asked while libfabric loads or unloads providers, because it holds its lock then.
+//! The question comes back to this provider, as one of those that are asked: [`is_asking`] lets `getinfo` answer that
+//! there is nothing. It must not be asked while libfabric loads or unloads providers, because it holds its lock then.
 
 use super::choice::Choice;
 use crate::bindings::*;
@@ -141,8 +141,8 @@ pub fn find(loader: &'static Loader, choice: &Choice) -> Result<Offer, String> {
 fn ask(loader: &'static Loader, provider: Option<&str>) -> Vec<Offer> {
     let hints = loader.allocate_info();
     let Some(hints) = NonNull::new(hints).map(|info| Offer { info, loader }) else { return Vec::new() };
-    // SAFETY: the struct and its parts are fresh, ours, and as large as the library's version has them. The name is copied
-    // into memory that libfabric frees.
+    // SAFETY: the struct and its parts are fresh, ours, and as large as the library's version has them. The name is
+    // copied into memory that libfabric frees.
     unsafe {
         let info = &mut *hints.info();
         info.caps = FI_MSG;

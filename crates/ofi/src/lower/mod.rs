@@ -5,13 +5,13 @@
 //! |---|---|
 //! | `choice` | which provider and which interface: `FI_TIDEGATE_FABRIC` |
 //! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
-//! | `objects` | fabric, domain, address vector, completion queue and endpoint: opened in order, closed in the reverse one |
+//! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
 //! | `network` | batches sent and received through these |
 //!
-//! Only the smallest common part of providers is asked for: reliable datagrams (`FI_EP_RDM`) by `FI_MSG`, manual progress,
-//! one thread at a time, contexts of 64 bytes of our own for each operation, posted receives. Nothing relies on the order of
-//! messages, on knowing their source, on injection, on RMA.
+//! Only the smallest common part of providers is asked for: reliable datagrams (`FI_EP_RDM`) by `FI_MSG`, manual
+//! progress, one thread at a time, contexts of 64 bytes of our own for each operation, posted receives. Nothing relies
+//! on the order of messages, on knowing their source, on injection, on RMA.
 
 mod asking;
 mod choice;

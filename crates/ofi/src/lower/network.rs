@@ -175,7 +175,8 @@ impl Lower {
 /// The address of an unspecified peer.
 const FI_ADDR_UNSPEC: fi_addr_t = u64::MAX;
 
-/// An address of the provider below in the room that there is. What sockets have of IPv6 is 28 bytes, 4 of which say nothing.
+/// An address of the provider below in the room that there is. What sockets have of IPv6 is 28 bytes, 4 of which say
+/// nothing.
 fn squeeze(bytes: &[u8]) -> Option<LowerAddress> {
     let family = bytes.first_chunk().map(|family| i32::from(u16::from_ne_bytes(*family)));
     match (family, bytes.len()) {

@@ -52,8 +52,8 @@ pub struct Objects {
     pub descriptor: Option<RawFd>,
 }
 
-/// Makes a call of the provider below, whose function may be missing, and whose last argument but the context is a place
-/// for an object.
+/// Makes a call of the provider below, whose function may be missing, and whose last argument but the context is a
+/// place for an object.
 macro_rules! open {
     ($loader:expr, $what:literal, $function:expr, |$open:ident, $place:ident| $call:expr) => {{
         let mut object = null_mut();
@@ -86,8 +86,8 @@ impl Objects {
     /// Opens everything. With `may_sleep` there is a descriptor to sleep on where the provider has one.
     pub fn open(loader: &'static Loader, offer: &Offer, peers: usize, may_sleep: bool) -> Result<Objects, String> {
         let info = offer.info();
-        // SAFETY: libfabric's calls, in the order of fi_domain(3) and fi_endpoint(3); attributes live through their calls,
-        // and each object is closed after those that were made of it.
+        // SAFETY: libfabric's calls, in the order of fi_domain(3) and fi_endpoint(3); attributes live through their
+        // calls, and each object is closed after those that were made of it.
         unsafe {
             let attributes = (*info).fabric_attr;
             let fabric: Owned<fid_fabric> = open!(loader, "fi_fabric", loader.fabric_function(), |open, place| {

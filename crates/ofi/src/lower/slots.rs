@@ -1,6 +1,6 @@
-//! [`Slots`]: the memory of operations. While one is under way, the provider below may read or write its slot at any time;
-//! nobody else touches it. 64 bytes of each belong to the provider for itself (`FI_CONTEXT2`), and name the operation when it
-//! ends.
+//! [`Slots`]: the memory of operations. While one is under way, the provider below may read or write its slot at any
+//! time; nobody else touches it. 64 bytes of each belong to the provider for itself (`FI_CONTEXT2`), and name the
+//! operation when it ends.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

@@ -1,5 +1,5 @@
-//! Two endpoints over a real libfabric's `tcp` on the loopback of this host: the system's library, and those that the MPIs
-//! bring. Where there is none, a test says so and ends.
+//! Two endpoints over a real libfabric's `tcp` on the loopback of this host: the system's library, and those that the
+//! MPIs bring. Where there is none, a test says so and ends.
 
 use super::choice::Choice;
 use super::network::Lower;
