@@ -35,14 +35,14 @@ const SCHEME: Parameter =
 const SLOTS: Parameter = Parameter {
     name: "slots",
     default: "64",
-    allowed: "a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS",
+    allowed: "a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS",
     help: "Slots of 64 bytes in the mailbox per peer, credit slots included: it takes slots * peers * 64 bytes. The same in \
            all processes of a job",
 };
 const CREDIT_SLOTS: Parameter = Parameter {
     name: "credit_slots",
     default: "2",
-    allowed: "a number of slots, at least 1 (with scheme none also 0) and at most half of FI_TIDEGATE_SLOTS",
+    allowed: "a number of slots up to 65535, at least 1 (with scheme none also 0) and at most half of FI_TIDEGATE_SLOTS",
     help: "How many of these slots are reserved for credit packets. The same in all processes of a job",
 };
 const PIGGYBACK: Parameter = Parameter {
