@@ -11,7 +11,6 @@
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
-use std::borrow::Borrow;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId};
 use tidegate_message::{
@@ -26,24 +25,6 @@ pub enum Path {
     First(PeerId),
     /// By the second link.
     Second(PeerId),
-}
-
-/// What one of the two links lends.
-#[derive(Clone, Copy, Debug)]
-pub enum Lent<A, B> {
-    /// The first link.
-    First(A),
-    /// The second link.
-    Second(B),
-}
-
-impl<A: Borrow<Packet>, B: Borrow<Packet>> Borrow<Packet> for Lent<A, B> {
-    fn borrow(&self) -> &Packet {
-        match self {
-            Lent::First(lent) => lent.borrow(),
-            Lent::Second(lent) => lent.borrow(),
-        }
-    }
 }
 
 /// The endpoint's places, and where each leads.
@@ -120,7 +101,21 @@ pub struct Paths<A, B> {
     is_seconds: bool,
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
+/// Does something by the link that leads to a peer; something else if none does.
+macro_rules! by_path {
+    ($paths:expr, $peer:expr, $link:ident, $place:ident => $does:expr, else $nobody:expr) => {
+        match ($paths.path($peer), &mut $paths.second) {
+            (Some(Path::First($place)), _) => {
+                let $link = &mut $paths.first;
+                $does
+            }
+            (Some(Path::Second($place)), Some($link)) => $does,
+            _ => $nobody,
+        }
+    };
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
         Paths {
@@ -182,16 +177,47 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
         }
     }
 
-    fn retrieve_from_first(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        let Arrival { source, packet } = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
+    fn retrieve_from_first(&mut self) -> Option<Arrival<A::Lent>> {
+        let arrival = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
         self.is_seconds = false;
-        Some(Arrival { source, packet: Lent::First(packet) })
+        Some(arrival)
     }
 
-    fn retrieve_from_second(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        let Arrival { source, packet } = retrieve_from(self.second.as_mut()?, &mut self.routes, Path::Second)?;
+    fn retrieve_from_second(&mut self) -> Option<Arrival<A::Lent>> {
+        let arrival = retrieve_from(self.second.as_mut()?, &mut self.routes, Path::Second)?;
         self.is_seconds = true;
-        Some(Arrival { source, packet: Lent::Second(packet) })
+        Some(arrival)
+    }
+
+    /// The links take turns.
+    #[inline(never)]
+    fn retrieve_in_turn(&mut self) -> Option<Arrival<A::Lent>> {
+        self.is_seconds_turn = !self.is_seconds_turn;
+        match self.is_seconds_turn {
+            true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
+            false => self.retrieve_from_second().or_else(|| self.retrieve_from_first()),
+        }
+    }
+
+    #[inline(never)]
+    fn write_by_path(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
+        by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
+    }
+
+    #[inline(never)]
+    fn poll_events(&mut self) -> Option<LinkEvent> {
+        while let Some(event) = self.first.poll_event() {
+            if let Some(event) = self.translate(event, Path::First) {
+                return Some(event);
+            }
+        }
+        while let Some(event) = self.second.as_mut().and_then(B::poll_event) {
+            if let Some(event) = self.translate(event, Path::Second) {
+                return Some(event);
+            }
+        }
+        None
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
@@ -232,40 +258,23 @@ fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) ->
     }
 }
 
-/// Does something by the link that leads to a peer; something else if none does.
-macro_rules! by_path {
-    ($paths:expr, $peer:expr, $link:ident, $place:ident => $does:expr, else $nobody:expr) => {
-        match ($paths.path($peer), &mut $paths.second) {
-            (Some(Path::First($place)), _) => {
-                let $link = &mut $paths.first;
-                $does
-            }
-            (Some(Path::Second($place)), Some($link)) => $does,
-            _ => $nobody,
-        }
-    };
-}
-
-impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> {
     type Buffer = A::Buffer;
-    type Lent = Lent<A::Lent, B::Lent>;
+    type Lent = A::Lent;
 
     #[inline]
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
-        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
-        by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
+        match self.second {
+            None => self.first.write(to, count, fill),
+            Some(_) => self.write_by_path(to, count, fill),
+        }
     }
 
     #[inline]
     fn retrieve(&mut self) -> Option<Arrival<Self::Lent>> {
-        if self.second.is_none() {
-            let Arrival { source, packet } = self.first.retrieve()?;
-            return Some(Arrival { source, packet: Lent::First(packet) });
-        }
-        self.is_seconds_turn = !self.is_seconds_turn;
-        match self.is_seconds_turn {
-            true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
-            false => self.retrieve_from_second().or_else(|| self.retrieve_from_first()),
+        match self.second {
+            None => self.first.retrieve(),
+            Some(_) => self.retrieve_in_turn(),
         }
     }
 
@@ -278,32 +287,18 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
 
     #[inline]
     fn give_back(&mut self, lent: Self::Lent) {
-        match lent {
-            Lent::First(lent) => self.first.give_back(lent),
-            Lent::Second(lent) => {
-                if let Some(second) = &mut self.second {
-                    second.give_back(lent);
-                }
-            }
+        match &mut self.second {
+            Some(second) if self.is_seconds => second.give_back(lent),
+            _ => self.first.give_back(lent),
         }
     }
 
     #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
-        if self.second.is_none() {
-            return self.first.poll_event();
+        match self.second {
+            None => self.first.poll_event(),
+            Some(_) => self.poll_events(),
         }
-        while let Some(event) = self.first.poll_event() {
-            if let Some(event) = self.translate(event, Path::First) {
-                return Some(event);
-            }
-        }
-        while let Some(event) = self.second.as_mut().and_then(B::poll_event) {
-            if let Some(event) = self.translate(event, Path::Second) {
-                return Some(event);
-            }
-        }
-        None
     }
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {

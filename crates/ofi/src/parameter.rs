@@ -451,7 +451,10 @@ mod tests {
     fn a_value_that_others_make_impossible_is_a_value_all_the_same() {
         assert!(check("slots", "3").is_ok() && with("slots", "3").is_err());
         let misfit = check("slots", "abc").unwrap_err();
-        assert_eq!(misfit.remedy(), "must be a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)");
+        assert_eq!(
+            misfit.remedy(),
+            "must be a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)"
+        );
     }
 
     #[test]
