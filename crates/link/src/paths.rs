@@ -199,8 +199,14 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
         }
     }
 
+    /// `fill` is called through a pointer, so that the short way alone has a copy of it.
     #[inline(never)]
-    fn write_by_path(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write_by_path(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        fill: &mut dyn FnMut(&mut [Packet]),
+    ) -> Result<u32, WriteError> {
         let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
         by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
     }
@@ -263,10 +269,10 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
     type Lent = A::Lent;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
+    fn write(&mut self, to: PeerId, count: u32, mut fill: impl FnMut(&mut [Packet])) -> Result<u32, WriteError> {
         match self.second {
             None => self.first.write(to, count, fill),
-            Some(_) => self.write_by_path(to, count, fill),
+            Some(_) => self.write_by_path(to, count, &mut fill),
         }
     }
 
