@@ -10,7 +10,7 @@
 //! | 6–7 | 0 |
 //! | 8–15 | `to`: the receiver's endpoint id, which is random. Batches with another one are dropped and counted |
 //! | 16–23 | `from`: the sender's endpoint id |
-//! | 24–31 | `sequence`: of this batch of packets among the sender's to this peer; of a ping and its answer: its number |
+//! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
 //! | 32–39 | `acknowledged`: all batches of packets before this one have come |
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a [`Greeting`](super::greeting::Greeting)
