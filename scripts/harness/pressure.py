@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from . import process
 from .memory import Residents
 from .mpi import Fabric, Mpi
 from .paths import ROOT
+
+if TYPE_CHECKING:
+    from .hosts import Hosts
 
 SOURCE = ROOT / "tests" / "programs" / "pressure.c"
 RANKS_BESIDE_SENDERS = {"flood": 2, "before": 1, "everybody": 0}
@@ -61,13 +65,18 @@ class Outcome:
     end."""
 
 
-def run(mpi: Mpi, fabric: Fabric, flood: Flood, *, pause_ms: int, timeout: float, room_mib: int = 0, **parameters: str | int) -> Outcome:
-    """Runs the program. `timeout` in seconds; `room_mib`: by how much a rank's address space may grow, if not 0;
-    `parameters` are Tidegate's."""
+def run(mpi: Mpi, fabric: Fabric, flood: Flood, *, pause_ms: int, timeout: float, room_mib: int = 0,
+        hosts: Hosts | None = None, **parameters: str | int) -> Outcome:
+    """Runs the program. `timeout` in seconds; `room_mib`: by how much a rank's address space may grow, if not 0; `hosts`:
+    those among which the ranks are divided, if not this one; `parameters` are Tidegate's."""
     program = mpi.compile(SOURCE)
     words = [flood.pressure, flood.receives, str(flood.count), str(flood.length), flood.sends, str(pause_ms), str(room_mib)]
     residents = Residents(program.name)
-    result = process.run(mpi.command(flood.ranks, [program, *words]), mpi.environment(fabric, **parameters), timeout=timeout, check_segments=True, observe=residents)
+    command, environment = mpi.command(flood.ranks, [program, *words]), mpi.environment(fabric, **parameters)
+    if hosts:
+        command = hosts.command(mpi, flood.ranks // len(hosts.names), [program, *words])
+        environment |= hosts.environment(mpi)
+    result = process.run(command, environment, timeout=timeout, check_segments=True, observe=residents)
     lines = [line.split() for line in result.output.splitlines()]
     before = {int(words[1]): int(words[3]) for words in lines if len(words) == 4 and words[0] == "before"}
     ended = result.status == 0 and not result.timed_out and "all as sent" in result.output

@@ -445,8 +445,8 @@ mod tests {
     fn wrong_values_are_usage_errors_that_name_what_is_allowed() {
         for (words, names) in [
             (&["--scheme", "fast", "x"][..], "dynamic"),
-            (&["--slots", "0", "x"], "must be a number of slots, at least"),
-            (&["--slots", "abc", "x"], "must be a number of slots, at least"),
+            (&["--slots", "0", "x"], "must be a number of slots up to 16777215, at least"),
+            (&["--slots", "abc", "x"], "must be a number of slots up to 16777215, at least"),
             (&["--peers", "many", "x"], "must be a number of processes from 1 to 1048575"),
             (&["--bounce-buffers", "32769", "x"], "must be a number of bounce buffers from 0 to 32768"),
             (&["--eager-size", "2q", "x"], "must be bytes from 0 to 1M"),

@@ -111,7 +111,7 @@ mod tests {
             ("FI_TIDEGATE_SLOTS=3", "", "FI_TIDEGATE_SLOTS=3"),
             ("FI_TIDEGATE_CREDIT_SLOTS=0", "", "FI_TIDEGATE_CREDIT_SLOTS=0"),
             ("FI_TIDEGATE_SLOTS=8", "FI_TIDEGATE_CREDIT_SLOTS=5", "FI_TIDEGATE_SLOTS=8"),
-            ("FI_TIDEGATE_SLOTS=4000000000 FI_TIDEGATE_PEERS=1000", "", "FI_TIDEGATE_SLOTS=4000000000"),
+            ("FI_TIDEGATE_SLOTS=16000000 FI_TIDEGATE_PEERS=1000", "", "FI_TIDEGATE_SLOTS=16000000"),
             ("", "FI_TIDEGATE_SCHEME=fast", "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic"),
             ("", "FI_TIDEGATE_SLOTS=abc", "FI_TIDEGATE_SLOTS is \"abc\", but must be a number"),
             ("", "FI_TIDEGATE_SPIN=1.5", "FI_TIDEGATE_SPIN is \"1.5\", but must be a number"),

@@ -3,6 +3,7 @@
 //! | folder or file | what it is |
 //! |---|---|
 //! | [`shm`] | processes of one host: mailboxes in shared memory, bulk data from memory to memory |
+//! | [`fabric`] | processes of other hosts: a protocol over a network that the provider brings |
 //! | [`paths`] | several links behind one endpoint: which peer by which |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
@@ -13,6 +14,7 @@
 //! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
 
 mod clock;
+pub mod fabric;
 pub mod log;
 pub mod memory;
 pub mod paths;
@@ -24,7 +26,7 @@ pub use clock::now;
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
 pub use shm::{
-    Address, BOUNCE_BUFFERS_MOST, BulkChoice, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES,
-    Service, ShmConfig, ShmLink, Shortage, check_settings, reclaim,
+    Address, BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError,
+    Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, check_settings, reclaim,
 };
 pub use stats::{EndpointStats, StatsConfig};

@@ -5,12 +5,14 @@
 //! leads to one link and to a place there. A peer has one path as long as it has its place: packets of a pair keep
 //! their order only within a link.
 //!
+//! Where there is no second link ([`Paths::alone`]), the endpoint's places are those of the first, and nothing is
+//! looked up.
+//!
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
-use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId, Placement};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, TransferId,
     TransferStatus, WriteError,
@@ -23,24 +25,6 @@ pub enum Path {
     First(PeerId),
     /// By the second link.
     Second(PeerId),
-}
-
-/// What one of the two links lends.
-#[derive(Clone, Copy, Debug)]
-pub enum Lent<A, B> {
-    /// The first link.
-    First(A),
-    /// The second link.
-    Second(B),
-}
-
-impl<A: Borrow<Packet>, B: Borrow<Packet>> Borrow<Packet> for Lent<A, B> {
-    fn borrow(&self) -> &Packet {
-        match self {
-            Lent::First(lent) => lent.borrow(),
-            Lent::Second(lent) => lent.borrow(),
-        }
-    }
 }
 
 /// The endpoint's places, and where each leads.
@@ -109,7 +93,7 @@ impl Routes {
 #[derive(Debug)]
 pub struct Paths<A, B> {
     first: A,
-    second: B,
+    second: Option<B>,
     routes: Routes,
     /// Whether the second link is asked first for the next packet.
     is_seconds_turn: bool,
@@ -117,49 +101,129 @@ pub struct Paths<A, B> {
     is_seconds: bool,
 }
 
-impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
+/// Does something by the link that leads to a peer; something else if none does.
+macro_rules! by_path {
+    ($paths:expr, $peer:expr, $link:ident, $place:ident => $does:expr, else $nobody:expr) => {
+        match ($paths.path($peer), &mut $paths.second) {
+            (Some(Path::First($place)), _) => {
+                let $link = &mut $paths.first;
+                $does
+            }
+            (Some(Path::Second($place)), Some($link)) => $does,
+            _ => $nobody,
+        }
+    };
+}
+
+impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
         Paths {
             first,
-            second,
+            second: Some(second),
             routes: Routes { most: peers, ..Routes::default() },
             is_seconds_turn: false,
             is_seconds: false,
         }
     }
 
+    /// One link only.
+    pub fn alone(first: A) -> Self {
+        Paths { first, second: None, routes: Routes::default(), is_seconds_turn: false, is_seconds: false }
+    }
+
     /// The first link.
+    #[inline]
     pub fn first(&mut self) -> &mut A {
         &mut self.first
     }
 
-    /// The second link.
-    pub fn second(&mut self) -> &mut B {
-        &mut self.second
+    /// The first link, to look at.
+    #[inline]
+    pub fn look_at_first(&self) -> &A {
+        &self.first
+    }
+
+    /// The second link, if there is one.
+    #[inline]
+    pub fn second(&mut self) -> Option<&mut B> {
+        self.second.as_mut()
+    }
+
+    /// The second link, to look at.
+    #[inline]
+    pub fn look_at_second(&self) -> Option<&B> {
+        self.second.as_ref()
     }
 
     /// The endpoint's place of the peer at the end of a path, a new one if it has none. `None`: the endpoint has as
     /// many peers as it was made for.
     pub fn place(&mut self, path: Path) -> Option<PeerId> {
-        self.routes.admit(path)
+        match path {
+            Path::First(peer) if self.second.is_none() => Some(peer),
+            _ => self.routes.admit(path),
+        }
     }
 
     /// The path to a peer, if the place is taken.
+    #[inline]
     pub fn path(&self, peer: PeerId) -> Option<Path> {
-        self.routes.path(peer)
+        if self.second.is_none() { Some(Path::First(peer)) } else { self.routes.path(peer) }
     }
 
-    fn retrieve_from_first(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        let Arrival { source, packet } = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
+    fn release_from_second(&mut self, peer: PeerId) {
+        if let Some(second) = &mut self.second {
+            second.release(peer);
+        }
+    }
+
+    fn retrieve_from_first(&mut self) -> Option<Arrival<A::Lent>> {
+        let arrival = retrieve_from(&mut self.first, &mut self.routes, Path::First)?;
         self.is_seconds = false;
-        Some(Arrival { source, packet: Lent::First(packet) })
+        Some(arrival)
     }
 
-    fn retrieve_from_second(&mut self) -> Option<Arrival<Lent<A::Lent, B::Lent>>> {
-        let Arrival { source, packet } = retrieve_from(&mut self.second, &mut self.routes, Path::Second)?;
+    fn retrieve_from_second(&mut self) -> Option<Arrival<A::Lent>> {
+        let arrival = retrieve_from(self.second.as_mut()?, &mut self.routes, Path::Second)?;
         self.is_seconds = true;
-        Some(Arrival { source, packet: Lent::Second(packet) })
+        Some(arrival)
+    }
+
+    /// The links take turns.
+    #[inline(never)]
+    fn retrieve_in_turn(&mut self) -> Option<Arrival<A::Lent>> {
+        self.is_seconds_turn = !self.is_seconds_turn;
+        match self.is_seconds_turn {
+            true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
+            false => self.retrieve_from_second().or_else(|| self.retrieve_from_first()),
+        }
+    }
+
+    /// `fill` is called through a pointer, so that the short way alone has a copy of it.
+    #[inline(never)]
+    fn write_by_path(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        fill: &mut dyn FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
+        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
+        by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
+    }
+
+    #[inline(never)]
+    fn poll_events(&mut self) -> Option<LinkEvent> {
+        while let Some(event) = self.first.poll_event() {
+            if let Some(event) = self.translate(event, Path::First) {
+                return Some(event);
+            }
+        }
+        while let Some(event) = self.second.as_mut().and_then(B::poll_event) {
+            if let Some(event) = self.translate(event, Path::Second) {
+                return Some(event);
+            }
+        }
+        None
     }
 
     /// What the endpoint is told of an event of one of the links: nothing of a peer that has no place. When such a peer
@@ -176,7 +240,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Paths<A, B> {
                 None => {
                     match path(peer) {
                         Path::First(peer) => self.first.release(peer),
-                        Path::Second(peer) => self.second.release(peer),
+                        Path::Second(peer) => self.release_from_second(peer),
                     }
                     None
                 }
@@ -200,77 +264,62 @@ fn retrieve_from<L: Link>(link: &mut L, routes: &mut Routes, path: fn(PeerId) ->
     }
 }
 
-/// Does something by the link that leads to a peer; something else if none does.
-macro_rules! by_path {
-    ($paths:expr, $peer:expr, $link:ident, $place:ident => $does:expr, else $nobody:expr) => {
-        match $paths.routes.path($peer) {
-            Some(Path::First($place)) => {
-                let $link = &mut $paths.first;
-                $does
-            }
-            Some(Path::Second($place)) => {
-                let $link = &mut $paths.second;
-                $does
-            }
-            None => $nobody,
-        }
-    };
-}
-
-impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
+impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> {
     type Buffer = A::Buffer;
-    type Lent = Lent<A::Lent, B::Lent>;
+    type Lent = A::Lent;
 
     #[inline]
-    fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
-        let nobody = || WriteError::Unreachable(format!("there is no peer {}", to.0));
-        by_path!(self, to, link, peer => link.write(peer, count, fill), else Err(nobody()))
+    fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
+        match self.second {
+            None => self.first.write(to, count, fill),
+            Some(_) => self.write_by_path(to, count, &mut fill),
+        }
     }
 
     #[inline]
     fn retrieve(&mut self) -> Option<Arrival<Self::Lent>> {
-        self.is_seconds_turn = !self.is_seconds_turn;
-        match self.is_seconds_turn {
-            true => self.retrieve_from_first().or_else(|| self.retrieve_from_second()),
-            false => self.retrieve_from_second().or_else(|| self.retrieve_from_first()),
+        match self.second {
+            None => self.first.retrieve(),
+            Some(_) => self.retrieve_in_turn(),
         }
     }
 
     fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
-        match self.is_seconds {
-            false => self.first.retrieve_following(first, into),
-            true => self.second.retrieve_following(first, into),
+        match &mut self.second {
+            Some(second) if self.is_seconds => second.retrieve_following(first, into),
+            _ => self.first.retrieve_following(first, into),
         }
     }
 
     #[inline]
     fn give_back(&mut self, lent: Self::Lent) {
-        match lent {
-            Lent::First(lent) => self.first.give_back(lent),
-            Lent::Second(lent) => self.second.give_back(lent),
+        match &mut self.second {
+            Some(second) if self.is_seconds => second.give_back(lent),
+            _ => self.first.give_back(lent),
         }
     }
 
+    #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
-        while let Some(event) = self.first.poll_event() {
-            if let Some(event) = self.translate(event, Path::First) {
-                return Some(event);
-            }
+        match self.second {
+            None => self.first.poll_event(),
+            Some(_) => self.poll_events(),
         }
-        while let Some(event) = self.second.poll_event() {
-            if let Some(event) = self.translate(event, Path::Second) {
-                return Some(event);
-            }
-        }
-        None
     }
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        match self.routes.path(peer) {
-            Some(Path::First(peer)) => self.first.capabilities(peer),
+        match (self.path(peer), &mut self.second) {
+            (Some(Path::First(peer)), _) => self.first.capabilities(peer),
             // The bounce buffers are the first link's.
-            Some(Path::Second(peer)) => Capabilities { shares_bounce_buffers: false, ..self.second.capabilities(peer) },
-            None => Capabilities::default(),
+            (Some(Path::Second(peer)), Some(second)) => {
+                Capabilities { shares_bounce_buffers: false, ..second.capabilities(peer) }
+            }
+            _ => Capabilities::default(),
         }
     }
 
@@ -311,7 +360,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     fn time_reading(&self) -> Duration {
-        self.first.time_reading() + self.second.time_reading()
+        self.first.time_reading() + self.second.as_ref().map_or(Duration::ZERO, B::time_reading)
     }
 
     fn bounce_buffers(&self) -> BounceBuffers {
@@ -330,7 +379,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         offset: usize,
         length: usize,
     ) -> bool {
-        match self.routes.path(peer) {
+        match self.path(peer) {
             Some(Path::First(peer)) => self.first.drain_bounce_buffer(peer, buffer, into, offset, length),
             _ => false,
         }
@@ -347,16 +396,16 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
         by_path!(self, peer, link, peer => link.find_region(peer, key, offset, length, access), else None)
     }
 
-    /// The second link's mailbox is one more. Vectors double as they grow.
+    /// What a second link takes, its mailbox among it, it says itself.
     fn bookkeeping_bytes(flow: &Config) -> usize {
-        let mailbox = flow.regions().map_or(0, |regions| regions.mailbox as usize * PACKET_BYTES);
-        let routes = size_of::<Option<Path>>() + 2 * size_of::<Option<PeerId>>() + size_of::<PeerId>();
-        A::bookkeeping_bytes(flow) + mailbox + B::bookkeeping_bytes(flow) + 2 * routes * flow.peers as usize
+        A::bookkeeping_bytes(flow) + B::bookkeeping_bytes(flow)
     }
 
     fn tell_window(&mut self, bytes: u32) {
         self.first.tell_window(bytes);
-        self.second.tell_window(bytes);
+        if let Some(second) = &mut self.second {
+            second.tell_window(bytes);
+        }
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {
@@ -365,7 +414,9 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
 
     fn tell_closing(&mut self) {
         self.first.tell_closing();
-        self.second.tell_closing();
+        if let Some(second) = &mut self.second {
+            second.tell_closing();
+        }
     }
 
     fn quarantine(&mut self, peer: PeerId) -> String {
@@ -373,9 +424,12 @@ impl<A: Link, B: Link<Buffer = A::Buffer>> Link for Paths<A, B> {
     }
 
     fn release(&mut self, peer: PeerId) {
+        if self.second.is_none() {
+            return self.first.release(peer);
+        }
         match self.routes.release(peer) {
             Some(Path::First(peer)) => self.first.release(peer),
-            Some(Path::Second(peer)) => self.second.release(peer),
+            Some(Path::Second(peer)) => self.release_from_second(peer),
             None => {}
         }
     }

@@ -42,7 +42,7 @@ fn oneself_and_other_hosts_are_no_peers() {
     assert!(a.peer(&own).unwrap_err().to_string().contains("itself"));
     // Another boot id, and nothing of it here: another host, or a container that shares nothing with us.
     let mut bytes = own.to_bytes();
-    bytes[16] ^= 1;
+    bytes[4] ^= 1;
     let elsewhere = tidegate_link::Address::from_bytes(&bytes).unwrap();
     assert!(a.peer(&elsewhere).unwrap_err().to_string().contains("another host"));
 }

@@ -94,6 +94,10 @@ counters! {
     Violations, "violations", Count, Sum, "Packets that broke the protocol and were dropped.";
     PeersQuarantined, "peers_quarantined", Count, Sum, "Peers that exceeded what a bound allows them and count as lost since.";
     Yields, "yields", Count, Sum, "Times that progress found nothing and gave the processor away.";
+    BatchesSent, "batches_sent", Count, Sum, "Batches of packets, acknowledgements and questions sent to other hosts.";
+    BatchesResent, "batches_resent", Count, Sum, "Batches of packets sent to other hosts again, because the network had lost them or may have.";
+    BatchesReceived, "batches_received", Count, Sum, "Batches from other hosts that were for this endpoint.";
+    BatchesDropped, "batches_dropped", Count, Sum, "Batches from other hosts that were dropped: strangers', malformed, or of peers that count as lost.";
 }
 
 /// The counters of one endpoint: a page that its owner alone writes and anybody may read.

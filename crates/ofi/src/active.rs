@@ -6,21 +6,23 @@ use crate::completion::Entry;
 use crate::log;
 use crate::name::ServiceWait;
 use crate::operation::EventKind;
+use crate::reach::{self, Links};
 use crate::tickets::{Event, Tickets};
 use core::ffi::c_void;
 use std::collections::HashMap;
-use tidegate_link::{Address, Claim, ShmLink};
+use tidegate_link::fabric::Contact;
+use tidegate_link::{Address, Claim};
 use tidegate_message::{Completion, Context, Operation, PeerId, Pressure, Target};
 
-/// The message layer over shared memory.
-pub type Engine = tidegate_message::Endpoint<ShmLink>;
+/// The message layer over shared memory and, where there is one, the network.
+pub type Engine = tidegate_message::Endpoint<Links>;
 
 /// An endpoint that can communicate.
 pub struct Active {
     /// The message layer.
     pub engine: Engine,
-    /// Its own address.
-    pub own: Address,
+    /// How it is reached.
+    pub own: Contact,
     /// By `fi_addr_t`, the endpoint that it means: a peer's number, `MYSELF`, or `UNKNOWN`.
     targets: Vec<u32>,
     /// By a peer's number, the `fi_addr_t` that the application knows it by, `NO_ADDRESS` if it knows it by none, or
@@ -48,7 +50,7 @@ const MYSELF: u32 = u32::MAX - 1;
 impl Active {
     /// An endpoint with nothing outstanding.
     pub fn new(engine: Engine) -> Active {
-        let (own, epoch) = (engine.link().address(), engine.epoch());
+        let (own, epoch) = (reach::own_contact(engine.link()), engine.epoch());
         let (targets, sources) = (Vec::new(), Vec::new());
         let (own_source, waits, tickets) = (NOT_LOOKED_UP, HashMap::new(), Tickets::default());
         Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
@@ -120,8 +122,8 @@ impl Active {
     /// The address of a sender.
     pub fn address_of(&self, source: Target) -> Option<Address> {
         match source {
-            Target::Myself => Some(self.own),
-            Target::Peer(peer) => self.engine.link().address_of(peer),
+            Target::Myself => Some(self.own.address),
+            Target::Peer(peer) => reach::address_of(self.engine.link(), peer),
         }
     }
 
@@ -134,7 +136,7 @@ impl Active {
     #[cold]
     pub fn warn_of(&self, pressure: &Pressure) {
         let name = |peer: PeerId| {
-            let address = self.engine.link().address_of(peer);
+            let address = reach::address_of(self.engine.link(), peer);
             address.map_or_else(|| format!("peer {}", peer.0), |address| address.to_string())
         };
         let (sender, tag) = pressure.sender;

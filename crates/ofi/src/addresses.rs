@@ -97,8 +97,8 @@ impl Table {
         });
         let shown = user_id.unwrap_or(index as fi_addr_t);
         self.entries[index] = Some(Entry { name, address: None, shown });
-        if let Name::Endpoint(address) = name {
-            self.note(index as fi_addr_t, address);
+        if let Name::Endpoint(contact) = name {
+            self.note(index as fi_addr_t, contact.address);
         }
         index as fi_addr_t
     }
@@ -163,16 +163,17 @@ mod tests {
     use super::*;
     use std::time::Duration;
     use tidegate_link::Service;
+    use tidegate_link::fabric::{Contact, LowerAddress};
 
     fn address(pid: u8) -> Address {
         let mut bytes = [0; Address::BYTES];
-        bytes[..4].copy_from_slice(b"TGS2");
-        bytes[4] = pid;
+        bytes[..3].copy_from_slice(b"TG3");
+        bytes[16] = pid;
         Address::from_bytes(&bytes).unwrap()
     }
 
     fn name(pid: u8) -> Name {
-        Name::Endpoint(address(pid))
+        Name::Endpoint(Contact { address: address(pid), lower: LowerAddress::default() })
     }
 
     #[test]
@@ -225,7 +226,7 @@ mod tests {
         let numbered = |number: u64| {
             let mut bytes = address(1).to_bytes();
             bytes[32..40].copy_from_slice(&number.to_le_bytes());
-            Name::Endpoint(Address::from_bytes(&bytes).unwrap())
+            Name::Endpoint(Contact { address: Address::from_bytes(&bytes).unwrap(), lower: LowerAddress::default() })
         };
         assert_ne!(numbered(1), numbered(2));
         for names in [&numbered, &|_| name(1)] as [&dyn Fn(u64) -> Name; 2] {

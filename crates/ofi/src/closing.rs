@@ -8,6 +8,7 @@ use crate::endpoint::Endpoint;
 use crate::errno::{Errno, Result};
 use crate::lock::Entered;
 use crate::log;
+use crate::reach;
 use core::ffi::c_int;
 use std::sync::Arc;
 use std::thread;
@@ -133,9 +134,14 @@ impl Endpoint {
     fn leave(self: &Arc<Self>, all_has_left: bool, entered: &mut Entered) {
         self.abandon_unsent(all_has_left, entered);
         if let Some(active) = &mut self.state.get(entered).active
-            && let Ok(descriptor) = active.engine.link_mut().wake_fd()
+            && let Ok(descriptors) = reach::wake_descriptors(active.engine.link_mut())
         {
-            self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
+            for descriptor in descriptors {
+                self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
+            }
+        }
+        if let Some(active) = &self.state.get(entered).active {
+            reach::count(active.engine.link());
         }
         self.leave_lists(entered);
         self.state.get(entered).active = None;

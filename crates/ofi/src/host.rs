@@ -1,4 +1,4 @@
-//! Which names and addresses mean this host. No other host can be reached.
+//! Which names and addresses mean this host. Names of services lead to endpoints of this host only.
 
 use core::ffi::{CStr, c_char};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,7 +23,8 @@ fn is_own(address: &IpAddr, interfaces: &[IpAddr]) -> bool {
     address.is_loopback() || address.is_unspecified() || interfaces.contains(&address)
 }
 
-fn host_name() -> Vec<u8> {
+/// The name of this host.
+pub fn host_name() -> Vec<u8> {
     let mut name = [0u8; 256];
     // SAFETY: the length given leaves a zero byte at the end.
     let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } != 0;

@@ -5,6 +5,11 @@ const SIZES: &[&str] = &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_L
 /// Variables that hold the rank.
 const RANKS: &[&str] = &["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID", "SLURM_PROCID"];
 
+/// Variables that hold how many of the ranks run on this host, most specific launcher first.
+const LOCAL_SIZES: &[&str] = &["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+/// Variables that hold on how many hosts the job runs.
+const HOSTS: &[&str] = &["SLURM_STEP_NUM_NODES", "SLURM_NNODES"];
+
 /// A process's place in its job, as far as the launcher has told it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
@@ -12,6 +17,10 @@ pub struct Job {
     pub size: Option<u32>,
     /// Rank of this process.
     pub rank: Option<u32>,
+    /// Ranks of the job on this host.
+    pub local_size: Option<u32>,
+    /// Hosts of the job.
+    pub hosts: Option<u32>,
 }
 
 impl Job {
@@ -22,7 +31,16 @@ impl Job {
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Job {
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name)?.trim().parse().ok());
-        Job { size: first(SIZES).filter(|&size| size > 0), rank: first(RANKS) }
+        let (local_size, hosts) = (first(LOCAL_SIZES), first(HOSTS));
+        Job { size: first(SIZES).filter(|&size| size > 0), rank: first(RANKS), local_size, hosts }
+    }
+
+    /// Whether the launcher says that ranks of the job run on other hosts.
+    pub fn spans_hosts(&self) -> bool {
+        match (self.size, self.local_size) {
+            (Some(size), Some(local)) => local < size,
+            _ => self.hosts.is_some_and(|hosts| hosts > 1),
+        }
     }
 }
 
@@ -36,10 +54,20 @@ mod tests {
 
     #[test]
     fn the_three_launchers_are_understood() {
-        let told = Job { size: Some(8), rank: Some(3) };
-        assert_eq!(job(&[("PMI_SIZE", "8"), ("PMI_RANK", "3"), ("MPI_LOCALNRANKS", "4")]), told);
+        let told = Job { size: Some(8), rank: Some(3), ..Job::default() };
+        let hydra = job(&[("PMI_SIZE", "8"), ("PMI_RANK", "3"), ("MPI_LOCALNRANKS", "4")]);
+        assert_eq!(hydra, Job { local_size: Some(4), ..told });
         assert_eq!(job(&[("OMPI_COMM_WORLD_SIZE", "8"), ("OMPI_COMM_WORLD_RANK", "3"), ("SLURM_NTASKS", "99")]), told);
         assert_eq!(job(&[("PMIX_RANK", "3"), ("SLURM_NTASKS", "8")]), told);
+    }
+
+    #[test]
+    fn a_job_spans_hosts_if_fewer_ranks_are_here_than_there_are() {
+        assert!(job(&[("PMI_SIZE", "8"), ("MPI_LOCALNRANKS", "4")]).spans_hosts());
+        assert!(!job(&[("PMI_SIZE", "8"), ("MPI_LOCALNRANKS", "8")]).spans_hosts());
+        assert!(job(&[("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "2")]).spans_hosts());
+        assert!(job(&[("SLURM_NTASKS", "4"), ("SLURM_STEP_NUM_NODES", "2")]).spans_hosts());
+        assert!(!job(&[("SLURM_NTASKS", "4"), ("SLURM_STEP_NUM_NODES", "1")]).spans_hosts() && !job(&[]).spans_hosts());
     }
 
     #[test]

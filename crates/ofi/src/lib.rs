@@ -10,8 +10,10 @@
 //! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
 //! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
 //! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
+//! | `lower` | another provider of the same libfabric, which reaches other hosts |
 //! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
 //! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |
+//! | `reach` | who is reached by shared memory and who by the network |
 //! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
@@ -51,6 +53,7 @@ mod limits;
 mod loader;
 mod lock;
 mod log;
+mod lower;
 mod name;
 mod object;
 mod opening;
@@ -59,6 +62,7 @@ pub mod parameter;
 mod place;
 mod progress;
 pub mod provider;
+mod reach;
 mod reading;
 mod region;
 mod remote;

@@ -17,12 +17,25 @@ pub struct Loader {
     /// The address where the library starts. It tells two libraries in one process apart.
     base: usize,
     dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
+    getinfo: GetInfo,
+    freeinfo: unsafe extern "C" fn(*mut fi_info),
+    fabric: OpenFabric,
     strerror: unsafe extern "C" fn(c_int) -> *const c_char,
     param_define: unsafe extern "C" fn(*const fi_provider, *const c_char, fi_param_type, *const c_char, ...) -> c_int,
     param_get: unsafe extern "C" fn(*mut fi_provider, *const c_char, *mut c_void) -> c_int,
     log:
         unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys, *const c_char, c_int, *const c_char, ...),
     log_enabled: unsafe extern "C" fn(*const fi_provider, fi_log_level, fi_log_subsys) -> c_int,
+}
+
+type GetInfo = unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const fi_info, *mut *mut fi_info) -> c_int;
+/// `fi_fabric`.
+pub type OpenFabric = unsafe extern "C" fn(*mut fi_fabric_attr, *mut *mut fid_fabric, *mut c_void) -> c_int;
+
+impl core::fmt::Debug for Loader {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Loader").field("version", &self.version).finish_non_exhaustive()
+    }
 }
 
 static LOADER: OnceLock<Loader> = OnceLock::new();
@@ -96,6 +109,9 @@ impl Object {
                 version: version(),
                 base: place.dli_fbase as usize,
                 dupinfo: self.function(c"fi_dupinfo")?,
+                getinfo: self.function(c"fi_getinfo")?,
+                freeinfo: self.function(c"fi_freeinfo")?,
+                fabric: self.function(c"fi_fabric")?,
                 strerror: self.function(c"fi_strerror")?,
                 param_define: self.function(c"fi_param_define")?,
                 param_get: self.function(c"fi_param_get")?,
@@ -117,6 +133,39 @@ impl Loader {
     pub fn allocate_info(&self) -> *mut fi_info {
         // SAFETY: `fi_dupinfo(NULL)` is how libfabric defines `fi_allocinfo`.
         unsafe { (self.dupinfo)(core::ptr::null()) }
+    }
+
+    /// `fi_getinfo` without node and service.
+    ///
+    /// # Safety
+    /// The hints are valid, and `list` is a place for the answer. Not called while libfabric loads or unloads
+    /// providers.
+    pub unsafe fn get_info(&self, api: u32, flags: u64, hints: *const fi_info, list: *mut *mut fi_info) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { (self.getinfo)(api, core::ptr::null(), core::ptr::null(), flags, hints, list) }
+    }
+
+    /// `fi_freeinfo`.
+    ///
+    /// # Safety
+    /// The list came from this library, and nobody uses it after this.
+    pub unsafe fn free_info(&self, list: *mut fi_info) {
+        // SAFETY: promised by the caller.
+        unsafe { (self.freeinfo)(list) };
+    }
+
+    /// `fi_fabric`.
+    pub fn fabric_function(&self) -> Option<OpenFabric> {
+        Some(self.fabric)
+    }
+
+    /// A library of this file name, for tests: in a process that libfabric has not loaded.
+    #[cfg(test)]
+    pub fn of_library(path: &CStr) -> Option<&'static Loader> {
+        // SAFETY: libfabric's constructors may run; it is never unloaded.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let object = (!handle.is_null()).then_some(Object(handle))?;
+        Some(Box::leak(Box::new(object.functions()?)))
     }
 
     /// The library's text for an error number; it lives for ever.

@@ -10,7 +10,8 @@
 
 use core::fmt;
 use std::time::{Duration, Instant};
-use tidegate_link::{Address, Service};
+use tidegate_link::Service;
+use tidegate_link::fabric::Contact;
 
 /// How long a service may have no owner before operations that go there fail.
 pub const SERVICE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,27 +20,31 @@ pub const SERVICE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// This endpoint.
-    Endpoint(Address),
+    Endpoint(Contact),
     /// The endpoint that has this service at the time.
     Service(Service),
 }
 
 impl Name {
     /// Bytes of every name.
-    pub const BYTES: usize = Address::BYTES;
+    pub const BYTES: usize = Contact::BYTES;
 
     /// The bytes that libfabric and applications pass around.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         match self {
-            Name::Endpoint(address) => address.to_bytes(),
-            Name::Service(service) => service.to_bytes(),
+            Name::Endpoint(contact) => contact.to_bytes(),
+            Name::Service(service) => {
+                let mut bytes = [0; Self::BYTES];
+                bytes[..Service::BYTES].copy_from_slice(&service.to_bytes());
+                bytes
+            }
         }
     }
 
     /// The name that these bytes hold. Further bytes behind it are ignored. `None`: they are no name of ours.
     pub fn from_bytes(bytes: &[u8]) -> Option<Name> {
         let service = || Service::from_bytes(bytes).map(Name::Service);
-        Address::from_bytes(bytes).map(Name::Endpoint).or_else(service)
+        Contact::from_bytes(bytes).map(Name::Endpoint).or_else(service)
     }
 
     /// Whether it can lead anywhere: the service with the empty name cannot.
@@ -51,7 +56,7 @@ impl Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Name::Endpoint(address) => address.fmt(f),
+            Name::Endpoint(contact) => contact.fmt(f),
             Name::Service(service) => service.fmt(f),
         }
     }

@@ -7,12 +7,18 @@ use crate::completion_queue::CompletionQueue;
 use crate::counter::Counter;
 use crate::endpoint::{Endpoint, QueueBinding};
 use crate::errno::{Errno, INVALID, Result};
+use crate::host;
 use crate::limits::OPERATIONS_MOST;
+use crate::loader;
 use crate::lock::Entered;
 use crate::log;
+use crate::lower::{Choice, Lower};
 use crate::operation::EventKind;
+use crate::reach::{self, Links};
 use std::sync::{Arc, OnceLock};
-use tidegate_link::{NAMES, ShmConfig, ShmLink, StatsConfig};
+use tidegate_link::fabric::{Contact, FabricLink, Greeting, Network};
+use tidegate_link::{Address, NAMES, ShmConfig, ShmLink, StatsConfig};
+use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
 /// Packets retrieved per progress call at most.
@@ -45,6 +51,11 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
+        let may_sleep = self.wait_queues().next().is_some();
+        let links = match self.open_network(link.address(), &flow, may_sleep)? {
+            Some(network) => Links::new(link, network, flow.peers),
+            None => Links::alone(link),
+        };
         let mut config = EndpointConfig {
             flow,
             eager_bytes: settings.eager_bytes,
@@ -59,13 +70,15 @@ impl Endpoint {
         };
         let least = Engine::least_receive_memory(&config).map_err(|error| refuse(error.into()))?;
         config.receive_memory = settings.receive_memory(least);
-        let engine = Engine::new(config, link).map_err(refuse)?;
+        let engine = Engine::new(config, links).map_err(refuse)?;
         let mut active = Active::new(engine);
         if let Some(service) = &self.service {
-            let claim = service.claim(active.engine.link().directory(), active.own).map_err(|error| {
-                log::trouble(FI_LOG_EP_CTRL, &error.to_string());
-                Errno::of_claim(&error)
-            })?;
+            let claim = service.claim(active.engine.link().look_at_first().directory(), active.own.address).map_err(
+                |error| {
+                    log::trouble(FI_LOG_EP_CTRL, &error.to_string());
+                    Errno::of_claim(&error)
+                },
+            )?;
             active.claim = Some(claim);
         }
         self.domain.state.get(entered).endpoints.push(Arc::clone(self));
@@ -75,16 +88,37 @@ impl Endpoint {
         Ok(())
     }
 
+    /// The network to other hosts, if the user and the launcher say that one is needed.
+    fn open_network(&self, address: Address, flow: &Config, may_sleep: bool) -> Result<Option<FabricLink<Lower>>> {
+        let settings = &self.domain.settings;
+        let choice = match &settings.fabric {
+            Choice::Auto if !settings.job.spans_hosts() => &Choice::None,
+            choice => choice,
+        };
+        let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
+        let lower = Lower::open(loader, choice, flow.peers as usize, may_sleep).map_err(|why| {
+            log::trouble(FI_LOG_EP_CTRL, &why);
+            Errno(FI_ENODEV)
+        })?;
+        log::info(FI_LOG_EP_CTRL, || format!("other hosts are reached by {}", lower.name()));
+        let contact = Contact { address, lower: lower.address() };
+        let host = String::from_utf8_lossy(&host::host_name()).into_owned();
+        let own = Greeting { contact, window: 0, rank: settings.job.rank, host };
+        Ok(Some(FabricLink::new(own, lower, flow)))
+    }
+
     /// Lets packets wake the readers of our queues. If that fails for one queue, it is undone for the others.
     fn add_wakes(&self, entered: &mut Entered) -> Result<()> {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
-        let descriptor = active.engine.link_mut().wake_fd().map_err(|error| {
+        let descriptors = reach::wake_descriptors(active.engine.link_mut()).map_err(|error| {
             log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
             Errno::of_system(&error)
         })?;
-        let added = self.wait_queues().try_for_each(|queue| queue.add_wake(descriptor));
+        let all =
+            || descriptors.iter().flat_map(|descriptor| self.wait_queues().map(move |queue| (queue, *descriptor)));
+        let added = all().try_for_each(|(queue, descriptor)| queue.add_wake(descriptor));
         if added.is_err() {
-            self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
+            all().for_each(|(queue, descriptor)| queue.remove_wake(descriptor));
         }
         added
     }

@@ -8,11 +8,14 @@ use crate::bindings::FI_LOG_CORE;
 use crate::launcher::Job;
 use crate::loader::Loader;
 use crate::log;
+use crate::lower::Choice;
 use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use tidegate_link::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES};
+use tidegate_link::{
+    BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
+};
 use tidegate_message::flow::{Config, ConfigError, SchemeName};
 
 /// What the names of all variables begin with.
@@ -32,14 +35,14 @@ const SCHEME: Parameter =
 const SLOTS: Parameter = Parameter {
     name: "slots",
     default: "64",
-    allowed: "a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS",
+    allowed: "a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS",
     help: "Slots of 64 bytes in the mailbox per peer, credit slots included: it takes slots * peers * 64 bytes. The same in \
            all processes of a job",
 };
 const CREDIT_SLOTS: Parameter = Parameter {
     name: "credit_slots",
     default: "2",
-    allowed: "a number of slots, at least 1 (with scheme none also 0) and at most half of FI_TIDEGATE_SLOTS",
+    allowed: "a number of slots up to 65535, at least 1 (with scheme none also 0) and at most half of FI_TIDEGATE_SLOTS",
     help: "How many of these slots are reserved for credit packets. The same in all processes of a job",
 };
 const PIGGYBACK: Parameter = Parameter {
@@ -101,7 +104,15 @@ const STATS_DIR: Parameter = Parameter {
     help: "Folder where each endpoint keeps its counters in a small file; `tidegate run` sets it",
 };
 
-const TABLE: [&Parameter; 12] = [
+const FABRIC: Parameter = Parameter {
+    name: "fabric",
+    default: "auto",
+    allowed: "auto, none, or a provider of libfabric, with /DOMAIN behind it if wanted: tcp, tcp/eth0, verbs;ofi_rxm",
+    help: "What reaches processes of other hosts: a provider and, as its domain, an interface (fi_info lists them), nothing, \
+           or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same in all processes of a job",
+};
+
+const TABLE: [&Parameter; 13] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -114,6 +125,7 @@ const TABLE: [&Parameter; 12] = [
     &SPIN,
     &CLOSE_TIMEOUT,
     &STATS_DIR,
+    &FABRIC,
 ];
 
 /// All parameters with their values.
@@ -143,6 +155,8 @@ pub struct Settings {
     pub close_timeout: Duration,
     /// Folder for counters.
     pub stats_dir: Option<PathBuf>,
+    /// What reaches other hosts.
+    pub fabric: Choice,
     /// What the launcher told.
     pub job: Job,
 }
@@ -275,8 +289,8 @@ impl Settings {
         let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
         Ok(Settings {
             scheme: scheme(get(&SCHEME))?,
-            slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=u32::MAX)?.unwrap_or(64),
-            credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=u32::MAX)?.unwrap_or(2),
+            slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=SLOTS_PER_PEER_MOST)?.unwrap_or(64),
+            credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=CREDIT_SLOTS_MOST)?.unwrap_or(2),
             piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
             eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
             receive_memory: bytes(&RX_MEMORY, get(&RX_MEMORY), 1 << 40)?,
@@ -289,6 +303,7 @@ impl Settings {
                 number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
             ),
             stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
+            fabric: fabric(get(&FABRIC))?,
             job: Job::from_environment(),
         })
     }
@@ -297,6 +312,11 @@ impl Settings {
 fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
     let Some(text) = text else { return Ok(SchemeName::Dynamic) };
     text.trim().to_lowercase().parse().map_err(|_| refuse(&SCHEME, &text))
+}
+
+fn fabric(text: Option<String>) -> Result<Choice, Misfit> {
+    let Some(text) = text else { return Ok(Choice::Auto) };
+    text.parse().map_err(|()| refuse(&FABRIC, &text))
 }
 
 const BULKS: [(&str, BulkChoice); 4] = [
@@ -431,7 +451,10 @@ mod tests {
     fn a_value_that_others_make_impossible_is_a_value_all_the_same() {
         assert!(check("slots", "3").is_ok() && with("slots", "3").is_err());
         let misfit = check("slots", "abc").unwrap_err();
-        assert_eq!(misfit.remedy(), "must be a number of slots, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)");
+        assert_eq!(
+            misfit.remedy(),
+            "must be a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)"
+        );
     }
 
     #[test]

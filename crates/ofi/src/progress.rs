@@ -6,6 +6,7 @@ use crate::completion::Failed;
 use crate::endpoint::Endpoint;
 use crate::errno::Reason;
 use crate::lock::Entered;
+use crate::reach;
 use crate::tickets::Event;
 use std::time::Duration;
 use tidegate_message::{Completion, Instant, Target};
@@ -38,7 +39,7 @@ impl Endpoint {
         }
         let state = self.state.get(entered);
         if moved && let Some(active) = &mut state.active {
-            active.engine.link_mut().busy();
+            active.engine.link_mut().first().busy();
         }
         if state.watched {
             self.look_after_sleepers(entered);
@@ -113,7 +114,7 @@ impl Endpoint {
     /// meanwhile.
     #[inline]
     pub fn idle(&self, entered: &mut Entered) -> bool {
-        self.state.get(entered).active.as_mut().is_some_and(|active| active.engine.link_mut().idle())
+        self.state.get(entered).active.as_mut().is_some_and(|active| reach::idle(active.engine.link_mut()))
     }
 
     /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
@@ -129,9 +130,13 @@ impl Endpoint {
         // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).
         if waits_for_reader {
             // Else an alarm from before, or a packet that came meanwhile, would keep the descriptor readable.
-            active.engine.link_mut().disarm();
+            active.engine.link_mut().first().disarm();
         }
-        (!most.is_zero() && (waits_for_reader || active.engine.link_mut().arm())).then_some(most)
+        match most.is_zero() {
+            true => None,
+            false if waits_for_reader => Some(most),
+            false => reach::arm(active.engine.link_mut(), most),
+        }
     }
 
     /// Reports the rest, which begins with what is no plain success: a failure, a write of a peer, a part of a

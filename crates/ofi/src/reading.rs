@@ -7,6 +7,7 @@ use crate::counter::Counter;
 use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
+use crate::reach;
 use crate::sleepers::{Thread, moment};
 use crate::wait::NAP;
 use core::ffi::c_int;
@@ -71,7 +72,7 @@ impl CompletionQueue {
         (0..self.state.get(entered).endpoints.len()).any(|index| {
             let endpoint = Arc::clone(&self.state.get(entered).endpoints[index]);
             let Some(active) = &mut endpoint.state.get(entered).active else { return false };
-            active.engine.expects_packets() && active.engine.link_mut().linger()
+            active.engine.expects_packets() && reach::linger(active.engine.link_mut())
         })
     }
 

@@ -32,7 +32,7 @@ impl Region {
         if let (Some(span), None) = (spans.next(), spans.next()) {
             let grants = |access| self.access.contains(&access);
             let (read, write) = (grants(Access::Read), grants(Access::Write) && !counts_writes);
-            engine.link_mut().publish_region(key, span, read, write);
+            engine.link_mut().first().publish_region(key, span, read, write);
         }
         engine.register(key, self.buffer.slice(0, self.buffer.len()), &self.access);
     }

@@ -7,7 +7,9 @@ use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::log;
 use crate::name::{Name, SERVICE_TIMEOUT, ServiceWait};
+use crate::reach;
 use std::time::Instant;
+use tidegate_link::fabric::{Contact, LowerAddress};
 use tidegate_link::{Address, Service};
 use tidegate_message::{Source, Target};
 
@@ -34,16 +36,20 @@ impl Endpoint {
     #[cold]
     fn find_target(&self, address: fi_addr_t, entered: &mut Entered) -> Result<Target> {
         let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
-        let bytes = match vector.name(address, entered).ok_or(INVALID)? {
-            Name::Endpoint(bytes) => bytes,
-            Name::Service(service) => self.find_service(address, &service, entered)?,
+        let contact = match vector.name(address, entered).ok_or(INVALID)? {
+            Name::Endpoint(contact) => contact,
+            // Services are those of this host.
+            Name::Service(service) => {
+                let address = self.find_service(address, &service, entered)?;
+                Contact { address, lower: LowerAddress::default() }
+            }
         };
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
-        if bytes == active.own {
+        if contact.address == active.own.address {
             active.set_target(address, Target::Myself);
             return Ok(Target::Myself);
         }
-        match active.engine.link_mut().peer(&bytes) {
+        match reach::peer(active.engine.link_mut(), &active.own, &contact) {
             Ok(peer) => {
                 active.set_target(address, Target::Peer(peer));
                 Ok(Target::Peer(peer))
@@ -65,7 +71,7 @@ impl Endpoint {
     fn find_service(&self, index: fi_addr_t, service: &Service, entered: &mut Entered) -> Result<Address> {
         let vector = self.vector.get().ok_or(Errno(FI_ENOAV))?;
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
-        if let Some(owner) = service.find(active.engine.link().directory()) {
+        if let Some(owner) = service.find(active.engine.link().look_at_first().directory()) {
             active.waits.remove(&index);
             vector.check_settings(&self.domain.settings, &owner)?;
             vector.note(index, owner, entered);

@@ -18,10 +18,11 @@ pub struct Address {
 /// Who it is. The name of the endpoint's file says the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
-    /// Hash of the kernel's boot id: which host, probably. A container may show another one.
+    /// The host key, a hash of the kernel's boot id: which host, probably. A container may show another one.
     pub boot: u64,
-    /// Inode of the process namespace (a container has its own); 0 where `/proc` does not tell.
-    pub namespace: u64,
+    /// Inode of the process namespace (a container has its own), which the kernel numbers in 32 bits; 0 where `/proc`
+    /// does not tell.
+    pub namespace: u32,
     /// The process, in its namespace.
     pub pid: u32,
     /// Its effective user.
@@ -54,7 +55,12 @@ pub(crate) struct Difference {
 pub(crate) const FILE_NAME_START: &str = "tidegate-";
 
 /// First bytes of every address: tells one of ours from bytes of other origin.
-const MARK: [u8; 4] = *b"TGS2";
+const MARK: [u8; 3] = *b"TG3";
+
+/// The largest settings that an address can say.
+pub const SLOTS_PER_PEER_MOST: u32 = 0xff_ffff;
+/// The same for credit slots.
+pub const CREDIT_SLOTS_MOST: u32 = 0xffff;
 
 impl Settings {
     pub fn of(flow: &Config) -> Settings {
@@ -85,23 +91,25 @@ impl Settings {
 
 impl Address {
     /// Bytes of [`to_bytes`](Self::to_bytes).
-    pub const BYTES: usize = 48;
+    pub const BYTES: usize = 40;
 
-    /// The address as bytes, the same on every host.
+    /// The address as bytes, the same on every host. The fourth is 0; a [`Contact`](crate::fabric::Contact) uses it.
+    /// Settings above what an address can say are said as the largest.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let Address { identity, settings } = self;
         let mut bytes = [0; Self::BYTES];
-        bytes[0..4].copy_from_slice(&MARK);
-        bytes[4..8].copy_from_slice(&identity.pid.to_le_bytes());
-        bytes[8..12].copy_from_slice(&identity.uid.to_le_bytes());
-        bytes[12..14].copy_from_slice(&identity.serial.to_le_bytes());
-        bytes[14] = settings.scheme;
-        bytes[15] = settings.piggyback.into();
-        bytes[16..24].copy_from_slice(&identity.boot.to_le_bytes());
-        bytes[24..32].copy_from_slice(&identity.namespace.to_le_bytes());
+        let slots = settings.slots_per_peer.min(SLOTS_PER_PEER_MOST);
+        let credit_slots = settings.credit_slots.min(CREDIT_SLOTS_MOST) as u16;
+        bytes[0..3].copy_from_slice(&MARK);
+        bytes[4..12].copy_from_slice(&identity.boot.to_le_bytes());
+        bytes[12..16].copy_from_slice(&identity.namespace.to_le_bytes());
+        bytes[16..20].copy_from_slice(&identity.pid.to_le_bytes());
+        bytes[20..24].copy_from_slice(&identity.uid.to_le_bytes());
+        bytes[24..26].copy_from_slice(&identity.serial.to_le_bytes());
+        bytes[26] = settings.scheme | u8::from(settings.piggyback) << 7;
+        bytes[27..30].copy_from_slice(&slots.to_le_bytes()[..3]);
+        bytes[30..32].copy_from_slice(&credit_slots.to_le_bytes());
         bytes[32..40].copy_from_slice(&identity.nonce.to_le_bytes());
-        bytes[40..44].copy_from_slice(&settings.slots_per_peer.to_le_bytes());
-        bytes[44..48].copy_from_slice(&settings.credit_slots.to_le_bytes());
         bytes
     }
 
@@ -110,20 +118,20 @@ impl Address {
         let bytes: &[u8; Self::BYTES] = bytes.first_chunk()?;
         let half = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
-        (bytes[0..4] == MARK && bytes[15] <= 1).then(|| Address {
+        (bytes[0..3] == MARK).then(|| Address {
             identity: Identity {
-                boot: word(16),
-                namespace: word(24),
-                pid: half(4),
-                uid: half(8),
-                serial: u16::from_le_bytes([bytes[12], bytes[13]]),
+                boot: word(4),
+                namespace: half(12),
+                pid: half(16),
+                uid: half(20),
+                serial: u16::from_le_bytes([bytes[24], bytes[25]]),
                 nonce: word(32),
             },
             settings: Settings {
-                scheme: bytes[14],
-                piggyback: bytes[15] == 1,
-                slots_per_peer: half(40),
-                credit_slots: half(44),
+                scheme: bytes[26] & 0x7f,
+                piggyback: bytes[26] & 0x80 != 0,
+                slots_per_peer: half(27) & SLOTS_PER_PEER_MOST,
+                credit_slots: half(30) & CREDIT_SLOTS_MOST,
             },
         })
     }
@@ -211,7 +219,7 @@ mod tests {
     #[test]
     fn other_bytes_and_names_are_refused() {
         let mut bytes = example().to_bytes();
-        assert_eq!(Address::from_bytes(&bytes[..47]), None);
+        assert_eq!(Address::from_bytes(&bytes[..39]), None);
         bytes[0] ^= 1;
         assert_eq!(Address::from_bytes(&bytes), None);
         for name in ["tidegate-", "tidegate-1000", "sem.x", "tidegate-1-00000000000000ff-1-1-01-00000000000000ff"] {
@@ -227,7 +235,7 @@ mod tests {
             ours.difference(&theirs).map(|found| format!("{} {} {}", found.parameter, found.ours, found.theirs))
         };
         assert_eq!(difference(ours), None);
-        let found = difference(Settings { scheme: 200, ..ours });
+        let found = difference(Settings { scheme: 100, ..ours });
         assert!(found.as_ref().is_some_and(|text| text.ends_with("unknown")), "{found:?}");
         let found = difference(Settings { slots_per_peer: 16, ..ours });
         assert_eq!(found.as_deref(), Some("FI_TIDEGATE_SLOTS 64 16"));

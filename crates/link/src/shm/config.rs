@@ -4,6 +4,9 @@ use crate::stats::StatsConfig;
 use std::path::PathBuf;
 use tidegate_flow::{Config, Names};
 
+/// Where segments lie.
+pub(crate) const DIRECTORY: &str = "/dev/shm";
+
 /// The names by which users of the provider set the numbers of flow control and receive memory.
 pub const NAMES: Names = Names {
     slots: "FI_TIDEGATE_SLOTS",
@@ -72,7 +75,7 @@ impl ShmConfig {
             stats: None,
             wakes: false,
             bounce_buffers: DEFAULT_BOUNCE_BUFFERS,
-            directory: PathBuf::from("/dev/shm"),
+            directory: PathBuf::from(DIRECTORY),
         }
     }
 }

@@ -300,7 +300,8 @@ impl Link for ShmLink {
     // A copy: a peer that breaks the protocol may write to the slot again while the packet is being handled.
     type Lent = Packet;
 
-    #[inline]
+    // Always: `Paths` calls it in two places, of which one is hot.
+    #[inline(always)]
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
         if !matches!(self.peers.get(to.0 as usize), Some(Peer { connection: Some(_), .. })) {
             self.connect(to)?;
@@ -315,7 +316,7 @@ impl Link for ShmLink {
         if written > 0 { Ok(written) } else { Err(WriteError::Full) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn retrieve(&mut self) -> Option<Arrival<Packet>> {
         if self.is_armed {
             self.disarm();
@@ -450,7 +451,7 @@ impl Link for ShmLink {
         self.segment.header().closing.store(1, Ordering::Release);
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_event(&mut self) -> Option<LinkEvent> {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_LOOK) {

@@ -46,7 +46,7 @@ impl Here {
         // SAFETY: `geteuid` has no preconditions.
         let uid = unsafe { libc::geteuid() };
         let sees_itself = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == pid.to_string().as_str());
-        let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino()) } else { 0 };
+        let namespace = if sees_itself { fs::metadata("/proc/self/ns/pid").map_or(0, |ns| ns.ino() as u32) } else { 0 };
         Here { identity: Identity { boot: boot(), namespace, pid, uid, serial: 0, nonce: 0 } }
     }
 
@@ -145,7 +145,10 @@ fn check(file: &File) -> io::Result<()> {
 fn boot() -> u64 {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits = text.trim().replace('-', "");
-    u128::from_str_radix(&digits, 16).map_or(0, |id| (id >> 64) as u64 ^ id as u64)
+    let boot = u128::from_str_radix(&digits, 16).map_or(0, |id| (id >> 64) as u64 ^ id as u64);
+    // Containers of one machine show one boot id, and may have a `/dev/shm` each: then they share no memory.
+    let shared = fs::metadata(super::config::DIRECTORY).map_or(0, |folder| folder.dev() ^ folder.ino() << 32);
+    boot ^ shared.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Whether no process of our namespace has this id, or a zombie.

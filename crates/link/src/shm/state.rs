@@ -168,7 +168,7 @@ pub struct ShmLink {
     pub(super) is_removed: bool,
     pub(super) by_address: HashMap<Address, PeerId>,
     /// Other processes, by namespace and process id, and how many endpoints we know of each.
-    pub(super) processes: HashMap<(u64, u32), u32>,
+    pub(super) processes: HashMap<(u32, u32), u32>,
     /// Peers whose places are still to be given away.
     pub(super) released: Vec<PeerId>,
     pub(super) table: Table,
@@ -394,7 +394,7 @@ impl Drop for ShmLink {
 }
 
 /// The process of an endpoint.
-fn process(address: &Address) -> (u64, u32) {
+fn process(address: &Address) -> (u32, u32) {
     (address.identity.namespace, address.identity.pid)
 }
 

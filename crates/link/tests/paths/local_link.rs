@@ -175,7 +175,7 @@ impl LocalLink {
 
 impl Link for LocalLink {
     type Buffer = IoBuffer;
-    type Lent = Box<Packet>;
+    type Lent = Packet;
 
     fn write(
         &mut self,
@@ -201,12 +201,12 @@ impl Link for LocalLink {
         if places > 0 { Ok(places) } else { Err(WriteError::Full) }
     }
 
-    fn retrieve(&mut self) -> Option<Arrival<Box<Packet>>> {
+    fn retrieve(&mut self) -> Option<Arrival<Packet>> {
         let mut network = self.network.borrow_mut();
         loop {
             let (from, packet) = network.nodes[self.me].mailbox.pop_front()?;
             if !network.nodes[self.me].quarantined.contains(&from) {
-                return Some(Arrival { source: network.place_of(self.me, from), packet: Box::new(packet) });
+                return Some(Arrival { source: network.place_of(self.me, from), packet });
             }
         }
     }

@@ -80,7 +80,7 @@ fn messages_go_both_ways_and_a_peek_finds_those_of_either_link() {
             assert_eq!(world.outcome(context).source, Some(Target::Peer(source)), "{scheme:?}");
         }
         assert_eq!(world.far().endpoint.link().exposed(), 0);
-        let middle = world.middle.endpoint.link_mut().second().exposed();
+        let middle = world.middle.endpoint.link_mut().second().unwrap().exposed();
         assert_eq!(middle, 0, "what was exposed for a message is hidden when that has been received");
     }
 }
@@ -97,7 +97,7 @@ fn remote_operations_go_by_the_link_of_their_target() {
         world.far().endpoint.register(KEY, regions[2].buffer(), &both);
         if is_published {
             world.far().endpoint.link_mut().publish_region(KEY, &regions[2].buffer());
-            world.middle.endpoint.link_mut().second().publish_region(KEY, &regions[0].buffer());
+            world.middle.endpoint.link_mut().second().unwrap().publish_region(KEY, &regions[0].buffer());
         }
         let bytes = Memory::new(&[9; 3000]);
         let into = [(); 3].map(|()| Memory::new(&[0; 4000]));
@@ -255,7 +255,7 @@ fn who_finds_no_place_is_told_that_nobody_hears_it() {
         world.near().send(2, near_to_middle, 1, Memory::new(&[2; 8]));
         assert_eq!(world.outcome(1).source, Some(Target::Peer(world.to_near)), "{scheme:?}");
         let links = world.middle.endpoint.link_mut();
-        let stranger = links.second().peer(FAR + 1);
+        let stranger = links.second().unwrap().peer(FAR + 1);
         assert_eq!(links.place(Path::Second(stranger)), None);
     }
 }
@@ -322,7 +322,7 @@ fn whatever_ends_a_send_its_memory_is_hidden() {
         world.steps(3);
         world.network.borrow_mut().holds_transfers = false;
         world.until("all sends to end", |world| world.middle.done.len() == 20);
-        assert_eq!(world.middle.endpoint.link_mut().second().exposed(), 0, "{scheme:?} {how}");
+        assert_eq!(world.middle.endpoint.link_mut().second().unwrap().exposed(), 0, "{scheme:?} {how}");
     }
 }
 

@@ -165,7 +165,7 @@ impl World {
         world.to_near = world.know_near(&near);
         world.near = Some(near);
         let links = world.middle.endpoint.link_mut();
-        let far = links.second().peer(FAR);
+        let far = links.second().unwrap().peer(FAR);
         world.to_far = links.place(Path::Second(far)).unwrap();
         world
     }

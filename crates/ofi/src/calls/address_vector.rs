@@ -127,8 +127,8 @@ impl AddressVector {
     /// all of them notice an address that is refused.
     fn check(&self, name: Option<Name>) -> core::result::Result<Name, Refusal> {
         let name = name.filter(Name::is_somewhere).ok_or(Refusal::NoAddress)?;
-        if let Name::Endpoint(address) = &name {
-            self.addresses.check_settings(&self.domain.settings, address).map_err(Refusal::OtherSettings)?;
+        if let Name::Endpoint(contact) = &name {
+            self.addresses.check_settings(&self.domain.settings, &contact.address).map_err(Refusal::OtherSettings)?;
         }
         Ok(name)
     }

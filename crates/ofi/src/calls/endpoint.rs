@@ -10,7 +10,7 @@ use crate::object::{self, copy_out, hand_out, head, operations, share, table};
 use crate::{closing, limits, place};
 use core::ffi::{c_int, c_void};
 use std::sync::Arc;
-use tidegate_link::Address;
+use tidegate_link::fabric::Contact;
 
 static HEAD: fi_ops = operations(close, bind, control);
 static OPS: fi_ops_ep = fi_ops_ep {
@@ -163,7 +163,7 @@ unsafe extern "C" fn get_name(fid: fid_t, place: *mut c_void, length: *mut usize
         unsafe {
             let room = *length;
             copy_out(&active.own.to_bytes(), place, length);
-            if room < Address::BYTES {
+            if room < Contact::BYTES {
                 return Err(Errno(FI_ETOOSMALL));
             }
         }

@@ -169,7 +169,7 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
         for index in 0..domain.state.get(entered).endpoints.len() {
             let endpoint = Arc::clone(&domain.state.get(entered).endpoints[index]);
             if let Some(active) = &mut endpoint.state.get(entered).active {
-                active.engine.link_mut().withdraw_region(region.key);
+                active.engine.link_mut().first().withdraw_region(region.key);
                 active.engine.deregister(region.key);
             }
         }

@@ -20,7 +20,7 @@ use crate::guard::guarded;
 use crate::loader::{self, Loader};
 use crate::name::Name;
 use crate::place::{Mismatch, Place, text};
-use crate::{log, parameter};
+use crate::{log, lower, parameter};
 use attributes::{Answer, Ends};
 use core::ffi::{c_char, c_int};
 use hints::Hints;
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn getinfo(
     list: *mut *mut fi_info,
 ) -> c_int {
     guarded(|| {
-        let loader = loader::get().ok_or(Errno(FI_ENODATA))?;
+        let loader = loader::get().filter(|_| !lower::is_asking()).ok_or(Errno(FI_ENODATA))?;
         // SAFETY: libfabric passes hints that are null or valid for this call, and a place for the answer.
         let (hints, list) = unsafe { (hints.as_ref().map(Hints), list.as_mut().ok_or(INVALID)?) };
         let mut place = Place { node: text(node), service: text(service), numeric: flags & FI_NUMERICHOST != 0 };

@@ -1,0 +1,35 @@
+//! Endpoints of other hosts, over a network of datagrams that may lose, repeat and reorder.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `network` | what is needed of the network below, which the provider implements over another libfabric provider |
+//! | `contact` | how an endpoint is reached, 64 bytes; who is on the same host |
+//! | `wire`, `greeting` | the bytes of a batch, and of what two endpoints say of themselves first |
+//! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
+//! | `peer` | one peer: what is to be said to it, and whether it lives |
+//! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
+//! | `link` | the [`Link`](tidegate_message::Link) made of these |
+//!
+//! Nothing here does input or output but through `network`, and the time comes as an argument, except in `link`.
+
+mod contact;
+mod greeting;
+mod link;
+mod network;
+mod peer;
+mod protocol;
+mod receiving;
+mod sending;
+mod stream;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use contact::Contact;
+pub use greeting::Greeting;
+pub use link::FabricLink;
+pub use network::{LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token};
+pub use protocol::{Counts, Protocol};
+pub use wire::BATCH_BYTES;

@@ -1,0 +1,398 @@
+//! [`Protocol`]: packets between endpoints of different hosts, over a [`Network`](super::network::Network) that may
+//! lose, repeat and reorder batches. It does no input or output: the network and the time are arguments.
+//!
+//! A connection begins at the first contact: a *hello*, which the other side answers by a *welcome*, or a *refusal*
+//! where the parameters differ; each of them tells who its sender is. Then packets travel in batches as `stream`
+//! describes. An endpoint's id is random and never used twice, so a pair of ids has one connection in its life: when
+//! the network below breaks it and makes another, numbers and acknowledgements go on where they were, and once a peer
+//! counts as lost it stays lost; if it lives and goes on, it is told (*severed*).
+//!
+//! What is lost below is sent again, when the network says that a sending failed, or when an answer to a later ping
+//! shows that it has not come. So a peer that computes and answers nothing is sent nothing twice.
+//!
+//! Memory: [`Protocol::bytes_most`]. `peer` is one peer, `receiving` what a batch does, `sending` what is sent when.
+
+use super::contact::Contact;
+use super::greeting::Greeting;
+use super::network::Route;
+use super::peer::{Peer, Phase};
+use super::stream::{Inbox, Marks, Outbox, UNACKNOWLEDGED};
+use super::wire::PACKETS_PER_BATCH;
+use crate::log::{self, Level};
+use crate::shm::LinkError;
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement};
+use tidegate_message::{Arrival, Departure, LinkEvent, WriteError};
+
+/// Packets that are filled together.
+const PACKETS_AT_ONCE: usize = 16;
+/// Packets that one call may put into the mailbox: a batch, and those that had come early behind it.
+const PACKETS_PER_ARRIVAL: usize = UNACKNOWLEDGED as usize * PACKETS_PER_BATCH;
+/// Peers that are lost or have left, of which the id is remembered, per peer that there may be.
+const ENDED_PER_PEER: usize = 2;
+/// Last words to those who have no place any more.
+const NOTICES_MOST: usize = 64;
+/// How long last words are tried to be sent.
+pub(super) const NOTICE_FOR: Duration = Duration::from_secs(2);
+
+/// What has happened, for counters and tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Batches sent, of all kinds.
+    pub sent: u64,
+    /// Of these, batches of packets that had been sent before.
+    pub resent: u64,
+    /// Batches that came and were for us.
+    pub received: u64,
+    /// Batches that came and were dropped: strangers', malformed, or of peers that count as lost.
+    pub dropped: u64,
+}
+
+/// The place of a peer in our table.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// Which of those who had this place one after the other; packets in the mailbox carry it.
+    pub generation: u16,
+    pub peer: Option<Box<Peer>>,
+}
+
+/// Last words to somebody who has no place.
+#[derive(Debug)]
+pub(super) struct Notice {
+    pub contact: Contact,
+    pub route: Option<Route>,
+    pub batch: Vec<u8>,
+    /// Then it is dropped.
+    pub until: Instant,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Protocol {
+    pub(super) own: Greeting,
+    pub(super) places: Vec<Place>,
+    free: Vec<PeerId>,
+    places_most: u32,
+    pub(super) by_id: HashMap<u64, PeerId>,
+    /// Ids of those with whom we communicate no more, the oldest first.
+    ended: VecDeque<u64>,
+    /// Packets that have come, in order. Their stamps are generations.
+    mailbox: VecDeque<Packet>,
+    mailbox_most: usize,
+    /// Packets that have ever been put into the mailbox, and taken from it.
+    delivered: u64,
+    taken: u64,
+    /// What has happened, each with the packets that have to be taken before it is told.
+    events: VecDeque<(u64, LinkEvent)>,
+    /// Peers to whom something is to be sent.
+    pub(super) ready: VecDeque<PeerId>,
+    /// Peers that are owed an acknowledgement, and until when something else may carry it.
+    pub(super) acknowledgements: VecDeque<(Instant, PeerId)>,
+    pub(super) notices: VecDeque<Notice>,
+    /// When to look again who has been quiet, and at whom first.
+    pub(super) look_at: Instant,
+    pub(super) look_from: usize,
+    pub(super) is_closing: bool,
+    pub(super) counts: Counts,
+}
+
+impl Protocol {
+    /// An endpoint without peers. `flow` says how many there may be, and how many packets they may have under way.
+    pub fn new(own: Greeting, flow: &Config) -> Protocol {
+        Protocol {
+            own,
+            places: Vec::new(),
+            free: Vec::new(),
+            places_most: flow.peers,
+            by_id: HashMap::new(),
+            ended: VecDeque::new(),
+            mailbox: VecDeque::new(),
+            mailbox_most: mailbox_most(flow),
+            delivered: 0,
+            taken: 0,
+            events: VecDeque::new(),
+            ready: VecDeque::new(),
+            acknowledgements: VecDeque::new(),
+            notices: VecDeque::new(),
+            look_at: Instant::default(),
+            look_from: 0,
+            is_closing: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The most memory that an endpoint takes that so many peers on other hosts talk to. A queue doubles as it grows.
+    pub fn bytes_most(flow: &Config, peers: usize) -> usize {
+        let table = size_of::<Place>() + size_of::<Peer>() + 8 * (2 + 2 * ENDED_PER_PEER) + 4 * 48;
+        let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table;
+        2 * mailbox_most(flow) * PACKET_BYTES + peers * each + NOTICES_MOST * 256
+    }
+
+    /// What we say of ourselves.
+    pub fn own(&self) -> &Greeting {
+        &self.own
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What we set aside for the unmatched messages of each sender, in bytes; told before anybody is greeted.
+    pub fn set_window(&mut self, bytes: u32) {
+        self.own.window = bytes;
+    }
+
+    /// The place of the endpoint at this contact, a new one if it has none. Says hello to it. Errors: the peer has no
+    /// network address, other parameters, or was lost; there is no place.
+    pub fn peer(&mut self, contact: &Contact) -> Result<PeerId, LinkError> {
+        if let Some(place) = self.by_id.get(&contact.id()) {
+            return Ok(*place);
+        }
+        let elsewhere = |reason: &str| LinkError::Elsewhere { peer: contact.address, reason: reason.to_owned() };
+        if self.has_ended(contact.id()) {
+            return Err(elsewhere("it has left, or counts as lost"));
+        }
+        if contact.lower.is_empty() {
+            return Err(elsewhere(
+                "it runs on another host, or as another user, and has opened no network: FI_TIDEGATE_FABRIC must be the \
+                 same in all processes of a job",
+            ));
+        }
+        self.own.contact.check_settings(contact)?;
+        let full = LinkError::TableFull { owner: "this process".into(), peers: self.places_most, is_changing: false };
+        let place = self.admit(contact).ok_or(full)?;
+        if let Some(peer) = self.known(place) {
+            peer.due.probe = true;
+        }
+        self.queue(place);
+        Ok(place)
+    }
+
+    /// A place for an endpoint that has none.
+    pub(super) fn admit(&mut self, contact: &Contact) -> Option<PeerId> {
+        let place = self.free.pop().or_else(|| {
+            let place = PeerId(self.places.len() as u32);
+            (place.0 < self.places_most).then(|| self.places.push(Place::default())).map(|()| place)
+        })?;
+        self.places[place.0 as usize].peer = Some(Box::new(Peer::new(*contact)));
+        self.by_id.insert(contact.id(), place);
+        Some(place)
+    }
+
+    /// The peer at a place.
+    pub(super) fn known(&mut self, place: PeerId) -> Option<&mut Peer> {
+        self.places.get_mut(place.0 as usize)?.peer.as_deref_mut()
+    }
+
+    fn look_up(&self, place: PeerId) -> Option<&Peer> {
+        self.places.get(place.0 as usize)?.peer.as_deref()
+    }
+
+    /// How the peer at a place is reached.
+    pub fn contact(&self, place: PeerId) -> Option<Contact> {
+        self.look_up(place).map(|peer| peer.contact)
+    }
+
+    /// What the peer has told of its window. `Some(0)`: nothing yet.
+    pub fn window(&self, place: PeerId) -> Option<u32> {
+        let peer = self.look_up(place)?;
+        match (&peer.greeting, peer.phase) {
+            (Some(greeting), _) => Some(greeting.window).filter(|window| *window > 0),
+            (None, Phase::Ended) => None,
+            (None, _) => Some(0),
+        }
+    }
+
+    /// Whether we communicate no more with the endpoint of this id.
+    pub(super) fn has_ended(&self, id: u64) -> bool {
+        self.ended.contains(&id)
+    }
+
+    /// Something is to be sent to this peer.
+    pub(super) fn queue(&mut self, place: PeerId) {
+        if let Some(peer) = self.known(place)
+            && !peer.is_queued
+        {
+            peer.is_queued = true;
+            self.ready.push_back(place);
+        }
+    }
+
+    /// Puts packets to a peer into batches, as [`Link::write`](tidegate_message::Link::write) wants it.
+    pub fn write(
+        &mut self,
+        to: PeerId,
+        count: u32,
+        mut fill: impl FnMut(&mut [Packet], Placement),
+    ) -> Result<u32, WriteError> {
+        let peer = self.known(to).ok_or_else(|| WriteError::Unreachable(format!("there is no peer {}", to.0)))?;
+        match peer.phase {
+            Phase::Ended => return Err(WriteError::Unreachable(peer.lost.clone())),
+            Phase::Greeting => return Err(WriteError::Full),
+            Phase::Open => {}
+        }
+        let places = peer.outbox.room().min(count as usize);
+        if places == 0 {
+            return Err(WriteError::Full);
+        }
+        let mut packets = [Packet::new(PacketKind::Data, 0, 0); PACKETS_AT_ONCE];
+        let mut left = places;
+        while left > 0 {
+            let chunk = &mut packets[..left.min(PACKETS_AT_ONCE)];
+            fill(chunk, Placement::default());
+            chunk.iter().for_each(|packet| peer.outbox.push(packet));
+            left -= left.min(PACKETS_AT_ONCE);
+        }
+        self.queue(to);
+        Ok(places as u32)
+    }
+
+    /// Whether the mailbox has room for what one more batch may put into it.
+    pub fn has_room(&self) -> bool {
+        self.mailbox.len() + PACKETS_PER_ARRIVAL <= self.mailbox_most
+    }
+
+    /// Whether a packet is there to be taken.
+    pub fn has_packets(&self) -> bool {
+        !self.mailbox.is_empty()
+    }
+
+    /// Puts packets of a peer into the mailbox.
+    pub(super) fn deliver(&mut self, packets: impl Iterator<Item = Packet>) {
+        let before = self.mailbox.len();
+        self.mailbox.extend(packets);
+        self.delivered += (self.mailbox.len() - before) as u64;
+    }
+
+    /// The next packet that has come.
+    pub fn retrieve(&mut self) -> Option<Arrival<Packet>> {
+        while let Some(packet) = self.mailbox.pop_front() {
+            self.taken += 1;
+            let source = packet.header.source();
+            let place = self.places.get(source.0 as usize)?;
+            let is_heard = place.peer.as_ref().is_some_and(|peer| !peer.is_quarantined);
+            if is_heard && place.generation == packet.header.stamp() {
+                return Some(Arrival { source, packet });
+            }
+        }
+        None
+    }
+
+    /// What has happened. What concerns a peer comes behind its packets.
+    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        let is_its_turn = self.events.front().is_some_and(|(after, _)| *after <= self.taken);
+        if is_its_turn { self.events.pop_front().map(|(_, event)| event) } else { None }
+    }
+
+    /// Tells an event behind the packets that have come so far.
+    pub(super) fn tell(&mut self, event: LinkEvent) {
+        self.events.push_back((self.delivered, event));
+    }
+
+    /// We communicate with a peer no more.
+    pub(super) fn end(&mut self, place: PeerId, orderly: bool, why: &str) {
+        let Some(peer) = self.known(place).filter(|peer| peer.phase != Phase::Ended) else { return };
+        let who = peer.name();
+        peer.phase = Phase::Ended;
+        peer.lost = format!("{who}: {why}");
+        peer.outbox.clear();
+        peer.due.probe = false;
+        let name = if orderly { who } else { format!("{who} ({why})") };
+        if !orderly {
+            let text = peer.lost.clone();
+            log::line(Level::Warn, || text);
+        }
+        self.tell(LinkEvent::Departed(Departure { peer: place, orderly, name }));
+    }
+
+    /// Drops the packets of a peer from now on, and tells it. Returns who it is.
+    pub fn quarantine(&mut self, place: PeerId) -> String {
+        let Some(peer) = self.known(place) else { return format!("peer {}", place.0) };
+        (peer.is_quarantined, peer.due.severed) = (true, true);
+        let name = peer.name();
+        self.end(place, false, "it broke the protocol");
+        self.queue(place);
+        name
+    }
+
+    /// Gives the place of a peer away. If it has not ended, it is told that we hear it no more. Returns the network's
+    /// name for it, which is needed no more.
+    pub fn release(&mut self, place: PeerId, now: Instant) -> Option<Route> {
+        let peer = self.known(place)?;
+        if peer.phase != Phase::Ended {
+            peer.due.severed = true;
+        }
+        let mut route = peer.route;
+        if let Some(batch) = self.look_up(place)?.last_words(&self.own)
+            && self.notices.len() < NOTICES_MOST
+        {
+            let contact = self.contact(place)?;
+            let until = now + NOTICE_FOR;
+            self.notices.push_back(Notice { contact, route: route.take(), batch, until });
+        }
+        let at = &mut self.places[place.0 as usize];
+        let peer = at.peer.take()?;
+        at.generation = at.generation.wrapping_add(1);
+        self.free.push(place);
+        self.by_id.remove(&peer.contact.id());
+        if self.ended.len() >= ENDED_PER_PEER * self.places_most as usize {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(peer.contact.id());
+        // What has happened to it concerns nobody any more.
+        self.events.retain(|(_, event)| subject(event) != Some(place));
+        route
+    }
+
+    /// Tells all peers that we match nothing more, and will close.
+    pub fn tell_closing(&mut self) {
+        self.is_closing = true;
+        self.mark_all(Marks { is_closing: true, is_last: false });
+    }
+
+    /// Says goodbye to all peers.
+    pub fn say_goodbye(&mut self) {
+        self.is_closing = true;
+        self.mark_all(Marks { is_closing: true, is_last: true });
+    }
+
+    fn mark_all(&mut self, marks: Marks) {
+        for at in 0..self.places.len() {
+            let place = PeerId(at as u32);
+            if let Some(peer) = self.known(place).filter(|peer| peer.phase == Phase::Open) {
+                peer.outbox.mark(marks);
+                self.queue(place);
+            }
+        }
+    }
+
+    /// Whether all that was to be sent has left and been acknowledged, by those who have not ended.
+    pub fn is_flushed(&self) -> bool {
+        let peers = self.places.iter().filter_map(|place| place.peer.as_deref());
+        let mut peers = peers.filter(|peer| peer.route.is_some());
+        self.notices.is_empty()
+            && self.acknowledgements.is_empty()
+            && peers.all(|peer| peer.flights == 0 && (peer.phase != Phase::Open || peer.outbox.is_empty()))
+    }
+
+    /// Whether there is anybody to whom something has been said, or will be.
+    pub fn has_peers(&self) -> bool {
+        !self.by_id.is_empty() || !self.notices.is_empty()
+    }
+}
+
+/// Whom an event concerns.
+fn subject(event: &LinkEvent) -> Option<PeerId> {
+    match event {
+        LinkEvent::TransferEnded(..) => None,
+        LinkEvent::WriteFailed(peer, _) | LinkEvent::Refused(peer) | LinkEvent::Closing(peer) => Some(*peer),
+        LinkEvent::Departed(departure) => Some(departure.peer),
+    }
+}
+
+/// Packets that the mailbox holds at most: what flow control lends, and what one arrival may put on top.
+fn mailbox_most(flow: &Config) -> usize {
+    flow.regions().map_or(0, |regions| regions.mailbox as usize) + PACKETS_PER_ARRIVAL
+}

@@ -1,0 +1,192 @@
+//! What a batch does that has come.
+
+use super::contact::Contact;
+use super::greeting::Greeting;
+use super::peer::Phase;
+use super::protocol::{NOTICE_FOR, Notice, Protocol};
+use super::stream::{Marks, Taken, UNACKNOWLEDGED};
+use super::wire::{self, Batch, Header, Kind, Malformed, PACKETS_PER_BATCH, VERSION};
+use crate::log::{self, Level};
+use std::mem;
+use std::time::Duration;
+use tidegate_flow::{Instant, PACKET_BYTES, PeerId};
+use tidegate_message::LinkEvent;
+
+/// How long an acknowledgement waits for something that carries it, unless the sender may be waiting.
+const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_micros(50);
+/// Strangers who are answered at a time.
+const ANSWERS_MOST: usize = 16;
+
+impl Protocol {
+    /// Takes what has come; anything may stand in `bytes`.
+    pub fn handle_batch(&mut self, bytes: &[u8], now: Instant) {
+        let own = self.own.contact.id();
+        match Batch::parse(bytes) {
+            Ok(batch) if batch.header.to == own => {
+                self.counts.received += 1;
+                self.handle(&batch, now);
+            }
+            Err(Malformed::Version { version, to, from }) if to == own => self.handle_other_version(version, from),
+            _ => self.counts.dropped += 1,
+        }
+    }
+
+    fn handle(&mut self, batch: &Batch, now: Instant) {
+        let Header { kind, from, sequence, acknowledged, .. } = batch.header;
+        let Some(place) = self.by_id.get(&from).copied() else { return self.handle_stranger(batch, now) };
+        let Some(peer) = self.known(place) else { return };
+        peer.handle_heard(now);
+        match peer.outbox.handle_acknowledgement(acknowledged) {
+            Some(true) => self.queue(place),
+            Some(false) => {}
+            // Those who have ended may acknowledge what we keep no more.
+            None if peer.phase == Phase::Ended => {}
+            None => return self.counts.dropped += 1,
+        }
+        match kind {
+            Kind::Hello | Kind::Welcome | Kind::Refusal => self.handle_greeting(place, batch, now),
+            Kind::Packets => self.handle_packets(place, batch, now),
+            Kind::Acknowledgement => {}
+            Kind::Ping => self.handle_ping(place, sequence),
+            Kind::Answer => self.handle_answer(place, sequence),
+            Kind::Severed => self.end(place, false, "it does not hear this process any more"),
+        }
+    }
+
+    /// Somebody of whom we have not heard, and who knows our id.
+    fn handle_stranger(&mut self, batch: &Batch, now: Instant) {
+        let Header { kind, from, .. } = batch.header;
+        let contact =
+            Contact::from_bytes(batch.body()).filter(|contact| contact.id() == from && !contact.lower.is_empty());
+        let (Kind::Hello | Kind::Ping, Some(contact)) = (kind, contact) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        if kind == Kind::Hello
+            && !self.has_ended(from)
+            && let Some(place) = self.admit(&contact)
+        {
+            return self.handle_greeting(place, batch, now);
+        }
+        // It counts as lost, or there is no place for it: untold, it would wait for ever.
+        self.counts.dropped += 1;
+        if self.notices.len() < ANSWERS_MOST && !self.notices.iter().any(|notice| notice.contact == contact) {
+            let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
+            self.notices.push_back(Notice { contact, route: None, batch, until: now + NOTICE_FOR });
+        }
+    }
+
+    fn handle_greeting(&mut self, place: PeerId, batch: &Batch, now: Instant) {
+        let theirs = Greeting::parse(batch.body()).filter(|theirs| theirs.contact.id() == batch.header.from);
+        let Some(theirs) = theirs else { return self.counts.dropped += 1 };
+        let disagreement = self.own.disagreement(&theirs);
+        let is_closing = self.is_closing;
+        let Some(peer) = self.known(place) else { return };
+        peer.greeting = Some(theirs);
+        if peer.phase == Phase::Ended {
+            peer.due.severed = true;
+            return self.queue(place);
+        }
+        if let Some(why) = disagreement {
+            peer.due.refusal = batch.header.kind == Kind::Hello;
+            let text = why.clone();
+            log::line(Level::Trouble, || text);
+            self.end(place, false, &why);
+            return self.queue(place);
+        }
+        match batch.header.kind {
+            Kind::Refusal => return self.end(place, false, "it refuses our parameters"),
+            Kind::Hello => peer.due.welcome = true,
+            _ => {}
+        }
+        if peer.phase == Phase::Greeting {
+            peer.phase = Phase::Open;
+            peer.due.probe = false;
+            peer.probe.handle_heard(now);
+            if is_closing {
+                peer.outbox.mark(Marks { is_closing, is_last: false });
+            }
+        }
+        self.queue(place);
+    }
+
+    fn handle_packets(&mut self, place: PeerId, batch: &Batch, now: Instant) {
+        let Header { is_closing, is_last, sequence, .. } = batch.header;
+        let Some(at) = self.places.get_mut(place.0 as usize) else { return };
+        let generation = at.generation;
+        let Some(peer) = at.peer.as_deref_mut().filter(|peer| peer.phase != Phase::Greeting && !peer.is_quarantined)
+        else {
+            return self.counts.dropped += 1;
+        };
+        let (mut inbox, has_ended) = (mem::take(&mut peer.inbox), peer.phase == Phase::Ended);
+        let (mut last, mut came, mut is_full) = (Marks::default(), 0, false);
+        let taken = inbox.handle(sequence, Marks { is_closing, is_last }, batch.body(), |body, marks| {
+            if !has_ended {
+                self.deliver(wire::packets(body, generation, place));
+            }
+            came += 1;
+            is_full |= body.len() >= PACKETS_PER_BATCH * PACKET_BYTES;
+            last = Marks { is_closing: last.is_closing | marks.is_closing, is_last: last.is_last | marks.is_last };
+        });
+        let Some(peer) = self.known(place) else { return };
+        peer.inbox = inbox;
+        peer.unacknowledged += came;
+        let is_urgent = is_full || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        let is_news = last.is_closing && !peer.is_closing;
+        peer.is_closing |= is_news;
+        match taken {
+            Taken::InOrder if !is_urgent => self.owe_acknowledgement(place, now + ACKNOWLEDGEMENT_DELAY),
+            Taken::InOrder | Taken::Again => self.owe_acknowledgement(place, now),
+            Taken::Early => {}
+            Taken::Wrong => self.counts.dropped += 1,
+        }
+        if is_news {
+            self.tell(LinkEvent::Closing(place));
+        }
+        if last.is_last {
+            self.end(place, true, "it has closed its endpoint");
+        }
+    }
+
+    fn owe_acknowledgement(&mut self, place: PeerId, at: Instant) {
+        let Some(peer) = self.known(place) else { return };
+        let is_earlier = peer.due.acknowledgement.is_none_or(|due| at < due);
+        if is_earlier {
+            peer.due.acknowledgement = Some(at);
+            // Not in order of time, but none is late by more than the delay.
+            self.acknowledgements.push_back((at, place));
+        }
+    }
+
+    fn handle_ping(&mut self, place: PeerId, number: u64) {
+        let Some(peer) = self.known(place) else { return };
+        match peer.phase {
+            Phase::Ended => peer.due.severed = true,
+            _ => peer.due.answer = Some(number),
+        }
+        self.queue(place);
+    }
+
+    /// What was sent before this ping and has not come was lost.
+    fn handle_answer(&mut self, place: PeerId, number: u64) {
+        let Some(peer) = self.known(place) else { return };
+        if number > peer.probe.sent {
+            return self.counts.dropped += 1;
+        }
+        if peer.outbox.resend(number) {
+            self.queue(place);
+        }
+    }
+
+    fn handle_other_version(&mut self, version: u8, from: u64) {
+        self.counts.dropped += 1;
+        let Some(place) = self.by_id.get(&from).copied() else { return };
+        let why = format!(
+            "it speaks version {version} of Tidegate's network protocol, and this process version {VERSION}: install the same \
+             Tidegate on all hosts"
+        );
+        let text = why.clone();
+        log::line(Level::Trouble, || text);
+        self.end(place, false, &why);
+    }
+}

@@ -1,0 +1,263 @@
+//! What is sent when: who has something to say, in turn; what was lost, again; and questions to those who are quiet.
+
+use super::greeting::Greeting;
+use super::network::{Network, NetworkEvent, Route, Sending, Token};
+use super::peer::{Peer, Phase};
+use super::protocol::Protocol;
+use super::wire::{Header, Kind};
+use std::time::Duration;
+use tidegate_flow::{Instant, PeerId};
+
+/// Time between two looks who has been quiet.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Places that one look looks at.
+const PLACES_PER_LOOK: usize = 256;
+/// Time between two tries to send what the network did not take.
+const RETRY_INTERVAL: Duration = Duration::from_millis(1);
+/// Events of the network that one exchange handles at most.
+const EVENTS_PER_EXCHANGE: usize = 32;
+/// A token's bits for a batch's number: more than there may be on their way.
+const SEQUENCE_MASK: u64 = 0x7fff;
+
+/// What is sent to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    Control(Kind, u64),
+    Packets(u64),
+}
+
+/// How sending to a peer went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// There is nothing more for it.
+    Done,
+    /// It is to be tried again.
+    Again,
+    /// There is no buffer for anybody.
+    NoBuffer,
+}
+
+/// What is to be sent to a peer next.
+fn next_item(peer: &mut Peer, now: Instant) -> Option<Item> {
+    let due = &peer.due;
+    let probe = if peer.phase == Phase::Greeting { Kind::Hello } else { Kind::Ping };
+    let controls = [
+        (due.refusal, Kind::Refusal),
+        (due.severed, Kind::Severed),
+        (due.welcome, Kind::Welcome),
+        (due.probe, probe),
+        (due.answer.is_some(), Kind::Answer),
+    ];
+    if let Some((_, kind)) = controls.into_iter().find(|(is_due, _)| *is_due) {
+        let sequence = match kind {
+            Kind::Answer => due.answer.unwrap_or(0),
+            Kind::Ping | Kind::Hello => peer.probe.sent + 1,
+            _ => 0,
+        };
+        return Some(Item::Control(kind, sequence));
+    }
+    if peer.phase == Phase::Open
+        && let Some(due) = peer.outbox.poll_due()
+    {
+        return Some(Item::Packets(due.sequence));
+    }
+    let is_due = peer.due.acknowledgement.is_some_and(|at| at <= now);
+    is_due.then_some(Item::Control(Kind::Acknowledgement, 0))
+}
+
+/// The network has taken an item: it is due no more, and whatever it carried neither.
+fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
+    peer.flights += 1;
+    peer.unacknowledged = 0;
+    peer.due.acknowledgement = None;
+    match item {
+        Item::Packets(sequence) => peer.outbox.handle_taken(sequence, peer.probe.sent),
+        Item::Control(kind, _) => match kind {
+            Kind::Refusal => peer.due.refusal = false,
+            Kind::Severed => peer.due.severed = false,
+            Kind::Welcome => peer.due.welcome = false,
+            Kind::Answer => peer.due.answer = None,
+            Kind::Hello | Kind::Ping => {
+                peer.due.probe = false;
+                peer.probe.handle_sent(now);
+            }
+            Kind::Packets | Kind::Acknowledgement => {}
+        },
+    }
+}
+
+impl Protocol {
+    /// Takes what has come, does what is due, and sends what can be sent: a bounded amount of each. Returns whether
+    /// anything has come.
+    pub fn exchange(&mut self, network: &mut impl Network, now: Instant) -> bool {
+        let mut any = false;
+        for _ in 0..EVENTS_PER_EXCHANGE {
+            if !self.has_room() {
+                break;
+            }
+            match network.poll() {
+                None => break,
+                Some(NetworkEvent::Received(batch)) => self.handle_batch(batch, now),
+                Some(NetworkEvent::Sent(token)) => self.handle_ended(token, false),
+                Some(NetworkEvent::Failed(token, _)) => self.handle_ended(token, true),
+            }
+            any = true;
+        }
+        self.handle_timeout(now);
+        self.transmit(network, now);
+        any
+    }
+
+    /// A sending has ended.
+    fn handle_ended(&mut self, Token(token): Token, has_failed: bool) {
+        let (place, generation) = (PeerId((token >> 32) as u32), (token >> 16) as u16);
+        if self.places.get(place.0 as usize).is_none_or(|at| at.generation != generation) {
+            return;
+        }
+        let Some(peer) = self.known(place) else { return };
+        peer.flights = peer.flights.saturating_sub(1);
+        match token & 0xffff {
+            0 => {}
+            low => {
+                let first = peer.outbox.first();
+                let ahead = (low - 1).wrapping_sub(first) & SEQUENCE_MASK;
+                peer.outbox.handle_ended(first + ahead, has_failed);
+            }
+        }
+        if has_failed {
+            // What had been sent before may be lost as well: the answer to a ping shows what has come.
+            peer.due.probe |= peer.phase != Phase::Ended;
+        }
+        self.queue(place);
+    }
+
+    /// Looks who has been quiet for a while.
+    fn handle_timeout(&mut self, now: Instant) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_INTERVAL;
+        for _ in 0..self.places.len().min(PLACES_PER_LOOK) {
+            let place = PeerId((self.look_from % self.places.len()) as u32);
+            self.look_from = place.0 as usize + 1;
+            if let Some(peer) = self.known(place)
+                && peer.phase != Phase::Ended
+                && peer.probe.is_due(now)
+            {
+                peer.due.probe = true;
+                self.queue(place);
+            }
+        }
+    }
+
+    /// Sends what is to be sent, as far as the network takes it.
+    pub fn transmit(&mut self, network: &mut impl Network, now: Instant) {
+        while let Some((_, place)) = self.acknowledgements.front().copied().filter(|(at, _)| *at <= now) {
+            self.acknowledgements.pop_front();
+            self.queue(place);
+        }
+        for _ in 0..self.ready.len() {
+            let Some(place) = self.ready.pop_front() else { break };
+            if let Some(peer) = self.known(place) {
+                peer.is_queued = false;
+            }
+            match self.transmit_to(place, network, now) {
+                Outcome::Done => {}
+                Outcome::Again => self.queue(place),
+                Outcome::NoBuffer => {
+                    self.queue(place);
+                    break;
+                }
+            }
+        }
+        self.send_notices(network, now);
+    }
+
+    fn transmit_to(&mut self, place: PeerId, network: &mut impl Network, now: Instant) -> Outcome {
+        loop {
+            let Some(at) = self.places.get_mut(place.0 as usize) else { return Outcome::Done };
+            let token = u64::from(place.0) << 32 | u64::from(at.generation) << 16;
+            let Some(peer) = at.peer.as_deref_mut() else { return Outcome::Done };
+            let Some(item) = next_item(peer, now) else { return Outcome::Done };
+            let route = match route_to(peer, network) {
+                Ok(route) => route,
+                Err(why) => {
+                    self.end(place, false, &why);
+                    return Outcome::Done;
+                }
+            };
+            let sending = send(&self.own, peer, item, network, route, token);
+            match sending {
+                Sending::Taken => {
+                    self.counts.sent += 1;
+                    self.counts.resent += u64::from(is_again(peer, item));
+                    handle_taken(peer, item, now);
+                }
+                Sending::NoBuffer => return Outcome::NoBuffer,
+                Sending::Again | Sending::Failed(_) => {
+                    let lost = peer.handle_trouble(now, || network.is_refused(route));
+                    if let Some(why) = lost {
+                        self.end(place, false, &why);
+                    }
+                    return Outcome::Again;
+                }
+            }
+        }
+    }
+
+    fn send_notices(&mut self, network: &mut impl Network, now: Instant) {
+        for _ in 0..self.notices.len() {
+            let Some(mut notice) = self.notices.pop_front() else { break };
+            if notice.route.is_none() {
+                notice.route = network.resolve(&notice.contact.lower).ok();
+            }
+            let Some(route) = notice.route else { continue };
+            // Nobody's place: its end concerns nobody.
+            let is_over = match network.send(route, Token(u64::MAX), &notice.batch) {
+                Sending::Taken | Sending::Failed(_) => true,
+                Sending::Again | Sending::NoBuffer => now >= notice.until,
+            };
+            match is_over {
+                true => network.forget(route),
+                false => self.notices.push_back(notice),
+            }
+        }
+    }
+
+    /// When to exchange at the latest, though nothing has come. `None`: nothing is due.
+    pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let is_waiting = !self.ready.is_empty() || !self.notices.is_empty();
+        let retry = is_waiting.then(|| now + RETRY_INTERVAL);
+        let acknowledgement = self.acknowledgements.front().map(|(at, _)| *at);
+        let look = self.has_peers().then_some(self.look_at);
+        [retry, acknowledgement, look].into_iter().flatten().min()
+    }
+}
+
+fn route_to(peer: &mut Peer, network: &mut impl Network) -> Result<Route, String> {
+    match peer.route {
+        Some(route) => Ok(route),
+        None => Ok(*peer.route.insert(network.resolve(&peer.contact.lower)?)),
+    }
+}
+
+fn is_again(peer: &mut Peer, item: Item) -> bool {
+    matches!(item, Item::Packets(_)) && peer.outbox.poll_due().is_some_and(|due| due.is_again)
+}
+
+fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network, to: Route, token: u64) -> Sending {
+    let acknowledged = peer.inbox.expected();
+    match item {
+        Item::Control(kind, sequence) => {
+            network.send(to, Token(token), &own.batch(&peer.contact, kind, sequence, acknowledged))
+        }
+        Item::Packets(_) => {
+            let Some(due) = peer.outbox.poll_due() else { return Sending::Again };
+            let (is_closing, is_last) = (due.marks.is_closing, due.marks.is_last);
+            let (to_id, from, sequence) = (peer.contact.id(), own.contact.id(), due.sequence);
+            let kind = Kind::Packets;
+            Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged }.emit(due.bytes);
+            network.send(to, Token(token | (1 + (sequence & SEQUENCE_MASK))), due.bytes)
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The packets of one direction of a pair, in order and each once, over a network that loses, repeats and reorders.
+//!
+//! The sender gathers packets in batches, numbers them, and keeps each until the receiver has acknowledged it. At most
+//! so many are unacknowledged; while they are, packets gather in the next batch, so small messages coalesce without a
+//! timer. The receiver takes the batches in order, keeps those that come early, of which there are as many as may be
+//! unacknowledged less one, and drops what it has had.
+//!
+//! Invariants: `kept` holds the batches from `acknowledged` on, without a gap; at most `unacknowledged_most` of them
+//! have ever been sent; at most `unacknowledged_most + 2` are kept (one that is being filled, one for the goodbye).
+
+use super::wire::{BATCH_BYTES, HEADER_BYTES, PACKETS_PER_BATCH, push_packet};
+use std::collections::VecDeque;
+use tidegate_flow::{PACKET_BYTES, Packet};
+
+/// Batches that may be sent and not acknowledged, per pair and direction.
+pub const UNACKNOWLEDGED: u64 = 4;
+
+/// What a batch of packets says beside its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The sender is closing.
+    pub is_closing: bool,
+    /// It is the sender's last.
+    pub is_last: bool,
+}
+
+/// A batch that is being filled, or has been sent and may have to be sent again.
+#[derive(Debug)]
+struct Kept {
+    /// Room for the header, then packets.
+    bytes: Vec<u8>,
+    marks: Marks,
+    /// It is to be sent, for the first time or again.
+    is_due: bool,
+    /// Whether it has ever been sent: then nothing is added to it.
+    is_sent: bool,
+    /// Copies on their way into the network.
+    flights: u32,
+    /// Pings that had been sent before it was sent last.
+    pings_before: u64,
+}
+
+/// The sender's side.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Batches before this number have been acknowledged: that of the first kept.
+    acknowledged: u64,
+    kept: VecDeque<Kept>,
+    /// Memory of batches that were acknowledged.
+    spare: Vec<Vec<u8>>,
+}
+
+/// A batch that is to be sent.
+#[derive(Debug)]
+pub struct Due<'a> {
+    /// Its number.
+    pub sequence: u64,
+    /// What it says beside its packets.
+    pub marks: Marks,
+    /// Whether it has been sent before.
+    pub is_again: bool,
+    /// The whole batch. The header is still to be written.
+    pub bytes: &'a mut [u8],
+}
+
+impl Outbox {
+    /// How many packets find room now.
+    pub fn room(&self) -> usize {
+        match self.kept.back().filter(|last| !last.is_sent && !last.marks.is_last) {
+            Some(last) => PACKETS_PER_BATCH - (last.bytes.len() - HEADER_BYTES) / PACKET_BYTES + self.new_batches(),
+            None => self.new_batches(),
+        }
+    }
+
+    /// Packets that fit into batches that may still be begun.
+    fn new_batches(&self) -> usize {
+        (UNACKNOWLEDGED as usize + 1).saturating_sub(self.kept.len()) * PACKETS_PER_BATCH
+    }
+
+    /// Adds a packet, for which there is [room](Self::room).
+    pub fn push(&mut self, packet: &Packet) {
+        let is_open =
+            |last: &Kept| !last.is_sent && !last.marks.is_last && last.bytes.len() + PACKET_BYTES <= BATCH_BYTES;
+        if !self.kept.back().is_some_and(is_open) {
+            self.begin(Marks::default());
+        }
+        if let Some(last) = self.kept.back_mut() {
+            push_packet(&mut last.bytes, packet);
+        }
+    }
+
+    fn begin(&mut self, marks: Marks) {
+        let mut bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BATCH_BYTES));
+        bytes.clear();
+        bytes.resize(HEADER_BYTES, 0);
+        self.kept.push_back(Kept { bytes, marks, is_due: true, is_sent: false, flights: 0, pings_before: 0 });
+    }
+
+    /// Says this with the last packets, or behind them if they have left.
+    pub fn mark(&mut self, marks: Marks) {
+        match self.kept.back_mut().filter(|last| !last.is_sent) {
+            Some(last) => {
+                last.marks.is_closing |= marks.is_closing;
+                last.marks.is_last |= marks.is_last;
+            }
+            None => self.begin(marks),
+        }
+    }
+
+    /// The next batch to send.
+    pub fn poll_due(&mut self) -> Option<Due<'_>> {
+        let first = self.acknowledged;
+        let most = UNACKNOWLEDGED as usize;
+        let (at, kept) = self.kept.iter_mut().take(most).enumerate().find(|(_, kept)| kept.is_due)?;
+        let (marks, is_again) = (kept.marks, kept.is_sent);
+        Some(Due { sequence: first + at as u64, marks, is_again, bytes: &mut kept.bytes })
+    }
+
+    /// The number of the first batch that has not been acknowledged.
+    pub fn first(&self) -> u64 {
+        self.acknowledged
+    }
+
+    fn find(&mut self, sequence: u64) -> Option<&mut Kept> {
+        let at = usize::try_from(sequence.checked_sub(self.acknowledged)?).ok()?;
+        self.kept.get_mut(at)
+    }
+
+    /// The network has taken a batch, after so many pings.
+    pub fn handle_taken(&mut self, sequence: u64, pings: u64) {
+        if let Some(kept) = self.find(sequence) {
+            (kept.is_due, kept.is_sent, kept.pings_before) = (false, true, pings);
+            kept.flights += 1;
+        }
+    }
+
+    /// A copy of a batch has left, or has failed to: then whatever was on its way may be lost with it.
+    pub fn handle_ended(&mut self, sequence: u64, has_failed: bool) {
+        if let Some(kept) = self.find(sequence) {
+            kept.flights = kept.flights.saturating_sub(1);
+        }
+        if has_failed {
+            self.resend(u64::MAX);
+        }
+    }
+
+    /// Sends again what was sent before this ping (the first has number 1), and is not on its way into the network.
+    /// Returns whether there is anything.
+    pub fn resend(&mut self, ping: u64) -> bool {
+        let mut any = false;
+        for kept in self.kept.iter_mut().filter(|kept| kept.is_sent && kept.pings_before < ping) {
+            kept.is_due |= kept.flights == 0;
+            any |= kept.is_due;
+        }
+        any
+    }
+
+    /// All batches before this one have come. Returns whether that is news; `None`: it cannot be true.
+    pub fn handle_acknowledgement(&mut self, acknowledged: u64) -> Option<bool> {
+        let sent = self.kept.iter().take_while(|kept| kept.is_sent).count() as u64;
+        if acknowledged > self.acknowledged + sent {
+            return None;
+        }
+        let is_news = acknowledged > self.acknowledged;
+        while self.acknowledged < acknowledged {
+            self.acknowledged += 1;
+            if let Some(kept) = self.kept.pop_front()
+                && self.spare.len() < 2
+            {
+                self.spare.push(kept.bytes);
+            }
+        }
+        Some(is_news)
+    }
+
+    /// Whether everything has been acknowledged.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+        self.spare.clear();
+    }
+
+    /// Most bytes that an outbox takes for batches.
+    pub const BYTES_MOST: usize = (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES;
+}
+
+/// A batch that has come before its turn.
+#[derive(Debug)]
+struct Early {
+    body: Vec<u8>,
+    marks: Marks,
+}
+
+/// The receiver's side.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    /// The number of the batch whose turn it is.
+    expected: u64,
+    /// Batches behind that one, by their distance from it less one.
+    early: VecDeque<Option<Early>>,
+}
+
+/// What became of a batch that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was its turn.
+    InOrder,
+    /// It waits for those before it.
+    Early,
+    /// It had come before.
+    Again,
+    /// No correct peer sends it.
+    Wrong,
+}
+
+impl Inbox {
+    /// The number of the batch whose turn it is: what we acknowledge.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// Takes a batch. `deliver` gets the bodies and marks of those whose turn it is, in order.
+    pub fn handle(&mut self, sequence: u64, marks: Marks, body: &[u8], mut deliver: impl FnMut(&[u8], Marks)) -> Taken {
+        let Some(ahead) = sequence.checked_sub(self.expected) else { return Taken::Again };
+        if ahead >= UNACKNOWLEDGED {
+            return Taken::Wrong;
+        }
+        if ahead > 0 {
+            let at = ahead as usize - 1;
+            if self.early.len() <= at {
+                self.early.resize_with(at + 1, || None);
+            }
+            let place = &mut self.early[at];
+            if place.is_some() {
+                return Taken::Again;
+            }
+            *place = Some(Early { body: body.to_vec(), marks });
+            return Taken::Early;
+        }
+        deliver(body, marks);
+        self.expected += 1;
+        while let Some(next) = self.early.pop_front() {
+            // The place in front is always that of the batch whose turn it is.
+            let Some(next) = next else { break };
+            deliver(&next.body, next.marks);
+            self.expected += 1;
+        }
+        Taken::InOrder
+    }
+
+    /// Most bytes that an inbox takes for batches.
+    pub const BYTES_MOST: usize = (UNACKNOWLEDGED as usize - 1) * BATCH_BYTES;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_flow::PacketKind;
+
+    fn packet() -> Packet {
+        Packet::new(PacketKind::Data, 0, 1)
+    }
+
+    /// Sends what is due; returns the numbers.
+    fn send(outbox: &mut Outbox) -> Vec<u64> {
+        let mut sent = Vec::new();
+        while let Some(due) = outbox.poll_due() {
+            let sequence = due.sequence;
+            sent.push(sequence);
+            outbox.handle_taken(sequence, 0);
+        }
+        sent
+    }
+
+    #[test]
+    fn packets_gather_while_batches_are_unacknowledged() {
+        let mut outbox = Outbox::default();
+        let mut sent = Vec::new();
+        for _ in 0..UNACKNOWLEDGED {
+            outbox.push(&packet());
+            sent.extend(send(&mut outbox));
+        }
+        assert_eq!(sent, (0..UNACKNOWLEDGED).collect::<Vec<_>>());
+        for _ in 0..PACKETS_PER_BATCH {
+            assert!(outbox.room() > 0);
+            outbox.push(&packet());
+            assert_eq!(send(&mut outbox), []);
+        }
+        assert_eq!(outbox.room(), 0);
+        assert_eq!(outbox.handle_acknowledgement(1), Some(true));
+        assert_eq!((send(&mut outbox), outbox.room()), (vec![UNACKNOWLEDGED], PACKETS_PER_BATCH));
+    }
+
+    #[test]
+    fn what_was_not_sent_cannot_be_acknowledged() {
+        let mut outbox = Outbox::default();
+        outbox.push(&packet());
+        assert_eq!(outbox.handle_acknowledgement(1), None);
+        send(&mut outbox);
+        assert_eq!((outbox.handle_acknowledgement(1), outbox.handle_acknowledgement(0)), (Some(true), Some(false)));
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_batch_is_sent_again_when_no_copy_is_on_its_way() {
+        let mut outbox = Outbox::default();
+        outbox.push(&packet());
+        send(&mut outbox);
+        assert!(!outbox.resend(u64::MAX), "the network still has it");
+        outbox.handle_ended(0, false);
+        assert!(!outbox.resend(0), "it was sent after the ping");
+        assert!(outbox.resend(1));
+        assert_eq!(send(&mut outbox), [0]);
+        outbox.handle_ended(0, true);
+        assert_eq!(send(&mut outbox), [0]);
+    }
+
+    #[test]
+    fn a_goodbye_rides_on_the_last_packets_or_follows_them() {
+        let mut outbox = Outbox::default();
+        let goodbye = Marks { is_closing: true, is_last: true };
+        outbox.push(&packet());
+        outbox.mark(goodbye);
+        assert_eq!(outbox.poll_due().map(|due| (due.sequence, due.marks)), Some((0, goodbye)));
+        let mut outbox = Outbox::default();
+        outbox.push(&packet());
+        send(&mut outbox);
+        outbox.mark(goodbye);
+        let due = outbox.poll_due().map(|due| (due.sequence, due.marks, due.bytes.len()));
+        assert_eq!(due, Some((1, goodbye, HEADER_BYTES)));
+    }
+
+    #[test]
+    fn batches_are_delivered_in_order_and_once() {
+        let mut inbox = Inbox::default();
+        let mut delivered = Vec::new();
+        let mut take = |sequence: u64| {
+            let took = inbox.handle(sequence, Marks::default(), &[sequence as u8], |body, _| delivered.push(body[0]));
+            (took, inbox.expected())
+        };
+        assert_eq!(take(2), (Taken::Early, 0));
+        assert_eq!(take(2), (Taken::Again, 0));
+        assert_eq!(take(UNACKNOWLEDGED), (Taken::Wrong, 0));
+        assert_eq!(take(0), (Taken::InOrder, 1));
+        assert_eq!(take(1), (Taken::InOrder, 3));
+        assert_eq!(take(1), (Taken::Again, 3));
+        assert_eq!(delivered, [0, 1, 2]);
+    }
+}

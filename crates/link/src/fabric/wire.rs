@@ -1,0 +1,261 @@
+//! The batch: what travels as one message of the network below. A header of 40 bytes, then what its kind says; all
+//! numbers are little-endian.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–2 | mark `TGB` |
+//! | 3 | version of this format. In every version the mark, this, `to` and `from` stand where they do
+//! | 4 | [`Kind`] |
+//! | 5 | flags: 1 the sender is closing, 2 the sender's last batch |
+//! | 6–7 | 0 |
+//! | 8–15 | `to`: the receiver's endpoint id, which is random. Batches with another one are dropped and counted |
+//! | 16–23 | `from`: the sender's endpoint id |
+//! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
+//! | 32–39 | `acknowledged`: all batches of packets before this one have come |
+//!
+//! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a [`Greeting`](super::greeting::Greeting)
+//! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's contact ([`Kind::Ping`]), or nothing.
+
+use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
+
+/// Most bytes of a batch.
+pub const BATCH_BYTES: usize = 4096;
+/// Bytes of its header.
+pub const HEADER_BYTES: usize = 40;
+/// Most packets of a batch.
+pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
+/// The version of this format.
+pub const VERSION: u8 = 1;
+
+const MARK: [u8; 3] = *b"TGB";
+const CLOSING: u8 = 1;
+const LAST: u8 = 2;
+
+/// What a batch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// The first of a connection: who the sender is, and its parameters. It asks for a welcome.
+    Hello = 1,
+    /// The answer to a hello whose parameters fit.
+    Welcome = 2,
+    /// The answer to a hello whose parameters do not fit.
+    Refusal = 3,
+    /// Packets, perhaps none. These are in sequence, acknowledged, and kept until then.
+    Packets = 4,
+    /// Says only what has come.
+    Acknowledgement = 5,
+    /// Asks for an answer.
+    Ping = 6,
+    /// The answer to the ping of this number.
+    Answer = 7,
+    /// The sender does not know the receiver, or wants to hear no more of it.
+    Severed = 8,
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Hello,
+        Kind::Welcome,
+        Kind::Refusal,
+        Kind::Packets,
+        Kind::Acknowledgement,
+        Kind::Ping,
+        Kind::Answer,
+        Kind::Severed,
+    ];
+}
+
+/// The header of a batch, as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the batch is.
+    pub kind: Kind,
+    /// The sender matches nothing more, and will close.
+    pub is_closing: bool,
+    /// The sender sends no packets behind this batch.
+    pub is_last: bool,
+    /// The receiver's endpoint id.
+    pub to: u64,
+    /// The sender's endpoint id.
+    pub from: u64,
+    /// See the module.
+    pub sequence: u64,
+    /// See the module.
+    pub acknowledged: u64,
+}
+
+/// Bytes that are no batch of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// They are none of any version, or a stranger's.
+    Nonsense,
+    /// They are of another version; whom they are for and from.
+    Version {
+        /// The version.
+        version: u8,
+        /// The receiver's endpoint id.
+        to: u64,
+        /// The sender's endpoint id.
+        from: u64,
+    },
+}
+
+/// A batch that has come: its header is sound, and its body has a length that its kind allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// The header.
+    pub header: Header,
+    body: &'a [u8],
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+impl Header {
+    /// Writes the header to the first [`HEADER_BYTES`] of a batch.
+    pub fn emit(&self, bytes: &mut [u8]) {
+        bytes[0..3].copy_from_slice(&MARK);
+        bytes[3] = VERSION;
+        bytes[4] = self.kind as u8;
+        bytes[5] = (u8::from(self.is_closing) * CLOSING) | (u8::from(self.is_last) * LAST);
+        bytes[6..8].fill(0);
+        bytes[8..16].copy_from_slice(&self.to.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.from.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.acknowledged.to_le_bytes());
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Reads a batch; anything may stand in `bytes`.
+    pub fn parse(bytes: &'a [u8]) -> Result<Batch<'a>, Malformed> {
+        let (head, body) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::Nonsense)?;
+        if head[0..3] != MARK || bytes.len() > BATCH_BYTES {
+            return Err(Malformed::Nonsense);
+        }
+        let (to, from) = (word(head, 8), word(head, 16));
+        if head[3] != VERSION {
+            return Err(Malformed::Version { version: head[3], to, from });
+        }
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[4]).ok_or(Malformed::Nonsense)?;
+        let is_sound = match kind {
+            Kind::Packets => body.len().is_multiple_of(PACKET_BYTES),
+            Kind::Acknowledgement | Kind::Answer | Kind::Severed => body.is_empty(),
+            Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => !body.is_empty(),
+        };
+        if !is_sound || head[5] & !(CLOSING | LAST) != 0 {
+            return Err(Malformed::Nonsense);
+        }
+        let header = Header {
+            kind,
+            is_closing: head[5] & CLOSING != 0,
+            is_last: head[5] & LAST != 0,
+            to,
+            from,
+            sequence: word(head, 24),
+            acknowledged: word(head, 32),
+        };
+        Ok(Batch { header, body })
+    }
+
+    /// What follows the header.
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+}
+
+/// The packets of a batch's body, as those of the peer at a place of our table. Of each, the link's fields are the
+/// receiver's: `stamp` and `source`, and every packet has one slot.
+pub fn packets(body: &[u8], stamp: u16, source: PeerId) -> impl Iterator<Item = Packet> {
+    body.chunks_exact(PACKET_BYTES).map(move |bytes| {
+        let header = PacketHeader::from_bits(word(bytes, 0) & !LINK_BITS).published(stamp, source);
+        let mut payload = [0; PAYLOAD_BYTES];
+        payload.copy_from_slice(&bytes[PACKET_BYTES - PAYLOAD_BYTES..]);
+        Packet { header, payload }
+    })
+}
+
+/// What only a link says in a packet's header, and no peer: how many slots it takes, and that it follows another.
+const LINK_BITS: u64 = 0x3f << 42 | 1 << 62;
+
+/// Adds a packet to a batch.
+pub fn push_packet(batch: &mut Vec<u8>, packet: &Packet) {
+    batch.extend_from_slice(&packet.header.bits().to_le_bytes());
+    batch.extend_from_slice(&packet.payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tidegate_flow::PacketKind;
+
+    fn header(kind: Kind) -> Header {
+        Header { kind, is_closing: true, is_last: false, to: 1, from: 2, sequence: 3, acknowledged: u64::MAX }
+    }
+
+    fn batch(kind: Kind, body: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_BYTES];
+        header(kind).emit(&mut bytes);
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for (kind, body) in [(Kind::Packets, &[7; 128][..]), (Kind::Severed, &[]), (Kind::Hello, &[1, 2, 3])] {
+            let bytes = batch(kind, body);
+            assert_eq!(Batch::parse(&bytes), Ok(Batch { header: header(kind), body }));
+        }
+    }
+
+    #[test]
+    fn packets_keep_all_but_what_the_link_says() {
+        let mut packet = Packet::new(PacketKind::ReturnResponse, 56, 9);
+        packet.payload = std::array::from_fn(|at| at as u8);
+        let mut body = Vec::new();
+        push_packet(&mut body, &packet);
+        packet.header = packet.header.with_slots(7).following();
+        push_packet(&mut body, &packet);
+        for read in packets(&body, 5, PeerId(77)) {
+            assert_eq!(
+                (read.header.kind(), read.header.length(), read.header.message()),
+                (packet.header.kind(), 56, 9)
+            );
+            assert_eq!((read.header.stamp(), read.header.source(), read.payload), (5, PeerId(77), packet.payload));
+            assert_eq!(
+                (read.header.slots(), read.header.follows()),
+                (1, false),
+                "packets of several slots are not sent"
+            );
+        }
+    }
+
+    #[test]
+    fn other_versions_are_told_apart_from_nonsense() {
+        let mut bytes = batch(Kind::Hello, &[1]);
+        bytes[3] = 9;
+        assert_eq!(Batch::parse(&bytes), Err(Malformed::Version { version: 9, to: 1, from: 2 }));
+        bytes[0] = 0;
+        assert_eq!(Batch::parse(&bytes), Err(Malformed::Nonsense));
+        assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; 63])), Err(Malformed::Nonsense));
+        assert_eq!(Batch::parse(&batch(Kind::Packets, &[0; BATCH_BYTES])), Err(Malformed::Nonsense));
+        assert_eq!(Batch::parse(&batch(Kind::Ping, &[])), Err(Malformed::Nonsense));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..12, is_marked: bool) {
+            let mut bytes = bytes;
+            if is_marked && bytes.len() >= HEADER_BYTES {
+                bytes[0..3].copy_from_slice(&MARK);
+                (bytes[3], bytes[4], bytes[5]) = (VERSION, kind, bytes[5] & 3);
+            }
+            if let Ok(batch) = Batch::parse(&bytes) {
+                prop_assert_eq!(packets(batch.body(), 1, PeerId(2)).count(), batch.body().len() / PACKET_BYTES);
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `fi_getinfo`, asked from inside a provider: which other providers there are, though the user may have hidden them
+//! from the application (`FI_PROVIDER=tidegate`).
+//!
+//! The question comes back to this provider, as one of those that are asked: [`is_asking`] lets `getinfo` answer that
+//! there is nothing. It must not be asked while libfabric loads or unloads providers, because it holds its lock then.
+
+use super::choice::Choice;
+use crate::bindings::*;
+use crate::loader::Loader;
+use std::cell::Cell;
+use std::ffi::{CStr, CString};
+use std::ptr::NonNull;
+
+/// By this flag libfabric's own layers find providers that the user has hidden. It is no part of the interface, but the
+/// same in all versions that there are.
+const HIDDEN_TOO: u64 = 1 << 60;
+/// The interface that we speak, as far as the library speaks it.
+const API_VERSION: u32 = crate::identity::version(1, 17);
+
+thread_local! {
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is asking libfabric for other providers.
+pub fn is_asking() -> bool {
+    ASKING.get()
+}
+
+/// An offer of a provider below, as `fi_getinfo` gave it.
+#[derive(Debug)]
+pub struct Offer {
+    info: NonNull<fi_info>,
+    loader: &'static Loader,
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        // SAFETY: the list is libfabric's, and ours until here.
+        unsafe { self.loader.free_info(self.info.as_ptr()) };
+    }
+}
+
+/// # Safety
+/// The pointer is null or leads to text that ends in zero.
+unsafe fn text(pointer: *const core::ffi::c_char) -> String {
+    // SAFETY: promised by the caller.
+    if pointer.is_null() { String::new() } else { unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned() }
+}
+
+impl Offer {
+    /// What the provider offers; valid while this lives.
+    pub fn info(&self) -> *mut fi_info {
+        self.info.as_ptr()
+    }
+
+    fn parts(&self) -> (&fi_info, &fi_domain_attr, &fi_fabric_attr) {
+        // SAFETY: `fi_getinfo` fills in all parts; they live as long as the offer, and nobody changes them.
+        unsafe {
+            let info = self.info.as_ref();
+            (info, &*info.domain_attr, &*info.fabric_attr)
+        }
+    }
+
+    /// The provider, as `fi_info` shows it.
+    pub fn provider(&self) -> String {
+        // SAFETY: the text lives as long as the offer.
+        unsafe { text(self.parts().2.prov_name) }
+    }
+
+    /// The domain, as `fi_info` shows it.
+    pub fn domain(&self) -> String {
+        // SAFETY: the text lives as long as the offer.
+        unsafe { text(self.parts().1.name) }
+    }
+
+    /// Whether its local memory has to be registered.
+    pub fn wants_registration(&self) -> bool {
+        self.parts().1.mr_mode & FI_MR_LOCAL != 0
+    }
+
+    /// Bytes that precede every message.
+    pub fn has_prefix(&self) -> bool {
+        self.parts().0.mode & FI_MSG_PREFIX != 0
+    }
+
+    /// The source address, if there is one.
+    fn source(&self) -> &[u8] {
+        let info = self.parts().0;
+        match info.src_addr.is_null() {
+            true => &[],
+            // SAFETY: as many bytes as it says.
+            false => unsafe { core::slice::from_raw_parts(info.src_addr.cast(), info.src_addrlen) },
+        }
+    }
+
+    /// Whether no other host can be reached by its source address: that of a loopback, or of one link only.
+    fn is_local(&self) -> bool {
+        match (self.source(), self.source().first_chunk().map(|family| u16::from_ne_bytes(*family).into())) {
+            (source, Some(libc::AF_INET)) => source.get(4) == Some(&127),
+            (source, Some(libc::AF_INET6)) => source.get(8) == Some(&0) || source.get(8) == Some(&0xfe),
+            _ => false,
+        }
+    }
+
+    fn is_version_six(&self) -> bool {
+        self.source().first_chunk().is_some_and(|family| i32::from(u16::from_ne_bytes(*family)) == libc::AF_INET6)
+    }
+}
+
+/// The offer to take for a choice. The error lists what there is.
+pub fn find(loader: &'static Loader, choice: &Choice) -> Result<Offer, String> {
+    let mut seen = Vec::new();
+    for provider in choice.providers() {
+        let offers = ask(loader, Some(provider));
+        seen.extend(offers.iter().map(Offer::domain));
+        let fits = |offer: &Offer| match choice.domain() {
+            Some(domain) => offer.domain() == domain,
+            None => !offer.is_local(),
+        };
+        let mut fitting: Vec<Offer> =
+            offers.into_iter().filter(|offer| offer.provider() == provider && fits(offer)).collect();
+        fitting.sort_by_key(Offer::is_version_six);
+        if let Some(offer) = fitting.into_iter().next() {
+            return Ok(offer);
+        }
+    }
+    let all = |mut names: Vec<String>| {
+        names.sort();
+        names.dedup();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    if !seen.is_empty() {
+        let wanted = choice.domain().map_or("that reaches other hosts".to_owned(), |domain| format!("{domain:?}"));
+        return Err(format!("FI_TIDEGATE_FABRIC={choice}: there is no domain {wanted}; there are: {}", all(seen)));
+    }
+    let there = all(ask(loader, None).iter().map(Offer::provider).collect());
+    Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; it does by: {there}"))
+}
+
+/// What a provider offers that we can use, or all of them.
+fn ask(loader: &'static Loader, provider: Option<&str>) -> Vec<Offer> {
+    let hints = loader.allocate_info();
+    let Some(hints) = NonNull::new(hints).map(|info| Offer { info, loader }) else { return Vec::new() };
+    // SAFETY: the struct and its parts are fresh, ours, and as large as the library's version has them. The name is
+    // copied into memory that libfabric frees.
+    unsafe {
+        let info = &mut *hints.info();
+        info.caps = FI_MSG;
+        info.mode = FI_CONTEXT | FI_CONTEXT2;
+        (*info.ep_attr).type_ = FI_EP_RDM;
+        (*info.domain_attr).resource_mgmt = FI_RM_ENABLED;
+        (*info.domain_attr).threading = FI_THREAD_DOMAIN;
+        (*info.domain_attr).control_progress = FI_PROGRESS_MANUAL;
+        (*info.domain_attr).data_progress = FI_PROGRESS_MANUAL;
+        (*info.domain_attr).mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+        if let Some(name) = provider.and_then(|name| CString::new(name).ok()) {
+            (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
+        }
+    }
+    let mut list = core::ptr::null_mut();
+    ASKING.set(true);
+    // SAFETY: the hints live through the call, which sets the list if it succeeds.
+    let failed = unsafe { loader.get_info(API_VERSION.min(loader.version), HIDDEN_TOO, hints.info(), &mut list) } != 0;
+    ASKING.set(false);
+    let mut offers = Vec::new();
+    let mut next = if failed { None } else { NonNull::new(list) };
+    while let Some(info) = next {
+        // SAFETY: each member of the list is valid, and becomes a list of its own.
+        next = NonNull::new(unsafe { core::mem::replace(&mut (*info.as_ptr()).next, core::ptr::null_mut()) });
+        offers.push(Offer { info, loader });
+    }
+    offers.retain(|offer| !offer.has_prefix());
+    offers
+}

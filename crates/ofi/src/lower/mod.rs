@@ -1,0 +1,26 @@
+//! The network between hosts: another provider of the libfabric that loaded us, as a
+//! [`Network`](tidegate_link::fabric::Network).
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `choice` | which provider and which interface: `FI_TIDEGATE_FABRIC` |
+//! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
+//! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
+//! | `slots` | the memory that the provider below reads and writes while an operation is under way |
+//! | `network` | batches sent and received through these |
+//!
+//! Only the smallest common part of providers is asked for: reliable datagrams (`FI_EP_RDM`) by `FI_MSG`, manual
+//! progress, one thread at a time, contexts of 64 bytes of our own for each operation, posted receives. Nothing relies
+//! on the order of messages, on knowing their source, on injection, on RMA.
+
+mod asking;
+mod choice;
+mod network;
+mod objects;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+pub use asking::is_asking;
+pub use choice::Choice;
+pub use network::Lower;

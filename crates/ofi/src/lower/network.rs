@@ -1,0 +1,324 @@
+//! [`Lower`]: batches as messages of a provider below.
+
+use super::asking::{self, Offer};
+use super::choice::Choice;
+use super::objects::{Objects, failure};
+use super::slots::Slots;
+use crate::bindings::*;
+use crate::loader::Loader;
+use crate::log;
+use core::ffi::{c_int, c_void};
+use core::mem::ManuallyDrop;
+use core::ptr::null_mut;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::RawFd;
+use std::time::Duration;
+use tidegate_link::Maker;
+use tidegate_link::fabric::{
+    BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
+};
+
+/// Receives that are posted.
+const RECEIVES: usize = 32;
+/// Sendings that may be under way.
+const SENDS: usize = 32;
+/// Completions that are read at a time.
+const ENTRIES: usize = 16;
+/// How long a host may take to say that nobody listens at a port.
+const REFUSAL_MOST: Duration = Duration::from_millis(20);
+
+/// An endpoint of a provider below. The objects are closed before the memory goes that they use.
+pub struct Lower {
+    objects: ManuallyDrop<Objects>,
+    receives: Slots,
+    sends: Slots,
+    /// What operations on the slots must give, for receives and sends.
+    descriptors: [*mut c_void; 2],
+    /// Receives that are to be posted again.
+    to_post: Vec<usize>,
+    /// Completions that were read and not told.
+    entries: VecDeque<fi_cq_msg_entry>,
+    /// The receive whose bytes are lent.
+    lent: Option<usize>,
+    /// Peers' addresses, where a socket reaches them too.
+    sockets: HashMap<u64, SocketAddr>,
+    is_tcp: bool,
+    name: String,
+    address: LowerAddress,
+    /// Bytes of an address as the provider has it.
+    address_bytes: usize,
+    loader: &'static Loader,
+    maker: Maker,
+}
+
+impl core::fmt::Debug for Lower {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Lower").field("name", &self.name).field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Lower {
+    /// Opens an endpoint of the provider that was chosen. Errors are for users.
+    pub fn open(loader: &'static Loader, choice: &Choice, peers: usize, may_sleep: bool) -> Result<Lower, String> {
+        let offer = asking::find(loader, choice)?;
+        let name = format!("{}/{}", offer.provider(), offer.domain());
+        Lower::open_offer(loader, &offer, peers, may_sleep).map_err(|why| format!("opening {name}: {why}"))
+    }
+
+    fn open_offer(loader: &'static Loader, offer: &Offer, peers: usize, may_sleep: bool) -> Result<Lower, String> {
+        let mut objects = Objects::open(loader, offer, peers, may_sleep)?;
+        let bytes = objects.name(loader)?;
+        let address = squeeze(&bytes).ok_or_else(|| {
+            format!(
+                "its addresses have {} bytes, and there is room for {LOWER_ADDRESS_MOST}: with verbs, choose the addresses \
+                 of its interface's IP (verbs;ofi_rxm)",
+                bytes.len()
+            )
+        })?;
+        let (receives, sends) = (Slots::new(RECEIVES), Slots::new(SENDS));
+        let descriptors = match offer.wants_registration() {
+            true => [objects.register(loader, receives.memory())?, objects.register(loader, sends.memory())?],
+            false => [null_mut(); 2],
+        };
+        let name = format!("{}/{}", offer.provider(), offer.domain());
+        let is_tcp = offer.provider().split(';').next().is_some_and(|core| core == "tcp" || core == "net");
+        let mut lower = Lower {
+            objects: ManuallyDrop::new(objects),
+            receives,
+            sends,
+            descriptors,
+            to_post: Vec::new(),
+            entries: VecDeque::new(),
+            lent: None,
+            sockets: HashMap::new(),
+            is_tcp,
+            name,
+            address,
+            address_bytes: bytes.len(),
+            loader,
+            maker: Maker::here(),
+        };
+        while let Some(slot) = lower.receives.take() {
+            lower.to_post.push(slot);
+        }
+        lower.post_receives();
+        Ok(lower)
+    }
+
+    /// Provider and domain, as the user would choose them.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What to sleep on, if there is something.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.objects.descriptor
+    }
+
+    /// Whether a thread may sleep on the descriptor now: nothing has come that was not read.
+    pub fn may_sleep(&self) -> bool {
+        self.entries.is_empty() && self.lent.is_none() && self.objects.may_sleep()
+    }
+
+    fn post_receives(&mut self) {
+        let endpoint = self.objects.endpoint.get();
+        while let Some(slot) = self.to_post.pop() {
+            let (context, data) = self.receives.pointers(slot);
+            // SAFETY: the endpoint is open; the slot is ours alone until its operation ends, and lives longer than the
+            // endpoint.
+            let code = unsafe {
+                (*(*endpoint).msg).recv.map_or(-FI_ENOSYS as isize, |recv| {
+                    recv(endpoint, data, BATCH_BYTES, self.descriptors[0], FI_ADDR_UNSPEC, context)
+                })
+            };
+            if code != 0 {
+                self.to_post.push(slot);
+                return;
+            }
+        }
+    }
+
+    /// Reads completions into `entries`. Returns what failed, with the context of its operation.
+    fn read(&mut self) -> Option<(*mut c_void, String)> {
+        let queue = self.objects.queue.get();
+        let empty = fi_cq_msg_entry { op_context: null_mut(), flags: 0, len: 0 };
+        let mut entries = [empty; ENTRIES];
+        // SAFETY: the queue is open and of the format of these entries, of which there are as many as is said.
+        let count = unsafe {
+            let read = (*(*queue).ops).read;
+            read.map_or(-FI_ENOSYS as isize, |read| read(queue, entries.as_mut_ptr().cast(), ENTRIES))
+        };
+        if count > 0 {
+            self.entries.extend(entries.iter().take(count as usize));
+            return None;
+        }
+        if count != -FI_EAVAIL as isize {
+            return None;
+        }
+        // Larger than the struct of any version that there is, which grow at the end.
+        #[repr(C)]
+        struct Entry {
+            known: fi_cq_err_entry,
+            later: [u64; 16],
+        }
+        // SAFETY: a C struct for which zero is a value; the queue is open.
+        let (read, entry) = unsafe {
+            let mut entry: Entry = core::mem::zeroed();
+            let read = (*(*queue).ops).readerr;
+            (read.map_or(0, |read| read(queue, &mut entry.known, 0)), entry.known)
+        };
+        (read == 1).then(|| (entry.op_context, failure(self.loader, "an operation", -entry.err)))
+    }
+}
+
+/// The address of an unspecified peer.
+const FI_ADDR_UNSPEC: fi_addr_t = u64::MAX;
+
+/// An address of the provider below in the room that there is. What sockets have of IPv6 is 28 bytes, 4 of which say
+/// nothing.
+fn squeeze(bytes: &[u8]) -> Option<LowerAddress> {
+    let family = bytes.first_chunk().map(|family| i32::from(u16::from_ne_bytes(*family)));
+    match (family, bytes.len()) {
+        (Some(libc::AF_INET6), 28) => LowerAddress::new(&[&bytes[..4], &bytes[8..]].concat()),
+        _ => LowerAddress::new(bytes),
+    }
+}
+
+/// Back to what the provider below has.
+fn expand(address: &LowerAddress) -> Vec<u8> {
+    let bytes = address.as_bytes();
+    let family = bytes.first_chunk().map(|family| i32::from(u16::from_ne_bytes(*family)));
+    match (family, bytes.len()) {
+        (Some(libc::AF_INET6), 24) => [&bytes[..4], &[0; 4], &bytes[4..]].concat(),
+        _ => bytes.to_vec(),
+    }
+}
+
+/// The socket of an address, if it is one.
+fn socket(bytes: &[u8]) -> Option<SocketAddr> {
+    let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
+    let ip = match i32::from(u16::from_ne_bytes([bytes[0], bytes[1]])) {
+        libc::AF_INET => IpAddr::from(Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?)),
+        libc::AF_INET6 => IpAddr::from(Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?)),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+/// A forked child's copy is not closed: what the kernel has of it is the parent's too, which goes on.
+impl Drop for Lower {
+    fn drop(&mut self) {
+        if !self.maker.is_ancestor() {
+            // SAFETY: nobody uses the objects after this.
+            unsafe { ManuallyDrop::drop(&mut self.objects) };
+        }
+    }
+}
+
+impl Network for Lower {
+    fn address(&self) -> LowerAddress {
+        self.address
+    }
+
+    fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String> {
+        let bytes = expand(address);
+        if bytes.len() != self.address_bytes {
+            return Err(format!(
+                "its network address {address} is of another kind than ours, {}: FI_TIDEGATE_FABRIC must name the same \
+                 provider in all processes of a job",
+                self.address
+            ));
+        }
+        let (vector, mut route) = (self.objects.vector.get(), FI_ADDR_UNSPEC);
+        // SAFETY: the vector is open, and an address has as many bytes as our own.
+        let count = unsafe {
+            let insert = (*(*vector).ops).insert;
+            insert.map_or(0, |insert| insert(vector, bytes.as_ptr().cast(), 1, &mut route, 0, null_mut()))
+        };
+        if count != 1 {
+            return Err(failure(
+                self.loader,
+                &format!("inserting the network address {address}"),
+                count.min(-FI_EINVAL),
+            ));
+        }
+        if let Some(socket) = socket(&bytes).filter(|_| self.is_tcp) {
+            self.sockets.insert(route, socket);
+        }
+        Ok(Route(route))
+    }
+
+    fn forget(&mut self, route: Route) {
+        self.sockets.remove(&route.0);
+        let (vector, mut route) = (self.objects.vector.get(), route.0);
+        // SAFETY: the vector is open.
+        unsafe {
+            if let Some(remove) = (*(*vector).ops).remove {
+                remove(vector, &mut route, 1, 0);
+            }
+        }
+    }
+
+    fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending {
+        let Some(slot) = self.sends.take() else { return Sending::NoBuffer };
+        self.sends.fill(slot, batch);
+        self.sends.tokens[slot] = token;
+        let (context, data) = self.sends.pointers(slot);
+        let endpoint = self.objects.endpoint.get();
+        // SAFETY: the endpoint is open; the slot is the provider's until its operation ends, and lives longer than the
+        // endpoint.
+        let code = unsafe {
+            (*(*endpoint).msg).send.map_or(-FI_ENOSYS as isize, |send| {
+                send(endpoint, data, batch.len(), self.descriptors[1], to.0, context)
+            })
+        };
+        let code = code as c_int;
+        if code == 0 {
+            return Sending::Taken;
+        }
+        self.sends.give_back(slot);
+        if code == -FI_EAGAIN { Sending::Again } else { Sending::Failed(failure(self.loader, "sending", code)) }
+    }
+
+    fn poll(&mut self) -> Option<NetworkEvent<'_>> {
+        if let Some(slot) = self.lent.take() {
+            self.to_post.push(slot);
+        }
+        if !self.to_post.is_empty() {
+            self.post_receives();
+        }
+        if self.entries.is_empty()
+            && let Some((context, why)) = self.read()
+        {
+            if let Some(slot) = self.sends.find(context) {
+                self.sends.give_back(slot);
+                return Some(NetworkEvent::Failed(self.sends.tokens[slot], why));
+            }
+            log::info(FI_LOG_EP_DATA, || format!("{}: a receive ended: {why}", self.name));
+            self.to_post.extend(self.receives.find(context));
+        }
+        while let Some(entry) = self.entries.pop_front() {
+            if let Some(slot) = self.sends.find(entry.op_context) {
+                self.sends.give_back(slot);
+                return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
+            }
+            if let Some(slot) = self.receives.find(entry.op_context) {
+                self.lent = Some(slot);
+                // SAFETY: the receive has ended, and is posted again by the next call.
+                return Some(NetworkEvent::Received(unsafe { self.receives.received(slot, entry.len) }));
+            }
+        }
+        None
+    }
+
+    /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.
+    fn is_refused(&mut self, route: Route) -> Option<bool> {
+        let socket = self.sockets.get(&route.0)?;
+        match TcpStream::connect_timeout(socket, REFUSAL_MOST) {
+            Ok(_) => Some(false),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Some(true),
+            Err(_) => None,
+        }
+    }
+}

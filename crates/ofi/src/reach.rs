@@ -1,0 +1,112 @@
+//! Whom an endpoint reaches how: processes of its host by shared memory, others by the network below, where one is
+//! open.
+//!
+//! Who is where follows from the two contacts alone ([`Contact::shares_host`]), so both sides come to the same answer,
+//! and neither falls back from one way to the other.
+
+use crate::lower::Lower;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+use tidegate_link::fabric::{Contact, FabricLink};
+use tidegate_link::{Address, LinkError, Path, Paths, ShmLink};
+use tidegate_message::{Counter, Link, PeerId};
+
+/// Shared memory, and the network where there is one.
+pub type Links = Paths<ShmLink, FabricLink<Lower>>;
+
+/// How long a thread sleeps at most where the network below cannot wake it.
+const NETWORK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// How an endpoint over these links is reached.
+pub fn own_contact(links: &Links) -> Contact {
+    match links.look_at_second() {
+        Some(network) => network.contact(),
+        None => Contact { address: links.look_at_first().address(), lower: Default::default() },
+    }
+}
+
+/// The peer at a contact.
+pub fn peer(links: &mut Links, own: &Contact, contact: &Contact) -> Result<PeerId, LinkError> {
+    let path = match links.second() {
+        Some(network) if !own.shares_host(contact) => Path::Second(network.peer(contact)?),
+        _ => Path::First(links.first().peer(&contact.address).map_err(|error| with_remedy(error, own, contact))?),
+    };
+    links.place(path).ok_or_else(|| LinkError::Elsewhere {
+        peer: contact.address,
+        reason: "this process communicates with as many peers as it was made for (FI_TIDEGATE_PEERS)".into(),
+    })
+}
+
+/// What the user can do about a peer of another host, where this process has no network.
+fn with_remedy(error: LinkError, own: &Contact, contact: &Contact) -> LinkError {
+    match error {
+        LinkError::Elsewhere { peer, reason } if !own.shares_host(contact) => {
+            let remedy = "this process has opened no network: see FI_TIDEGATE_FABRIC in fi_tidegate(7)";
+            LinkError::Elsewhere { peer, reason: format!("{reason}; {remedy}") }
+        }
+        error => error,
+    }
+}
+
+/// Brings the network's counters up to date.
+pub fn count(links: &Links) {
+    if let Some(network) = links.look_at_second() {
+        let (counts, counters) = (network.counts(), links.look_at_first().counters());
+        counters.set(Counter::BatchesSent, counts.sent);
+        counters.set(Counter::BatchesResent, counts.resent);
+        counters.set(Counter::BatchesReceived, counts.received);
+        counters.set(Counter::BatchesDropped, counts.dropped);
+    }
+}
+
+/// The address of a peer.
+pub fn address_of(links: &Links, peer: PeerId) -> Option<Address> {
+    match links.path(peer)? {
+        Path::First(peer) => links.look_at_first().address_of(peer),
+        Path::Second(peer) => links.look_at_second()?.contact_of(peer).map(|contact| contact.address),
+    }
+}
+
+/// Progress has found nothing to do: waits a little, or gives the processor away. Returns whether something has come.
+#[inline]
+pub fn idle(links: &mut Links) -> bool {
+    links.first().idle() || look_at_network(links)
+}
+
+/// A completion is near: waits a little for packets, never gives the processor away. Returns whether one has come.
+#[inline]
+pub fn linger(links: &mut Links) -> bool {
+    links.first().linger() || look_at_network(links)
+}
+
+fn look_at_network(links: &mut Links) -> bool {
+    let Some(network) = links.second() else { return false };
+    let has_come = network.look();
+    count(links);
+    has_come
+}
+
+/// The descriptors by which the links wake a thread.
+pub fn wake_descriptors(links: &mut Links) -> io::Result<Vec<RawFd>> {
+    let mut descriptors = vec![links.first().wake_fd()?];
+    descriptors.extend(links.second().and_then(|network| network.network().descriptor()));
+    Ok(descriptors)
+}
+
+/// Asks for a wake when something comes. Returns how long a thread may sleep at most, of `most`; `None`: something has
+/// come, it may not sleep at all.
+pub fn arm(links: &mut Links, most: Duration) -> Option<Duration> {
+    if !links.first().arm() {
+        return None;
+    }
+    let Some(network) = links.second() else { return Some(most) };
+    let now = tidegate_link::now();
+    let due = network.next_timeout(now).map_or(Duration::MAX, |due| due.since(now));
+    let wakes = network.network().descriptor().is_some();
+    if due.is_zero() || network.is_ready() || (wakes && !network.network().may_sleep()) {
+        links.first().disarm();
+        return None;
+    }
+    Some(most.min(due).min(if wakes { most } else { NETWORK_INTERVAL }))
+}
