@@ -54,8 +54,14 @@ impl Credits {
     /// Spends one on a packet that was written.
     #[inline]
     pub fn spend(&mut self) {
-        debug_assert!(self.0 > 0, "a packet was written that no credit covers");
-        self.0 -= 1;
+        self.spend_many(1);
+    }
+
+    /// Spends one on each of so many packets that were written.
+    #[inline]
+    pub fn spend_many(&mut self, packets: u32) {
+        debug_assert!(self.0 >= packets, "a packet was written that no credit covers");
+        self.0 -= packets;
     }
 
     /// All are spent.

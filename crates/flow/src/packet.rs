@@ -164,6 +164,12 @@ impl Header {
         Header(self.0 | placement.0)
     }
 
+    /// Whether the link's fields are these.
+    #[inline]
+    pub fn is_placed(self, placement: Placement) -> bool {
+        self.0 & (STAMP.mask() | SOURCE.mask() | FOLLOWS.mask()) == placement.0
+    }
+
     /// The header of the first slot of a packet of so many, at most [`MOST_SLOTS_PER_PACKET`].
     #[inline]
     pub fn with_slots(self, slots: u32) -> Self {

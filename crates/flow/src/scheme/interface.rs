@@ -44,7 +44,8 @@ pub(crate) trait Scheme {
         if packet.header.is_plain_data() { Ok(0) } else { Err(Violation::Unexpected) }
     }
 
-    /// So many slots of plain data were retrieved, as though each were a packet.
+    /// So many slots of plain data were retrieved, as though each were a packet; schemes may do at once what comes of
+    /// it.
     #[inline]
     fn handle_retrieved_slots(&mut self, from: PeerId, slots: u32) -> Result<(), Violation> {
         let packet = Packet::new(PacketKind::Data, 0, 0);

@@ -88,9 +88,20 @@ impl Scheme for Static {
         }
         let gained = if packet.header.is_plain_data() { 0 } else { self.handle_returned(from, packet)? };
         if packet.header.kind() == PacketKind::Data {
-            self.retrieve(from);
+            self.retrieve(from, 1);
         }
         Ok(gained)
+    }
+
+    #[inline]
+    fn handle_retrieved_slots(&mut self, from: PeerId, mut slots: u32) -> Result<(), Violation> {
+        if from.0 >= self.peers.count() {
+            return Err(Violation::UnknownPeer);
+        }
+        while slots > 0 {
+            slots -= self.retrieve(from, slots);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -148,15 +159,18 @@ impl Static {
         Static { peers, quota, threshold, piggyback, control }
     }
 
-    /// A data packet's slot is free again: counts it, and returns credits when the threshold is reached.
+    /// Data packets' slots are free again, up to `most`: counts those that come to the threshold, returns credits when
+    /// it is reached, and says how many it counted.
     #[inline]
-    fn retrieve(&mut self, from: PeerId) {
+    fn retrieve(&mut self, from: PeerId, most: u32) -> u32 {
         let peer = self.peers.of(from);
-        peer.retrieved += 1;
+        let counted = most.min(self.threshold.saturating_sub(peer.retrieved).max(1));
+        peer.retrieved += counted;
         if peer.retrieved >= self.threshold {
             let returned = std::mem::take(&mut peer.retrieved);
             self.control.return_credits(from, returned);
         }
+        counted
     }
 
     /// Credits that came back in a packet of their own or on data. Checks first: an impossible packet changes nothing.

@@ -11,6 +11,7 @@ mod break_even;
 mod configuration;
 mod exhaustive;
 mod hostile;
+mod long_packets;
 mod random_traffic;
 mod sameness;
 mod stealing;

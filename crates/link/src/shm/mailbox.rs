@@ -45,7 +45,7 @@ use std::ptr::NonNull;
 #[cfg(loom)]
 use tidegate_flow::PacketKind;
 use tidegate_flow::packet::PAYLOAD_BYTES;
-use tidegate_flow::{Header, Packet};
+use tidegate_flow::{Header, Packet, Placement};
 
 mod hole;
 mod lap;
@@ -140,6 +140,13 @@ impl Mailbox {
         unsafe { &self.slots.as_ref()[index] }
     }
 
+    /// The slots from one on, to the end of the lap.
+    #[inline(always)]
+    fn slots_from(&self, index: usize) -> &[Slot] {
+        // SAFETY: as in `slot`.
+        unsafe { &self.slots.as_ref()[index..] }
+    }
+
     /// Lets `fill` fill slots of one lap where they are.
     #[cfg(not(loom))]
     #[inline]
@@ -209,7 +216,7 @@ impl Reader {
         }
         let mut packet = Packet { header, payload: [0; PAYLOAD_BYTES] };
         slot.read_published(&mut packet.payload);
-        self.advance();
+        self.advance(1);
         Some(packet)
     }
 
@@ -219,26 +226,37 @@ impl Reader {
     pub fn retrieve_following(&mut self, first: Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
         let mut header = first;
         let places = into.get_mut(..first.slots() as usize - 1)?;
-        for place in places.iter_mut() {
-            let slot = self.mailbox.slot(self.index);
-            let is_full = header.length() == PAYLOAD_BYTES;
-            // The first slot's header has published this one, and its acquisition made it visible.
-            header = Header::from_bits(slot.header.load(Ordering::Relaxed));
-            // Another's, or another packet's, is not to be lost with this one.
-            let follows = header.stamp() == self.stamp && header.follows() && header.source() == first.source();
-            if !is_full || !follows {
+        let mut left = &mut places[..];
+        while !left.is_empty() {
+            let slots = self.mailbox.slots_from(self.index);
+            let (run, later) = left.split_at_mut(left.len().min(slots.len()));
+            let wanted = Placement::following(self.stamp, first.source());
+            let mut taken = 0;
+            for (slot, place) in slots.iter().zip(&mut *run) {
+                let is_full = header.length() == PAYLOAD_BYTES;
+                // The first slot's header has published this one, and its acquisition made it visible.
+                header = Header::from_bits(slot.header.load(Ordering::Relaxed));
+                // Another's, or another packet's, is not to be lost with this one.
+                if !is_full || !header.is_placed(wanted) {
+                    break;
+                }
+                slot.read_published(place);
+                taken += 1;
+            }
+            self.advance(taken);
+            if taken < run.len() {
                 return None;
             }
-            slot.read_published(place);
-            self.advance();
+            left = later;
         }
         places.last().map(|payload| Packet { header, payload: *payload })
     }
 
+    /// Slots of one lap are retrieved.
     #[inline(always)]
-    fn advance(&mut self) {
-        self.ticket += 1;
-        self.index += 1;
+    fn advance(&mut self, slots: usize) {
+        self.ticket += slots as u64;
+        self.index += slots;
         if self.index == self.mailbox.slots.len() {
             self.index = 0;
             self.stamp = stamp_after(self.stamp);
@@ -287,7 +305,7 @@ impl Reader {
 
     /// Steps over a slot whose writer is dead. Only [`Hole`] may conclude that.
     fn skip(&mut self) {
-        self.advance();
+        self.advance(1);
     }
 }
 

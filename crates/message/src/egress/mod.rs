@@ -331,7 +331,7 @@ impl<B: Buffer> Egress<B> {
             }
         });
         let written = *outcome.as_ref().unwrap_or(&0);
-        (0..written).for_each(|_| credits.spend());
+        credits.spend_many(written);
         match outcome {
             Err(WriteError::Refused) => self.flow.handle_refused(to, credits, now),
             _ if credits.count() == 0 => credits.end(),
@@ -432,7 +432,7 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn begin_amid(&mut self, peer: PeerId, sent: u32, received: u32, now: Instant) -> bool {
         let mut credits = self.flow.request(peer, sent, now).into_credits();
         let granted = credits.count();
-        (0..granted).for_each(|_| credits.spend());
+        credits.spend_many(granted);
         credits.end();
         let packet = Packet::new(PacketKind::Data, 0, 0);
         let is_counted = (0..received).all(|_| self.flow.handle_retrieved(peer, &packet).is_ok());

@@ -6,18 +6,23 @@ use crate::PeerId;
 use crate::threshold::threshold;
 
 impl Dynamic {
-    /// A packet of `from` that cost a credit was retrieved: its slot is free again.
+    /// Packets of `from` that cost a credit each were retrieved: their slots are free again. Takes up to `most`, as
+    /// many as come to the next place where something is to be done, and returns how many.
     #[inline]
-    pub(super) fn retrieve(&mut self, from: PeerId) {
+    pub(super) fn retrieve(&mut self, from: PeerId, most: u32) -> u32 {
         let sender = self.receivers.of(from);
-        self.slots.take_back(sender, 1);
         if sender.blocked {
-            return self.retrieve_blocked(from);
+            self.slots.take_back(sender, 1);
+            self.retrieve_blocked(from);
+            return 1;
         }
-        sender.retrieved += 1;
+        let taken = most.min(sender.head.saturating_sub(sender.retrieved).max(1));
+        self.slots.take_back(sender, taken);
+        sender.retrieved += taken;
         if sender.retrieved >= sender.head {
             self.cross(from);
         }
+        taken
     }
 
     /// The threshold is reached the regular way: grants credits in a credit packet.

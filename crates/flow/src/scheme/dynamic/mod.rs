@@ -94,10 +94,21 @@ impl Scheme for Dynamic {
             return Err(Violation::UnknownPeer);
         }
         if packet.header.is_plain_data() {
-            self.retrieve(from);
+            self.retrieve(from, 1);
             return Ok(0);
         }
         self.handle_control(from, packet)
+    }
+
+    #[inline]
+    fn handle_retrieved_slots(&mut self, from: PeerId, mut slots: u32) -> Result<(), Violation> {
+        if from.0 >= self.receivers.count() {
+            return Err(Violation::UnknownPeer);
+        }
+        while slots > 0 {
+            slots -= self.retrieve(from, slots);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -185,12 +196,14 @@ impl Dynamic {
             return Err(Violation::TooManyCredits);
         }
         match packet.header.kind() {
-            PacketKind::Data => self.retrieve(from),
+            PacketKind::Data => {
+                self.retrieve(from, 1);
+            }
             PacketKind::Credit => {}
             PacketKind::ReturnRequest => {
                 self.handle_request(from)?;
                 // As any packet that costs a credit, its slot is free again.
-                self.retrieve(from);
+                self.retrieve(from, 1);
                 self.wake_control(from);
             }
             PacketKind::ReturnResponse => self.handle_response(from, packet.credits())?,
