@@ -75,6 +75,16 @@ fn messages_of_all_sizes_by_all_send_calls() {
 }
 
 #[test]
+fn half_a_message_keeps_nobody_waiting() {
+    // With so many polls before it yields, a read waits a little for the rest.
+    let settings = [("FI_TIDEGATE_SLOTS", "8"), ("FI_TIDEGATE_PEERS", "4"), ("FI_TIDEGATE_SPIN", "100000")];
+    for scheme in ["static", "dynamic"] {
+        run("halves", &[&settings[..], &[("FI_TIDEGATE_SCHEME", scheme)]].concat());
+        run("halves", &[&settings[..2], &[("FI_TIDEGATE_SCHEME", scheme), ("FI_TIDEGATE_SPIN", "0")]].concat());
+    }
+}
+
+#[test]
 fn messages_with_the_fewest_slots_and_no_direct_bulk_data() {
     let fewest = [("FI_TIDEGATE_SLOTS", "2"), ("FI_TIDEGATE_CREDIT_SLOTS", "1"), ("FI_TIDEGATE_BULK", "mailbox")];
     for scheme in ["none", "static", "dynamic"] {

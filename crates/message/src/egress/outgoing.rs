@@ -173,16 +173,21 @@ impl<B: Buffer> Departing for Outgoing<B> {
     #[inline]
     fn fill(&self, index: u32, packets: &mut [Packet], placement: Placement) {
         let mut position = index as usize * PAYLOAD_BYTES;
-        let mut packets = packets;
-        // Most packets of a message are full, and all data of the application.
-        if let Body::Borrowed(buffer) = &self.body
-            && index > 0
-        {
-            let count = packets.len().min((self.total - position) / PAYLOAD_BYTES);
+        let (first, mut packets) = packets.split_at_mut(usize::from(index == 0).min(packets.len()));
+        for packet in first {
+            self.fill_any(position, packet);
+            packet.header = packet.header.placed(placement);
+            position += PAYLOAD_BYTES;
+        }
+        // Most packets behind the first are full, and all data of the application.
+        if let Body::Borrowed(buffer) = &self.body {
+            let count = packets.len().min(self.total.saturating_sub(position) / PAYLOAD_BYTES);
             let (full, rest) = packets.split_at_mut(count);
-            let header = Header::new(PacketKind::Data, PAYLOAD_BYTES, 0).placed(placement);
-            buffer.read_packets(position - self.head_bytes, header, full);
-            position += full.len() * PAYLOAD_BYTES;
+            if count > 0 {
+                let header = Header::new(PacketKind::Data, PAYLOAD_BYTES, 0).placed(placement);
+                buffer.read_packets(position - self.head_bytes, header, full);
+                position += count * PAYLOAD_BYTES;
+            }
             packets = rest;
         }
         for packet in packets {

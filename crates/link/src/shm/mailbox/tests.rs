@@ -223,6 +223,11 @@ fn full(number: u64) -> Packet {
 
 /// The numbers in the slots of the next packet.
 fn numbers(reader: &mut Reader) -> Option<Vec<u64>> {
+    numbers_of(reader).map(|(_, numbers)| numbers)
+}
+
+/// The same, and who sent them.
+fn numbers_of(reader: &mut Reader) -> Option<(PeerId, Vec<u64>)> {
     let first = reader.retrieve()?;
     let mut following = [[0; PAYLOAD_BYTES]; MOST_SLOTS_PER_PACKET as usize - 1];
     let count = first.header.slots() as usize - 1;
@@ -236,7 +241,7 @@ fn numbers(reader: &mut Reader) -> Option<Vec<u64>> {
         assert!(words.iter().all(|word| *word == words[0]), "torn slot");
         u64::from_le_bytes(words[0])
     };
-    Some(payloads.map(number).collect())
+    Some((first.header.source(), payloads.map(number).collect()))
 }
 
 #[test]
@@ -298,6 +303,41 @@ fn a_writer_that_dies_within_a_long_packet_leaves_one_hole_and_slots_that_nobody
         assert_eq!(numbers(&mut reader), Some(vec![3, 4, 5]));
         assert!(reader.retrieve().is_none());
     }
+}
+
+#[test]
+fn many_writers_of_long_packets_and_one_reader_lose_nothing() {
+    let (writers, each, size, longest) = if cfg!(miri) { (2, 40, 8, 6) } else { (4, 100_000, 64, 40) };
+    let shared = Shared::new(size, writers);
+    thread::scope(|scope| {
+        for peer in 0..writers {
+            let mut writer = shared.writer(peer as u32, Admission::Room);
+            scope.spawn(move || {
+                let (mut next, mut wanted) = (0, peer as u32);
+                while next < each {
+                    wanted = wanted % longest + 1;
+                    match write_numbers(&mut writer, next.., wanted.min((each - next) as u32)) {
+                        0 => thread::yield_now(),
+                        written => next += u64::from(written),
+                    }
+                }
+            });
+        }
+        let mut reader = Reader::new(shared.mailbox());
+        let mut next = vec![0; writers];
+        while next.iter().any(|next| *next < each) {
+            let Some((source, numbers)) = numbers_of(&mut reader) else {
+                thread::yield_now();
+                continue;
+            };
+            let next = &mut next[source.0 as usize];
+            for number in numbers {
+                assert_eq!(number, *next);
+                *next += 1;
+            }
+        }
+        assert!(reader.retrieve().is_none());
+    });
 }
 
 #[test]

@@ -155,8 +155,10 @@ impl Writer {
                 (index, stamp) = (0, stamp_after(stamp));
             }
             let count = left.min(self.mailbox.slots.len() - index);
+            let placement = Placement::following(stamp, self.source);
             self.mailbox.fill_slots(index, count, |packets| {
-                fill(packets, Placement::following(stamp, self.source));
+                fill(packets, placement);
+                debug_assert!(packets.iter().all(|packet| packet.header.is_placed(placement)), "filled for elsewhere");
             });
             index += count;
             left -= count;
