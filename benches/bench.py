@@ -4,6 +4,10 @@
 All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the
 machine does meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better
 for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
+
+Where the host moves a virtual machine between processors, how far its cores are from each other changes from minute to
+minute, and with it most numbers, by factors. So `benches/distance.c` measures it before and after each run; a run amid
+which it changed is done again, and near and far cores have tables of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ import os
 import platform
 import statistics
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
@@ -22,9 +28,14 @@ import pressure  # noqa: E402
 from harness import mpi as mpis  # noqa: E402
 from harness import process  # noqa: E402
 from harness.mpi import Fabric, Mpi  # noqa: E402
-from harness.paths import BUILD, ROOT  # noqa: E402
+from harness.paths import BUILD, PROGRAMS, ROOT, newer  # noqa: E402
 
 SOURCE = ROOT / "benches" / "bench.c"
+DISTANCE = ROOT / "benches" / "distance.c"
+FAR = 1.6
+"""Cores are far from each other where a message between them takes so many times what it takes at best."""
+TRIES = 5
+"""Most runs of a candidate in one round, when the cores move meanwhile."""
 AMPLE_SLOTS = 1024
 """Slots per peer with which no sender waits for credits, so that the work of the schemes alone is measured."""
 MODES = (("pair", 2), ("alltoall", 8), ("crowd", 4), ("crowd", 8))
@@ -37,6 +48,16 @@ USUAL_MEMORY, AMPLE_MEMORY = "64M", "1G"
 
 Key = tuple[str, int, int]
 """Metric, ranks, and message length in bytes."""
+Found = dict[Key, float]
+
+
+@dataclass
+class Sample:
+    """One run."""
+
+    distance: float
+    """In nanoseconds; see `distance.c`."""
+    found: Found
 
 
 @dataclass(frozen=True)
@@ -55,7 +76,7 @@ class Candidate:
         title = "own shared memory" if self.fabric is Fabric.NATIVE else self.fabric.value
         return f"{title} {self.scheme}{self.memory}".strip()
 
-    def run(self, mode: str, ranks: int, seconds: float) -> dict[Key, float]:
+    def run(self, mode: str, ranks: int, seconds: float) -> Found:
         """One run of the program: its numbers."""
         parameters = {"SCHEME": self.scheme, "SLOTS": AMPLE_SLOTS} if self.scheme else {}
         parameters |= {"RX_MEMORY": self.memory} if self.memory else {}
@@ -78,17 +99,62 @@ def candidates() -> list[Candidate]:
     return result + [Candidate(mpis.mpich(), Fabric.TIDEGATE, memory=memory) for memory in (USUAL_MEMORY, AMPLE_MEMORY)]
 
 
-def measure(rounds: int, seconds: float) -> dict[Candidate, dict[Key, float]]:
-    """All candidates in turn, `rounds` times: the medians."""
-    samples: dict[Candidate, dict[Key, list[float]]] = {candidate: {} for candidate in candidates()}
+@cache
+def distance_program() -> Path:
+    """The program that measures how far the cores are from each other, compiled."""
+    target = PROGRAMS / "distance"
+    if not newer(target, DISTANCE):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = process.run(["gcc", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", target, DISTANCE, "-lpthread"], timeout=120)
+        if made.status != 0:
+            sys.exit(f"bench: {made.explain()}")
+    return target
+
+
+def distance() -> float:
+    """How far the cores are from each other now; 0: there is one."""
+    done = process.run([distance_program()], timeout=60)
+    if done.status != 0:
+        sys.exit(f"bench: {done.explain()}")
+    return float(done.output)
+
+
+def run_where_cores_stay(run: Callable[[], Found]) -> Sample:
+    """A run amid which the cores have not moved, if one of the tries is such a one."""
+    before = distance()
+    for _ in range(TRIES):
+        found = run()
+        after = distance()
+        if max(before, after) <= FAR * min(before, after):
+            break
+        before = after
+    return Sample(after, found)
+
+
+def measure(rounds: int, seconds: float) -> dict[str, dict[Candidate, Found]]:
+    """All candidates in turn, `rounds` times: the medians, by how far the cores were from each other."""
+    samples: dict[Candidate, list[Sample]] = {candidate: [] for candidate in candidates()}
     for turn in range(rounds):
-        for candidate, values in samples.items():
+        for candidate, runs in samples.items():
             print(f"\rround {turn + 1} of {rounds}: {candidate.mpi.title} over {candidate.name:<30}", end="", file=sys.stderr, flush=True)
-            for mode, ranks in MODES:
-                for key, value in candidate.run(mode, ranks, seconds).items():
-                    values.setdefault(key, []).append(value)
+            runs += [run_where_cores_stay(lambda: candidate.run(mode, ranks, seconds)) for mode, ranks in MODES]  # noqa: B023
     print("\r" + " " * 78 + "\r", end="", file=sys.stderr)
-    return {candidate: {key: statistics.median(values) for key, values in found.items()} for candidate, found in samples.items()}
+    distances = [run.distance for runs in samples.values() for run in runs]
+    border = FAR * min(distances)
+    kinds = {"near": lambda run: run.distance <= border, "far": lambda run: run.distance > border}
+    results = {}
+    for kind, is_one in kinds.items():
+        of_kind = [found for found in distances if (found <= border) == (kind == "near")]
+        if of_kind:
+            title = f"cores {kind}: 2 KiB in slots take {statistics.median(of_kind):.0f} ns one way; {len(of_kind)} of {len(distances)} runs"
+            results[title] = {candidate: medians([run.found for run in runs if is_one(run)]) for candidate, runs in samples.items()}
+    return results
+
+
+def medians(runs: list[Found]) -> Found:
+    """Of each number the median over the runs that have it."""
+    keys = dict.fromkeys(key for run in runs for key in run)
+    return {key: statistics.median(run[key] for run in runs if key in run) for key in keys}
 
 
 def length_text(length: int) -> str:
@@ -111,23 +177,23 @@ def ratio(metric: str, ours: float, theirs: float) -> float:
     return ours / theirs if metric in ("rate", "bandwidth") else theirs / ours
 
 
-def table(title: str, ours: Candidate, others: list[Candidate], results: dict[Candidate, dict[Key, float]]) -> list[str]:
-    """One table: our values, and the ratio to each of the others beside its values."""
+def table(title: str, ours: Candidate, others: list[Candidate], results: dict[Candidate, Found]) -> list[str]:
+    """One table: our values, and the ratio to each of the others beside its values, where there are such."""
     lines = [title, "", f"{'':<24}{ours.name:>16}" + "".join(f"{other.name:>26}" for other in others)]
     for metric, ranks, length in results[ours]:
         value = results[ours][metric, ranks, length]
         label = f"{metric} {length_text(length)}" + (f" x {ranks}" if ranks != 2 else "")
         row = f"{label:<24}{value_text(metric, value):>16}"
         for other in others:
-            theirs = results[other][metric, ranks, length]
-            row += f"{value_text(metric, theirs):>18}{ratio(metric, value, theirs):>7.2f}x"
+            theirs = results[other].get((metric, ranks, length))
+            row += f"{value_text(metric, theirs):>18}{ratio(metric, value, theirs):>7.2f}x" if theirs else f"{'not measured':>26}"
         lines.append(row)
     return [*lines, ""]
 
 
-def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
-    """All tables."""
-    lines = [f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, Linux {platform.release()}", ""]
+def report(kind: str, results: dict[Candidate, Found]) -> list[str]:
+    """All tables of one kind of machine."""
+    lines = [f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, Linux {platform.release()}; {kind}", ""]
     plain = [candidate for candidate in results if not candidate.scheme and not candidate.memory]
     for mpi in MPIS:
         here = [candidate for candidate in plain if candidate.mpi == mpi]
@@ -144,14 +210,14 @@ def report(results: dict[Candidate, dict[Key, float]]) -> list[str]:
     return lines
 
 
-def write_json(path: Path, results: dict[Candidate, dict[Key, float]], floods: pressure.Results, rounds: int, seconds: float) -> None:
+def write_json(path: Path, results: dict[str, dict[Candidate, Found]], floods: pressure.Results, rounds: int, seconds: float) -> None:
     """The medians for programs."""
     units = {"bandwidth": "B/s", "rate": "1/s"}
-    rows = [{"mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default",
+    rows = [{"machine": kind, "mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default",
              "rx_memory": candidate.memory or "default", "metric": metric, "ranks": ranks, "length_bytes": length, "value": value, "unit": units.get(metric, "s")}
-            for candidate, found in results.items() for (metric, ranks, length), value in found.items()]
+            for kind, by_candidate in results.items() for candidate, found in by_candidate.items() for (metric, ranks, length), value in found.items()]
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"schema": "tidegate-bench/1", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds,
+    path.write_text(json.dumps({"schema": "tidegate-bench/2", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds,
                                 "seconds_per_number": seconds, "results": rows,
                                 "floods": pressure.rows(floods)}, indent=1) + "\n")
 
@@ -170,7 +236,8 @@ def main() -> None:
     results, floods = {}, {}
     if options.only != "floods":
         results = measure(rounds, seconds)
-        print("\n".join(report(results)), flush=True)
+        for kind, found in results.items():
+            print("\n".join(report(kind, found)), flush=True)
     if options.only != "messages":
         floods = pressure.measure(min(rounds, FLOOD_ROUNDS), pressure.QUICK if options.quick else pressure.FLOODS)
         print("\n".join(pressure.report(floods)))
