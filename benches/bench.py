@@ -32,8 +32,12 @@ from harness.paths import BUILD, PROGRAMS, ROOT, newer  # noqa: E402
 
 SOURCE = ROOT / "benches" / "bench.c"
 DISTANCE = ROOT / "benches" / "distance.c"
-FAR = 1.6
-"""Cores are far from each other where a message between them takes so many times what it takes at best."""
+MOVED = 1.6
+"""The cores have moved where a message between them takes so many times what it took before."""
+GAP = 1.25
+"""There are near and far cores where no distance was met between one and so many times this one."""
+FEWEST = 0.1
+"""The share of the runs that each of the two has at least."""
 TRIES = 5
 """Most runs of a candidate in one round, when the cores move meanwhile."""
 AMPLE_SLOTS = 1024
@@ -125,7 +129,7 @@ def run_where_cores_stay(run: Callable[[], Found]) -> Sample:
     for _ in range(TRIES):
         found = run()
         after = distance()
-        if max(before, after) <= FAR * min(before, after):
+        if max(before, after) <= MOVED * min(before, after):
             break
         before = after
     return Sample(after, found)
@@ -139,16 +143,25 @@ def measure(rounds: int, seconds: float) -> dict[str, dict[Candidate, Found]]:
             print(f"\rround {turn + 1} of {rounds}: {candidate.mpi.title} over {candidate.name:<30}", end="", file=sys.stderr, flush=True)
             runs += [run_where_cores_stay(lambda: candidate.run(mode, ranks, seconds)) for mode, ranks in MODES]  # noqa: B023
     print("\r" + " " * 78 + "\r", end="", file=sys.stderr)
-    distances = [run.distance for runs in samples.values() for run in runs]
-    border = FAR * min(distances)
-    kinds = {"near": lambda run: run.distance <= border, "far": lambda run: run.distance > border}
+    distances = sorted(run.distance for runs in samples.values() for run in runs)
+    border = border_of(distances)
     results = {}
-    for kind, is_one in kinds.items():
-        of_kind = [found for found in distances if (found <= border) == (kind == "near")]
-        if of_kind:
-            title = f"cores {kind}: 2 KiB in slots take {statistics.median(of_kind):.0f} ns one way; {len(of_kind)} of {len(distances)} runs"
-            results[title] = {candidate: medians([run.found for run in runs if is_one(run)]) for candidate, runs in samples.items()}
+    for kind, least, most in (("near", 0.0, border), ("far", border, float("inf"))):
+        found = [one for one in distances if least <= one < most]
+        if found:
+            where = f"cores {kind}" if border < float("inf") else "cores at all distances met"
+            title = f"{where}: 2 KiB in slots take {statistics.median(found):.0f} ns one way ({found[0]:.0f} to {found[-1]:.0f}); {len(found)} of {len(distances)} runs"
+            results[title] = {candidate: medians([run.found for run in runs if least <= run.distance < most]) for candidate, runs in samples.items()}
     return results
+
+
+def border_of(distances: list[float]) -> float:
+    """The least distance of far cores, in a sorted list; infinite if there are none. A machine's own two kinds of
+    distance leave a gap between them, its noise does not."""
+    fewest = max(1, int(FEWEST * len(distances)))
+    gaps = [(after / before, after) for before, after in zip(distances, distances[1:]) if before > 0][fewest - 1 : len(distances) - fewest]
+    widest, border = max(gaps, default=(0.0, 0.0))
+    return border if widest >= GAP else float("inf")
 
 
 def medians(runs: list[Found]) -> Found:
