@@ -12,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import process
@@ -118,8 +119,9 @@ class Hosts:
             left += [f"{name}:{entry}" for entry in sorted(os.listdir(f"/proc/{pid}/root/dev/shm")) if entry.startswith("tidegate-")]
         return left
 
-    def command(self, mpi: Mpi, ranks_per_host: int, program: list[str | Path], *options: str) -> list[str | Path]:
-        """The command line of a job with so many ranks on each host, started on the first; `options` are its launcher's."""
+    def command(self, mpi: Mpi, ranks_per_host: int, program: list[str | Path], *options: str, before: Sequence[str | Path] = ()) -> list[str | Path]:
+        """The command line of a job with so many ranks on each host, started on the first; `options` are its launcher's,
+        and `before` comes before that."""
         hosts, ranks = self.addresses, ranks_per_host * len(self.addresses)
         if isinstance(mpi, IntelMpi):
             words = ["-bootstrap", "rsh", "-bootstrap-exec", self.rsh, "-hosts", ",".join(self.names), "-ppn", str(ranks_per_host)]
@@ -128,7 +130,7 @@ class Hosts:
             words = ["-launcher", "rsh", "-launcher-exec", self.rsh, "-localhost", hosts[0], "-hosts", placed]
         else:
             words = ["--oversubscribe", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
-        return self.on(0, [mpi.launcher, *words, *options, "-n", str(ranks), *program])
+        return self.on(0, [*before, mpi.launcher, *words, *options, "-n", str(ranks), *program])
 
     def environment(self, mpi: Mpi) -> dict[str, str]:
         """What the launcher needs in its environment beside what it needs on one host."""

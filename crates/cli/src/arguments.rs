@@ -200,6 +200,10 @@ pub struct RunArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Report")]
     pub json: Option<PathBuf>,
 
+    /// A folder that all hosts of the job share, through which ranks on other hosts hand in their counters
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Report")]
+    pub shared: Option<PathBuf>,
+
     /// Which ranks get a line of their own
     #[arg(long, value_enum, default_value_t = Ranks::Auto, help_heading = "Report")]
     pub ranks: Ranks,

@@ -4,7 +4,8 @@
 
 use std::ffi::OsString;
 
-use tidegate_fi::parameter::{Settings, misspelling, variable};
+use tidegate_fi::misspelling::misspelling;
+use tidegate_fi::parameter::{Settings, variable};
 use tidegate_flow::Config;
 use tidegate_link::{NAMES, ShmLink};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};

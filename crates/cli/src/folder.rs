@@ -28,9 +28,15 @@ pub struct StatsFolder {
 }
 
 impl StatsFolder {
-    /// Makes the folder in the first place that takes it: `XDG_RUNTIME_DIR`, `/dev/shm`, `TMPDIR` or `/tmp`.
-    pub fn create() -> Result<Self, Failure> {
-        Self::create_in(&places(|name| env::var_os(name)))
+    /// Makes the folder in the first place that takes it: `XDG_RUNTIME_DIR`, `/dev/shm`, `TMPDIR` or `/tmp`; or in the
+    /// one that all hosts share.
+    pub fn create(shared: Option<&Path>) -> Result<Self, Failure> {
+        let Some(shared) = shared else { return Self::create_in(&places(|name| env::var_os(name))) };
+        // Ranks on other hosts are in other folders.
+        let shared = std::path::absolute(shared).unwrap_or_else(|_| shared.to_owned());
+        let refused =
+            |error| Failure::usage(format!("--shared={}: no folder can be made there: {error}", shared.display()));
+        Self::try_in(&shared).map_err(refused)
     }
 
     fn create_in(places: &[PathBuf]) -> Result<Self, Failure> {

@@ -5,12 +5,19 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use tidegate_fi::parameter::variables;
+
 use crate::mpi::{Mpi, MpiKind};
 
 /// The provider's name.
 const PROVIDER: &str = "tidegate";
 /// The variable that lets Open MPI run as root.
 pub const ROOT_PERMISSION: &str = "OMPI_ALLOW_RUN_AS_ROOT";
+
+/// The variable that says where processes leave their counters.
+pub const STATS_DIR: &str = "FI_TIDEGATE_STATS_DIR";
+/// The variable that lists those which Open MPI passes on to ranks on other hosts, with `;` between them.
+pub const PASSED_ON: &str = "OMPI_MCA_mca_base_env_list";
 
 /// One variable to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,11 +101,28 @@ impl Plan<'_> {
         if major.is_none_or(|major| major < 5) {
             self.unless_set(settings, "OMPI_MCA_rmaps_base_oversubscribe", "1", why);
         }
+        self.unless_set(
+            settings,
+            PASSED_ON,
+            &self.passed_on(settings),
+            "Open MPI passes no other variables on to other hosts.",
+        );
         if self.root {
             let why = "You are root, in a container most likely, where Open MPI refuses to start otherwise.";
             self.unless_set(settings, ROOT_PERMISSION, "1", why);
             self.unless_set(settings, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
         }
+    }
+
+    /// The names of the variables that ranks on other hosts need: ours, and those parameters that the user has set.
+    fn passed_on(&self, settings: &[Setting]) -> String {
+        let of_user = variables().filter(|name| (self.environment)(name).is_some());
+        let ours = settings.iter().map(|setting| setting.name).filter(|name| name.starts_with("FI_"));
+        let mut names: Vec<String> = ours.map(str::to_owned).collect();
+        names.extend(of_user);
+        names.sort();
+        names.dedup();
+        names.join(";")
     }
 
     /// Tidegate's folder first, then what the user had, then Intel MPI's own providers, which a set variable would
@@ -198,6 +222,7 @@ mod tests {
     const MPICH: &str = "MPIR_CVAR_CH4_NETMOD=ofi\nMPIR_CVAR_NOLOCAL=1\n";
     const OPEN_MPI: &str =
         "OMPI_MCA_pml=cm\nOMPI_MCA_mtl=ofi\nOMPI_MCA_mtl_ofi_provider_include=tidegate\nOMPI_MCA_osc=^ucx\n";
+    const PASSED: &str = "OMPI_MCA_mca_base_env_list=FI_PROVIDER;FI_PROVIDER_PATH\n";
     const OVERSUBSCRIBE_5: &str = "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe\n";
     const OVERSUBSCRIBE_4: &str = "OMPI_MCA_rmaps_base_oversubscribe=1\n";
     const INTEL: &str = "I_MPI_FABRICS=ofi\nI_MPI_OFI_PROVIDER=tidegate\nI_MPI_COLL_INTRANODE=pt2pt\n";
@@ -210,8 +235,8 @@ mod tests {
     fn each_mpi_gets_its_own_settings() {
         for (mpi, expected) in [
             (mpi(MpiKind::Mpich, "5.0.2"), [COMMON, MPICH].concat()),
-            (mpi(MpiKind::OpenMpi, "5.0.11"), [COMMON, OPEN_MPI, OVERSUBSCRIBE_5].concat()),
-            (mpi(MpiKind::OpenMpi, "4.1.4"), [COMMON, OPEN_MPI, OVERSUBSCRIBE_4].concat()),
+            (mpi(MpiKind::OpenMpi, "5.0.11"), [COMMON, OPEN_MPI, OVERSUBSCRIBE_5, PASSED].concat()),
+            (mpi(MpiKind::OpenMpi, "4.1.4"), [COMMON, OPEN_MPI, OVERSUBSCRIBE_4, PASSED].concat()),
             (mpi(MpiKind::IntelMpi, "2021.18"), [COMMON, INTEL].concat()),
         ] {
             assert_eq!(lines(&plan(Some(&mpi), &empty)), expected, "{}", mpi.title());
@@ -220,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_unknown_mpi_gets_the_settings_of_all() {
-        let expected = [COMMON, MPICH, OPEN_MPI, OVERSUBSCRIBE_5, OVERSUBSCRIBE_4, INTEL].concat();
+        let expected = [COMMON, MPICH, OPEN_MPI, OVERSUBSCRIBE_5, OVERSUBSCRIBE_4, PASSED, INTEL].concat();
         assert_eq!(lines(&plan(None, &empty)), expected);
     }
 
@@ -230,6 +255,18 @@ mod tests {
         let parameters = [("FI_TIDEGATE_SCHEME", "static".to_owned()), ("FI_TIDEGATE_SLOTS", "16".to_owned())];
         let text = lines(&Plan { parameters: &parameters, ..plan(Some(&mpich), &empty) });
         assert!(text.contains("\nFI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\n"), "{text}");
+    }
+
+    #[test]
+    fn open_mpi_passes_our_variables_on_to_other_hosts() {
+        let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
+        let parameters = [("FI_TIDEGATE_SCHEME", "static".to_owned())];
+        let environment = |name: &str| (name == "FI_TIDEGATE_SPIN").then(|| OsString::from("3"));
+        let text = lines(&Plan { parameters: &parameters, ..plan(Some(&open_mpi), &environment) });
+        let list = "FI_PROVIDER;FI_PROVIDER_PATH;FI_TIDEGATE_SCHEME;FI_TIDEGATE_SPIN";
+        assert!(text.contains(&format!("OMPI_MCA_mca_base_env_list={list}\n")), "{text}");
+        let environment = |name: &str| (name == PASSED_ON).then(|| OsString::from("MINE"));
+        assert!(!lines(&plan(Some(&open_mpi), &environment)).contains(PASSED_ON), "the user's own stays");
     }
 
     #[test]
@@ -246,7 +283,7 @@ mod tests {
         let environment = |name: &str| mine.contains(&name).then(|| OsString::from("mine"));
         let text = lines(&Plan { root: true, ..plan(Some(&open_mpi), &environment) });
         let expected = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
-        assert_eq!(text, [expected, OPEN_MPI, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"].concat());
+        assert_eq!(text, [expected, OPEN_MPI, PASSED, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"].concat());
     }
 
     #[test]

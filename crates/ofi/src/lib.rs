@@ -54,6 +54,7 @@ mod loader;
 mod lock;
 mod log;
 mod lower;
+pub mod misspelling;
 mod name;
 mod object;
 mod opening;

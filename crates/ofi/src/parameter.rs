@@ -11,7 +11,7 @@ use crate::log;
 use crate::lower::Choice;
 use std::ffi::CString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
@@ -19,7 +19,7 @@ use tidegate_link::{
 use tidegate_message::flow::{Config, ConfigError, SchemeName};
 
 /// What the names of all variables begin with.
-const PREFIX: &str = "FI_TIDEGATE_";
+pub(crate) const PREFIX: &str = "FI_TIDEGATE_";
 
 /// One row of the table.
 #[derive(Debug)]
@@ -100,8 +100,9 @@ const CLOSE_TIMEOUT: Parameter = Parameter {
 const STATS_DIR: Parameter = Parameter {
     name: "stats_dir",
     default: "none",
-    allowed: "an existing folder that this user may write to",
-    help: "Folder where each endpoint keeps its counters in a small file; `tidegate run` sets it",
+    allowed: "an existing folder that this user may write to, with ? before it one that may be missing on some hosts",
+    help: "Folder where each endpoint keeps its counters in a small file; with ? before it, processes that have no such \
+           folder keep none. `tidegate run` sets it",
 };
 
 const FABRIC: Parameter = Parameter {
@@ -218,31 +219,9 @@ pub fn variable(name: &str) -> String {
     PREFIX.to_owned() + &name.to_uppercase()
 }
 
-/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was
-/// never meant for Tidegate. Such a variable has no effect, so its user should be told.
-pub fn misspelling(variable_set: &str) -> Option<String> {
-    let start = variable_set.get(..PREFIX.len())?;
-    let known: Vec<String> = TABLE.iter().map(|parameter| variable(parameter.name)).collect();
-    if !start.eq_ignore_ascii_case(PREFIX) || known.iter().any(|name| name == variable_set) {
-        return None;
-    }
-    let likeness = |name: &String| strsim::jaro_winkler(name, &variable_set.to_uppercase());
-    let nearest = known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
-    Some(format!(
-        "{variable_set} is no parameter of Tidegate and has no effect; did you mean {nearest}? `fi_info -g tidegate` lists them"
-    ))
-}
-
-/// Tells the user of misspelt variables, once per job where the launcher tells ranks.
-pub(crate) fn warn_of_misspellings() {
-    let is_first = Job::from_environment().rank.is_none_or(|rank| rank == 0);
-    for (name, _) in std::env::vars_os() {
-        let Some(text) = misspelling(&name.to_string_lossy()) else { continue };
-        match is_first {
-            true => log::notice(FI_LOG_CORE, &text),
-            false => log::warn(FI_LOG_CORE, || text),
-        }
-    }
+/// The environment variables of all parameters.
+pub fn variables() -> impl Iterator<Item = String> {
+    TABLE.iter().map(|parameter| variable(parameter.name))
 }
 
 /// Whether the parameter takes this value, whatever the others are.
@@ -375,8 +354,12 @@ fn bytes(parameter: &'static Parameter, text: Option<String>, most: usize) -> Re
 
 fn folder(parameter: &'static Parameter, text: Option<String>) -> Result<Option<PathBuf>, Misfit> {
     let Some(text) = text else { return Ok(None) };
-    let path = PathBuf::from(&text);
-    if path.is_dir() { Ok(Some(path)) } else { Err(refuse(parameter, &text)) }
+    let (path, may_be_missing) = text.strip_prefix('?').map_or((&text[..], false), |path| (path, true));
+    match (Path::new(path).is_dir(), may_be_missing) {
+        (true, _) => Ok(Some(path.into())),
+        (false, true) => Ok(None),
+        (false, false) => Err(refuse(parameter, &text)),
+    }
 }
 
 #[cfg(test)]
@@ -419,6 +402,8 @@ mod tests {
         );
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
+        assert_eq!(with("stats_dir", "?/").unwrap().stats_dir, Some(PathBuf::from("/")));
+        assert_eq!(with("stats_dir", "?/no/such/folder").unwrap().stats_dir, None);
     }
 
     #[test]
@@ -455,23 +440,6 @@ mod tests {
             misfit.remedy(),
             "must be a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS (default: 64)"
         );
-    }
-
-    #[test]
-    fn a_misspelt_variable_is_named_with_the_nearest_parameter() {
-        for (set, meant) in [
-            ("FI_TIDEGATE_SLTOS", "FI_TIDEGATE_SLOTS"),
-            ("FI_TIDEGATE_SLOT", "FI_TIDEGATE_SLOTS"),
-            ("FI_TIDEGATE_RXMEMORY", "FI_TIDEGATE_RX_MEMORY"),
-            ("FI_TIDEGATE_EAGER", "FI_TIDEGATE_EAGER_SIZE"),
-            ("fi_tidegate_peers", "FI_TIDEGATE_PEERS"),
-        ] {
-            let said = misspelling(set).unwrap_or_else(|| panic!("{set} passes"));
-            assert!(said.starts_with(set) && said.contains(&format!("did you mean {meant}?")), "{said}");
-        }
-        for set in ["FI_TIDEGATE_SLOTS", "FI_PROVIDER", "FI_TCP_IFACE", "TIDEGATE_PROVIDER_DIR", "", "FI_TIDEGATÉ_X"] {
-            assert_eq!(misspelling(set), None, "{set}");
-        }
     }
 
     #[test]

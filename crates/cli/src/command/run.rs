@@ -1,5 +1,6 @@
 //! `tidegate run`.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::folder::StatsFolder;
 use crate::report::json::{self, RunFacts};
 use crate::report::usage::Usage;
 use crate::report::{Job, table};
-use crate::settings;
+use crate::settings::{self, PASSED_ON, STATS_DIR};
 
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -28,11 +29,17 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if let Some(permission) = prepared.permission().filter(|_| !arguments.quiet) {
         print_line(permission);
     }
-    let folder = StatsFolder::create()?;
+    let folder = StatsFolder::create(arguments.shared.as_deref())?;
     let mut command = process::Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
-    command.env("FI_TIDEGATE_STATS_DIR", folder.path());
+    // Ranks on other hosts may not see the folder.
+    let mut stats_dir = OsString::from("?");
+    stats_dir.push(folder.path());
+    command.env(STATS_DIR, stats_dir);
+    if let Some(list) = prepared.settings.iter().find(|setting| setting.name == PASSED_ON) {
+        command.env(PASSED_ON, format!("{};{STATS_DIR}", list.value.display()));
+    }
     // The user has been told of these variables already, so the ranks need not tell again.
     prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
 
@@ -54,6 +61,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let mpi = prepared.mpi.as_ref();
     let usage = Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0 };
     say(arguments, &usage, wall_time);
+    if let Some(text) = usage.absent(arguments.shared.as_deref()) {
+        print_line(&text);
+    }
     if let Some(file) = json_file {
         let facts = RunFacts {
             command: &arguments.command,

@@ -51,6 +51,7 @@ pub fn run(job: &Job, facts: &RunFacts) -> Value {
         "used": facts.usage.used().id(),
         "reasons": facts.usage.reasons(),
         "troubles": facts.usage.troubles.iter().map(trouble).collect::<Vec<_>>(),
+        "ranks_absent": job.absent().0,
         "job": job_counters(job),
         "processes": job.processes().iter().map(process).collect::<Vec<_>>(),
     })

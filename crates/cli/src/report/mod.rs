@@ -132,6 +132,14 @@ impl Job {
         &self.processes
     }
 
+    /// Ranks of which nothing has come in, and how many ranks the job has, where its processes know.
+    pub fn absent(&self) -> (Vec<u32>, u32) {
+        let size = self.processes.iter().filter_map(|process| process.job_size).max().unwrap_or(0);
+        let is_here = |rank| self.processes.iter().any(|process| process.rank == Some(rank));
+        let told = self.processes.iter().all(|process| process.rank.is_some());
+        ((0..size).filter(|rank| told && !is_here(*rank)).collect(), size)
+    }
+
     /// A counter over all processes; `None` if there is no process.
     pub fn spread(&self, counter: Counter) -> Option<Spread> {
         let mut values: Vec<u64> = self.processes.iter().map(|process| process.get(counter)).collect();

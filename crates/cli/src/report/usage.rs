@@ -1,6 +1,8 @@
 //! Whether a job's messages went through Tidegate, and what to say if they did not: a report of zeros looks like a
 //! perfect run.
 
+use std::path::Path;
+
 use tidegate_link::trouble::Trouble;
 use tidegate_message::Counter;
 
@@ -109,6 +111,26 @@ impl Usage<'_> {
         told
     }
 
+    /// A text that says which ranks are not in the report, and why that may be. `shared`: the folder that the user says
+    /// all hosts share.
+    pub fn absent(&self, shared: Option<&Path>) -> Option<String> {
+        let (ranks, size) = self.job.absent();
+        let list: Vec<String> = ranks
+            .chunk_by(|one, next| one + 1 == *next)
+            .map(|run| match run {
+                [one] => one.to_string(),
+                _ => format!("{}-{}", run[0], run[run.len() - 1]),
+            })
+            .collect();
+        let why = match shared {
+            Some(folder) => format!("they opened no endpoint, or their hosts do not see {}", folder.display()),
+            None => {
+                "they opened no endpoint, or run on other hosts: --shared names a folder that all hosts see".to_owned()
+            }
+        };
+        (!ranks.is_empty()).then(|| format!("of {size} ranks, {} left no counters: {why}", list.join(", ")))
+    }
+
     fn is_one_alone(&self) -> bool {
         matches!(self.job.processes(), [process] if process.job_size.unwrap_or(1) == 1)
     }
@@ -193,6 +215,21 @@ mod tests {
 
     fn of(kind: MpiKind) -> Mpi {
         Mpi { kind, version: None, device: None }
+    }
+
+    #[test]
+    fn ranks_that_left_nothing_are_named() {
+        let with = |rank: u32| {
+            let mut one = process(rank, &[]);
+            (one.rank, one.job_size) = (Some(rank), Some(8));
+            one
+        };
+        let some = job(vec![with(0), with(3), with(7)]);
+        let text = usage(&some, None).absent(None).unwrap();
+        assert!(text.starts_with("of 8 ranks, 1-2, 4-6 left no counters") && text.contains("--shared"), "{text}");
+        let text = usage(&some, None).absent(Some(Path::new("/s"))).unwrap();
+        assert!(text.contains("do not see /s"), "{text}");
+        assert_eq!(usage(&job((0..8).map(with).collect()), None).absent(None), None);
     }
 
     fn usage<'a>(job: &'a Job, mpi: Option<&'a Mpi>) -> Usage<'a> {

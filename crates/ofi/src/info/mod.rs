@@ -20,7 +20,7 @@ use crate::guard::guarded;
 use crate::loader::{self, Loader};
 use crate::name::Name;
 use crate::place::{Mismatch, Place, text};
-use crate::{log, lower, parameter};
+use crate::{log, lower, misspelling, parameter};
 use attributes::{Answer, Ends};
 use core::ffi::{c_char, c_int};
 use hints::Hints;
@@ -103,7 +103,7 @@ fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
     let by_application = hints.and_then(Hints::provider).is_some_and(|name| named(&name.to_string_lossy()));
     let is_wanted = by_user || by_application;
     if is_wanted {
-        parameter::warn_of_misspellings();
+        misspelling::warn_of_misspellings();
     }
     let Err(text) = parameter::read(loader) else { return Ok(()) };
     if is_wanted {

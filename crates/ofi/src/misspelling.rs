@@ -1,0 +1,55 @@
+//! Environment variables that look like parameters and are none.
+
+use crate::bindings::FI_LOG_CORE;
+use crate::launcher::Job;
+use crate::log;
+use crate::parameter::{PREFIX, variables};
+
+/// What is wrong with the name of an environment variable that looks like a parameter; `None` if it is one, or was
+/// never meant for Tidegate. Such a variable has no effect, so its user should be told.
+pub fn misspelling(variable_set: &str) -> Option<String> {
+    let start = variable_set.get(..PREFIX.len())?;
+    let known: Vec<String> = variables().collect();
+    if !start.eq_ignore_ascii_case(PREFIX) || known.iter().any(|name| name == variable_set) {
+        return None;
+    }
+    let likeness = |name: &String| strsim::jaro_winkler(name, &variable_set.to_uppercase());
+    let nearest = known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
+    Some(format!(
+        "{variable_set} is no parameter of Tidegate and has no effect; did you mean {nearest}? `fi_info -g tidegate` lists them"
+    ))
+}
+
+/// Tells the user of misspelt variables, once per job where the launcher tells ranks.
+pub(crate) fn warn_of_misspellings() {
+    let is_first = Job::from_environment().rank.is_none_or(|rank| rank == 0);
+    for (name, _) in std::env::vars_os() {
+        let Some(text) = misspelling(&name.to_string_lossy()) else { continue };
+        match is_first {
+            true => log::notice(FI_LOG_CORE, &text),
+            false => log::warn(FI_LOG_CORE, || text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_variable_is_named_with_the_nearest_parameter() {
+        for (set, meant) in [
+            ("FI_TIDEGATE_SLTOS", "FI_TIDEGATE_SLOTS"),
+            ("FI_TIDEGATE_SLOT", "FI_TIDEGATE_SLOTS"),
+            ("FI_TIDEGATE_RXMEMORY", "FI_TIDEGATE_RX_MEMORY"),
+            ("FI_TIDEGATE_EAGER", "FI_TIDEGATE_EAGER_SIZE"),
+            ("fi_tidegate_peers", "FI_TIDEGATE_PEERS"),
+        ] {
+            let said = misspelling(set).unwrap_or_else(|| panic!("{set} passes"));
+            assert!(said.starts_with(set) && said.contains(&format!("did you mean {meant}?")), "{said}");
+        }
+        for set in ["FI_TIDEGATE_SLOTS", "FI_PROVIDER", "FI_TCP_IFACE", "TIDEGATE_PROVIDER_DIR", "", "FI_TIDEGATÉ_X"] {
+            assert_eq!(misspelling(set), None, "{set}");
+        }
+    }
+}

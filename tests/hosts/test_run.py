@@ -1,0 +1,59 @@
+"""`tidegate run` over several hosts: its settings reach all ranks with each MPI's launcher, and their counters come into one
+report, or it says which are missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import PROGRAMS
+from harness import hosts as made
+from harness import mpi as mpis
+from harness import process
+from harness.mpi import Fabric
+from harness.paths import LIBRARY_FOLDER, TIDEGATE
+
+TRAFFIC = PROGRAMS / "traffic.c"
+
+pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[made.Hosts]:
+    with made.Hosts(2) as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_tidegate(fabric: Fabric) -> None:
+    if fabric is not Fabric.TIDEGATE:
+        pytest.skip("tidegate run chooses Tidegate")
+
+
+def run(hosts: made.Hosts, name: str, *options: str | Path) -> tuple[dict, str]:
+    """The report of a job with two ranks on each host, and what it printed."""
+    mpi = mpis.WHEELS[name]()
+    before = [TIDEGATE, "run", "--scheme", "static", "--provider-dir", LIBRARY_FOLDER, "--json", hosts.folder / "report.json", *options]
+    command = hosts.command(mpi, 2, [mpi.compile(TRAFFIC), "1", "5", "5000", "1"], before=before)
+    result = process.run(command, {**mpi.plain_environment(), **hosts.environment(mpi)}, timeout=120)
+    assert result.clean, result.explain()
+    return json.loads((hosts.folder / "report.json").read_text()), result.output
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_counters_of_all_hosts_come_into_one_report(two, name):
+    report, output = run(two, name, "--shared", two.folder)
+    assert [process["rank"] for process in report["processes"]] == [0, 1, 2, 3]
+    assert report["ranks_absent"] == []
+    assert {process["scheme"] for process in report["processes"]} == {"static"}, "settings reach the other host"
+    assert all(process["counters"]["batches_sent"] > 0 for process in report["processes"]), "messages went from host to host"
+    assert "left no counters" not in output
+
+
+def test_ranks_that_do_not_see_the_folder_are_named(two):
+    report, output = run(two, "mpich")
+    assert [process["rank"] for process in report["processes"]] == [0, 1]
+    assert report["ranks_absent"] == [2, 3]
+    assert "of 4 ranks, 2-3 left no counters" in output and "--shared" in output
