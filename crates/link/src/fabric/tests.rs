@@ -32,6 +32,7 @@ fn greeting(id: u64, slots: u32) -> Greeting {
         contact: contact(id, id, slots),
         window: 1000 + id as u32,
         rank: Some(id as u32),
+        reads_memory: true,
         host: format!("h{id}"),
     }
 }

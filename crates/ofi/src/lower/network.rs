@@ -1,8 +1,9 @@
 //! [`Lower`]: batches as messages of a provider below.
 
-use super::asking::{self, Offer};
+use super::asking::{self, Offer, Reading};
 use super::choice::Choice;
 use super::objects::{Objects, failure};
+use super::reads::Reads;
 use super::slots::Slots;
 use crate::bindings::*;
 use crate::loader::Loader;
@@ -14,10 +15,11 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::RawFd;
 use std::time::Duration;
-use tidegate_link::Maker;
 use tidegate_link::fabric::{
     BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
 };
+use tidegate_link::{IoBuffer, Maker};
+use tidegate_message::{RemoteMemory, Span};
 
 /// Receives that are posted.
 const RECEIVES: usize = 32;
@@ -28,11 +30,26 @@ const ENTRIES: usize = 16;
 /// How long a host may take to say that nobody listens at a port.
 const REFUSAL_MOST: Duration = Duration::from_millis(20);
 
+/// What an endpoint is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wants {
+    /// How many peers there may be, about.
+    pub peers: usize,
+    /// Threads sleep until something has come.
+    pub may_sleep: bool,
+    /// Memory of peers is read, where the provider can.
+    pub reads: bool,
+}
+
 /// An endpoint of a provider below. The objects are closed before the memory goes that they use.
 pub struct Lower {
-    objects: ManuallyDrop<Objects>,
+    pub(super) objects: ManuallyDrop<Objects>,
     receives: Slots,
     sends: Slots,
+    /// Reads of peers' memory that are under way.
+    pub(super) reads: Reads,
+    /// How they are done, if the provider can.
+    pub(super) reading: Option<Reading>,
     /// What operations on the slots must give, for receives and sends.
     descriptors: [*mut c_void; 2],
     /// Receives that are to be posted again.
@@ -48,7 +65,7 @@ pub struct Lower {
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
     address_bytes: usize,
-    loader: &'static Loader,
+    pub(super) loader: &'static Loader,
     maker: Maker,
 }
 
@@ -59,14 +76,23 @@ impl core::fmt::Debug for Lower {
 }
 
 impl Lower {
-    /// Opens an endpoint of the provider that was chosen. Errors are for users.
-    pub fn open(loader: &'static Loader, choice: &Choice, peers: usize, may_sleep: bool) -> Result<Lower, String> {
-        let offer = asking::find(loader, choice)?;
+    /// Opens an endpoint of the provider that was chosen, which reads memory if that is wanted and the provider can.
+    /// Errors are for users.
+    pub fn open(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Lower, String> {
+        let offer = asking::find(loader, choice, wants.reads)?;
         let name = format!("{}/{}", offer.provider(), offer.domain());
-        Lower::open_offer(loader, &offer, peers, may_sleep).map_err(|why| format!("opening {name}: {why}"))
+        Lower::open_offer(loader, &offer, wants).map_err(|why| format!("opening {name}: {why}"))
     }
 
-    fn open_offer(loader: &'static Loader, offer: &Offer, peers: usize, may_sleep: bool) -> Result<Lower, String> {
+    fn open_offer(loader: &'static Loader, offer: &Offer, wants: Wants) -> Result<Lower, String> {
+        let Wants { peers, may_sleep, reads } = wants;
+        let reading = match reads {
+            true => offer.reading(),
+            false => Err("FI_TIDEGATE_BULK=mailbox".into()),
+        };
+        if let Err(why) = &reading {
+            log::info(FI_LOG_EP_CTRL, || format!("{}: long messages go packet by packet: {why}", offer.provider()));
+        }
         let mut objects = Objects::open(loader, offer, peers, may_sleep)?;
         let bytes = objects.name(loader)?;
         let address = squeeze(&bytes).ok_or_else(|| {
@@ -87,6 +113,8 @@ impl Lower {
             objects: ManuallyDrop::new(objects),
             receives,
             sends,
+            reads: Reads::default(),
+            reading: reading.ok(),
             descriptors,
             to_post: Vec::new(),
             entries: VecDeque::new(),
@@ -295,6 +323,9 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Failed(self.sends.tokens[slot], why));
             }
+            if let Some(token) = self.reads.find(context).and_then(|place| self.end_read(place)) {
+                return Some(NetworkEvent::ReadFailed(token, why));
+            }
             log::info(FI_LOG_EP_DATA, || format!("{}: a receive ended: {why}", self.name));
             self.to_post.extend(self.receives.find(context));
         }
@@ -303,6 +334,9 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
             }
+            if let Some(token) = self.reads.find(entry.op_context).and_then(|place| self.end_read(place)) {
+                return Some(NetworkEvent::Read(token));
+            }
             if let Some(slot) = self.receives.find(entry.op_context) {
                 self.lent = Some(slot);
                 // SAFETY: the receive has ended, and is posted again by the next call.
@@ -310,6 +344,22 @@ impl Network for Lower {
             }
         }
         None
+    }
+
+    fn reads_memory(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    fn expose(&mut self, memory: &IoBuffer, pieces: &mut [Span]) -> Option<u64> {
+        self.expose_memory(memory, pieces)
+    }
+
+    fn hide(&mut self, key: u64) {
+        self.hide_memory(key);
+    }
+
+    fn read(&mut self, from: Route, token: Token, memory: RemoteMemory, into: IoBuffer) -> Sending {
+        self.read_memory(from, token, memory, into)
     }
 
     /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.

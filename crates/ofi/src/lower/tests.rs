@@ -2,7 +2,7 @@
 //! MPIs bring. Where there is none, a test says so and ends.
 
 use super::choice::Choice;
-use super::network::Lower;
+use super::network::{Lower, Wants};
 use crate::loader::Loader;
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use tidegate_message::{Link, LinkEvent};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
+const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true };
 
 /// The libraries that there are.
 fn libraries() -> Vec<PathBuf> {
@@ -39,7 +40,7 @@ fn with_each_library(test: impl Fn(&'static Loader)) {
 }
 
 fn open(loader: &'static Loader) -> Lower {
-    Lower::open(loader, &"tcp/lo".parse().unwrap(), 4, true).unwrap_or_else(|why| panic!("{why}"))
+    Lower::open(loader, &"tcp/lo".parse().unwrap(), WANTS).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn contact(id: u8) -> Contact {
@@ -50,7 +51,8 @@ fn contact(id: u8) -> Contact {
 }
 
 fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
-    let own = Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), host: "here".into() };
+    let own =
+        Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), reads_memory: true, host: "here".into() };
     FabricLink::new(own, open(loader), &flow())
 }
 
@@ -169,7 +171,7 @@ fn where_nobody_listens_is_found_out() {
 #[test]
 fn what_there_is_not_is_refused_with_what_there_is() {
     with_each_library(|loader| {
-        let refusal = |choice: &str| Lower::open(loader, &choice.parse::<Choice>().unwrap(), 4, false).unwrap_err();
+        let refusal = |choice: &str| Lower::open(loader, &choice.parse::<Choice>().unwrap(), WANTS).unwrap_err();
         let (domain, provider) = (refusal("tcp/moon0"), refusal("moon"));
         assert!(domain.contains("there is no domain \"moon0\"; there are:") && domain.contains("lo"), "{domain}");
         assert!(
