@@ -20,6 +20,8 @@ mod network;
 mod peer;
 mod protocol;
 mod reading;
+#[cfg(test)]
+mod reading_tests;
 mod reads;
 mod receiving;
 mod sending;
