@@ -21,6 +21,8 @@ mod choice;
 mod memory;
 mod network;
 mod objects;
+#[cfg(test)]
+mod reading_tests;
 mod reads;
 mod slots;
 #[cfg(test)]

@@ -26,7 +26,7 @@ fn libraries() -> Vec<PathBuf> {
 }
 
 /// Does something with each library that there is.
-fn with_each_library(test: impl Fn(&'static Loader)) {
+pub(super) fn with_each_library(test: impl Fn(&'static Loader)) {
     let libraries = libraries();
     if libraries.is_empty() {
         println!("skipped: there is no libfabric here");
@@ -39,7 +39,7 @@ fn with_each_library(test: impl Fn(&'static Loader)) {
     }
 }
 
-fn open(loader: &'static Loader) -> Lower {
+pub(super) fn open(loader: &'static Loader) -> Lower {
     Lower::open(loader, &"tcp/lo".parse().unwrap(), WANTS).unwrap_or_else(|why| panic!("{why}"))
 }
 
@@ -50,18 +50,18 @@ fn contact(id: u8) -> Contact {
     Contact::from_bytes(&bytes).unwrap()
 }
 
-fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
+pub(super) fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
     let own =
         Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), reads_memory: true, host: "here".into() };
     FabricLink::new(own, open(loader), &flow())
 }
 
-fn flow() -> Config {
+pub(super) fn flow() -> Config {
     Config::new(SchemeName::None, 4, 64, 0)
 }
 
 /// Polls until something is there.
-fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+pub(super) fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = poll() {
@@ -73,6 +73,26 @@ fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
 
 fn write(from: &mut FabricLink<Lower>, to: PeerId, number: u32) -> bool {
     from.write(to, 1, |packets, _| packets[0] = Packet::with_credits(PacketKind::Data, number)).is_ok()
+}
+
+/// A link on its way to another thread.
+struct Moved(FabricLink<Lower>);
+
+// SAFETY: the link is used by one thread at a time: the other one, from there on.
+unsafe impl Send for Moved {}
+
+/// Closes a link in a thread of its own, and does something else until it has closed, or takes too long.
+pub(super) fn close_beside(link: FabricLink<Lower>, mut meanwhile: impl FnMut()) -> bool {
+    let moved = Moved(link);
+    let closing = thread::spawn(move || {
+        let moved = moved;
+        drop(moved.0);
+    });
+    wait(|| {
+        meanwhile();
+        closing.is_finished().then_some(())
+    });
+    closing.join().is_ok()
 }
 
 #[test]
@@ -132,9 +152,6 @@ fn who_closes_is_reported_behind_its_packets() {
         });
         let name = thread::scope(|scope| {
             // Closing waits until the other side has acknowledged.
-            struct Moved(FabricLink<Lower>);
-            // SAFETY: the link is used by one thread at a time: this one, from here on.
-            unsafe impl Send for Moved {}
             let moved = Moved(one);
             scope.spawn(move || {
                 let moved = moved;
