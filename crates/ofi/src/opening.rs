@@ -102,7 +102,10 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &why);
             Errno(FI_ENODEV)
         })?;
-        log::info(FI_LOG_EP_CTRL, || format!("other hosts are reached by {}", lower.name()));
+        log::info(FI_LOG_EP_CTRL, || {
+            let reads = if lower.reads_memory() { ", which reads their memory" } else { "" };
+            format!("other hosts are reached by {}{reads}", lower.name())
+        });
         let contact = Contact { address, lower: lower.address() };
         let host = String::from_utf8_lossy(&host::host_name()).into_owned();
         let own = Greeting { contact, window: 0, rank: settings.job.rank, reads_memory: reads, host };

@@ -23,6 +23,8 @@ const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
 const POLLS_PER_LOOK: u32 = 256;
 /// While somebody is, and nothing has come of late, once in so many.
 const POLLS_PER_EXCHANGE: u32 = 4;
+/// Exchanges that bring nothing before nothing has come of late: an answer may be on its way.
+const EXCHANGES_BUSY: u32 = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -35,8 +37,8 @@ pub struct FabricLink<N: Network> {
     is_polled: bool,
     /// Pieces of memory that peers may be reading.
     exposed: usize,
-    /// Something has come with the last exchange.
-    is_busy: bool,
+    /// Exchanges since the last that brought something.
+    quiet: u32,
     /// A forked child's copy says nothing when it is dropped: the parent goes on.
     maker: Maker,
 }
@@ -54,7 +56,7 @@ impl<N: Network> FabricLink<N> {
             polls: 0,
             is_polled: false,
             exposed: 0,
-            is_busy: false,
+            quiet: EXCHANGES_BUSY,
             maker: Maker::here(),
         }
     }
@@ -118,8 +120,8 @@ impl<N: Network> FabricLink<N> {
             true => POLLS_PER_EXCHANGE,
             false => POLLS_PER_LOOK,
         };
-        if self.is_busy || self.polls.is_multiple_of(interval) {
-            self.is_busy = self.exchange();
+        if self.quiet < EXCHANGES_BUSY || self.polls.is_multiple_of(interval) {
+            self.quiet = if self.exchange() { 0 } else { self.quiet.saturating_add(1) };
         }
     }
 }

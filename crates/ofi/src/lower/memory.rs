@@ -10,7 +10,7 @@
 
 use super::asking::Reading;
 use super::network::Lower;
-use super::objects::{Exposed, Owned, failure, key_of};
+use super::objects::{Exposed, failure, key_of};
 use crate::bindings::*;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -44,13 +44,13 @@ impl Lower {
             let base = if reading.names_addresses { span.address } else { 0 };
             piece.address = (number as u64) << ADDRESS_BITS | base;
         }
-        self.objects.exposed.push(Exposed { key: key + 1, _regions: regions });
+        self.objects.exposed.entry(key + 1).or_default().push(regions);
         Some(key + 1)
     }
 
     /// Registers pieces of memory by fresh keys. Returns the first of these. `None`: they are taken, or the provider
     /// cannot register this memory.
-    fn register_exposed(&self, spans: &[Span], reading: Reading) -> Option<(u64, Vec<Owned<fid_mr>>)> {
+    fn register_exposed(&self, spans: &[Span], reading: Reading) -> Option<(u64, Exposed)> {
         let chosen = reading.key_bytes.map(|bytes| random_key(bytes, spans.len()));
         let mut regions = Vec::with_capacity(spans.len());
         for (span, number) in spans.iter().zip(0..) {
@@ -68,9 +68,10 @@ impl Lower {
 
     /// As [`Network::hide`](tidegate_link::fabric::Network::hide).
     pub fn hide_memory(&mut self, key: u64) {
-        // Those that were exposed last are nearly always hidden first, or there are few.
-        if let Some(at) = self.objects.exposed.iter().rposition(|exposed| exposed.key == key) {
-            self.objects.exposed.swap_remove(at);
+        let Some(same) = self.objects.exposed.get_mut(&key) else { return };
+        same.pop();
+        if same.is_empty() {
+            self.objects.exposed.remove(&key);
         }
     }
 

@@ -56,6 +56,9 @@ pub struct Lower {
     to_post: Vec<usize>,
     /// Completions that were read and not told.
     entries: VecDeque<fi_cq_msg_entry>,
+    /// All that the last reading of completions brought has been told. Whoever polls is told that first, and handles
+    /// it, before the next reading, which is a system call with most providers.
+    is_told: bool,
     /// The receive whose bytes are lent.
     lent: Option<usize>,
     /// Peers' addresses, where a socket reaches them too.
@@ -118,6 +121,7 @@ impl Lower {
             descriptors,
             to_post: Vec::new(),
             entries: VecDeque::new(),
+            is_told: false,
             lent: None,
             sockets: HashMap::new(),
             is_tcp,
@@ -316,6 +320,9 @@ impl Network for Lower {
         if !self.to_post.is_empty() {
             self.post_receives();
         }
+        if self.entries.is_empty() && core::mem::take(&mut self.is_told) {
+            return None;
+        }
         if self.entries.is_empty()
             && let Some((context, why)) = self.read()
         {
@@ -330,6 +337,7 @@ impl Network for Lower {
             self.to_post.extend(self.receives.find(context));
         }
         while let Some(entry) = self.entries.pop_front() {
+            self.is_told = self.entries.is_empty();
             if let Some(slot) = self.sends.find(entry.op_context) {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Sent(self.sends.tokens[slot]));

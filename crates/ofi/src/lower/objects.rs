@@ -36,18 +36,14 @@ impl<T> Drop for Owned<T> {
     }
 }
 
-/// Memory that peers may read.
-pub struct Exposed {
-    /// The key that they were told.
-    pub key: u64,
-    /// A registration of each of its pieces.
-    pub _regions: Vec<Owned<fid_mr>>,
-}
+/// Memory that peers may read: a registration of each of its pieces.
+pub type Exposed = Vec<Owned<fid_mr>>;
 
 /// All that an endpoint of the provider below needs. Fields are dropped in this order.
 pub struct Objects {
-    /// Registrations of memory that peers read. They may be bound to the endpoint, so they are closed before it.
-    pub exposed: Vec<Exposed>,
+    /// Memory that peers read, by the keys that they were told; a provider that chooses keys may choose one for several.
+    /// Registrations may be bound to the endpoint, so they are closed before it.
+    pub exposed: HashMap<u64, Vec<Exposed>>,
     /// The endpoint, enabled.
     pub endpoint: Owned<fid_ep>,
     /// Registrations of local memory, where the provider wants them.
@@ -120,7 +116,7 @@ impl Objects {
             let endpoint: Owned<fid_ep> = open!(loader, "fi_endpoint", (*ops).endpoint, |open, place| {
                 open(domain.get(), info, place, null_mut())
             });
-            let (regions, exposed, destinations) = (Vec::new(), Vec::new(), HashMap::new());
+            let (regions, exposed, destinations) = (Vec::new(), HashMap::new(), HashMap::new());
             let objects =
                 Objects { exposed, endpoint, regions, destinations, vector, queue, domain, fabric, descriptor };
             objects.bind(loader, objects.vector.fid(), 0)?;
