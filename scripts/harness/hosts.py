@@ -127,7 +127,8 @@ class Hosts:
             placed = ",".join(f"{host}:{ranks_per_host}" for host in hosts)
             words = ["-launcher", "rsh", "-launcher-exec", self.rsh, "-localhost", hosts[0], "-hosts", placed]
         else:
-            words = ["--oversubscribe", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
+            # With `--oversubscribe` alone all ranks go to the first host, however many slots it has.
+            words = ["--oversubscribe", "--map-by", f"ppr:{ranks_per_host}:node", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
         return self.on(0, [mpi.launcher, *words, *options, "-n", str(ranks), *program])
 
     def environment(self, mpi: Mpi) -> dict[str, str]:
