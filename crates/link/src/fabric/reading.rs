@@ -4,7 +4,6 @@ use super::network::{Network, Sending, Token};
 use super::peer::Phase;
 use super::protocol::Protocol;
 use super::reads::Chunk;
-use super::sending::route_to;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use tidegate_flow::{Instant, PeerId};
@@ -53,7 +52,7 @@ impl Protocol {
     pub fn begin_reads(&mut self, network: &mut impl Network, now: Instant) {
         for _ in 0..self.reads.turns() {
             let Some(place) = self.reads.next_peer() else { break };
-            let route = self.known(place).map(|peer| route_to(peer, network));
+            let route = self.known(place).map(|peer| peer.route_by(network));
             let Some(Ok(route)) = route else { continue };
             while let Some(Chunk { token, from, into }) = self.reads.next_chunk(place, now) {
                 match network.read(route, token, from, into) {

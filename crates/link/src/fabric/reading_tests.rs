@@ -1,5 +1,5 @@
-//! Memory of peers read over a simulated network: all bytes arrive or the transfer says that they have not, whatever the
-//! network does; memory is left alone from the moment on at which a transfer has ended.
+//! Memory of peers read over a simulated network: all bytes arrive or the transfer says that they have not, whatever
+//! the network does; memory is left alone from the moment on at which a transfer has ended.
 
 use super::reads::{CHUNK_BYTES, CHUNKS_PER_PEER, CHUNKS_SHARED, Reads};
 use super::testing::{Faults, Random};

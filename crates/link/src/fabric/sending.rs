@@ -182,7 +182,7 @@ impl Protocol {
             let token = u64::from(place.0) << 32 | u64::from(at.generation) << 16;
             let Some(peer) = at.peer.as_deref_mut() else { return Outcome::Done };
             let Some(item) = next_item(peer, now) else { return Outcome::Done };
-            let route = match route_to(peer, network) {
+            let route = match peer.route_by(network) {
                 Ok(route) => route,
                 Err(why) => {
                     self.end(place, false, &why);
@@ -234,13 +234,6 @@ impl Protocol {
         let acknowledgement = self.acknowledgements.front().map(|(at, _)| *at);
         let look = self.has_peers().then_some(self.look_at);
         [retry, acknowledgement, look].into_iter().flatten().min()
-    }
-}
-
-pub(super) fn route_to(peer: &mut Peer, network: &mut impl Network) -> Result<Route, String> {
-    match peer.route {
-        Some(route) => Ok(route),
-        None => Ok(*peer.route.insert(network.resolve(&peer.contact.lower)?)),
     }
 }
 

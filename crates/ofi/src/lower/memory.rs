@@ -9,9 +9,10 @@
 //! them, memory of several pieces is not exposed, and goes packet by packet.
 
 use super::asking::Reading;
-use super::network::Lower;
-use super::objects::{Exposed, failure, key_of};
+use super::objects::{Exposed, Objects, failure, key_of};
+use super::reads::Reads;
 use crate::bindings::*;
+use crate::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use tidegate_link::IoBuffer;
@@ -30,35 +31,47 @@ fn random_key(bytes: usize, pieces: usize) -> u64 {
     tidegate_link::random() % (most - pieces as u64 - 1)
 }
 
-impl Lower {
+/// See the module.
+pub struct Memory {
+    /// Reads of peers' memory that are under way.
+    reads: Reads,
+    reading: Reading,
+    loader: &'static Loader,
+}
+
+impl Memory {
+    /// Nothing is being read.
+    pub fn new(reading: Reading, loader: &'static Loader) -> Memory {
+        Memory { reads: Reads::default(), reading, loader }
+    }
+
     /// As [`Network::expose`](tidegate_link::fabric::Network::expose).
-    pub fn expose_memory(&mut self, memory: &IoBuffer, pieces: &mut [Span]) -> Option<u64> {
-        let reading = self.reading?;
+    pub fn expose(&self, objects: &mut Objects, memory: &IoBuffer, pieces: &mut [Span]) -> Option<u64> {
         let spans: Vec<Span> = memory.spans().collect();
         let is_sound = spans.len() == pieces.len() && spans.iter().all(|span| span.address >> ADDRESS_BITS == 0);
-        if !is_sound || spans.is_empty() || (reading.key_bytes.is_none() && spans.len() > 1) {
+        if !is_sound || spans.is_empty() || (self.reading.key_bytes.is_none() && spans.len() > 1) {
             return None;
         }
-        let (key, regions) = (0..KEYS_TRIED).find_map(|_| self.register_exposed(&spans, reading))?;
+        let (key, regions) = (0..KEYS_TRIED).find_map(|_| self.register(objects, &spans))?;
         for (number, (piece, span)) in pieces.iter_mut().zip(&spans).enumerate() {
-            let base = if reading.names_addresses { span.address } else { 0 };
+            let base = if self.reading.names_addresses { span.address } else { 0 };
             piece.address = (number as u64) << ADDRESS_BITS | base;
         }
-        self.objects.exposed.entry(key + 1).or_default().push(regions);
+        objects.exposed.entry(key + 1).or_default().push(regions);
         Some(key + 1)
     }
 
     /// Registers pieces of memory by fresh keys. Returns the first of these. `None`: they are taken, or the provider
     /// cannot register this memory.
-    fn register_exposed(&self, spans: &[Span], reading: Reading) -> Option<(u64, Exposed)> {
-        let chosen = reading.key_bytes.map(|bytes| random_key(bytes, spans.len()));
+    fn register(&self, objects: &Objects, spans: &[Span]) -> Option<(u64, Exposed)> {
+        let chosen = self.reading.key_bytes.map(|bytes| random_key(bytes, spans.len()));
         let mut regions = Vec::with_capacity(spans.len());
         for (span, number) in spans.iter().zip(0..) {
             let memory = (span.address as *const c_void, span.length as usize);
             let key = chosen.map_or(0, |first| first + number);
-            let region = self.objects.register_for(self.loader, memory, FI_REMOTE_READ, key).ok()?;
-            if reading.binds_endpoint {
-                self.objects.bind_region(self.loader, &region).ok()?;
+            let region = objects.register_for(self.loader, memory, FI_REMOTE_READ, key).ok()?;
+            if self.reading.binds_endpoint {
+                objects.bind_region(self.loader, &region).ok()?;
             }
             regions.push(region);
         }
@@ -67,19 +80,26 @@ impl Lower {
     }
 
     /// As [`Network::hide`](tidegate_link::fabric::Network::hide).
-    pub fn hide_memory(&mut self, key: u64) {
-        let Some(same) = self.objects.exposed.get_mut(&key) else { return };
+    pub fn hide(&self, objects: &mut Objects, key: u64) {
+        let Some(same) = objects.exposed.get_mut(&key) else { return };
         same.pop();
         if same.is_empty() {
-            self.objects.exposed.remove(&key);
+            objects.exposed.remove(&key);
         }
     }
 
     /// As [`Network::read`](tidegate_link::fabric::Network::read).
-    pub fn read_memory(&mut self, from: Route, token: Token, memory: RemoteMemory, into: IoBuffer) -> Sending {
+    pub fn read(
+        &mut self,
+        objects: &mut Objects,
+        from: Route,
+        token: Token,
+        memory: RemoteMemory,
+        into: IoBuffer,
+    ) -> Sending {
         let (number, address) = (memory.span.address >> ADDRESS_BITS, memory.span.address & ((1 << ADDRESS_BITS) - 1));
         let mut spans = into.spans();
-        let (Some(reading), Some(local), None) = (self.reading, spans.next(), spans.next()) else {
+        let (Some(local), None) = (spans.next(), spans.next()) else {
             return Sending::Failed("memory of several pieces is not read at once".into());
         };
         drop(spans);
@@ -88,14 +108,14 @@ impl Lower {
         };
         let (data, length) = (local.address as *mut c_void, local.length.min(memory.span.length) as usize);
         let (place, context) = self.reads.begin(token, into);
-        let descriptor = match reading.registers_own {
-            true => self.objects.register_destination(self.loader, place, (data, length)),
+        let descriptor = match self.reading.registers_own {
+            true => objects.register_destination(self.loader, place, (data, length)),
             false => Ok(null_mut()),
         };
-        let endpoint = self.objects.endpoint.get();
+        let endpoint = objects.endpoint.get();
         let code = match descriptor {
-            // SAFETY: the endpoint is open. `reads` keeps the context, which never moves, and the buffer, whose memory is
-            // there and nobody else's as long as it exists, until the provider has ended the operation.
+            // SAFETY: the endpoint is open. `reads` keeps the context, which never moves, and the buffer, whose memory
+            // is there and nobody else's as long as it exists, until the provider has ended the operation.
             Ok(descriptor) => unsafe {
                 let read = (*(*endpoint).rma).read;
                 read.map_or(-FI_ENOSYS as isize, |read| {
@@ -110,14 +130,19 @@ impl Lower {
         if code == 0 {
             return Sending::Taken;
         }
-        self.end_read(place);
+        self.end(objects, place);
         let code = code as c_int;
         if code == -FI_EAGAIN { Sending::Again } else { Sending::Failed(failure(self.loader, "reading", code)) }
     }
 
-    /// A read has ended. Returns the protocol's name for it.
-    pub(super) fn end_read(&mut self, place: usize) -> Option<Token> {
-        self.objects.destinations.remove(&place);
+    /// The read of this context has ended, if it is one. Returns the protocol's name for it.
+    pub fn end_of(&mut self, objects: &mut Objects, context: *mut c_void) -> Option<Token> {
+        let place = self.reads.find(context)?;
+        self.end(objects, place)
+    }
+
+    fn end(&mut self, objects: &mut Objects, place: usize) -> Option<Token> {
+        objects.destinations.remove(&place);
         self.reads.end(place)
     }
 }

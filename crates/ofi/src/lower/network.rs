@@ -1,9 +1,9 @@
 //! [`Lower`]: batches as messages of a provider below.
 
-use super::asking::{self, Offer, Reading};
+use super::asking::{self, Offer};
 use super::choice::Choice;
+use super::memory::Memory;
 use super::objects::{Objects, failure};
-use super::reads::Reads;
 use super::slots::Slots;
 use crate::bindings::*;
 use crate::loader::Loader;
@@ -43,13 +43,11 @@ pub struct Wants {
 
 /// An endpoint of a provider below. The objects are closed before the memory goes that they use.
 pub struct Lower {
-    pub(super) objects: ManuallyDrop<Objects>,
+    objects: ManuallyDrop<Objects>,
     receives: Slots,
     sends: Slots,
-    /// Reads of peers' memory that are under way.
-    pub(super) reads: Reads,
-    /// How they are done, if the provider can.
-    pub(super) reading: Option<Reading>,
+    /// Reads of peers' memory, if the provider can.
+    memory: Option<Memory>,
     /// What operations on the slots must give, for receives and sends.
     descriptors: [*mut c_void; 2],
     /// Receives that are to be posted again.
@@ -68,7 +66,7 @@ pub struct Lower {
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
     address_bytes: usize,
-    pub(super) loader: &'static Loader,
+    loader: &'static Loader,
     maker: Maker,
 }
 
@@ -116,8 +114,7 @@ impl Lower {
             objects: ManuallyDrop::new(objects),
             receives,
             sends,
-            reads: Reads::default(),
-            reading: reading.ok(),
+            memory: reading.ok().map(|reading| Memory::new(reading, loader)),
             descriptors,
             to_post: Vec::new(),
             entries: VecDeque::new(),
@@ -169,6 +166,11 @@ impl Lower {
                 return;
             }
         }
+    }
+
+    /// The read of a context has ended, if it is one. Returns its name.
+    fn end_of_read(&mut self, context: *mut c_void) -> Option<Token> {
+        self.memory.as_mut()?.end_of(&mut self.objects, context)
     }
 
     /// Reads completions into `entries`. Returns what failed, with the context of its operation.
@@ -330,7 +332,7 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Failed(self.sends.tokens[slot], why));
             }
-            if let Some(token) = self.reads.find(context).and_then(|place| self.end_read(place)) {
+            if let Some(token) = self.end_of_read(context) {
                 return Some(NetworkEvent::ReadFailed(token, why));
             }
             log::info(FI_LOG_EP_DATA, || format!("{}: a receive ended: {why}", self.name));
@@ -342,7 +344,7 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
             }
-            if let Some(token) = self.reads.find(entry.op_context).and_then(|place| self.end_read(place)) {
+            if let Some(token) = self.end_of_read(entry.op_context) {
                 return Some(NetworkEvent::Read(token));
             }
             if let Some(slot) = self.receives.find(entry.op_context) {
@@ -355,19 +357,24 @@ impl Network for Lower {
     }
 
     fn reads_memory(&self) -> bool {
-        self.reading.is_some()
+        self.memory.is_some()
     }
 
     fn expose(&mut self, memory: &IoBuffer, pieces: &mut [Span]) -> Option<u64> {
-        self.expose_memory(memory, pieces)
+        self.memory.as_ref()?.expose(&mut self.objects, memory, pieces)
     }
 
     fn hide(&mut self, key: u64) {
-        self.hide_memory(key);
+        if let Some(memory) = &self.memory {
+            memory.hide(&mut self.objects, key);
+        }
     }
 
-    fn read(&mut self, from: Route, token: Token, memory: RemoteMemory, into: IoBuffer) -> Sending {
-        self.read_memory(from, token, memory, into)
+    fn read(&mut self, from: Route, token: Token, place: RemoteMemory, into: IoBuffer) -> Sending {
+        match &mut self.memory {
+            Some(memory) => memory.read(&mut self.objects, from, token, place, into),
+            None => Sending::Failed("this provider has no remote reads".into()),
+        }
     }
 
     /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.

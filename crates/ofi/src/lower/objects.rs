@@ -41,8 +41,8 @@ pub type Exposed = Vec<Owned<fid_mr>>;
 
 /// All that an endpoint of the provider below needs. Fields are dropped in this order.
 pub struct Objects {
-    /// Memory that peers read, by the keys that they were told; a provider that chooses keys may choose one for several.
-    /// Registrations may be bound to the endpoint, so they are closed before it.
+    /// Memory that peers read, by the keys that they were told; a provider that chooses keys may choose one for
+    /// several. Registrations may be bound to the endpoint, so they are closed before it.
     pub exposed: HashMap<u64, Vec<Exposed>>,
     /// The endpoint, enabled.
     pub endpoint: Owned<fid_ep>,
