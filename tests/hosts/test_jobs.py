@@ -139,7 +139,7 @@ def test_connections_that_break_lose_nothing(two, fabric, scheme):
     if fabric is not Fabric.TIDEGATE:
         pytest.skip("over tcp alone, a job does not survive this")
     mpi = mpis.mpich()
-    words = [mpi.compile(TRAFFIC), "60", "10", "65537", "1"]
+    words = [mpi.compile(TRAFFIC), "100", "10", "65537", "1"]
     breaker = made.Breaker(two, words[0])
     result = made.run(two, mpi, 2, words, mpi.environment(fabric, SCHEME=scheme), timeout=120, observe=breaker)
     assert result.clean and "all as sent" in result.output, result.explain()
