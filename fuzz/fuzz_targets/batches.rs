@@ -33,7 +33,7 @@ fn contact(id: u8) -> Contact {
 }
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let own = Greeting { contact: contact(1), window: 4096, rank: None, host: "here".into() };
+    let own = Greeting { contact: contact(1), window: 4096, rank: None, reads_memory: true, host: "here".into() };
     let mut protocol = Protocol::new(own, &Config::new(SchemeName::Dynamic, 4, 64, 2));
     let peer = protocol.peer(&contact(2)).expect("a place");
     let (mut rest, mut now) = (bytes, Instant::from_nanos(1));
@@ -41,7 +41,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let (piece, behind) = more.split_at((*length as usize).min(more.len()));
         let mut batch = piece.to_vec();
         if is_sound & 1 == 1 && batch.len() >= 40 {
-            batch[..4].copy_from_slice(b"TGB\x01");
+            batch[..4].copy_from_slice(b"TGB\x02");
             batch[8..16].copy_from_slice(&1_u64.to_le_bytes());
             batch[16..24].copy_from_slice(&u64::from(2 + (is_sound >> 1)).to_le_bytes());
         }

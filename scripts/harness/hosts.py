@@ -129,7 +129,8 @@ class Hosts:
             placed = ",".join(f"{host}:{ranks_per_host}" for host in hosts)
             words = ["-launcher", "rsh", "-launcher-exec", self.rsh, "-localhost", hosts[0], "-hosts", placed]
         else:
-            words = ["--oversubscribe", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
+            # With `--oversubscribe` alone all ranks go to the first host, however many slots it has.
+            words = ["--oversubscribe", "--map-by", f"ppr:{ranks_per_host}:node", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
         return self.on(0, [*before, mpi.launcher, *words, *options, "-n", str(ranks), *program])
 
     def environment(self, mpi: Mpi) -> dict[str, str]:
@@ -165,3 +166,21 @@ def run(hosts: Hosts, mpi: Mpi, ranks_per_host: int, program: list[str | Path], 
     if result.status == 0:
         result.leftovers += hosts.segments()
     return result
+
+
+class Breaker:
+    """Ends the ranks' connections between hosts every 0.3 s, as a reset does; not those of the launcher."""
+
+    def __init__(self, hosts: Hosts, program: Path) -> None:
+        self.hosts, self.program, self.next, self.count = hosts, program.name, 0.0, 0
+
+    def __call__(self, processes: set[int]) -> None:
+        if time.monotonic() < self.next:
+            return
+        self.next = time.monotonic() + 0.3
+        listed = subprocess.run(self.hosts.on(1, ["ss", "-tnpH", "state", "established"]), capture_output=True, text=True)
+        for line in listed.stdout.splitlines():
+            if f'"{self.program}"' in line and "hydra" not in line:
+                ours, theirs = line.split()[2:4]
+                ended = subprocess.run(self.hosts.on(1, ["ss", "-KH", "src", ours, "dst", theirs]), capture_output=True, text=True)
+                self.count += bool(ended.stdout.strip())

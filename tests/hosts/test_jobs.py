@@ -4,7 +4,6 @@ the network at once; who is killed on another host is named; an interface that i
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 
@@ -121,24 +120,6 @@ class Interruption:
             self.hosts.shell(1, "ip link set eth0 up")
 
 
-class Breaker:
-    """Ends the ranks' connections between hosts every 0.3 s, as a reset does; not those of the launcher."""
-
-    def __init__(self, hosts: made.Hosts) -> None:
-        self.hosts, self.next, self.count = hosts, 0.0, 0
-
-    def __call__(self, processes: set[int]) -> None:
-        if time.monotonic() < self.next:
-            return
-        self.next = time.monotonic() + 0.3
-        listed = subprocess.run(self.hosts.on(1, ["ss", "-tnpH", "state", "established"]), capture_output=True, text=True)
-        for line in listed.stdout.splitlines():
-            if '"traffic"' in line and "hydra" not in line:
-                ours, theirs = line.split()[2:4]
-                ended = subprocess.run(self.hosts.on(1, ["ss", "-KH", "src", ours, "dst", theirs]), capture_output=True, text=True)
-                self.count += bool(ended.stdout.strip())
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_interface_that_is_down_for_five_seconds_costs_time_only(two, fabric, scheme):
@@ -157,8 +138,9 @@ def test_connections_that_break_lose_nothing(two, fabric, scheme):
     itself do not.)"""
     if fabric is not Fabric.TIDEGATE:
         pytest.skip("over tcp alone, a job does not survive this")
-    mpi, breaker = mpis.mpich(), Breaker(two)
-    words = [mpi.compile(TRAFFIC), "60", "10", "65537", "1"]
+    mpi = mpis.mpich()
+    words = [mpi.compile(TRAFFIC), "100", "10", "65537", "1"]
+    breaker = made.Breaker(two, words[0])
     result = made.run(two, mpi, 2, words, mpi.environment(fabric, SCHEME=scheme), timeout=120, observe=breaker)
     assert result.clean and "all as sent" in result.output, result.explain()
     if not breaker.count:

@@ -65,6 +65,22 @@ impl StatsFolder {
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
+
+    /// Puts links to all providers of a search path into one folder in it, for a libfabric that looks into the first
+    /// folder only, as Intel MPI's does. Returns that folder.
+    pub fn gather_providers(&self, search: &OsStr) -> io::Result<PathBuf> {
+        let gathered = self.path().join("providers");
+        fs::create_dir(&gathered)?;
+        for folder in env::split_paths(search) {
+            for entry in fs::read_dir(folder)?.flatten() {
+                let link = gathered.join(entry.file_name());
+                if entry.file_name().as_encoded_bytes().ends_with(b"-fi.so") && !link.exists() {
+                    std::os::unix::fs::symlink(entry.path(), link)?;
+                }
+            }
+        }
+        Ok(gathered)
+    }
 }
 
 fn places(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
@@ -123,6 +139,27 @@ mod tests {
         fs::write(path.join("1-0.counters"), "").unwrap();
         drop(folder);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn providers_of_all_folders_come_together_and_the_first_of_a_name_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| place.path().join(name));
+        for (folder, names) in [(&one, &["liba-fi.so", "x.txt"]), (&other, &["liba-fi.so", "libb-fi.so"])] {
+            fs::create_dir(folder).unwrap();
+            names.iter().for_each(|name| fs::write(folder.join(name), "").unwrap());
+        }
+        let folder = StatsFolder::create(Some(place.path())).unwrap();
+        let gathered = folder.gather_providers(&env::join_paths([&one, &other]).unwrap()).unwrap();
+        let target = |name: &str| fs::read_link(gathered.join(name)).unwrap();
+        assert_eq!([target("liba-fi.so"), target("libb-fi.so")], [one.join("liba-fi.so"), other.join("libb-fi.so")]);
+        assert_eq!(fs::read_dir(&gathered).unwrap().count(), 2);
+        let path = folder.path().to_owned();
+        drop(folder);
+        assert!(!path.exists() && one.join("liba-fi.so").exists());
+        assert!(
+            StatsFolder::create(Some(Path::new("/nowhere"))).err().unwrap().to_string().contains("--shared=/nowhere")
+        );
     }
 
     #[test]

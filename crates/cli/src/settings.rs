@@ -14,6 +14,8 @@ const PROVIDER: &str = "tidegate";
 /// The variable that lets Open MPI run as root.
 pub const ROOT_PERMISSION: &str = "OMPI_ALLOW_RUN_AS_ROOT";
 
+/// The variable that says where libfabric looks for providers.
+pub const PROVIDER_PATH: &str = "FI_PROVIDER_PATH";
 /// The variable that says where processes leave their counters.
 pub const STATS_DIR: &str = "FI_TIDEGATE_STATS_DIR";
 /// The variable that lists those which Open MPI passes on to ranks on other hosts, with `;` between them.
@@ -51,7 +53,7 @@ impl Plan<'_> {
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = vec![
             setting("FI_PROVIDER", PROVIDER, "libfabric is to offer Tidegate and nothing else."),
-            setting("FI_PROVIDER_PATH", self.provider_path(), "Where libfabric finds the provider."),
+            setting(PROVIDER_PATH, self.provider_path(), "Where libfabric finds the provider."),
         ];
         settings
             .extend(self.parameters.iter().map(|(name, value)| setting(name, value, "Chosen on the command line.")));

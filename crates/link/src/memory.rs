@@ -78,6 +78,22 @@ impl IoBuffer {
         IoBuffer(Memory::Many(Box::new(Scattered { pieces, length })))
     }
 
+    /// For tests: memory of its own with these bytes, in pieces of these lengths, which is never given back.
+    #[cfg(test)]
+    pub(crate) fn leaked(bytes: &[u8], pieces: &[usize]) -> IoBuffer {
+        let mut rest = bytes;
+        let pieces: Vec<Piece> = pieces
+            .iter()
+            .map(|length| {
+                let (piece, behind) = rest.split_at(*length);
+                rest = behind;
+                Piece::new(Box::leak(piece.to_vec().into_boxed_slice()).as_mut_ptr(), *length)
+            })
+            .collect();
+        // SAFETY: nobody but the buffer and its slices knows the memory.
+        unsafe { IoBuffer::from_pieces(pieces) }
+    }
+
     fn pieces(&self) -> &[Piece] {
         match &self.0 {
             Memory::One(piece) => std::slice::from_ref(piece),

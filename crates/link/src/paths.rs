@@ -14,7 +14,7 @@
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, TransferId,
+    Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
     TransferStatus, WriteError,
 };
 
@@ -323,8 +323,8 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         }
     }
 
-    fn expose(&mut self, peer: PeerId, memory: &Self::Buffer) -> u64 {
-        by_path!(self, peer, link, peer => link.expose(peer, memory), else 0)
+    fn expose(&mut self, peer: PeerId, memory: &Self::Buffer, pieces: &mut [Span]) -> u64 {
+        by_path!(self, peer, link, peer => link.expose(peer, memory, pieces), else 0)
     }
 
     fn hide(&mut self, peer: PeerId, key: u64) {

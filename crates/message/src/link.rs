@@ -201,8 +201,9 @@ pub trait Link {
     fn capabilities(&mut self, peer: PeerId) -> Capabilities;
 
     /// Lets `peer` reach memory of ours by [`read_peer`](Self::read_peer), until it is [hidden](Self::hide). Returns
-    /// the key by which it does: 0 where none is needed.
-    fn expose(&mut self, _peer: PeerId, _memory: &Self::Buffer) -> u64 {
+    /// the key by which it does: 0 where none is needed. `pieces` are those of the memory, which the peer will be told;
+    /// a link whose peers need other addresses than ours replaces them.
+    fn expose(&mut self, _peer: PeerId, _memory: &Self::Buffer, _pieces: &mut [Span]) -> u64 {
         0
     }
 

@@ -12,12 +12,12 @@ use crate::limits::OPERATIONS_MOST;
 use crate::loader;
 use crate::lock::Entered;
 use crate::log;
-use crate::lower::{Choice, Lower};
+use crate::lower::{Choice, Lower, Wants};
 use crate::operation::EventKind;
 use crate::reach::{self, Links};
 use std::sync::{Arc, OnceLock};
 use tidegate_link::fabric::{Contact, FabricLink, Greeting, Network};
-use tidegate_link::{Address, NAMES, ShmConfig, ShmLink, StatsConfig};
+use tidegate_link::{Address, BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
@@ -96,14 +96,19 @@ impl Endpoint {
             choice => choice,
         };
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
-        let lower = Lower::open(loader, choice, flow.peers as usize, may_sleep).map_err(|why| {
+        let reads = settings.bulk != BulkChoice::Mailbox;
+        let wants = Wants { peers: flow.peers as usize, may_sleep, reads };
+        let lower = Lower::open(loader, choice, wants).map_err(|why| {
             log::trouble(FI_LOG_EP_CTRL, &why);
             Errno(FI_ENODEV)
         })?;
-        log::info(FI_LOG_EP_CTRL, || format!("other hosts are reached by {}", lower.name()));
+        log::info(FI_LOG_EP_CTRL, || {
+            let reads = if lower.reads_memory() { ", which reads their memory" } else { "" };
+            format!("other hosts are reached by {}{reads}", lower.name())
+        });
         let contact = Contact { address, lower: lower.address() };
         let host = String::from_utf8_lossy(&host::host_name()).into_owned();
-        let own = Greeting { contact, window: 0, rank: settings.job.rank, host };
+        let own = Greeting { contact, window: 0, rank: settings.job.rank, reads_memory: reads, host };
         Ok(Some(FabricLink::new(own, lower, flow)))
     }
 

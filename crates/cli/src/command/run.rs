@@ -16,10 +16,11 @@ use crate::child;
 use crate::command::Prepared;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
+use crate::mpi::MpiKind;
 use crate::report::json::{self, RunFacts};
 use crate::report::usage::Usage;
 use crate::report::{Job, table};
-use crate::settings::{self, PASSED_ON, STATS_DIR};
+use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
 
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -30,19 +31,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         print_line(permission);
     }
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
-    let mut command = process::Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]);
-    command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
-    // Ranks on other hosts may not see the folder.
-    let mut stats_dir = OsString::from("?");
-    stats_dir.push(folder.path());
-    command.env(STATS_DIR, stats_dir);
-    if let Some(list) = prepared.settings.iter().find(|setting| setting.name == PASSED_ON) {
-        command.env(PASSED_ON, format!("{};{STATS_DIR}", list.value.display()));
-    }
-    // The user has been told of these variables already, so the ranks need not tell again.
-    prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
-
+    let mut command = command(arguments, &prepared, &folder)?;
     let start = Instant::now();
     let status = child::run(&mut command)?;
     let wall_time = start.elapsed();
@@ -88,6 +77,32 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         ));
     }
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+}
+
+/// The program with its environment.
+fn command(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) -> Result<process::Command, Failure> {
+    let mut command = process::Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]);
+    command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
+    let is_intel = prepared.mpi.as_ref().is_some_and(|mpi| mpi.kind == MpiKind::IntelMpi);
+    if let Some(search) = prepared.settings.iter().find(|setting| setting.name == PROVIDER_PATH)
+        && arguments.shared.is_some()
+        && is_intel
+    {
+        let refused =
+            |error| Failure::own(format!("the providers of {} cannot be linked: {error}", search.value.display()));
+        command.env(PROVIDER_PATH, folder.gather_providers(&search.value).map_err(refused)?);
+    }
+    // Ranks on other hosts may not see the folder.
+    let mut stats_dir = OsString::from("?");
+    stats_dir.push(folder.path());
+    command.env(STATS_DIR, stats_dir);
+    if let Some(list) = prepared.settings.iter().find(|setting| setting.name == PASSED_ON) {
+        command.env(PASSED_ON, format!("{};{STATS_DIR}", list.value.display()));
+    }
+    // The user has been told of these variables already, so the ranks need not tell again.
+    prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
+    Ok(command)
 }
 
 /// Prints the report to standard error, or why there is nothing to report.

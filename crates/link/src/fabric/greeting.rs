@@ -6,8 +6,9 @@
 //! | 0–63 | [`Contact`], with the settings that both sides must have alike |
 //! | 64–67 | window: bytes set aside for the unmatched messages of each sender |
 //! | 68–71 | rank in the job, `u32::MAX` if nobody has told |
-//! | 72 | bytes of the host's name, at most 63 |
-//! | 73– | the host's name |
+//! | 72 | 1 if its network reads memory, so that it can read ours and we its; else 0 |
+//! | 73 | bytes of the host's name, at most 63 |
+//! | 74– | the host's name |
 
 use super::contact::Contact;
 use super::wire::{HEADER_BYTES, Header, Kind};
@@ -25,6 +26,8 @@ pub struct Greeting {
     pub window: u32,
     /// Its rank, if it knows.
     pub rank: Option<u32>,
+    /// Whether its network reads memory of peers, and lets them read its.
+    pub reads_memory: bool,
     /// The name of its host.
     pub host: String,
 }
@@ -36,6 +39,7 @@ impl Greeting {
         batch.extend_from_slice(&self.contact.to_bytes());
         batch.extend_from_slice(&self.window.to_le_bytes());
         batch.extend_from_slice(&self.rank.unwrap_or(u32::MAX).to_le_bytes());
+        batch.push(self.reads_memory.into());
         batch.push(host.len() as u8);
         batch.extend_from_slice(host);
     }
@@ -46,11 +50,13 @@ impl Greeting {
         let (contact, rest) = bytes.split_at_checked(Contact::BYTES)?;
         let (window, rest) = rest.split_first_chunk()?;
         let (rank, rest) = rest.split_first_chunk()?;
+        let (reads_memory, rest) = rest.split_first()?;
         let (length, host) = rest.split_first()?;
         let host = host.get(..usize::from(*length).min(HOST_BYTES_MOST))?;
         let host = String::from_utf8_lossy(host).chars().filter(|letter| !letter.is_control()).collect();
         let rank = Some(u32::from_le_bytes(*rank)).filter(|rank| *rank != u32::MAX);
-        Some(Greeting { contact: Contact::from_bytes(contact)?, window: u32::from_le_bytes(*window), rank, host })
+        let (contact, window) = (Contact::from_bytes(contact)?, u32::from_le_bytes(*window));
+        Some(Greeting { contact, window, rank, reads_memory: *reads_memory == 1, host })
     }
 
     /// A batch without packets from the endpoint of this greeting.
@@ -91,7 +97,8 @@ mod tests {
     use crate::fabric::testing::contact;
 
     fn greeting(id: u64, slots: u32) -> Greeting {
-        Greeting { contact: contact(id, 1, slots), window: 4096, rank: Some(3), host: "h2".into() }
+        let contact = contact(id, 1, slots);
+        Greeting { contact, window: 4096, rank: Some(3), reads_memory: true, host: "h2".into() }
     }
 
     #[test]

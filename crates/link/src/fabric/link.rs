@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, Packet, PeerId, Placement};
 use tidegate_message::{
-    Access, Arrival, Capabilities, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus, WriteError,
+    Access, Arrival, Buffer, Capabilities, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus,
+    WriteError,
 };
 
 /// How long closing waits until what was sent has been acknowledged.
@@ -22,6 +23,8 @@ const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
 const POLLS_PER_LOOK: u32 = 256;
 /// While somebody is, and nothing has come of late, once in so many.
 const POLLS_PER_EXCHANGE: u32 = 4;
+/// Exchanges that bring nothing before nothing has come of late: an answer may be on its way.
+const EXCHANGES_BUSY: u32 = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -30,8 +33,12 @@ pub struct FabricLink<N: Network> {
     network: N,
     counters: Counters,
     polls: u32,
-    /// Something has come with the last exchange.
-    is_busy: bool,
+    /// The network has been asked since the last look for events.
+    is_polled: bool,
+    /// Pieces of memory that peers may be reading.
+    exposed: usize,
+    /// Exchanges since the last that brought something.
+    quiet: u32,
     /// A forked child's copy says nothing when it is dropped: the parent goes on.
     maker: Maker,
 }
@@ -40,8 +47,18 @@ impl<N: Network> FabricLink<N> {
     /// A link over a network, for an endpoint that says this of itself. The contact's lower address is the network's.
     pub fn new(mut own: Greeting, network: N, flow: &Config) -> FabricLink<N> {
         own.contact.lower = network.address();
+        own.reads_memory = network.reads_memory();
         let protocol = Protocol::new(own, flow);
-        FabricLink { protocol, network, counters: Counters::default(), polls: 0, is_busy: false, maker: Maker::here() }
+        FabricLink {
+            protocol,
+            network,
+            counters: Counters::default(),
+            polls: 0,
+            is_polled: false,
+            exposed: 0,
+            quiet: EXCHANGES_BUSY,
+            maker: Maker::here(),
+        }
     }
 
     /// How this endpoint is reached.
@@ -92,12 +109,19 @@ impl<N: Network> FabricLink<N> {
         self.protocol.has_packets()
     }
 
-    /// Exchanges, unless the last times have found nothing: a poll is a system call with most networks.
+    /// Exchanges, unless the last times have found nothing: a poll is a system call with most networks. While memory is
+    /// being read, here or there, each poll moves a part of it, though it may find nothing.
     fn poll(&mut self) {
         self.polls = self.polls.wrapping_add(1);
-        let interval = if self.protocol.has_peers() { POLLS_PER_EXCHANGE } else { POLLS_PER_LOOK };
-        if self.is_busy || self.polls.is_multiple_of(interval) {
-            self.is_busy = self.exchange();
+        self.is_polled = true;
+        let is_reading = self.exposed > 0 || self.protocol.is_reading();
+        let interval = match self.protocol.has_peers() {
+            true if is_reading => 1,
+            true => POLLS_PER_EXCHANGE,
+            false => POLLS_PER_LOOK,
+        };
+        if self.quiet < EXCHANGES_BUSY || self.polls.is_multiple_of(interval) {
+            self.quiet = if self.exchange() { 0 } else { self.quiet.saturating_add(1) };
         }
     }
 }
@@ -120,33 +144,58 @@ impl<N: Network> Link for FabricLink<N> {
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {
-        self.protocol.poll_event()
+        // Transfers end, and are told, though the caller retrieves nothing.
+        if !self.is_polled && self.protocol.is_reading() {
+            self.poll();
+        }
+        let event = self.protocol.poll_event();
+        self.is_polled &= event.is_some();
+        event
     }
 
-    /// Long messages go packet by packet.
-    fn capabilities(&mut self, _: PeerId) -> Capabilities {
-        Capabilities::default()
+    fn capabilities(&mut self, peer: PeerId) -> Capabilities {
+        Capabilities { reaches_memory: self.protocol.reads_memory(peer), ..Capabilities::default() }
+    }
+
+    /// 0, so that the peer does not try to read, where its network or ours cannot.
+    fn expose(&mut self, peer: PeerId, memory: &IoBuffer, pieces: &mut [Span]) -> u64 {
+        if !self.protocol.may_be_read_by(peer) {
+            return 0;
+        }
+        let key = self.network.expose(memory, pieces).unwrap_or(0);
+        self.exposed += usize::from(key != 0);
+        key
+    }
+
+    fn hide(&mut self, _: PeerId, key: u64) {
+        self.exposed = self.exposed.saturating_sub(1);
+        self.network.hide(key);
     }
 
     fn read_peer(
         &mut self,
-        _: TransferId,
-        _: PeerId,
-        _: &[RemoteMemory],
-        _: &mut IoBuffer,
-        _: usize,
+        id: TransferId,
+        peer: PeerId,
+        from: &[RemoteMemory],
+        into: &mut IoBuffer,
+        offset: usize,
     ) -> TransferStatus {
-        TransferStatus::Unreachable
+        let into = into.slice(offset, into.len() - offset);
+        let status = self.protocol.begin_transfer(id, peer, from, into);
+        self.protocol.begin_reads(&mut self.network, clock::now());
+        status
     }
 
+    /// No region of a peer [is found](Link::find_region), so nothing is written to it either.
     fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &IoBuffer, _: usize) -> TransferStatus {
         TransferStatus::Unreachable
     }
 
-    fn cancel_transfer(&mut self, _: PeerId, _: TransferId) -> bool {
-        true
+    fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {
+        self.protocol.cancel_transfer(id)
     }
 
+    /// Remote reads and writes of regions go by message.
     fn find_region(&mut self, _: PeerId, _: u64, _: u64, _: u64, _: Access) -> Option<RemoteMemory> {
         None
     }

@@ -8,6 +8,7 @@
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
 //! | `peer` | one peer: what is to be said to it, and whether it lives |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
+//! | `reads`, `reading` | long messages: chunks of peers' memory that the network reads; from whom, and when |
 //! | `link` | the [`Link`](tidegate_message::Link) made of these |
 //!
 //! Nothing here does input or output but through `network`, and the time comes as an argument, except in `link`.
@@ -18,6 +19,10 @@ mod link;
 mod network;
 mod peer;
 mod protocol;
+mod reading;
+#[cfg(test)]
+mod reading_tests;
+mod reads;
 mod receiving;
 mod sending;
 mod stream;
@@ -32,4 +37,5 @@ pub use greeting::Greeting;
 pub use link::FabricLink;
 pub use network::{LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token};
 pub use protocol::{Counts, Protocol};
+pub use reads::CHUNK_BYTES;
 pub use wire::BATCH_BYTES;

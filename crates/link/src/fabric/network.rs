@@ -2,7 +2,9 @@
 //! accepted, when a connection breaks that nobody but itself knows of. It may also change the order of batches and,
 //! since batches are sent again, deliver one twice.
 
+use crate::memory::IoBuffer;
 use std::fmt;
+use tidegate_message::{RemoteMemory, Span};
 
 /// Most bytes of an address of the network below: what a [`Contact`](super::contact::Contact) has room for.
 pub const LOWER_ADDRESS_MOST: usize = 24;
@@ -70,9 +72,14 @@ pub enum NetworkEvent<'a> {
     Sent(Token),
     /// A sending has failed; the text says why. It may have arrived all the same.
     Failed(Token, String),
+    /// All bytes of a chunk are in place.
+    Read(Token),
+    /// The reading of a chunk has failed; the text says why. Nothing is written to its memory any more.
+    ReadFailed(Token, String),
 }
 
-/// A network of datagrams of up to [`BATCH_BYTES`](super::wire::BATCH_BYTES). Dropping it ends all sendings.
+/// A network of datagrams of up to [`BATCH_BYTES`](super::wire::BATCH_BYTES), which may also read memory of peers
+/// that have exposed it. Dropping it ends all sendings and reads.
 pub trait Network {
     /// Where others reach us.
     fn address(&self) -> LowerAddress;
@@ -88,6 +95,26 @@ pub trait Network {
 
     /// Makes progress, and tells what has happened. What was received is lent until the next call.
     fn poll(&mut self) -> Option<NetworkEvent<'_>>;
+
+    /// Whether memory can be read by it, by peers and by us: then the following three are there.
+    fn reads_memory(&self) -> bool {
+        false
+    }
+
+    /// Lets peers read memory of ours, until it is [hidden](Self::hide). Returns the key, which is not 0, and replaces
+    /// the addresses of its pieces by those that peers have to name. `None`: this memory cannot be read.
+    fn expose(&mut self, _memory: &IoBuffer, _pieces: &mut [Span]) -> Option<u64> {
+        None
+    }
+
+    /// Ends what [`expose`](Self::expose) began.
+    fn hide(&mut self, _key: u64) {}
+
+    /// Starts to read a contiguous piece of a peer's memory into as many bytes of ours, in one piece, which the network
+    /// has until an event tells the end. Does not wait.
+    fn read(&mut self, _from: Route, _token: Token, _memory: RemoteMemory, _into: IoBuffer) -> Sending {
+        Sending::Failed("this network reads no memory".into())
+    }
 
     /// Whether the peer's host says at this moment that nobody listens at the peer's address: proof that the peer's
     /// process has ended, or that something on the way resets connections. `None`: that cannot be found out.

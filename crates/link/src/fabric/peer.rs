@@ -8,7 +8,7 @@
 
 use super::contact::Contact;
 use super::greeting::Greeting;
-use super::network::Route;
+use super::network::{Network, Route};
 use super::stream::{Inbox, Outbox};
 use super::wire::Kind;
 use std::time::Duration;
@@ -154,6 +154,14 @@ impl Peer {
             probe: Probe::default(),
             trouble: None,
             flights: 0,
+        }
+    }
+
+    /// The network's name for it. Errors are for people.
+    pub fn route_by(&mut self, network: &mut impl Network) -> Result<Route, String> {
+        match self.route {
+            Some(route) => Ok(route),
+            None => Ok(*self.route.insert(network.resolve(&self.contact.lower)?)),
         }
     }
 

@@ -16,6 +16,7 @@ use super::contact::Contact;
 use super::greeting::Greeting;
 use super::network::Route;
 use super::peer::{Peer, Phase};
+use super::reads::Reads;
 use super::stream::{Inbox, Marks, Outbox, UNACKNOWLEDGED};
 use super::wire::PACKETS_PER_BATCH;
 use crate::log::{self, Level};
@@ -90,6 +91,8 @@ pub struct Protocol {
     /// Peers that are owed an acknowledgement, and until when something else may carry it.
     pub(super) acknowledgements: VecDeque<(Instant, PeerId)>,
     pub(super) notices: VecDeque<Notice>,
+    /// What is read from peers' memory.
+    pub(super) reads: Reads,
     /// When to look again who has been quiet, and at whom first.
     pub(super) look_at: Instant,
     pub(super) look_from: usize,
@@ -115,6 +118,7 @@ impl Protocol {
             ready: VecDeque::new(),
             acknowledgements: VecDeque::new(),
             notices: VecDeque::new(),
+            reads: Reads::default(),
             look_at: Instant::default(),
             look_from: 0,
             is_closing: false,
@@ -280,8 +284,11 @@ impl Protocol {
         None
     }
 
-    /// What has happened. What concerns a peer comes behind its packets.
+    /// What has happened. What concerns a peer comes behind its packets; the end of a transfer waits for nothing.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        if let Some((transfer, status)) = self.reads.poll_ended() {
+            return Some(LinkEvent::TransferEnded(transfer, status));
+        }
         let is_its_turn = self.events.front().is_some_and(|(after, _)| *after <= self.taken);
         if is_its_turn { self.events.pop_front().map(|(_, event)| event) } else { None }
     }
@@ -299,6 +306,8 @@ impl Protocol {
         peer.lost = format!("{who}: {why}");
         peer.outbox.clear();
         peer.due.probe = false;
+        self.reads.end_peer(place);
+        let Some(peer) = self.known(place) else { return };
         let name = if orderly { who } else { format!("{who} ({why})") };
         if !orderly {
             let text = peer.lost.clone();
@@ -337,6 +346,7 @@ impl Protocol {
         at.generation = at.generation.wrapping_add(1);
         self.free.push(place);
         self.by_id.remove(&peer.contact.id());
+        self.reads.forget(place);
         if self.ended.len() >= ENDED_PER_PEER * self.places_most as usize {
             self.ended.pop_front();
         }

@@ -100,6 +100,8 @@ impl Protocol {
                 Some(NetworkEvent::Received(batch)) => self.handle_batch(batch, now),
                 Some(NetworkEvent::Sent(token)) => self.handle_ended(token, false),
                 Some(NetworkEvent::Failed(token, _)) => self.handle_ended(token, true),
+                Some(NetworkEvent::Read(token)) => self.handle_read(token, None, now),
+                Some(NetworkEvent::ReadFailed(token, why)) => self.handle_read(token, Some(why), now),
             }
             any = true;
         }
@@ -171,6 +173,7 @@ impl Protocol {
             }
         }
         self.send_notices(network, now);
+        self.begin_reads(network, now);
     }
 
     fn transmit_to(&mut self, place: PeerId, network: &mut impl Network, now: Instant) -> Outcome {
@@ -179,7 +182,7 @@ impl Protocol {
             let token = u64::from(place.0) << 32 | u64::from(at.generation) << 16;
             let Some(peer) = at.peer.as_deref_mut() else { return Outcome::Done };
             let Some(item) = next_item(peer, now) else { return Outcome::Done };
-            let route = match route_to(peer, network) {
+            let route = match peer.route_by(network) {
                 Ok(route) => route,
                 Err(why) => {
                     self.end(place, false, &why);
@@ -226,18 +229,11 @@ impl Protocol {
 
     /// When to exchange at the latest, though nothing has come. `None`: nothing is due.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let is_waiting = !self.ready.is_empty() || !self.notices.is_empty();
+        let is_waiting = !self.ready.is_empty() || !self.notices.is_empty() || self.reads.has_waiting();
         let retry = is_waiting.then(|| now + RETRY_INTERVAL);
         let acknowledgement = self.acknowledgements.front().map(|(at, _)| *at);
         let look = self.has_peers().then_some(self.look_at);
         [retry, acknowledgement, look].into_iter().flatten().min()
-    }
-}
-
-fn route_to(peer: &mut Peer, network: &mut impl Network) -> Result<Route, String> {
-    match peer.route {
-        Some(route) => Ok(route),
-        None => Ok(*peer.route.insert(network.resolve(&peer.contact.lower)?)),
     }
 }
 

@@ -1,11 +1,14 @@
-//! A simulated network of a few nodes, which loses, repeats and reorders as a seed says, and contacts for tests.
+//! A simulated network of a few nodes, which loses, repeats and reorders as a seed says, and contacts for tests. Memory
+//! is read when the reader polls; when a connection breaks, a read ends with an error and has written rubbish before.
 
 use super::contact::Contact;
 use super::network::{LowerAddress, Network, NetworkEvent, Route, Sending, Token};
+use crate::memory::IoBuffer;
 use crate::shm::Address;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
+use tidegate_message::{Buffer, RemoteMemory, Span};
 
 /// The contact of an endpoint with this id, on this host. Its node is its id.
 pub(super) fn contact(id: u64, boot: u64, slots: u32) -> Contact {
@@ -47,6 +50,8 @@ pub(super) struct Faults {
     pub broken: u64,
     /// It does not take the batch now.
     pub again: u64,
+    /// A read fails.
+    pub unread: u64,
 }
 
 #[derive(Debug)]
@@ -54,6 +59,16 @@ enum Event {
     Received(Vec<u8>),
     Sent(Token),
     Failed(Token),
+    Reading(Reading),
+}
+
+/// A read that has not ended.
+#[derive(Debug)]
+struct Reading {
+    token: Token,
+    from: RemoteMemory,
+    into: IoBuffer,
+    is_broken: bool,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +76,13 @@ struct Node {
     /// What has come and not been told: from whom, and what.
     events: VecDeque<(usize, Event)>,
     is_gone: bool,
+    /// It serves no reads now.
+    computes: bool,
+    exposed: HashMap<u64, IoBuffer>,
 }
+
+/// Bits of an address below the number of its piece.
+const PIECE_BITS: u32 = 57;
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -85,6 +106,40 @@ impl World {
         self.nodes[node].events.clear();
     }
 
+    /// The process of a node computes, or does no longer.
+    pub fn compute(&mut self, node: usize, computes: bool) {
+        self.nodes[node].computes = computes;
+    }
+
+    /// Reads of a node that have not ended.
+    pub fn reads_of(&self, node: usize) -> usize {
+        self.nodes[node].events.iter().filter(|(_, event)| matches!(event, Event::Reading(_))).count()
+    }
+
+    /// How many pieces of memory a node exposes.
+    pub fn exposed_by(&self, node: usize) -> usize {
+        self.nodes[node].exposed.len()
+    }
+
+    /// Ends a read of a node's memory. Returns whether all is in place.
+    fn read(&mut self, node: usize, reading: &mut Reading) -> bool {
+        let (from, into) = (reading.from.span, &mut reading.into);
+        let exposed = self.nodes[node].exposed.get(&reading.from.key);
+        let (number, at) = ((from.address >> PIECE_BITS) as usize, from.address & ((1 << PIECE_BITS) - 1));
+        let spans: Vec<Span> = exposed.iter().flat_map(|memory| memory.spans()).collect();
+        let before: u64 = spans.iter().take(number).map(|span| span.length).sum();
+        let is_inside = spans.get(number).is_some_and(|span| at + from.length <= span.length);
+        let is_broken = reading.is_broken || self.nodes[node].is_gone || self.random.happens(self.faults.unread);
+        let (Some(memory), true, false) = (exposed, is_inside, is_broken) else {
+            into.write(0, &vec![0xee; into.len() / 2]);
+            return false;
+        };
+        let mut bytes = vec![0; from.length as usize];
+        memory.read((before + at) as usize, &mut bytes);
+        into.write(0, &bytes);
+        true
+    }
+
     fn push(&mut self, node: usize, from: usize, event: Event) {
         let is_reordered = self.random.happens(self.faults.reordered);
         let events = &mut self.nodes[node].events;
@@ -102,6 +157,11 @@ impl World {
                 .partition(|(source, event)| *source != from || !matches!(event, Event::Received(_)));
             drop(lost);
             self.nodes[node].events = kept;
+            for (target, event) in &mut self.nodes[node].events {
+                if let Event::Reading(reading) = event {
+                    reading.is_broken |= *target == from;
+                }
+            }
         }
     }
 }
@@ -150,7 +210,14 @@ impl Network for SimNetwork {
     }
 
     fn poll(&mut self) -> Option<NetworkEvent<'_>> {
-        let (_, event) = self.world.borrow_mut().nodes[self.me].events.pop_front()?;
+        let mut world = self.world.borrow_mut();
+        let is_held = |world: &World, (from, event): &(usize, Event)| {
+            matches!(event, Event::Reading(reading) if !reading.is_broken)
+                && world.nodes[*from].computes
+                && !world.nodes[*from].is_gone
+        };
+        let at = world.nodes[self.me].events.iter().position(|event| !is_held(&world, event))?;
+        let (from, event) = world.nodes[self.me].events.remove(at)?;
         Some(match event {
             Event::Received(batch) => {
                 self.received = batch;
@@ -158,7 +225,44 @@ impl Network for SimNetwork {
             }
             Event::Sent(token) => NetworkEvent::Sent(token),
             Event::Failed(token) => NetworkEvent::Failed(token, "the connection broke".into()),
+            Event::Reading(mut reading) => match world.read(from, &mut reading) {
+                true => NetworkEvent::Read(reading.token),
+                false => NetworkEvent::ReadFailed(reading.token, "the connection broke".into()),
+            },
         })
+    }
+
+    fn reads_memory(&self) -> bool {
+        true
+    }
+
+    /// Addresses are distances from the beginning of each piece.
+    fn expose(&mut self, memory: &IoBuffer, pieces: &mut [Span]) -> Option<u64> {
+        for (piece, number) in pieces.iter_mut().zip(0..) {
+            piece.address = number << PIECE_BITS;
+        }
+        let mut world = self.world.borrow_mut();
+        let key = world.random.below(u64::MAX >> 12) + 1;
+        world.nodes[self.me].exposed.insert(key, memory.slice(0, memory.len()));
+        Some(key)
+    }
+
+    fn hide(&mut self, key: u64) {
+        let found = self.world.borrow_mut().nodes[self.me].exposed.remove(&key);
+        assert!(found.is_some(), "a key is hidden once, by who exposed it");
+    }
+
+    fn read(&mut self, from: Route, token: Token, memory: RemoteMemory, into: IoBuffer) -> Sending {
+        let (mut world, from) = (self.world.borrow_mut(), from.0 as usize);
+        let faults = world.faults;
+        if world.nodes[from].is_gone || world.random.happens(faults.again) {
+            return Sending::Again;
+        }
+        if world.random.happens(faults.broken) {
+            world.break_between(self.me, from);
+        }
+        world.push(self.me, from, Event::Reading(Reading { token, from: memory, into, is_broken: false }));
+        Sending::Taken
     }
 
     fn is_refused(&mut self, route: Route) -> Option<bool> {

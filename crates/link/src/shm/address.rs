@@ -178,7 +178,7 @@ impl fmt::Display for Address {
 }
 
 /// A number that nobody else has or can guess; never 0.
-pub(crate) fn random() -> u64 {
+pub fn random() -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: the buffer has as many bytes as is said.
     let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };

@@ -41,7 +41,7 @@ mod vacant;
 mod wake;
 
 pub(crate) use address::Difference;
-pub use address::{Address, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST};
+pub use address::{Address, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST, random};
 pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES, ShmConfig};
 pub use connecting::check_settings;
 pub use error::{LinkError, Shortage};

@@ -159,7 +159,7 @@ impl LocalLink {
 
     /// Lets peers reach a region without us.
     pub fn publish_region(&mut self, key: u64, memory: &IoBuffer) {
-        let reach = self.expose(PeerId(0), memory);
+        let reach = self.expose(PeerId(0), memory, &mut []);
         self.network.borrow_mut().nodes[self.me].regions.insert(key, reach);
     }
 
@@ -237,7 +237,7 @@ impl Link for LocalLink {
         Capabilities { reaches_memory: true, ..Capabilities::default() }
     }
 
-    fn expose(&mut self, _: PeerId, memory: &IoBuffer) -> u64 {
+    fn expose(&mut self, _: PeerId, memory: &IoBuffer, _: &mut [Span]) -> u64 {
         let mut network = self.network.borrow_mut();
         network.next_key += 1;
         let key = network.next_key << 32;

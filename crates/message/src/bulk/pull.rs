@@ -27,6 +27,8 @@ pub(crate) struct Pull<B> {
     /// Bytes that are in place or that pieces under way have been admitted for.
     admitted: usize,
     measured: Option<Measured>,
+    /// The link reads while we do other things, and bounds by itself how much of that is under way.
+    is_read_whole: bool,
 }
 
 /// A pull whose time tells which way is faster.
@@ -87,8 +89,18 @@ impl<B: Buffer> Pulls<B> {
     /// A rendezvous message has its receive. Returns the name of the pull.
     pub(crate) fn insert(&mut self, active: Active<B>, envelope: Envelope, queue: Queue, remote: RemoteSend) -> Key {
         let wanted = envelope.length.min(active.buffer.len());
-        let (position, admitted, is_asked, measured) = (0, 0, false, None);
-        self.pulls.insert(Pull { active, envelope, queue, remote, is_asked, wanted, position, admitted, measured })
+        self.pulls.insert(Pull {
+            active,
+            envelope,
+            queue,
+            remote,
+            is_asked: false,
+            wanted,
+            position: 0,
+            admitted: 0,
+            measured: None,
+            is_read_whole: false,
+        })
     }
 
     /// The piece that was sent ahead in a bounce buffer, if there is one: whose, which buffer, how much of it is wanted
@@ -124,10 +136,12 @@ impl<B: Buffer> Pulls<B> {
         capabilities: impl FnOnce(PeerId) -> Capabilities,
     ) -> Way {
         let Some(pull) = self.pulls.get_mut(key).filter(|pull| !pull.remote.spans.is_empty()) else { return Way::Ask };
-        let Capabilities { reaches_memory, shares_bounce_buffers, direct_from, .. } = capabilities(pull.remote.peer);
+        let Capabilities { reaches_memory, is_synchronous, shares_bounce_buffers, direct_from } =
+            capabilities(pull.remote.peer);
         if !reaches_memory {
             return Way::Ask;
         }
+        pull.is_read_whole = !is_synchronous;
         let left = pull.wanted - pull.position;
         if left >= direct_from || !shares_bounce_buffers {
             return Way::Read;
@@ -140,9 +154,10 @@ impl<B: Buffer> Pulls<B> {
         way
     }
 
-    /// The next part to read, of so many bytes at most.
+    /// The next part to read: of so many bytes at most, if reading keeps us from doing anything else.
     pub(crate) fn next_part(&mut self, key: Key, most: usize) -> Option<Part<'_, B>> {
         let pull = self.pulls.get_mut(key)?;
+        let most = if pull.is_read_whole { usize::MAX } else { most };
         let (position, length) = (pull.position, (pull.wanted - pull.position).min(most.max(1)));
         let from = part_of(pull.remote.key, &pull.remote.spans, position, length);
         Some(Part { peer: pull.remote.peer, from, into: &mut pull.active.buffer, position, length })

@@ -87,10 +87,10 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn announce_kept(&mut self, to: PeerId, key: Key, was_dropped: bool) {
         self.count(Counter::MessagesRendezvous, 1);
         let Some(send) = self.bulk.send(key) else { return };
-        let spans = self.spans_of(send);
+        let mut spans = self.spans_of(send);
         let (length, data, space) = (send.length, send.data, send.space);
         let exposed = match &send.payload {
-            Payload::Application(buffer) if !spans.is_empty() => self.link.expose(to, buffer),
+            Payload::Application(buffer) if !spans.is_empty() => self.link.expose(to, buffer, &mut spans),
             _ => 0,
         };
         let head = RequestToSend {

@@ -10,12 +10,28 @@ use crate::loader::Loader;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
+use tidegate_link::fabric::CHUNK_BYTES;
 
 /// By this flag libfabric's own layers find providers that the user has hidden. It is no part of the interface, but the
 /// same in all versions that there are.
 const HIDDEN_TOO: u64 = 1 << 60;
+/// The capabilities for reading memory of peers, and letting them read ours.
+const READING: u64 = FI_RMA | FI_READ | FI_REMOTE_READ;
 /// The interface that we speak, as far as the library speaks it.
 const API_VERSION: u32 = crate::identity::version(1, 17);
+
+/// How a provider reads memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Peers name memory by its address (`FI_MR_VIRT_ADDR`), else by its distance from where the registration begins.
+    pub names_addresses: bool,
+    /// We choose keys, of so many bytes; `None`: the provider does (`FI_MR_PROV_KEY`).
+    pub key_bytes: Option<usize>,
+    /// The memory into which is read has to be registered too (`FI_MR_LOCAL`).
+    pub registers_own: bool,
+    /// Registrations that peers use are bound to the endpoint (`FI_MR_ENDPOINT`).
+    pub binds_endpoint: bool,
+}
 
 thread_local! {
     static ASKING: Cell<bool> = const { Cell::new(false) };
@@ -78,6 +94,32 @@ impl Offer {
         self.parts().1.mr_mode & FI_MR_LOCAL != 0
     }
 
+    /// How peers' memory is read by it. The error says why it cannot be.
+    pub fn reading(&self) -> Result<Reading, String> {
+        let (info, domain, _) = self.parts();
+        if info.caps & READING != READING {
+            return Err(
+                "it offers no remote reads (FI_RMA), or none with modes of registration that are known here".into()
+            );
+        }
+        // SAFETY: as in `parts`.
+        let largest = unsafe { (*info.ep_attr).max_msg_size };
+        if largest < CHUNK_BYTES {
+            return Err(format!("its remote reads have at most {largest} bytes, and {CHUNK_BYTES} are needed"));
+        }
+        let has = |bit| domain.mr_mode & bit != 0;
+        // Keys that we choose need room for the number of a piece beside what makes them hard to guess.
+        if !has(FI_MR_PROV_KEY) && domain.mr_key_size < 4 {
+            return Err(format!("its keys have {} bytes only", domain.mr_key_size));
+        }
+        Ok(Reading {
+            names_addresses: has(FI_MR_VIRT_ADDR),
+            key_bytes: (!has(FI_MR_PROV_KEY)).then_some(domain.mr_key_size.min(8)),
+            registers_own: has(FI_MR_LOCAL),
+            binds_endpoint: has(FI_MR_ENDPOINT),
+        })
+    }
+
     /// Bytes that precede every message.
     pub fn has_prefix(&self) -> bool {
         self.parts().0.mode & FI_MSG_PREFIX != 0
@@ -107,11 +149,15 @@ impl Offer {
     }
 }
 
-/// The offer to take for a choice. The error lists what there is.
-pub fn find(loader: &'static Loader, choice: &Choice) -> Result<Offer, String> {
+/// The offer to take for a choice: one that can read peers' memory, if that is wanted and there is one. The error lists
+/// what there is.
+pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Result<Offer, String> {
     let mut seen = Vec::new();
-    for provider in choice.providers() {
-        let offers = ask(loader, Some(provider));
+    for (provider, reads) in choice.providers().into_iter().flat_map(|name| [(name, true), (name, false)]) {
+        if reads && !wants_reads {
+            continue;
+        }
+        let offers = ask(loader, Some(provider), reads);
         seen.extend(offers.iter().map(Offer::domain));
         let fits = |offer: &Offer| match choice.domain() {
             Some(domain) => offer.domain() == domain,
@@ -133,26 +179,28 @@ pub fn find(loader: &'static Loader, choice: &Choice) -> Result<Offer, String> {
         let wanted = choice.domain().map_or("that reaches other hosts".to_owned(), |domain| format!("{domain:?}"));
         return Err(format!("FI_TIDEGATE_FABRIC={choice}: there is no domain {wanted}; there are: {}", all(seen)));
     }
-    let there = all(ask(loader, None).iter().map(Offer::provider).collect());
+    let there = all(ask(loader, None, false).iter().map(Offer::provider).collect());
     Err(format!("FI_TIDEGATE_FABRIC={choice}: this libfabric offers no reliable datagrams by it; it does by: {there}"))
 }
 
-/// What a provider offers that we can use, or all of them.
-fn ask(loader: &'static Loader, provider: Option<&str>) -> Vec<Offer> {
+/// What a provider offers that we can use, or all of them; with remote reads, or perhaps without.
+fn ask(loader: &'static Loader, provider: Option<&str>, reads: bool) -> Vec<Offer> {
     let hints = loader.allocate_info();
     let Some(hints) = NonNull::new(hints).map(|info| Offer { info, loader }) else { return Vec::new() };
     // SAFETY: the struct and its parts are fresh, ours, and as large as the library's version has them. The name is
     // copied into memory that libfabric frees.
     unsafe {
         let info = &mut *hints.info();
-        info.caps = FI_MSG;
+        info.caps = if reads { FI_MSG | FI_SEND | FI_RECV | READING } else { FI_MSG };
         info.mode = FI_CONTEXT | FI_CONTEXT2;
         (*info.ep_attr).type_ = FI_EP_RDM;
         (*info.domain_attr).resource_mgmt = FI_RM_ENABLED;
         (*info.domain_attr).threading = FI_THREAD_DOMAIN;
         (*info.domain_attr).control_progress = FI_PROGRESS_MANUAL;
         (*info.domain_attr).data_progress = FI_PROGRESS_MANUAL;
-        (*info.domain_attr).mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+        let modes = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+        // Offers that demand any other mode do not come.
+        (*info.domain_attr).mr_mode = if reads { modes | FI_MR_ENDPOINT } else { modes };
         if let Some(name) = provider.and_then(|name| CString::new(name).ok()) {
             (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
         }

@@ -7,20 +7,27 @@
 //! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
+//! | `reads` | what the provider below has of each read of a peer's memory |
 //! | `network` | batches sent and received through these |
+//! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
 //! Only the smallest common part of providers is asked for: reliable datagrams (`FI_EP_RDM`) by `FI_MSG`, manual
-//! progress, one thread at a time, contexts of 64 bytes of our own for each operation, posted receives. Nothing relies
-//! on the order of messages, on knowing their source, on injection, on RMA.
+//! progress, one thread at a time, contexts of 64 bytes of our own for each operation, posted receives; and `FI_RMA`
+//! where it is to be had, for reads of long messages. Nothing relies on the order of operations, on knowing their
+//! source, on injection, on more than that a read that has ended well has ended.
 
 mod asking;
 mod choice;
+mod memory;
 mod network;
 mod objects;
+#[cfg(test)]
+mod reading_tests;
+mod reads;
 mod slots;
 #[cfg(test)]
 mod tests;
 
 pub use asking::is_asking;
 pub use choice::Choice;
-pub use network::Lower;
+pub use network::{Lower, Wants};

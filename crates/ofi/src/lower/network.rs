@@ -2,6 +2,7 @@
 
 use super::asking::{self, Offer};
 use super::choice::Choice;
+use super::memory::Memory;
 use super::objects::{Objects, failure};
 use super::slots::Slots;
 use crate::bindings::*;
@@ -14,10 +15,11 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::RawFd;
 use std::time::Duration;
-use tidegate_link::Maker;
 use tidegate_link::fabric::{
     BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
 };
+use tidegate_link::{IoBuffer, Maker};
+use tidegate_message::{RemoteMemory, Span};
 
 /// Receives that are posted.
 const RECEIVES: usize = 32;
@@ -28,17 +30,33 @@ const ENTRIES: usize = 16;
 /// How long a host may take to say that nobody listens at a port.
 const REFUSAL_MOST: Duration = Duration::from_millis(20);
 
+/// What an endpoint is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wants {
+    /// How many peers there may be, about.
+    pub peers: usize,
+    /// Threads sleep until something has come.
+    pub may_sleep: bool,
+    /// Memory of peers is read, where the provider can.
+    pub reads: bool,
+}
+
 /// An endpoint of a provider below. The objects are closed before the memory goes that they use.
 pub struct Lower {
     objects: ManuallyDrop<Objects>,
     receives: Slots,
     sends: Slots,
+    /// Reads of peers' memory, if the provider can.
+    memory: Option<Memory>,
     /// What operations on the slots must give, for receives and sends.
     descriptors: [*mut c_void; 2],
     /// Receives that are to be posted again.
     to_post: Vec<usize>,
     /// Completions that were read and not told.
     entries: VecDeque<fi_cq_msg_entry>,
+    /// All that the last reading of completions brought has been told. Whoever polls is told that first, and handles
+    /// it, before the next reading, which is a system call with most providers.
+    is_told: bool,
     /// The receive whose bytes are lent.
     lent: Option<usize>,
     /// Peers' addresses, where a socket reaches them too.
@@ -59,14 +77,23 @@ impl core::fmt::Debug for Lower {
 }
 
 impl Lower {
-    /// Opens an endpoint of the provider that was chosen. Errors are for users.
-    pub fn open(loader: &'static Loader, choice: &Choice, peers: usize, may_sleep: bool) -> Result<Lower, String> {
-        let offer = asking::find(loader, choice)?;
+    /// Opens an endpoint of the provider that was chosen, which reads memory if that is wanted and the provider can.
+    /// Errors are for users.
+    pub fn open(loader: &'static Loader, choice: &Choice, wants: Wants) -> Result<Lower, String> {
+        let offer = asking::find(loader, choice, wants.reads)?;
         let name = format!("{}/{}", offer.provider(), offer.domain());
-        Lower::open_offer(loader, &offer, peers, may_sleep).map_err(|why| format!("opening {name}: {why}"))
+        Lower::open_offer(loader, &offer, wants).map_err(|why| format!("opening {name}: {why}"))
     }
 
-    fn open_offer(loader: &'static Loader, offer: &Offer, peers: usize, may_sleep: bool) -> Result<Lower, String> {
+    fn open_offer(loader: &'static Loader, offer: &Offer, wants: Wants) -> Result<Lower, String> {
+        let Wants { peers, may_sleep, reads } = wants;
+        let reading = match reads {
+            true => offer.reading(),
+            false => Err("FI_TIDEGATE_BULK=mailbox".into()),
+        };
+        if let Err(why) = &reading {
+            log::info(FI_LOG_EP_CTRL, || format!("{}: long messages go packet by packet: {why}", offer.provider()));
+        }
         let mut objects = Objects::open(loader, offer, peers, may_sleep)?;
         let bytes = objects.name(loader)?;
         let address = squeeze(&bytes).ok_or_else(|| {
@@ -87,9 +114,11 @@ impl Lower {
             objects: ManuallyDrop::new(objects),
             receives,
             sends,
+            memory: reading.ok().map(|reading| Memory::new(reading, loader)),
             descriptors,
             to_post: Vec::new(),
             entries: VecDeque::new(),
+            is_told: false,
             lent: None,
             sockets: HashMap::new(),
             is_tcp,
@@ -137,6 +166,11 @@ impl Lower {
                 return;
             }
         }
+    }
+
+    /// The read of a context has ended, if it is one. Returns its name.
+    fn end_of_read(&mut self, context: *mut c_void) -> Option<Token> {
+        self.memory.as_mut()?.end_of(&mut self.objects, context)
     }
 
     /// Reads completions into `entries`. Returns what failed, with the context of its operation.
@@ -288,6 +322,9 @@ impl Network for Lower {
         if !self.to_post.is_empty() {
             self.post_receives();
         }
+        if self.entries.is_empty() && core::mem::take(&mut self.is_told) {
+            return None;
+        }
         if self.entries.is_empty()
             && let Some((context, why)) = self.read()
         {
@@ -295,13 +332,20 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Failed(self.sends.tokens[slot], why));
             }
+            if let Some(token) = self.end_of_read(context) {
+                return Some(NetworkEvent::ReadFailed(token, why));
+            }
             log::info(FI_LOG_EP_DATA, || format!("{}: a receive ended: {why}", self.name));
             self.to_post.extend(self.receives.find(context));
         }
         while let Some(entry) = self.entries.pop_front() {
+            self.is_told = self.entries.is_empty();
             if let Some(slot) = self.sends.find(entry.op_context) {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
+            }
+            if let Some(token) = self.end_of_read(entry.op_context) {
+                return Some(NetworkEvent::Read(token));
             }
             if let Some(slot) = self.receives.find(entry.op_context) {
                 self.lent = Some(slot);
@@ -310,6 +354,27 @@ impl Network for Lower {
             }
         }
         None
+    }
+
+    fn reads_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    fn expose(&mut self, memory: &IoBuffer, pieces: &mut [Span]) -> Option<u64> {
+        self.memory.as_ref()?.expose(&mut self.objects, memory, pieces)
+    }
+
+    fn hide(&mut self, key: u64) {
+        if let Some(memory) = &self.memory {
+            memory.hide(&mut self.objects, key);
+        }
+    }
+
+    fn read(&mut self, from: Route, token: Token, place: RemoteMemory, into: IoBuffer) -> Sending {
+        match &mut self.memory {
+            Some(memory) => memory.read(&mut self.objects, from, token, place, into),
+            None => Sending::Failed("this provider has no remote reads".into()),
+        }
     }
 
     /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.

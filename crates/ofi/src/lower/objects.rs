@@ -5,6 +5,7 @@ use crate::bindings::*;
 use crate::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::{NonNull, null_mut};
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
@@ -35,12 +36,20 @@ impl<T> Drop for Owned<T> {
     }
 }
 
+/// Memory that peers may read: a registration of each of its pieces.
+pub type Exposed = Vec<Owned<fid_mr>>;
+
 /// All that an endpoint of the provider below needs. Fields are dropped in this order.
 pub struct Objects {
+    /// Memory that peers read, by the keys that they were told; a provider that chooses keys may choose one for
+    /// several. Registrations may be bound to the endpoint, so they are closed before it.
+    pub exposed: HashMap<u64, Vec<Exposed>>,
     /// The endpoint, enabled.
     pub endpoint: Owned<fid_ep>,
     /// Registrations of local memory, where the provider wants them.
     regions: Vec<Owned<fid_mr>>,
+    /// Those of the memory into which is read, by operation.
+    pub destinations: HashMap<usize, Owned<fid_mr>>,
     /// Addresses of peers.
     pub vector: Owned<fid_av>,
     /// Where operations are reported.
@@ -107,7 +116,9 @@ impl Objects {
             let endpoint: Owned<fid_ep> = open!(loader, "fi_endpoint", (*ops).endpoint, |open, place| {
                 open(domain.get(), info, place, null_mut())
             });
-            let objects = Objects { endpoint, regions: Vec::new(), vector, queue, domain, fabric, descriptor };
+            let (regions, exposed, destinations) = (Vec::new(), HashMap::new(), HashMap::new());
+            let objects =
+                Objects { exposed, endpoint, regions, destinations, vector, queue, domain, fabric, descriptor };
             objects.bind(loader, objects.vector.fid(), 0)?;
             objects.bind(loader, objects.queue.fid(), FI_TRANSMIT | FI_RECV)?;
             let fid = objects.endpoint.fid();
@@ -131,16 +142,54 @@ impl Objects {
 
     /// Registers memory, which stays where it is as long as this lives. Returns what operations on it must give.
     pub fn register(&mut self, loader: &Loader, memory: (*const c_void, usize)) -> Result<*mut c_void, String> {
-        // SAFETY: the memory is there; the call is fi_mr_reg(3).
+        let region = self.register_for(loader, memory, FI_SEND | FI_RECV, 0)?;
+        let descriptor = descriptor_of(&region);
+        self.regions.push(region);
+        Ok(descriptor)
+    }
+
+    /// Registers memory for an operation, until that has ended. Returns what the operation must give.
+    pub fn register_destination(
+        &mut self,
+        loader: &Loader,
+        operation: usize,
+        memory: (*const c_void, usize),
+    ) -> Result<*mut c_void, String> {
+        let region = self.register_for(loader, memory, FI_READ, 0)?;
+        let descriptor = descriptor_of(&region);
+        self.destinations.insert(operation, region);
+        Ok(descriptor)
+    }
+
+    /// Registers memory for what `access` lists, by this key, if the provider does not choose it.
+    pub fn register_for(
+        &self,
+        loader: &Loader,
+        memory: (*const c_void, usize),
+        access: u64,
+        key: u64,
+    ) -> Result<Owned<fid_mr>, String> {
+        // SAFETY: the call is fi_mr_reg(3). A provider that does not find the memory fails.
         unsafe {
             let domain = self.domain.get();
-            let region: Owned<fid_mr> = open!(loader, "fi_mr_reg", (*(*domain).mr).reg, |open, place| {
-                open(self.domain.fid(), memory.0, memory.1, FI_SEND | FI_RECV, 0, 0, 0, place, null_mut())
-            });
-            let descriptor = (*region.get()).mem_desc;
-            self.regions.push(region);
-            Ok(descriptor)
+            Ok(open!(loader, "fi_mr_reg", (*(*domain).mr).reg, |open, place| {
+                open(self.domain.fid(), memory.0, memory.1, access, 0, key, 0, place, null_mut())
+            }))
         }
+    }
+
+    /// Makes a registration one of the endpoint's.
+    pub fn bind_region(&self, loader: &Loader, region: &Owned<fid_mr>) -> Result<(), String> {
+        let fid = region.fid();
+        // SAFETY: both objects are open.
+        let code = unsafe {
+            let ops = (*fid).ops;
+            match (*ops).bind.map_or(-FI_ENOSYS, |bind| bind(fid, self.endpoint.fid(), 0)) {
+                0 => (*ops).control.map_or(-FI_ENOSYS, |control| control(fid, FI_ENABLE as c_int, null_mut())),
+                code => code,
+            }
+        };
+        if code == 0 { Ok(()) } else { Err(failure(loader, "binding a registration", code)) }
     }
 
     /// The endpoint's address, of up to 128 bytes.
@@ -169,6 +218,18 @@ impl Objects {
         };
         code == 0
     }
+}
+
+/// What operations on registered memory must give.
+fn descriptor_of(region: &Owned<fid_mr>) -> *mut c_void {
+    // SAFETY: the registration is open.
+    unsafe { (*region.get()).mem_desc }
+}
+
+/// The key of a registration.
+pub fn key_of(region: &Owned<fid_mr>) -> u64 {
+    // SAFETY: the registration is open.
+    unsafe { (*region.get()).key }
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 //! MPIs bring. Where there is none, a test says so and ends.
 
 use super::choice::Choice;
-use super::network::Lower;
+use super::network::{Lower, Wants};
 use crate::loader::Loader;
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use tidegate_message::{Link, LinkEvent};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
+const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true };
 
 /// The libraries that there are.
 fn libraries() -> Vec<PathBuf> {
@@ -25,7 +26,7 @@ fn libraries() -> Vec<PathBuf> {
 }
 
 /// Does something with each library that there is.
-fn with_each_library(test: impl Fn(&'static Loader)) {
+pub(super) fn with_each_library(test: impl Fn(&'static Loader)) {
     let libraries = libraries();
     if libraries.is_empty() {
         println!("skipped: there is no libfabric here");
@@ -38,8 +39,8 @@ fn with_each_library(test: impl Fn(&'static Loader)) {
     }
 }
 
-fn open(loader: &'static Loader) -> Lower {
-    Lower::open(loader, &"tcp/lo".parse().unwrap(), 4, true).unwrap_or_else(|why| panic!("{why}"))
+pub(super) fn open(loader: &'static Loader) -> Lower {
+    Lower::open(loader, &"tcp/lo".parse().unwrap(), WANTS).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn contact(id: u8) -> Contact {
@@ -49,17 +50,18 @@ fn contact(id: u8) -> Contact {
     Contact::from_bytes(&bytes).unwrap()
 }
 
-fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
-    let own = Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), host: "here".into() };
+pub(super) fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
+    let own =
+        Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), reads_memory: true, host: "here".into() };
     FabricLink::new(own, open(loader), &flow())
 }
 
-fn flow() -> Config {
+pub(super) fn flow() -> Config {
     Config::new(SchemeName::None, 4, 64, 0)
 }
 
 /// Polls until something is there.
-fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
+pub(super) fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = poll() {
@@ -71,6 +73,26 @@ fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
 
 fn write(from: &mut FabricLink<Lower>, to: PeerId, number: u32) -> bool {
     from.write(to, 1, |packets, _| packets[0] = Packet::with_credits(PacketKind::Data, number)).is_ok()
+}
+
+/// A link on its way to another thread.
+struct Moved(FabricLink<Lower>);
+
+// SAFETY: the link is used by one thread at a time: the other one, from there on.
+unsafe impl Send for Moved {}
+
+/// Closes a link in a thread of its own, and does something else until it has closed, or takes too long.
+pub(super) fn close_beside(link: FabricLink<Lower>, mut meanwhile: impl FnMut()) -> bool {
+    let moved = Moved(link);
+    let closing = thread::spawn(move || {
+        let moved = moved;
+        drop(moved.0);
+    });
+    wait(|| {
+        meanwhile();
+        closing.is_finished().then_some(())
+    });
+    closing.join().is_ok()
 }
 
 #[test]
@@ -130,9 +152,6 @@ fn who_closes_is_reported_behind_its_packets() {
         });
         let name = thread::scope(|scope| {
             // Closing waits until the other side has acknowledged.
-            struct Moved(FabricLink<Lower>);
-            // SAFETY: the link is used by one thread at a time: this one, from here on.
-            unsafe impl Send for Moved {}
             let moved = Moved(one);
             scope.spawn(move || {
                 let moved = moved;
@@ -169,7 +188,7 @@ fn where_nobody_listens_is_found_out() {
 #[test]
 fn what_there_is_not_is_refused_with_what_there_is() {
     with_each_library(|loader| {
-        let refusal = |choice: &str| Lower::open(loader, &choice.parse::<Choice>().unwrap(), 4, false).unwrap_err();
+        let refusal = |choice: &str| Lower::open(loader, &choice.parse::<Choice>().unwrap(), WANTS).unwrap_err();
         let (domain, provider) = (refusal("tcp/moon0"), refusal("moon"));
         assert!(domain.contains("there is no domain \"moon0\"; there are:") && domain.contains("lo"), "{domain}");
         assert!(
