@@ -3,7 +3,8 @@
 use crate::bindings::*;
 use crate::loader;
 use std::collections::HashSet;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use tidegate_link::log::{Level, print_line};
@@ -60,7 +61,9 @@ pub fn trouble(subsystem: fi_log_subsys, text: &str) {
         print_line(text);
         if let Some(folder) = std::env::var_os("FI_TIDEGATE_STATS_DIR") {
             // If there is no such folder, or no room in it, the fault has been reported on standard error anyway.
-            let _ = trouble::leave(Path::new(&folder), text);
+            let folder = folder.as_bytes();
+            let folder = OsStr::from_bytes(folder.strip_prefix(b"?").unwrap_or(folder));
+            let _ = trouble::leave(Path::new(folder), text);
         }
     }
 }
