@@ -122,12 +122,19 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
             format!("{:.2}, {:.2} µs", times[0], times[1]),
         )
         .perhaps_because("all four times that the paper gives determine the machine's parameters, and not all can be met at \
-            once."),
+            once.")
+        .implied("The costs of a packet and of a hop are calibrated by these two times."),
         Fact::tested(
             "Under 30 slots the longer distance costs more.",
             few[1] > few[0],
             "14 hops above 1",
-            format!("{:.1} % at 14 hops, {:.1} % at 1 (means)", few[1], few[0]),
+            format!(
+                "{:.1} % at 14 hops, {:.1} % at 1 (means), which are {:.1} and {:.1} µs",
+                few[1],
+                few[0],
+                few[1] * times[1] / 100.0,
+                few[0] * times[0] / 100.0
+            ),
         )
         .because(
             "A sender writes a packet in 1.2 µs, so that the credits of the fewest slots last for longer than they \
@@ -141,7 +148,8 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
             (many[1] - many[0]).abs() < 2.0,
             "very similar",
             format!("{:.1} % at 14 hops, {:.1} % at 1 (means)", many[1], many[0]),
-        ),
+        )
+        .implied("Distance hardly matters with fewer slots either, so this cannot fail here."),
         Fact::tested(
             "1 credit slot has the least overhead.",
             least == 1,
