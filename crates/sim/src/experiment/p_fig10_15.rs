@@ -123,8 +123,7 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
     };
     let least: Vec<f64> =
         points(|slots| slots <= ENOUGH).map(|points| points.into_iter().fold(f64::MAX, f64::min)).collect();
-    let most: Vec<f64> =
-        points(|slots| slots > ENOUGH + 1).map(|points| points.into_iter().fold(0.0, f64::max)).collect();
+    let most: Vec<f64> = points(|slots| slots > ENOUGH).map(|points| points.into_iter().fold(0.0, f64::max)).collect();
     let facts = vec![
         Fact::tested(
             "With up to 55 slots no pattern's overhead is acceptable (every point above 3 %, the limit of §7.5).",
@@ -133,12 +132,14 @@ pub(super) fn static_credits(workshop: &Workshop<'_>) -> Result<Findings, Simula
             format!("at least {}", shown(&least)),
         ),
         Fact::tested(
-            "With more than 56 every pattern's is (every point under 3 %).",
+            "With more than 55 every pattern's is (every point under 3 %).",
             most.iter().all(|overhead| *overhead < ACCEPTABLE),
             "acceptable from there on",
             format!("at most {}", shown(&most)),
         )
-        .because("What is left where nobody waits is work for control packets, which weighs less where data packets are dear: \
+        .because("56 slots are one too few by the paper's own eq. 5: there some sends still wait (one in twenty), with 57 none \
+             does, and at full size overhead falls from 11 to 12 % with 56 to at most 1.9 % with 57. In smaller jobs it stays above \
+             3 % there too: what is left where nobody waits is work for control packets, which weighs less where data packets are dear: \
              among 128 processes with data packets as dear as among 1024 (13 near peers, not 105; one seed) 4.5, 6.4, 5.6 and \
              5.8 % with 64 slots became 2.0, 2.0, 2.2 and 4.0 %."),
     ];
@@ -151,23 +152,27 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
     let beginning = Beginning::WarmUp { all: workshop.scale.pick(2, 4, 4), part: 10 };
     let plan = Plan { flow: dynamic_flow, parts: &[1, 2, 4, 8], slots, beginning };
     let (moving, setup) = curves(workshop, &plan)?;
-    let fixed = Plan { flow: static_flow, parts: &[4, 8], beginning: Beginning::Amid, ..plan };
+    let fixed = Plan { flow: static_flow, parts: &[2, 4, 8], beginning: Beginning::Amid, ..plan };
     let (fixed, _) = curves(workshop, &fixed)?;
     let few = |curves: &[Curve]| -> Vec<f64> {
         curves.iter().map(|curve| mean(&curve.overheads(), |slots| (16..=FEW).contains(&slots))).collect()
     };
     let delays = |curves: &[Curve]| -> Vec<f64> {
-        curves.iter().map(|curve| mean(&curve.delays(), |slots| (16..40).contains(&slots))).collect()
+        curves.iter().map(|curve| mean(&curve.delays(), |slots| (16..=FEW).contains(&slots))).collect()
     };
     let (ours, theirs) = (few(&moving), few(&fixed));
     let (waits, waits_static) = (delays(&moving), delays(&fixed));
+    let at_8: Vec<f64> = moving[1..].iter().filter_map(|curve| at(&curve.overheads(), 8)).collect();
     let at_30: Vec<f64> = moving[1..].iter().filter_map(|curve| at(&curve.overheads(), FEW)).collect();
     let facts = vec![
         Fact::tested(
-            "Half, a quarter and an eighth are near zero with 16 to 30 slots (under 5 %).",
+            "Half, a quarter and an eighth are near zero with 16, 24 and 30 slots (under 5 %, mean of the three).",
             ours[1..].iter().all(|overhead| *overhead < 5.0),
             "very low even for few slots",
-            shown(&ours[1..]),
+            match &at_8[..] {
+                [] => shown(&ours[1..]),
+                at_8 => format!("{}; with 8 slots {}", shown(&ours[1..]), shown(at_8)),
+            },
         )
         .because(
             "Half of the processes can have twice the slots at most: 32 of 16, too few for a message, and 48 of 24, with \
@@ -192,16 +197,20 @@ pub(super) fn dynamic_credits(workshop: &Workshop<'_>) -> Result<Findings, Simul
              credits that take processors no time.",
         ),
         Fact::tested(
-            "There a quarter and an eighth have less overhead than under static.",
-            ours[2..].iter().zip(&theirs).all(|(ours, theirs)| ours < theirs),
-            "far less",
-            format!("{} against {}", shown(&ours[2..]), shown(&theirs)),
+            "There all three have less than half of the overhead that they have under static (figure 10).",
+            ours[1..].iter().zip(&theirs).all(|(ours, theirs)| 2.0 * ours < *theirs),
+            "the better use of the buffers is evident",
+            format!("{} against {}", shown(&ours[1..]), shown(&theirs)),
+        )
+        .perhaps_because(
+            "half of the processes can own twice the slots at most, and have far less to gain than an eighth, as the first \
+             statement says.",
         ),
         Fact::tested(
-            "A quarter and an eighth have sends wait less than half as often as under static (16 to 40 slots).",
-            waits[2..].iter().zip(&waits_static).all(|(ours, theirs)| ours * 2.0 < *theirs),
+            "There all three have sends wait less than half as often as under static.",
+            waits[1..].iter().zip(&waits_static).all(|(ours, theirs)| ours * 2.0 < *theirs),
             "slots of idle senders are used",
-            format!("{} against {}", shown(&waits[2..]), shown(&waits_static)),
+            format!("{} against {}", shown(&waits[1..]), shown(&waits_static)),
         )
         .perhaps_because(
             "the share falls to about half: the slots of the idle do move. Under dynamic a sender's first packets \
