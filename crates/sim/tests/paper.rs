@@ -73,8 +73,6 @@ fn piggybacking() {
 fn four_patterns() {
     let differing = [
         "With more than 55 every pattern's is",
-        "There all three have less than half of the overhead",
-        "There all three have sends wait",
         "Half, a quarter and an eighth are near zero",
         "With 30 slots half of the processes",
     ];

@@ -1,5 +1,5 @@
-//! [`Experiment::judge`]: an experiment's statements, figures and tables made anew from the runs that a report holds, so
-//! that a statement that is put in other words, or tested otherwise, does not cost hours of the same runs again.
+//! [`Experiment::judge`]: an experiment's statements, figures and tables made anew from the runs that a report holds.
+//! So a statement that is put in other words, or tested otherwise, does not cost hours of the same runs again.
 
 use std::collections::HashMap;
 use std::fmt;

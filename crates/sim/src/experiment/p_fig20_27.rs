@@ -205,9 +205,9 @@ pub(super) fn times(workshop: &Workshop<'_>) -> Result<Findings, SimulationError
     Ok(Findings { setup, figures, tables, facts })
 }
 
-/// The axes of figure 23 survive in the paper's text, and nothing else of it: by group, where its axis of times, in µs, and
-/// that of mean overheads, in %, end, and the marks before. That which axis is which group's is inferred from their order,
-/// and that something reaches beyond the last mark but one from the habit of whoever or whatever draws axes.
+/// The axes of figure 23 survive in the paper's text, and nothing else of it: by group, where its axis of times, in µs,
+/// and that of mean overheads, in %, end, and the marks before. Which axis is which group's is inferred from their
+/// order, and that something reaches beyond the last mark but one from how axes are usually drawn.
 const AXES: [(&str, [f64; 2], [f64; 2]); 3] = [
     (LOCALIZED, [1_200.0, 1_400.0], [45.0, 50.0]),
     (BALANCED, [350_000.0, 400_000.0], [30.0, 35.0]),

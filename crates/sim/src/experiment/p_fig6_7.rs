@@ -4,7 +4,7 @@ use super::case::{Case, Measurement, Workload, static_credits};
 use super::curve::{Curve, Line, at, figure, mean, measure};
 use super::operation::{Benchmark, Operation};
 use super::p_table2::MESSAGE_PACKETS;
-use super::report::{Fact, Figure, Findings, Table};
+use super::report::{Fact, Figure, Findings, Series, Table};
 use super::workshop::{Scale, Workshop};
 use crate::SimulationError;
 use crate::config::FlowChoice;
@@ -178,7 +178,7 @@ const NO_EARLY_FALL: &str = "In small jobs a data packet costs its receiver litt
     1 to 5 credit slots, and leaves it at 40, 40, 40, 41 and 42 slots.";
 
 /// Why at the paper's size not all curves start to fall there.
-const ONE_CREDIT_SLOT: &str = "with 2 to 5 credit slots it does. With 1 it falls as fast before, and never steeply: at 38 \
+const ONE_CREDIT_SLOT: &str = "with 2 to 5 credit slots it does. With 1 it falls faster before than behind: at 38 \
     slots one send in twenty finds its credits, with 64 five in six do (figure 7; eq. 5 asks for 75), so what ends there is \
     little. The even part before is cut off at 30 slots, the fewest that are measured here: with 8, 16, 24 and 30 slots and 2 \
     credit slots overhead is 56.5, 41.4, 31.8 and 24.1 % (figure 10).";
@@ -214,7 +214,18 @@ pub(super) fn overhead(workshop: &Workshop<'_>) -> Result<Findings, SimulationEr
     for (size, curves) in sweep.sizes.iter().zip(&sweep.curves) {
         table.row([size.to_string(), format!("{:.2}", curves[0].reference.time())]);
     }
-    let figures = sweep.figures("fig6", "overhead (%)", percent);
+    let mut figures = sweep.figures("fig6", "overhead (%)", percent);
+    let starts = sweep.credit_slots.iter().map(|credits| f64::from(MESSAGE_PACKETS + credits));
+    let stable = STABLE.iter().filter(|(credits, _)| sweep.credit_slots.contains(credits));
+    if let Some(larger) = figures.last_mut() {
+        larger.series.push(Series::paper(
+            "paper: starts to fall (no height given)",
+            "",
+            starts.map(|slots| (slots, 0.0)),
+        ));
+        let stable = stable.map(|(_, slots)| (f64::from(*slots), 0.0));
+        larger.series.push(Series::paper("paper: stable from (no height given)", "", stable));
+    }
     Ok(Findings { setup: sweep.setup, figures, tables: vec![table], facts })
 }
 
@@ -329,8 +340,8 @@ fn between(values: &[(u32, f64)], slots: u32) -> f64 {
     below.1 + (above.1 - below.1) * f64::from(slots - below.0) / f64::from(above.0 - below.0)
 }
 
-/// P's conclusion on credit slots, of the larger job. Not all curves have the same points, and those that only some have
-/// are where they differ most, so every number of slots counts once.
+/// P's conclusion on credit slots, of the larger job. Not all curves have the same points, and those that only some
+/// have are where they differ most, so every number of slots counts once.
 fn best_for_both(sweep: &Sweep, overheads: &[Vec<Vec<(u32, f64)>>; 2]) -> Fact {
     let mean = |curve: &[(u32, f64)]| {
         let each = (PLATEAU..=MOST_SLOTS).map(|slots| between(curve, slots));

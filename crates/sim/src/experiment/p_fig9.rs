@@ -46,6 +46,11 @@ fn saved_in_the_long_run(slots: u32) -> Result<f64, SimulationError> {
     Ok(100.0 * (1.0 - f64::from(sent_for) / f64::from(MESSAGE_PACKETS)))
 }
 
+/// The same for many sizes, by slots.
+fn computed_for(slots: impl IntoIterator<Item = u32>) -> Result<Vec<(f64, f64)>, SimulationError> {
+    slots.into_iter().map(|slots| Ok((f64::from(slots), saved_in_the_long_run(slots)?))).collect()
+}
+
 pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let [small, large] = meshes(workshop.scale);
     let mesh = workshop.scale.pick(large.clone(), large, small);
@@ -82,15 +87,13 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let saved: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
     let overheads = [without, with].map(|curve| mean(&curve.overheads(), |_| true));
     let least_saved = saved.iter().map(|point| point.1).fold(f64::MAX, f64::min);
-    let computed: Vec<(f64, f64)> =
-        slots.iter().map(|&slots| Ok((f64::from(slots), saved_in_the_long_run(slots)?))).collect::<Result<_, _>>()?;
+    let computed = computed_for(slots.iter().copied())?;
     let apart = slots.iter().zip(saved.iter().zip(&computed));
     let apart: Vec<(u32, f64)> = apart.map(|(&slots, (here, there))| (slots, (here.1 - there.1).abs())).collect();
     let mean_apart = mean(&apart, |_| true);
     let teeth = teeth(&saved);
     let facts = facts(overheads, least_saved, teeth, mean_apart);
-    let every_slot = (slots[0]..=64).map(|slots| Ok((f64::from(slots), saved_in_the_long_run(slots)?)));
-    let every_slot: Vec<(f64, f64)> = every_slot.collect::<Result<_, SimulationError>>()?;
+    let every_slot = computed_for(slots[0]..=64)?;
     let setup = format!(
         "All-to-all of {BYTES} bytes among {} processes on a {} mesh (the paper: 1024 on 4×4×4), {CREDIT_SLOTS} credit slots, \
          {repetitions} all-to-alls after one to warm up. These runs begin with the program, with all credits at hand, and not \
@@ -118,8 +121,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     Ok(Findings { setup, figures, tables: Vec::new(), facts })
 }
 
-/// Teeth of the saw: points that lie at least 2 points above the lowest before them, since the last tooth, and the lowest
-/// behind them.
+/// Teeth of the saw: values that lie at least 2 percentage points above the lowest before them, since the last tooth,
+/// and above one behind them.
 fn teeth(saved: &[(f64, f64)]) -> usize {
     const RISE: f64 = 2.0;
     let (mut teeth, mut lowest, mut highest) = (0, f64::MAX, f64::MIN);

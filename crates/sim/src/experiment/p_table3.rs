@@ -94,7 +94,8 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     Ok(Findings { setup, figures: vec![figure], tables: vec![table], facts })
 }
 
-/// What eq. 7 and table 3 say; `bookkeeping` has the bytes per sender of both schemes, static first, by number of processes.
+/// What eq. 7 and table 3 say; `bookkeeping` has the bytes per sender of both schemes, static first, by number of
+/// processes.
 fn facts(fixed: &[(f64, f64)], moving: &[(f64, f64)], bookkeeping: &[[f64; 2]]) -> Vec<Fact> {
     const BOTH_ROLES: &str = "Ours serves both roles of a process, and also holds the queue of credit packets that wait to be \
         written and the sender's credits; the paper counts a receiver's counters.";
