@@ -277,6 +277,9 @@ pub struct Figure {
     /// such a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
+    /// Whether it takes nothing from runs, so that size, seeds and noise change nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_computed: bool,
 }
 
 impl Figure {
