@@ -18,7 +18,7 @@ import pytest
 from harness.paths import TIDEGATE
 
 OUTCOMES = Path(__file__).with_name("paper_outcomes.txt")
-WORDS = {"reproduced": "reproduced", "differs": "differs", "not_run": "not run"}
+WORDS = {"reproduced": "reproduced", "differs": "differs", "implied": "implied", "not_run": "not run"}
 WIDTH = max(map(len, WORDS.values())) + 2
 OPTIONS = ["--quick", "--seeds", "1", "--noise=2.5"]
 CHOSEN = ["P-table1", "P-table2", "P-fig4", "P-fig5", "P-fig14", "P-fig17", "P-fig24-26"]

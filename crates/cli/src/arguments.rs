@@ -161,7 +161,7 @@ pub struct PaperArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
-    /// Run nothing: make CSV, pictures and README.md in DIR anew from the JSON files there
+    /// Run nothing: judge the statements in DIR anew, from the runs in the JSON files there, and make all files anew
     #[arg(long, requires = "out", conflicts_with_all = [
         "ids", "list", "quick", "smallest", "noise", "no_noise", "seeds", "reuse_older", "json",
     ])]

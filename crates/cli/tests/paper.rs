@@ -65,6 +65,7 @@ fn report() -> Report {
         facts: vec![
             Fact::tested("It holds.", true, "1", "1"),
             Fact::tested("It does not.", false, "1", "2").because("A reason."),
+            Fact::tested("It cannot fail.", true, "1", "1").implied("By another."),
             Fact::not_run("Nobody knows.", "3", "No time."),
         ],
         runs: Vec::new(),
@@ -111,9 +112,10 @@ fn the_page_says_what_came_of_every_statement_and_what_was_not_run() {
     page::write(&folder.0).unwrap();
     let page = folder.text("README.md");
     for line in [
-        "| [P-fig4](#p-fig4): A report | §5.3, figure 4 | quick | 1 | 1 | 1 |",
+        "| [P-fig4](#p-fig4): A report | §5.3, figure 4 | quick | 1 | 1 | 1 | 1 |",
         "| reproduced |  | It holds. | 1 | 1 |  |",
         "| **differs** |  | It does not. | 1 | 2 | A reason. |",
+        "| *implied* |  | It cannot fail. | 1 | 1 | By another. |",
         "| 1 | x\\|y |",
         "| *not run* |  | Nobody knows. | 3 |  | No time. |",
         "![Title of bars](P-fig4-bars.svg)",
@@ -226,5 +228,11 @@ fn what_was_written_is_said() {
         "tidegate: wrote to {path}: {}\ntidegate: {path}/README.md shows all results in this folder\n",
         names.join(", ")
     );
-    assert_eq!((String::from_utf8(output.stderr).unwrap(), output.status.code()), (expected, Some(0)));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let (first, others) = said.split_once('\n').unwrap();
+    assert!(
+        first.starts_with("tidegate: P-fig4 keeps its statements, which are not judged anew: the run of "),
+        "{first}"
+    );
+    assert_eq!((others, output.status.code()), (&*expected, Some(0)));
 }

@@ -117,6 +117,7 @@ fn statements_are_grouped_by_outcome_and_the_widest_interval_is_named() {
     let facts = vec![
         Fact::tested("It holds.", true, "1", "1"),
         Fact::tested("It does not.", false, "1", "2").because("A reason."),
+        Fact::tested("It cannot fail.", true, "1", "1").implied("By another."),
         Fact::not_run("Nobody knows.", "3", "No time."),
     ];
     let mut narrow = overheads([1.0; 3], [1.0; 3], 0.25);
@@ -124,7 +125,8 @@ fn statements_are_grouped_by_outcome_and_the_widest_interval_is_named() {
     let reports = [report("P-fig4", facts, vec![narrow]), report("P-fig14", Vec::new(), Vec::new())];
     let text = opening(&reports, &Default::default());
     for line in [
-        "Of 3 statements of the paper: 1 reproduced, 1 differing, 1 not run.",
+        "Of 3 statements of the paper: 1 reproduced, 1 differing, 1 not run. Beside them 1 are implied: ",
+        "| *implied* |  | [P-fig4](#p-fig4) | 1 statement: Overhead of static in multi-pingpong | | |",
         "| **differs** |  | [P-fig4](#p-fig4) | It does not. | 1 | 2 |\n\
          | *not run* |  | [P-fig4](#p-fig4) | Nobody knows. | 3 |  |\n",
         "| reproduced |  | [P-fig4](#p-fig4) | 1 statement: Overhead of static in multi-pingpong | | |",

@@ -28,8 +28,8 @@ fn all_come_out_but(ids: &[&str], differing: &[&str]) {
             let expected_to_differ = differing.iter().any(|start| fact.statement.starts_with(start));
             match fact.verdict {
                 Verdict::Reproduced => {}
-                Verdict::NotRun => {
-                    assert!(!fact.explanation.is_empty(), "not run without a reason: {}", fact.statement)
+                Verdict::NotRun | Verdict::Implied => {
+                    assert!(!fact.explanation.is_empty(), "no reason: {}", fact.statement)
                 }
                 Verdict::Differs => {
                     let (id, statement) = (&report.id, &fact.statement);
@@ -43,7 +43,7 @@ fn all_come_out_but(ids: &[&str], differing: &[&str]) {
 
 #[test]
 fn tables_and_the_trace_come_out_exactly() {
-    all_come_out_but(&["P-table1", "P-table2", "P-fig14"], &[]);
+    all_come_out_but(&["P-table1", "P-table2", "P-fig14"], &["Block 2: the threshold that was computed, 4, enters"]);
 }
 
 #[test]
@@ -55,6 +55,8 @@ fn multi_pingpong_under_static() {
 fn the_alltoall_under_static() {
     let overhead = [
         "The overhead of the larger job starts",
+        "Between 40 and 50 slots there is a huge drop",
+        "2 credit slots are best for the all-to-all",
         "It is stable from",
         "Overhead grows with the number",
         "With 2 credit slots 58 slots cost very little",
@@ -70,7 +72,7 @@ fn piggybacking() {
 #[test]
 fn four_patterns() {
     let differing = [
-        "With more than 56 every pattern's is",
+        "With more than 55 every pattern's is",
         "Half, a quarter and an eighth are near zero",
         "With 30 slots half of the processes",
     ];
@@ -81,6 +83,9 @@ fn four_patterns() {
 fn what_overhead_consists_of() {
     let differing = [
         "In the all-to-all waiting costs static more",
+        "In the all-to-all both have the same overhead",
+        "So they have the same work",
+        "And the same stalls",
         "Below 16 slots dynamic is slightly worse",
         "There its work is less",
     ];
@@ -102,7 +107,14 @@ fn credits_follow_phases() {
 fn the_intel_benchmarks() {
     all_come_out_but(
         &["P-fig20-23", "P-fig27", "P-table3"],
-        &["At equal overhead", "static needs 64 slots", "dynamic needs", "With 8 slots the mean overheads"],
+        &[
+            "At equal overhead",
+            "static needs 64 slots",
+            "dynamic needs",
+            "With 8 slots the larger mean overhead",
+            "The structures of static take",
+            "Those of dynamic are about 37 times",
+        ],
     );
 }
 
@@ -111,10 +123,13 @@ fn rooted_collectives() {
     all_come_out_but(
         &["P-fig24-26"],
         &[
-            "Reduce_scatter under dynamic gains from a cap",
+            "With 64 slots, 4 GB in all, neither is",
+            "Without flow control Scatterv is slower than Scatter",
             "With many repetitions per root dynamic comes close",
+            "Reduce_scatter is faster under static",
+            "Under static it is fastest with 32",
+            "Under dynamic it gains from a cap",
             "Gatherv under dynamic is faster",
-            "Reduce_scatter under static is best with 32",
         ],
     );
 }

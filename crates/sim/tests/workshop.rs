@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_sim::experiment::{
-    Experiment, FinishedRun, Progress, Report, RunClaim, RunKey, RunStore, Scale, Silent, Source, Workshop,
+    Experiment, FinishedRun, NoStore, Progress, Report, RunClaim, RunKey, RunStore, Scale, Silent, Source, Workshop,
 };
 
 /// An experiment with one case.
@@ -139,4 +139,19 @@ fn who_gives_up_ends_the_runs() {
     let all = [ONE_CASE, "P-fig24-26"].map(|id| Experiment::find(id).unwrap());
     let stopped = workshop.reports(&all, |_| Err("enough")).unwrap_err();
     assert!(matches!(stopped, tidegate_sim::experiment::Stopped::Taker("enough")));
+}
+
+#[test]
+fn a_report_is_judged_anew_from_its_own_runs() {
+    let experiment = Experiment::find(ONE_CASE).unwrap();
+    let workshop = Workshop::new(Scale::Smallest, 1, Some(2), &Silent).with_seeds(2).with_noise(5.0);
+    let report = report_of(&workshop, ONE_CASE);
+    let mut changed = Report { code: "of before".to_owned(), ..report.clone() };
+    changed.facts.clear();
+    changed.figures.clear();
+    let judged = experiment.judge(&changed, &NoStore).unwrap();
+    assert_eq!(judged, Report { code: "of before".to_owned(), ..report });
+    changed.runs.pop();
+    let error = experiment.judge(&changed, &NoStore).unwrap_err().to_string();
+    assert!(error.contains("seed 2, is not kept"), "{error}");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tidegate_link::log::print_line;
-use tidegate_sim::experiment::{Experiment, Report, Scale, Stopped, Verdict, Workshop};
+use tidegate_sim::experiment::{Experiment, NoStore, Report, RunStore, Scale, Stopped, Verdict, Workshop};
 
 use crate::arguments::PaperArguments;
 use crate::experiment::progress::Bar;
@@ -16,7 +16,7 @@ use crate::experiment::{files, page, text};
 use crate::failure::Failure;
 
 /// Version of the JSON of `tidegate paper --json`.
-pub const PAPER_SCHEMA: &str = "tidegate-paper/2";
+pub const PAPER_SCHEMA: &str = "tidegate-paper/3";
 
 /// Runs experiments, or lists them.
 pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
@@ -115,14 +115,25 @@ fn cannot_write(folder: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::own(format!("cannot write to {}: {error}", folder.display()))
 }
 
-/// Makes all files of the folder anew that are made from its JSON reports.
+/// Makes all files of the folder anew from its JSON reports, their statements judged anew from the runs that they hold.
 fn redraw(folder: &Path) -> Result<(), Failure> {
     let reports = files::read(folder).map_err(|error| Failure::own(error.to_string()))?;
     if reports.is_empty() {
         return Err(Failure::own(format!("{} holds no results of `tidegate paper --out`", folder.display())));
     }
-    for report in &reports {
-        write(report, folder)?;
+    let has_runs = Folder::of(folder).is_dir();
+    let kept = has_runs.then(|| Folder::open(folder, Reuse::AnyCode)).transpose().map_err(cannot_write(folder))?;
+    let kept: &dyn RunStore = kept.as_ref().map_or(&NoStore, |kept| kept);
+    for report in reports {
+        let experiment = Experiment::find(&report.id);
+        match experiment.map(|experiment| experiment.judge(&report, kept)) {
+            Some(Ok(judged)) => write(&judged, folder)?,
+            Some(Err(why)) => {
+                print_line(&format!("{} keeps its statements, which are not judged anew: {why}", report.id));
+                write(&report, folder)?;
+            }
+            None => write(&report, folder)?,
+        }
     }
     page::write(folder).map_err(cannot_write(folder))?;
     say_page(folder);
@@ -169,10 +180,11 @@ fn summary(reports: &[Report], scale: Scale) -> String {
     let count = |verdict| facts().filter(|fact| fact.verdict == verdict).count();
     let size = if scale == Scale::Full { "full size" } else { "reduced size" };
     format!(
-        "{} statements at {size}: {} reproduced, {} differ, {} not run\n",
+        "{} statements at {size}: {} reproduced, {} differ, {} implied, {} not run\n",
         facts().count(),
         count(Verdict::Reproduced),
         count(Verdict::Differs),
+        count(Verdict::Implied),
         count(Verdict::NotRun),
     )
 }

@@ -129,6 +129,9 @@ pub fn csv<'a>(rows: impl IntoIterator<Item = &'a Vec<String>>) -> String {
 fn caption(report: &Report, figure: &Figure) -> Caption {
     let scale = text::scale(report);
     let mut note = scale.split(':').next().unwrap_or_default().to_owned();
+    if figure.is_computed {
+        return Caption { title: title(figure), note: "computed, not run".to_owned() };
+    }
     let has_ranges = figure.series.iter().flat_map(|series| &series.points).any(|point| point.range.is_some());
     if report.seeds > 1 {
         note.push_str("; means");

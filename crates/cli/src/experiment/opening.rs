@@ -92,13 +92,16 @@ fn outcomes(text: &mut String, reports: &[Report]) {
         let full = reports.iter().filter(|report| report.scale == "full" || !is_simulated(report));
         full.map(|report| with(report, verdict).count()).sum::<usize>()
     };
-    let [reproduced, differ, not_run] = [Verdict::Reproduced, Verdict::Differs, Verdict::NotRun].map(count);
+    let [reproduced, differ] = [Verdict::Reproduced, Verdict::Differs].map(count);
+    let [implied, not_run] = [Verdict::Implied, Verdict::NotRun].map(count);
     let all = || reports.iter().flat_map(|report| &report.facts);
     let (judged, unsure) =
         (all().filter(|fact| !fact.by_seed.is_empty()).count(), all().filter(|fact| fact.is_unsure()).count());
     let _ = write!(
         text,
-        "Of {} statements of the paper: {reproduced} reproduced, {differ} differing, {not_run} not run. Computed, or run at \
+        "Of {} statements of the paper: {reproduced} reproduced, {differ} differing, {not_run} not run. Beside them {implied} are \
+         implied: they hold, but are computed from the scheme's own rules, follow from another statement or from how the runs \
+         are made, or are our reading and no sentence of the paper. Computed, or run at \
          the paper's size: {} of those reproduced and {} of those differing; all others at reduced size. Of the {judged} that \
          were judged with several seeds {unsure} have another outcome with some seed alone than with the means; the table \
          has all of these. Why one differs is said in its section.\n\n\
@@ -112,19 +115,17 @@ fn outcomes(text: &mut String, reports: &[Report]) {
             with(report, verdict).for_each(|fact| outcome(text, name, report, fact));
         }
     }
-    for report in reports {
-        let unsure = with(report, Verdict::Reproduced).filter(|fact| fact.is_unsure());
-        unsure.for_each(|fact| outcome(text, "reproduced", report, fact));
+    for (verdict, name) in [(Verdict::Reproduced, "reproduced"), (Verdict::Implied, "*implied*")] {
+        for report in reports {
+            let unsure = with(report, verdict).filter(|fact| fact.is_unsure());
+            unsure.for_each(|fact| outcome(text, name, report, fact));
+        }
     }
-    for report in reports {
-        let sure: Vec<&Fact> = with(report, Verdict::Reproduced).filter(|fact| !fact.is_unsure()).collect();
-        let statements = match sure.len() {
-            0 => continue,
-            1 => "1 statement".to_owned(),
-            several => format!("{several} statements"),
-        };
-        let title = cell(&report.title);
-        let _ = writeln!(text, "| reproduced | {} | {} | {statements}: {title} | | |", sureness(sure[0]), link(report));
+    for (verdict, name) in [(Verdict::Reproduced, "reproduced"), (Verdict::Implied, "*implied*")] {
+        for report in reports {
+            let sure: Vec<&Fact> = with(report, verdict).filter(|fact| !fact.is_unsure()).collect();
+            together(text, name, report, &sure);
+        }
     }
     text.push('\n');
 }
@@ -132,6 +133,18 @@ fn outcomes(text: &mut String, reports: &[Report]) {
 /// The statements of a report with this outcome.
 fn with(report: &Report, verdict: Verdict) -> impl Iterator<Item = &Fact> {
     report.facts.iter().filter(move |fact| fact.verdict == verdict)
+}
+
+/// The row of all statements of a report with the same outcome.
+fn together(text: &mut String, name: &str, report: &Report, facts: &[&Fact]) {
+    let statements = match facts.len() {
+        0 => return,
+        1 => "1 statement".to_owned(),
+        several => format!("{several} statements"),
+    };
+    // Some may be computed, and say nothing of seeds.
+    let sureness = facts.iter().map(|fact| sureness(fact)).find(|sureness| !sureness.is_empty()).unwrap_or_default();
+    let _ = writeln!(text, "| {name} | {sureness} | {} | {statements}: {} | | |", link(report), cell(&report.title));
 }
 
 /// The row of a statement.

@@ -7,8 +7,9 @@ use crate::{Cost, NetworkParameters};
 
 /// What is assumed of what a packet of a far peer costs.
 const FORM_OF_FAR: &str = "Its form is assumed, because P does not say what takes so long: that the cost grows with the \
-    peers that send, not with the packets that wait, and that control packets are spared. Without the one or the other \
-    the headline does not come out (`docs/simulator.md`)";
+    peers that send, not with the packets that wait, and that control packets are spared. When both were assumed, one after \
+    the other and each together with something else, the headline came out; neither was taken back alone to see whether it \
+    decides that (`docs/simulator.md`)";
 
 /// Something that a figure's machine assumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,10 +83,14 @@ impl Assumption {
             ),
             assumption(
                 "forms of the collectives",
-                "figures 20 to 27: those that Open MPI 1.4 chooses, Alltoall and Alltoallv with all receives posted before all \
-                 sends; the all-to-all of the other figures: n − 1 sends, then n − 1 receives"
+                "figures 20 to 27: those that Open MPI 1.4 chooses, but for Alltoallv, which is done as Alltoall, with all \
+                 receives posted before all sends, where Open MPI sends in pairs; Reduce_scatter by recursive halving, as later \
+                 versions do; the all-to-all of the other figures: n − 1 sends, then n − 1 receives"
                     .to_owned(),
-                "assumed from the paper's library, whose version it does not give, and the axis of figure 23".to_owned(),
+                "assumed: P does not give the version of its library. Alltoallv's form was chosen to fit the axis of figure 23, \
+                 and enters the headline's means; with pairs the same slots come out (figures 20 to 23 say more). On \
+                 Reduce_scatter's form depends what figures 24 and 26 say of it"
+                    .to_owned(),
             ),
         ];
         all.extend(Self::about_runs(&cost));
@@ -98,7 +103,8 @@ impl Assumption {
             assumption(
                 "where runs begin",
                 "figures 6, 7, 10 and 15 to 18: static amid a program, with the credits that its earlier messages left \
-                 unreturned, dynamic after all-to-alls and one message of a random length between each two processes"
+                 unreturned, dynamic after all-to-alls and one message of a random length between each two processes; all \
+                 others, figure 9 among them: with the program, after repetitions that do not count"
                     .to_owned(),
                 "assumed: P does not say what its benchmarks sent before".to_owned(),
             ),

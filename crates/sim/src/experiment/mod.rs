@@ -11,6 +11,7 @@
 //! * `workshop.rs`: runs cases with every seed, in parallel, each once; `case.rs`, `measurement.rs`: what is run, and
 //!   what figures want to know of it; `estimate.rs`: means over seeds;
 //! * `version.rs`: what tells runs apart that are kept on disk; `forecast.rs`: how long the others will take;
+//! * `judge.rs`: statements judged anew from the runs that a report holds;
 //! * `operation.rs`: every workload by name, repeated and timed;
 //! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
@@ -21,6 +22,7 @@ mod curve;
 mod estimate;
 mod forecast;
 mod hash;
+mod judge;
 mod measurement;
 mod operation;
 mod p_fig10_15;
@@ -42,6 +44,7 @@ mod version;
 mod workshop;
 
 pub use assumptions::Assumption;
+pub use judge::NotKept;
 pub use measurement::{Measurement, Note};
 pub use operation::{Benchmark, Operation};
 pub use parallel::parallel;
@@ -129,7 +132,7 @@ impl Experiment {
             Kind::Simulated(findings) => (findings(workshop)?, workshop.with_each_seed(findings)?, true),
         };
         let Findings { setup, figures, tables, mut facts } = findings;
-        for (nth, fact) in facts.iter_mut().enumerate() {
+        for (nth, fact) in facts.iter_mut().enumerate().filter(|(_, fact)| !fact.is_computed) {
             fact.by_seed = by_seed.iter().map(|findings| findings.facts[nth].verdict).collect();
         }
         let (seeds, noise_percent) = if is_simulated { (workshop.seeds, workshop.noise_percent()) } else { (1, 0.0) };

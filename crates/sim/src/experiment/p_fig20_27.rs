@@ -107,8 +107,9 @@ fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> 
          Alltoall, Alltoallv, Allgather and Allgatherv; the Intel benchmarks do 1000), the root moving on after each. Collectives in the forms \
          that Open MPI 1.4 chooses at this size (the paper's library; it does not say which version): recursive \
          doubling in Allreduce and Barrier, segments of 1 KiB up a binomial tree in Reduce and down a split binary one \
-         in Bcast, exchange with neighbours in Allgather(v), in Alltoall(v) all receives posted, then all sends \
-         started: with pairs Alltoallv takes 0.96 s, and figure 23's axis ends at 0.4. Gather and Scatter take binomial \
+         in Bcast, exchange with neighbours in Allgather(v), in Alltoall all receives posted, then all sends \
+         started. Alltoallv is not Open MPI's choice, which is pairs: it is done as Alltoall, because with pairs it takes 0.96 s \
+         without any flow control, and figure 23's axis ends at 0.4. {PAIRS} Gather and Scatter take binomial \
          trees: the paper says that Scatter is optimised. With equal counts Alltoallv is Alltoall and Allgatherv Allgather here: \
          in means each of the two counts twice, as the paper has all four.",
         processes(&mesh),
@@ -116,6 +117,13 @@ fn rows(workshop: &Workshop<'_>) -> Result<(Vec<Row>, String), SimulationError> 
     );
     Ok((rows, setup))
 }
+
+/// What becomes of the headline with Open MPI's own Alltoallv.
+const PAIRS: &str = "With pairs (tried at full size, one seed) \
+    it takes 963 ms, and static costs −12.5, −8.7, −7.8 and 0.4 % of that with 8, 16, 32 and 64 slots, dynamic −6.7, −6.4, −4.7 \
+    and 0.5 %: few slots make it faster than no flow control, of which the paper says nothing. With these in its place the means of \
+    figure 27 would be 18.9, 9.7, 3.7 and 1.8 % under static, 3.3, 1.8, 1.1 and 1.3 % under dynamic: 64 and 16 slots \
+    again.";
 
 /// The overhead with exactly so many slots, in percent.
 fn overhead_at(curve: &Curve, slots: u32) -> Option<Estimate> {
@@ -182,80 +190,79 @@ pub(super) fn times(workshop: &Workshop<'_>) -> Result<Findings, SimulationError
         }
         tables.push(table);
     }
-    let localized = overheads(&rows, &[LOCALIZED], 16);
     let largest = overheads(&rows, &ALL, 64);
-    let rma = overheads(&rows, &[BY_RMA], 8);
-    let shown = |values: [f64; 2]| format!("static {:.1} %, dynamic {:.1} %", values[0], values[1]);
     let facts = vec![
         Fact::tested(
-            "With 16 slots the localized benchmarks have less overhead under dynamic.",
-            localized[1] < localized[0],
-            "lower",
-            shown(localized),
-        ),
-        Fact::tested(
             "With 64 slots both are within 3 % of the reference (mean of all).",
-            largest.iter().all(|overhead| *overhead <= 3.0),
+            largest.iter().all(|overhead| *overhead <= MOST),
             "within 3 %",
-            shown(largest),
-        ),
-        Fact::tested(
-            "What travels by RMA hardly needs credits: under 10 % even with 8 slots.",
-            rma.iter().all(|overhead| *overhead < 10.0),
-            "at most some percent",
-            shown(rma),
-        ),
+            format!("static {:.1} %, dynamic {:.1} %", largest[0], largest[1]),
+        )
+        .implied("Follows from the slots that figure 27 finds enough."),
         mean_overheads_on_the_axes(&rows),
         times_on_the_axes(&rows, processes(&meshes(workshop.scale)[1])),
     ];
     Ok(Findings { setup, figures, tables, facts })
 }
 
-/// The axes of figure 23 survive in the paper's text: no mean overhead can lie beyond them.
+/// The axes of figure 23 survive in the paper's text, and nothing else of it: by group, where its axis of times, in µs,
+/// and that of mean overheads, in %, end, and the marks before. Which axis is which group's is inferred from their
+/// order, and that something reaches beyond the last mark but one from how axes are usually drawn.
+const AXES: [(&str, [f64; 2], [f64; 2]); 3] = [
+    (LOCALIZED, [1_200.0, 1_400.0], [45.0, 50.0]),
+    (BALANCED, [350_000.0, 400_000.0], [30.0, 35.0]),
+    (BY_RMA, [30_000.0, 35_000.0], [9.0, 10.0]),
+];
+
+/// How the statements on axes say that they are inferred.
+const INFERRED: &str = "(inferred: only the axes are left of the figure, taken to belong to the groups in their order, and the \
+    largest value to lie beyond the last mark but one)";
+
+/// Mean overheads on these axes.
 fn mean_overheads_on_the_axes(rows: &[Row]) -> Fact {
-    const ENDS: [(&str, f64); 3] = [(LOCALIZED, 50.0), (BALANCED, 35.0), (BY_RMA, 10.0)];
-    let found = ENDS.map(|(group, end)| (group, end, overheads(rows, &[group], 8)));
-    let each = |(group, _, [fixed, moving]): &(&str, f64, [f64; 2])| {
+    let found = AXES.map(|(group, _, [least, most])| (group, least, most, overheads(rows, &[group], 8)));
+    let each = |(group, _, _, [fixed, moving]): &(&str, f64, f64, [f64; 2])| {
         format!("{group}: static {fixed:.1} %, dynamic {moving:.1} %")
     };
     Fact::tested(
-        "With 8 slots the mean overheads lie on the axes of figure 23: 50 % localized, 35 % balanced, 10 % by RMA.",
-        found.iter().all(|(_, end, overheads)| overheads.iter().all(|overhead| overhead <= end)),
-        "50 %, 35 %, 10 %",
+        &format!("With 8 slots the larger mean overhead of each group lies where the axes of figure 23 end {INFERRED}."),
+        found.iter().all(|(_, least, most, [fixed, moving])| (*least..=*most).contains(&fixed.max(*moving))),
+        "localized 45 to 50 %, balanced 30 to 35 %, by RMA 9 to 10 %",
         found.iter().map(each).collect::<Vec<_>>().join("; "),
     )
-    .because(
-        "In smaller jobs a data packet costs less, as the calibration says, so what a credit packet costs weighs more: \
-         among 256 processes Alltoall and Alltoallv have 8 % under static and 17 % under dynamic where among 128 they \
-         have 17 % and 41 %.",
+    .perhaps_because(
+        "at full size all lie below: few slots cost less here than there. What goes by RMA needs credits for its requests and \
+         ends only. The forms of Gather and Allgather are assumed, and so is that other processes go on while a send waits.",
     )
 }
 
-/// The same of times, which only a job of the paper's size can be compared with.
+/// Times on these axes, which only a job of the paper's size can be compared with.
 fn times_on_the_axes(rows: &[Row], processes: u32) -> Fact {
-    const STATEMENT: &str = "With 8 slots the times lie on the axes of figure 23: at most 400,000 µs in Alltoall and \
-        Alltoallv, of which one takes over 350,000, and at most 35,000 µs by RMA.";
-    let paper = "350,000 to 400,000 µs; at most 35,000 µs";
+    let statement =
+        format!("With 8 slots the longest time of each group lies where the axes of figure 23 end {INFERRED}.");
+    let paper = "localized 1,200 to 1,400 µs, balanced 350,000 to 400,000 µs, by RMA 30,000 to 35,000 µs";
     if processes != 1024 {
-        return Fact::not_run(STATEMENT, paper, "The times of the paper are those of 1024 processes.");
+        return Fact::not_run(&statement, paper, "The times of the paper are those of 1024 processes.");
     }
     let longest = |group: &str| {
         let of_group = rows.iter().filter(|row| row.group == group);
         let times = of_group.flat_map(|row| [&row.fixed, &row.moving].map(|curve| curve.measured[0].time()));
         times.fold(0.0, f64::max)
     };
-    let (balanced, rma) = (longest(BALANCED), longest(BY_RMA));
+    let found = AXES.map(|(group, [least, most], _)| (group, least, most, longest(group)));
+    let each = |(group, _, _, time): &(&str, f64, f64, f64)| format!("{group} {time:.0} µs");
     Fact::tested(
-        STATEMENT,
-        (350_000.0..=400_000.0).contains(&balanced) && rma <= 35_000.0,
+        &statement,
+        found.iter().all(|(_, least, most, time)| (*least..=*most).contains(time)),
         paper,
-        format!("{balanced:.0} µs; {rma:.0} µs"),
+        found.iter().map(each).collect::<Vec<_>>().join(", "),
     )
-    .because(
-        "Here a send that waits for credits lets those to other processes go on; in the paper's machine the process \
-         stops and searches its mailbox for credits. Tested: with sends that are waited for one after the other the same \
-         all-to-all takes 447,000 µs under static and 471,000 under dynamic with 8 slots (figures 16 and 17, without \
-         piggybacking), where it is 315,600 and 339,900 with all sends started: the axis ends between the two.",
+    .perhaps_because(
+        "here a send that waits for credits lets those to other processes go on; in the paper's machine the process may stop \
+         and search its mailbox for credits. With sends that are waited for one after the other the all-to-all takes 447,000 µs \
+         under static and 471,000 under dynamic with 8 slots (figures 16 and 17), where it is 315,600 and 339,900 with all \
+         sends started: the axis ends between the two. But those runs are without piggybacking and begin amid a program, so they \
+         do not isolate this cause. Of what goes by RMA nothing was tried.",
     )
 }
 
@@ -313,7 +320,8 @@ pub(super) fn mean_overhead(workshop: &Workshop<'_>) -> Result<Findings, Simulat
             "a quarter",
             format!("dynamic {}, static {}", words(moving), words(fixed)),
         )
-        .because(&balanced),
+        .because(&balanced)
+        .implied("Follows from the two statements above."),
     ];
     let figures =
         vec![figure("fig27", "Mean overhead over the Intel MPI Benchmarks", "overhead (%)", series.collect())];

@@ -95,7 +95,8 @@ pub(super) fn run() -> Result<Findings, SimulationError> {
     let word = |sound: bool| if sound { "yes" } else { "no" };
     let facts = vec![
         Fact::tested("The thresholds of eq. 1 are those of the table.", ours == paper, list(&paper), list(&ours)),
-        Fact::tested("So are those of the formulas (a) and (b).", alternatives, "yes", word(alternatives)),
+        Fact::tested("So are those of the formulas (a) and (b).", alternatives, "yes", word(alternatives))
+            .implied("Computed: each is one division."),
         Fact::tested("With eq. 1 no sender stops or overflows in any row.", sound, "yes", word(sound)),
         Fact::tested(
             "Formula (a) deadlocks with a quota of 100 and 1 credit slot.",

@@ -14,6 +14,9 @@ pub enum Verdict {
     Reproduced,
     /// The run shows something else.
     Differs,
+    /// It holds, but that says little, so it is not counted as reproduced: it is computed from the scheme's own rules,
+    /// follows from another statement or from how the runs are made, or is not a sentence of the paper but ours.
+    Implied,
     /// Nothing was run that could tell.
     NotRun,
 }
@@ -25,6 +28,7 @@ impl Verdict {
         match self {
             Verdict::Reproduced => "reproduced",
             Verdict::Differs => "differs",
+            Verdict::Implied => "implied",
             Verdict::NotRun => "not run",
         }
     }
@@ -45,8 +49,11 @@ pub struct Fact {
     pub paper: String,
     /// Ours.
     pub here: String,
-    /// Why it differs, or why it could not be run. Empty where nothing has to be explained.
+    /// Why it differs, what implies it, or why it could not be run. Empty where nothing has to be explained.
     pub explanation: String,
+    /// Whether no seed can change its outcome, because it takes nothing from runs.
+    #[serde(skip)]
+    pub is_computed: bool,
 }
 
 impl Fact {
@@ -60,6 +67,7 @@ impl Fact {
             paper: paper.into(),
             here: here.into(),
             explanation: String::new(),
+            is_computed: false,
         }
     }
 
@@ -73,6 +81,7 @@ impl Fact {
             paper: paper.into(),
             here: String::new(),
             explanation: why.to_owned(),
+            is_computed: false,
         }
     }
 
@@ -89,6 +98,22 @@ impl Fact {
     #[must_use]
     pub fn perhaps_because(self, explanation: &str) -> Self {
         self.because(&format!("Not tested: {explanation}"))
+    }
+
+    /// If it holds it is [`Verdict::Implied`], for this reason: it could hardly fail, or the paper does not say it.
+    #[must_use]
+    pub fn implied(mut self, reason: &str) -> Self {
+        if self.verdict == Verdict::Reproduced {
+            self.verdict = Verdict::Implied;
+            reason.clone_into(&mut self.explanation);
+        }
+        self
+    }
+
+    /// It takes nothing from runs, so no seed alone can have another outcome.
+    #[must_use]
+    pub fn computed(self) -> Self {
+        Fact { is_computed: true, ..self }
     }
 
     /// With how many seeds alone the outcome is that of the means.
@@ -252,6 +277,9 @@ pub struct Figure {
     /// such a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
+    /// Whether it takes nothing from runs, so that size, seeds and noise change nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_computed: bool,
 }
 
 impl Figure {
@@ -340,6 +368,16 @@ pub struct RunReport {
     /// What came of it.
     #[serde(flatten)]
     pub measurement: Measurement,
+}
+
+impl RunReport {
+    /// Leaves out the time that every process noted of every all-to-all of a phase: that is most of what is noted, and
+    /// no figure shows it.
+    pub(super) fn new(case: String, seed: u64, measurement: &Measurement) -> Self {
+        let mut measurement = measurement.clone();
+        measurement.notes.retain(|note| note.label != "alltoall");
+        RunReport { case, seed, measurement }
+    }
 }
 
 fn one() -> u32 {

@@ -237,7 +237,7 @@ impl<'a> Workshop<'a> {
     }
 
     /// The cases that experiments want, as far as they can be told before any has run.
-    fn plan(&self, experiments: &[&'static Experiment]) -> Vec<Case> {
+    pub(super) fn plan(&self, experiments: &[&'static Experiment]) -> Vec<Case> {
         self.state().is_planning = true;
         for experiment in experiments {
             // Whatever an experiment makes of measurements that stand for none: only its cases matter.
@@ -344,8 +344,7 @@ impl<'a> Workshop<'a> {
                     times.push(RunTime { run: key.digits(), seconds });
                 }
                 if let Some(measurement) = state.done.get(&key) {
-                    let measurement = Measurement { notes: Vec::new(), ..Measurement::clone(measurement) };
-                    runs.push(RunReport { case: case.to_string(), seed, measurement });
+                    runs.push(RunReport::new(case.to_string(), seed, measurement));
                 }
             }
         }

@@ -1,0 +1,97 @@
+//! [`Experiment::judge`]: an experiment's statements, figures and tables made anew from the runs that a report holds.
+//! So a statement that is put in other words, or tested otherwise, does not cost hours of the same runs again.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::measurement::Measurement;
+use super::version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore};
+use super::workshop::{Scale, Silent, Workshop};
+use super::{Experiment, Report};
+
+/// A run that an experiment wants, and that nobody has kept; or why it cannot be judged at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotKept(String);
+
+impl fmt::Display for NotKept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotKept {}
+
+/// The runs of a report, under the keys of the cases that its experiment wants now.
+struct Held(HashMap<RunKey, FinishedRun>);
+
+impl RunStore for Held {
+    fn load(&self, key: &RunKey) -> Option<FinishedRun> {
+        self.0.get(key).cloned()
+    }
+
+    /// Nobody else wants these runs. One that the experiment did not name beforehand is done.
+    fn claim(&self, key: &RunKey) -> Option<Box<dyn RunClaim>> {
+        NoStore.claim(key)
+    }
+}
+
+impl Held {
+    /// Finds each run of `workshop` in the report, by what it says of its case, or else in `kept`.
+    fn of(
+        experiment: &'static Experiment,
+        report: &Report,
+        workshop: &Workshop<'_>,
+        kept: &dyn RunStore,
+    ) -> Result<Self, NotKept> {
+        let held: HashMap<(&str, u64), &Measurement> =
+            report.runs.iter().map(|run| ((run.case.as_str(), run.seed), &run.measurement)).collect();
+        let mut found = HashMap::new();
+        let mut taken: HashMap<(String, u64), RunKey> = HashMap::new();
+        for case in workshop.plan(&[experiment]) {
+            let name = case.to_string();
+            for seed in (0..u64::from(workshop.seeds)).map(|nth| workshop.seed.wrapping_add(nth)) {
+                let key = RunKey::new(&case, seed, workshop.noise);
+                let other = taken.insert((name.clone(), seed), key.clone());
+                if other.is_some_and(|other| other != key) {
+                    return Err(NotKept(format!("two of its cases have the same name: {name}")));
+                }
+                let run = |measurement: &&Measurement| FinishedRun {
+                    code: CODE.to_owned(),
+                    key: key.clone(),
+                    seconds: 0.0,
+                    measurement: Measurement::clone(measurement),
+                };
+                let same_code = |run: &FinishedRun| run.code == report.code;
+                let run = held.get(&(name.as_str(), seed)).map(run).or_else(|| kept.load(&key).filter(same_code));
+                let run = run.ok_or_else(|| NotKept(format!("the run of {name}, seed {seed}, is not kept")))?;
+                found.insert(key, run);
+            }
+        }
+        Ok(Held(found))
+    }
+}
+
+impl Experiment {
+    /// Judges the statements anew, and makes figures and tables anew, from the runs that `report` holds or `kept` has.
+    /// Nothing is run; what is computed, not run, is computed again.
+    ///
+    /// The new report names the code that did the runs, as the old one does: judging changes none of them.
+    ///
+    /// # Errors
+    /// If a run is missing that the experiment wants now: it wants other cases than when the report was made.
+    pub fn judge(&'static self, report: &Report, kept: &dyn RunStore) -> Result<Report, NotKept> {
+        let scales = [Scale::Full, Scale::Quick, Scale::Smallest];
+        let scale = scales.into_iter().find(|scale| scale.name() == report.scale);
+        let scale = scale.ok_or_else(|| NotKept(format!("nobody knows the size `{}`", report.scale)))?;
+        let workshop = || {
+            let workshop = Workshop::new(scale, report.seed, Some(1), &Silent);
+            workshop.with_seeds(report.seeds).with_noise(report.noise_percent)
+        };
+        let held = Held::of(self, report, &workshop(), kept)?;
+        let judged = self.run(&workshop().with_store(&held)).map_err(|error| NotKept(error.to_string()))?;
+        if !self.is_simulated() {
+            return Ok(judged);
+        }
+        Ok(Report { code: report.code.clone(), older_runs: report.older_runs.clone(), ..judged })
+    }
+}
