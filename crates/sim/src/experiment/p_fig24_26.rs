@@ -134,7 +134,7 @@ const SENDERS_LEAVE: &str = "Measured as the Intel benchmarks do, a mean over pr
     once, long before the root has their messages, and with it they wait for credits, so the reference looks quick. \
     Tested among 128 processes with data packets as dear as among 1024 (one seed; time until the last process is done): \
     8, 16, 32 and 64 slots cost 130, 100, 15 and 2 % under dynamic, 205, 110, 4 and 1 % under static. So most of the \
-    difference is the measure; but nothing makes flow control faster than none here. The paper found no reason either.";
+    difference is the measure; but nothing makes flow control faster than none in it here. The paper found no reason either.";
 
 /// What is known of the number of roots.
 const MORE_ROOTS: &str = "among 1024 processes without flow control it is 3,290 µs \
@@ -142,7 +142,7 @@ const MORE_ROOTS: &str = "among 1024 processes without flow control it is 3,290 
 
 /// Why Reduce_scatter does not behave as in the paper.
 const OTHER_FORM: &str = "the paper could not run the reference for want of memory, so messages must pile up in its Reduce_scatter as \
-    they do in neither of the forms that were tried. By recursive halving a process writes to log₂ n others, and little waits. In \
+    they do in neither of the forms that were tried. By recursive halving a process writes to log₂ n others: few slots cost time, more do not. In \
     pairs everybody sends one packet to each other and no send ever waits (1024 processes, three seeds, 16 repetitions: static takes \
     31.8 ms with every number of slots, dynamic 34.0, 32.8, 32.8 and 33.0 with 8, 16, 32 and 64, with the cap the same). In pairs with 2 KiB \
     for each process sends wait (128 processes with data packets as dear as among 1024, one seed): static takes 75.3, 78.0, 77.7 \
@@ -265,14 +265,14 @@ fn reduce_scatter(curves: &[Curve]) -> [Fact; 3] {
             "32 slots (2 GB)",
             each.collect::<Vec<_>>().join(", "),
         )
-        .perhaps_because(OTHER_FORM),
+        .perhaps_because("the form of the operation, as above."),
         Fact::tested(
             "Under dynamic it gains from a cap of 62 slots per sender (fig. 26; mean over the sizes).",
             with < without,
             "better with the cap",
             format!("{with:.1} µs with it, {without:.1} µs without"),
         )
-        .perhaps_because(OTHER_FORM),
+        .perhaps_because("the form of the operation, as above."),
     ]
 }
 
