@@ -419,6 +419,29 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         }
     }
 
+    fn has_unsent(&self) -> bool {
+        self.first.has_unsent() || self.second.as_ref().is_some_and(B::has_unsent)
+    }
+
+    fn for_each_unsent(&self, look: &mut dyn FnMut(Header)) {
+        self.first.for_each_unsent(look);
+        if let Some(second) = &self.second {
+            second.for_each_unsent(look);
+        }
+    }
+
+    fn say_goodbye(&mut self) {
+        self.first.say_goodbye();
+        if let Some(second) = &mut self.second {
+            second.say_goodbye();
+        }
+    }
+
+    fn flush(&mut self) -> bool {
+        let is_first_over = self.first.flush();
+        self.second.as_mut().is_none_or(B::flush) && is_first_over
+    }
+
     fn quarantine(&mut self, peer: PeerId) -> String {
         by_path!(self, peer, link, place => link.quarantine(place), else format!("peer {}", peer.0))
     }

@@ -290,6 +290,24 @@ pub trait Link {
     /// We match nothing more, and will close: lets all peers know that are connected to us.
     fn tell_closing(&mut self) {}
 
+    /// Whether packets of messages that were [written](Self::write) have not reached a peer yet that may still take them:
+    /// who closes waits for them.
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
+    /// Shows the headers of the packets that have not reached their peers.
+    fn for_each_unsent(&self, _look: &mut dyn FnMut(tidegate_flow::Header)) {}
+
+    /// Nothing more will be written: says goodbye to all peers.
+    fn say_goodbye(&mut self) {}
+
+    /// Goes on with what [`say_goodbye`](Self::say_goodbye) began, and drops what comes. Returns whether nothing is left
+    /// of it.
+    fn flush(&mut self) -> bool {
+        true
+    }
+
     /// Drops all packets of a peer from now on, although it lives: it has broken the protocol. Its departure is still
     /// reported. Returns who it is, for people.
     fn quarantine(&mut self, peer: PeerId) -> String;

@@ -21,6 +21,10 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 const LOOKS_BEFORE_SLEEP: u32 = 1000;
 /// How long it sleeps between two looks.
 const NAP: Duration = Duration::from_millis(1);
+/// How long peers of other hosts have to acknowledge the goodbye: their applications may compute, and need it not.
+const FLUSH_MOST: Duration = Duration::from_secs(2);
+/// Time between two looks whether they have.
+const FLUSH_NAP: Duration = Duration::from_micros(50);
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +57,9 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
         let look = enter(endpoint, |entered| endpoint.look_at_unsent(entered))?;
         let now = Instant::now();
         if look == Look::Over || now.duration_since(begun) >= timeout {
-            return enter(endpoint, |entered| endpoint.leave(look == Look::Over, entered)).map(|()| 0);
+            enter(endpoint, |entered| endpoint.say_goodbye(look == Look::Over, entered))?;
+            flush(endpoint, now + FLUSH_MOST)?;
+            return enter(endpoint, |entered| endpoint.leave(entered)).map(|()| 0);
         }
         if now >= complain_at {
             complain_at += COMPLAINT_INTERVAL;
@@ -66,6 +72,14 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
             _ => thread::sleep(NAP),
         }
     }
+}
+
+/// Waits until the last words to peers of other hosts have been acknowledged, or their time is over.
+fn flush(endpoint: &Endpoint, end: Instant) -> Result<()> {
+    while !enter(endpoint, |entered| endpoint.flush(entered))? && Instant::now() < end {
+        thread::sleep(FLUSH_NAP);
+    }
+    Ok(())
 }
 
 /// Runs `body` inside the endpoint's domain, and returns what it returns.
@@ -130,9 +144,21 @@ impl Endpoint {
         );
     }
 
-    /// Gives up the messages that have not left, and takes the endpoint out of all lists.
-    fn leave(self: &Arc<Self>, all_has_left: bool, entered: &mut Entered) {
+    /// Gives up the messages that have not left, and says goodbye to all peers.
+    fn say_goodbye(&self, all_has_left: bool, entered: &mut Entered) {
         self.abandon_unsent(all_has_left, entered);
+        if let Some(active) = &mut self.state.get(entered).active {
+            active.engine.link_mut().say_goodbye();
+        }
+    }
+
+    /// Sends what is left of the goodbye. Returns whether that is over.
+    fn flush(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).active.as_mut().is_none_or(|active| active.engine.link_mut().flush())
+    }
+
+    /// Takes the endpoint out of all lists.
+    fn leave(self: &Arc<Self>, entered: &mut Entered) {
         if let Some(active) = &mut self.state.get(entered).active
             && let Ok(descriptors) = reach::wake_descriptors(active.engine.link_mut())
         {

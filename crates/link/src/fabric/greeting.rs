@@ -32,6 +32,13 @@ pub struct Greeting {
     pub host: String,
 }
 
+/// A batch of a header only, from the endpoint of this id.
+pub fn batch_from(from: u64, to: &Contact, kind: Kind) -> Vec<u8> {
+    let (mut batch, to) = (vec![0; HEADER_BYTES], to.id());
+    Header { kind, is_closing: false, is_last: false, to, from, sequence: 0, acknowledged: 0 }.emit(&mut batch);
+    batch
+}
+
 impl Greeting {
     /// Adds the greeting to a batch.
     pub fn emit(&self, batch: &mut Vec<u8>) {

@@ -9,7 +9,7 @@ use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Maker};
 use std::thread;
 use std::time::Duration;
-use tidegate_flow::{Config, Instant, Packet, PeerId, Placement};
+use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus,
     WriteError,
@@ -19,8 +19,10 @@ use tidegate_message::{
 const FLUSH_MOST: Duration = Duration::from_secs(2);
 /// Time between two looks while it waits.
 const FLUSH_INTERVAL: Duration = Duration::from_micros(50);
-/// While nobody is known on another host, the network is asked for strangers once in so many polls.
-const POLLS_PER_LOOK: u32 = 256;
+/// While nobody is known on another host, one of so many polls looks at the clock,
+const POLLS_PER_LOOK: u32 = 16;
+/// and the network is asked for strangers when so much time has passed.
+const LOOK_INTERVAL: Duration = Duration::from_micros(100);
 /// While somebody is, and nothing has come of late, once in so many.
 const POLLS_PER_EXCHANGE: u32 = 4;
 /// Exchanges that bring nothing before nothing has come of late: an answer may be on its way.
@@ -33,12 +35,16 @@ pub struct FabricLink<N: Network> {
     network: N,
     counters: Counters,
     polls: u32,
+    /// When the network is asked for strangers, while nobody is known there.
+    look_at: Instant,
     /// The network has been asked since the last look for events.
     is_polled: bool,
     /// Pieces of memory that peers may be reading.
     exposed: usize,
     /// Exchanges since the last that brought something.
     quiet: u32,
+    /// Whoever closes has said goodbye, and waited.
+    has_said_goodbye: bool,
     /// A forked child's copy says nothing when it is dropped: the parent goes on.
     maker: Maker,
 }
@@ -54,9 +60,11 @@ impl<N: Network> FabricLink<N> {
             network,
             counters: Counters::default(),
             polls: 0,
+            look_at: Instant::default(),
             is_polled: false,
             exposed: 0,
             quiet: EXCHANGES_BUSY,
+            has_said_goodbye: false,
             maker: Maker::here(),
         }
     }
@@ -114,15 +122,23 @@ impl<N: Network> FabricLink<N> {
     fn poll(&mut self) {
         self.polls = self.polls.wrapping_add(1);
         self.is_polled = true;
-        let is_reading = self.exposed > 0 || self.protocol.is_reading();
-        let interval = match self.protocol.has_peers() {
-            true if is_reading => 1,
-            true => POLLS_PER_EXCHANGE,
-            false => POLLS_PER_LOOK,
+        let is_due = match self.protocol.has_peers() {
+            true if self.exposed > 0 || self.protocol.is_reading() => true,
+            true => self.quiet < EXCHANGES_BUSY || self.polls.is_multiple_of(POLLS_PER_EXCHANGE),
+            false => self.polls.is_multiple_of(POLLS_PER_LOOK) && self.is_time_to_look(),
         };
-        if self.quiet < EXCHANGES_BUSY || self.polls.is_multiple_of(interval) {
+        if is_due {
             self.quiet = if self.exchange() { 0 } else { self.quiet.saturating_add(1) };
         }
+    }
+
+    fn is_time_to_look(&mut self) -> bool {
+        let now = clock::now();
+        let is_time = now >= self.look_at;
+        if is_time {
+            self.look_at = now + LOOK_INTERVAL;
+        }
+        is_time
     }
 }
 
@@ -215,14 +231,39 @@ impl<N: Network> Link for FabricLink<N> {
         }
     }
 
+    fn has_unsent(&self) -> bool {
+        self.protocol.has_unsent()
+    }
+
+    fn for_each_unsent(&self, look: &mut dyn FnMut(Header)) {
+        self.protocol.unsent().for_each(look);
+    }
+
+    fn say_goodbye(&mut self) {
+        if !self.maker.is_ancestor() {
+            self.has_said_goodbye = true;
+            self.protocol.say_goodbye();
+        }
+    }
+
+    fn flush(&mut self) -> bool {
+        if self.maker.is_ancestor() {
+            return true;
+        }
+        self.exchange();
+        // Nobody takes what still comes; the mailbox must not stay full.
+        while self.protocol.retrieve().is_some() {}
+        self.protocol.is_flushed()
+    }
+
     fn quarantine(&mut self, peer: PeerId) -> String {
         self.protocol.quarantine(peer)
     }
 
     fn release(&mut self, peer: PeerId) {
-        if let Some(route) = self.protocol.release(peer, clock::now()) {
-            self.network.forget(route);
-        }
+        let now = clock::now();
+        self.protocol.release(peer, now);
+        self.protocol.transmit(&mut self.network, now);
     }
 
     fn counters(&self) -> &Counters {
@@ -230,21 +271,15 @@ impl<N: Network> Link for FabricLink<N> {
     }
 }
 
-/// Says goodbye, and waits a while until all that was sent has been acknowledged.
+/// Says goodbye, unless that was done, and waits a while until all that was sent has been acknowledged.
 impl<N: Network> Drop for FabricLink<N> {
     fn drop(&mut self) {
-        if self.maker.is_ancestor() {
+        if self.maker.is_ancestor() || self.has_said_goodbye {
             return;
         }
         let end = clock::now() + FLUSH_MOST;
-        self.protocol.say_goodbye();
-        loop {
-            self.exchange();
-            // Nobody takes what still comes; the mailbox must not stay full.
-            while self.protocol.retrieve().is_some() {}
-            if self.protocol.is_flushed() || clock::now() >= end {
-                return;
-            }
+        self.say_goodbye();
+        while !self.flush() && clock::now() < end {
             thread::sleep(FLUSH_INTERVAL);
         }
     }

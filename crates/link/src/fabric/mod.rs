@@ -6,7 +6,9 @@
 //! | `contact` | how an endpoint is reached, 64 bytes; who is on the same host |
 //! | `wire`, `greeting` | the bytes of a batch, and of what two endpoints say of themselves first |
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
-//! | `peer` | one peer: what is to be said to it, and whether it lives |
+//! | `peer` | one peer: what is to be said to it |
+//! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
+//! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
 //! | `reads`, `reading` | long messages: chunks of peers' memory that the network reads; from whom, and when |
 //! | `link` | the [`Link`](tidegate_message::Link) made of these |
@@ -14,8 +16,10 @@
 //! Nothing here does input or output but through `network`, and the time comes as an argument, except in `link`.
 
 mod contact;
+mod departing;
 mod greeting;
 mod link;
+mod liveness;
 mod network;
 mod peer;
 mod protocol;
@@ -30,12 +34,15 @@ mod stream;
 mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trouble_tests;
 mod wire;
 
 pub use contact::Contact;
 pub use greeting::Greeting;
 pub use link::FabricLink;
-pub use network::{LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token};
+pub use network::{LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token};
+pub use peer::FLIGHTS_MOST;
 pub use protocol::{Counts, Protocol};
-pub use reads::CHUNK_BYTES;
+pub use reads::{CHUNK_BYTES, CHUNKS_SHARED};
 pub use wire::BATCH_BYTES;

@@ -63,6 +63,19 @@ pub enum Sending {
     Failed(String),
 }
 
+/// What a peer's host says to a connection of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nobody listens at the peer's address: its process has ended, or something on the way resets connections.
+    Refused,
+    /// Somebody listens there.
+    Listening,
+    /// There is no way to the host; the text says why.
+    Unreachable(String),
+    /// Nothing: the host is out of reach, or too many try to connect to a process that takes no connections now.
+    Silent,
+}
+
 /// What has happened below.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NetworkEvent<'a> {
@@ -76,6 +89,8 @@ pub enum NetworkEvent<'a> {
     Read(Token),
     /// The reading of a chunk has failed; the text says why. Nothing is written to its memory any more.
     ReadFailed(Token, String),
+    /// Nothing will ever come or go by it again; the text says why.
+    Broken(String),
 }
 
 /// A network of datagrams of up to [`BATCH_BYTES`](super::wire::BATCH_BYTES), which may also read memory of peers
@@ -116,9 +131,9 @@ pub trait Network {
         Sending::Failed("this network reads no memory".into())
     }
 
-    /// Whether the peer's host says at this moment that nobody listens at the peer's address: proof that the peer's
-    /// process has ended, or that something on the way resets connections. `None`: that cannot be found out.
-    fn is_refused(&mut self, _route: Route) -> Option<bool> {
+    /// What the peer's host says to a connection of ours. Asks it, or looks for the answer to what was asked before: does
+    /// not wait. `None`: there is no answer yet, or nothing can be asked.
+    fn reach(&mut self, _route: Route) -> Option<Reach> {
         None
     }
 }

@@ -10,9 +10,12 @@
 //! What is lost below is sent again, when the network says that a sending failed, or when an answer to a later ping
 //! shows that it has not come. So a peer that computes and answers nothing is sent nothing twice.
 //!
+//! A peer for which the network takes nothing is *late*: it is tried again when its trouble says, and holds up nobody.
+//!
 //! Memory: [`Protocol::bytes_most`]. `peer` is one peer, `receiving` what a batch does, `sending` what is sent when.
 
 use super::contact::Contact;
+use super::departing::Departing;
 use super::greeting::Greeting;
 use super::network::Route;
 use super::peer::{Peer, Phase};
@@ -21,9 +24,9 @@ use super::stream::{Inbox, Marks, Outbox, UNACKNOWLEDGED};
 use super::wire::PACKETS_PER_BATCH;
 use crate::log::{self, Level};
 use crate::shm::LinkError;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
-use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement};
+use tidegate_flow::{Config, Header, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement};
 use tidegate_message::{Arrival, Departure, LinkEvent, WriteError};
 
 /// Packets that are filled together.
@@ -35,7 +38,7 @@ const ENDED_PER_PEER: usize = 2;
 /// Last words to those who have no place any more.
 const NOTICES_MOST: usize = 64;
 /// How long last words are tried to be sent.
-pub(super) const NOTICE_FOR: Duration = Duration::from_secs(2);
+const NOTICE_FOR: Duration = Duration::from_secs(2);
 
 /// What has happened, for counters and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,8 +67,12 @@ pub(super) struct Notice {
     pub contact: Contact,
     pub route: Option<Route>,
     pub batch: Vec<u8>,
-    /// Then it is dropped.
+    /// Then it is dropped, unless the network has it.
     pub until: Instant,
+    /// The network's name for its sending.
+    pub number: u32,
+    /// The network has taken it, and not ended.
+    pub is_under_way: bool,
 }
 
 /// See the module.
@@ -76,8 +83,9 @@ pub struct Protocol {
     free: Vec<PeerId>,
     places_most: u32,
     pub(super) by_id: HashMap<u64, PeerId>,
-    /// Ids of those with whom we communicate no more, the oldest first.
+    /// Ids of those with whom we communicate no more, the oldest first, and the same to look them up.
     ended: VecDeque<u64>,
+    ended_ids: HashSet<u64>,
     /// Packets that have come, in order. Their stamps are generations.
     mailbox: VecDeque<Packet>,
     mailbox_most: usize,
@@ -88,15 +96,24 @@ pub struct Protocol {
     events: VecDeque<(u64, LinkEvent)>,
     /// Peers to whom something is to be sent.
     pub(super) ready: VecDeque<PeerId>,
+    /// Peers for whom the network took nothing, and when the first of them is tried again.
+    pub(super) late: Vec<PeerId>,
+    pub(super) late_at: Instant,
     /// Peers that are owed an acknowledgement, and until when something else may carry it.
     pub(super) acknowledgements: VecDeque<(Instant, PeerId)>,
     pub(super) notices: VecDeque<Notice>,
+    /// The number of the last notice.
+    notice_number: u32,
+    /// The network's names for those who have no place any more.
+    pub(super) departing: Departing,
     /// What is read from peers' memory.
     pub(super) reads: Reads,
     /// When to look again who has been quiet, and at whom first.
     pub(super) look_at: Instant,
     pub(super) look_from: usize,
     pub(super) is_closing: bool,
+    /// Why the network is of no use any more.
+    pub(super) broken: Option<String>,
     pub(super) counts: Counts,
 }
 
@@ -110,25 +127,31 @@ impl Protocol {
             places_most: flow.peers,
             by_id: HashMap::new(),
             ended: VecDeque::new(),
+            ended_ids: HashSet::new(),
             mailbox: VecDeque::new(),
             mailbox_most: mailbox_most(flow),
             delivered: 0,
             taken: 0,
             events: VecDeque::new(),
             ready: VecDeque::new(),
+            late: Vec::new(),
+            late_at: Instant::default(),
             acknowledgements: VecDeque::new(),
             notices: VecDeque::new(),
+            notice_number: 0,
+            departing: Departing::new(flow.peers as usize),
             reads: Reads::default(),
             look_at: Instant::default(),
             look_from: 0,
             is_closing: false,
+            broken: None,
             counts: Counts::default(),
         }
     }
 
     /// The most memory that an endpoint takes that so many peers on other hosts talk to. A queue doubles as it grows.
     pub fn bytes_most(flow: &Config, peers: usize) -> usize {
-        let table = size_of::<Place>() + size_of::<Peer>() + 8 * (2 + 2 * ENDED_PER_PEER) + 4 * 48;
+        let table = size_of::<Place>() + size_of::<Peer>() + 8 * (2 + 2 * ENDED_PER_PEER) + 6 * 48;
         let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table;
         2 * mailbox_most(flow) * PACKET_BYTES + peers * each + NOTICES_MOST * 256
     }
@@ -157,6 +180,9 @@ impl Protocol {
         let elsewhere = |reason: &str| LinkError::Elsewhere { peer: contact.address, reason: reason.to_owned() };
         if self.has_ended(contact.id()) {
             return Err(elsewhere("it has left, or counts as lost"));
+        }
+        if let Some(why) = &self.broken {
+            return Err(elsewhere(&format!("the network below has failed: {why}")));
         }
         if contact.lower.is_empty() {
             return Err(elsewhere(
@@ -211,13 +237,14 @@ impl Protocol {
 
     /// Whether we communicate no more with the endpoint of this id.
     pub(super) fn has_ended(&self, id: u64) -> bool {
-        self.ended.contains(&id)
+        self.ended_ids.contains(&id)
     }
 
-    /// Something is to be sent to this peer.
+    /// Something is to be sent to this peer, when its turn comes or, if the network took nothing for it, its time.
     pub(super) fn queue(&mut self, place: PeerId) {
         if let Some(peer) = self.known(place)
             && !peer.is_queued
+            && !peer.is_late
         {
             peer.is_queued = true;
             self.ready.push_back(place);
@@ -326,34 +353,60 @@ impl Protocol {
         name
     }
 
-    /// Gives the place of a peer away. If it has not ended, it is told that we hear it no more. Returns the network's
-    /// name for it, which is needed no more.
-    pub fn release(&mut self, place: PeerId, now: Instant) -> Option<Route> {
-        let peer = self.known(place)?;
+    /// Gives the place of a peer away. If it has not ended, it is told that we hear it no more.
+    pub fn release(&mut self, place: PeerId, now: Instant) {
+        let Some(peer) = self.known(place) else { return };
         if peer.phase != Phase::Ended {
             peer.due.severed = true;
         }
-        let mut route = peer.route;
-        if let Some(batch) = self.look_up(place)?.last_words(&self.own)
-            && self.notices.len() < NOTICES_MOST
-        {
-            let contact = self.contact(place)?;
-            let until = now + NOTICE_FOR;
-            self.notices.push_back(Notice { contact, route: route.take(), batch, until });
+        let last_words = self.look_up(place).and_then(|peer| peer.last_words(&self.own));
+        let Some(contact) = self.contact(place) else { return };
+        if let Some(batch) = last_words {
+            self.add_notice(contact, batch, now, NOTICES_MOST);
         }
         let at = &mut self.places[place.0 as usize];
-        let peer = at.peer.take()?;
+        let Some(peer) = at.peer.take() else { return };
+        if let Some(route) = peer.route {
+            self.departing.add_with_flights(place, at.generation, route, peer.flights);
+        }
         at.generation = at.generation.wrapping_add(1);
         self.free.push(place);
-        self.by_id.remove(&peer.contact.id());
+        self.by_id.remove(&contact.id());
         self.reads.forget(place);
-        if self.ended.len() >= ENDED_PER_PEER * self.places_most as usize {
-            self.ended.pop_front();
+        if self.ended.len() >= ENDED_PER_PEER * self.places_most as usize
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.ended_ids.remove(&oldest);
         }
-        self.ended.push_back(peer.contact.id());
+        if self.ended_ids.insert(contact.id()) {
+            self.ended.push_back(contact.id());
+        }
         // What has happened to it concerns nobody any more.
         self.events.retain(|(_, event)| subject(event) != Some(place));
-        route
+    }
+
+    /// Says something to somebody who has no place, unless there are as many such already.
+    pub(super) fn add_notice(&mut self, contact: Contact, batch: Vec<u8>, now: Instant, most: usize) {
+        if self.notices.len() < most && !self.notices.iter().any(|notice| notice.contact == contact) {
+            self.notice_number = self.notice_number.wrapping_add(1);
+            let (route, until, number) = (None, now + NOTICE_FOR, self.notice_number);
+            self.notices.push_back(Notice { contact, route, batch, until, number, is_under_way: false });
+        }
+    }
+
+    /// Whether something waits that the application may believe sent, or a peer may wait for: packets of messages that
+    /// a peer has not acknowledged, unless it counts as lost.
+    pub fn has_unsent(&self) -> bool {
+        self.peers().any(|peer| peer.phase == Phase::Open && peer.outbox.has_messages())
+    }
+
+    /// The headers of the packets that no peer has acknowledged yet that could.
+    pub fn unsent(&self) -> impl Iterator<Item = Header> {
+        self.peers().filter(|peer| peer.phase == Phase::Open).flat_map(|peer| peer.outbox.headers())
+    }
+
+    fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.places.iter().filter_map(|place| place.peer.as_deref())
     }
 
     /// Tells all peers that we match nothing more, and will close.
@@ -380,8 +433,7 @@ impl Protocol {
 
     /// Whether all that was to be sent has left and been acknowledged, by those who have not ended.
     pub fn is_flushed(&self) -> bool {
-        let peers = self.places.iter().filter_map(|place| place.peer.as_deref());
-        let mut peers = peers.filter(|peer| peer.route.is_some());
+        let mut peers = self.peers().filter(|peer| peer.route.is_some());
         self.notices.is_empty()
             && self.acknowledgements.is_empty()
             && peers.all(|peer| peer.flights == 0 && (peer.phase != Phase::Open || peer.outbox.is_empty()))

@@ -58,7 +58,7 @@ impl Protocol {
                 match network.read(route, token, from, into) {
                     Sending::Taken => {}
                     Sending::Again | Sending::NoBuffer => {
-                        self.reads.put_back(token);
+                        self.reads.put_back(token, now);
                         break;
                     }
                     Sending::Failed(why) => self.handle_read(token, Some(why), now),

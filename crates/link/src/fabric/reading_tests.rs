@@ -287,6 +287,6 @@ proptest! {
     fn transfers_end_with_all_bytes_or_say_that_they_have_not(
         seed: u64, lost in 0_u64..100, reordered in 0_u64..300, broken in 0_u64..100, again in 0_u64..400, unread in 0_u64..300
     ) {
-        transfer_at_random(seed, Faults { lost, repeated: 0, reordered, broken, again, unread })?;
+        transfer_at_random(seed, Faults { lost, repeated: 0, reordered, broken, again, unread, ..Faults::default() })?;
     }
 }

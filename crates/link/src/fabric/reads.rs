@@ -15,6 +15,7 @@
 use super::network::Token;
 use crate::memory::IoBuffer;
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Buffer, RemoteMemory, Span, TransferId, TransferStatus};
@@ -27,6 +28,8 @@ pub const CHUNKS_PER_PEER: usize = 8;
 pub const CHUNKS_SHARED: usize = 64;
 /// Rounds without any success after which a transfer is given up.
 const ROUNDS_MOST: u32 = 8;
+/// The pause after a chunk that the network did not take.
+const PAUSE_NOT_TAKEN: Duration = Duration::from_micros(100);
 /// The pause after the first round without success. It doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 
@@ -72,6 +75,8 @@ struct Transfer {
     round: u32,
     /// Rounds without success in a row.
     failures: u32,
+    /// It stands in its peer's line.
+    is_waiting: bool,
     /// It ends so, with the last of its chunks: nothing more of it is read.
     verdict: Option<TransferStatus>,
 }
@@ -137,8 +142,8 @@ impl Reads {
         }
         let from = from.iter().copied().filter(|piece| piece.span.length > 0).collect();
         let (position, under_way, round, failures) = (0, 0, 0, 0);
-        let transfer =
-            Transfer { peer, from, into, position, again: Vec::new(), under_way, round, failures, verdict: None };
+        let (again, is_waiting, verdict) = (Vec::new(), false, None);
+        let transfer = Transfer { peer, from, into, position, again, under_way, round, failures, is_waiting, verdict };
         self.transfers.insert(id, transfer);
         self.wait(id, peer, false);
         true
@@ -146,10 +151,11 @@ impl Reads {
 
     /// A transfer has something to begin.
     fn wait(&mut self, id: TransferId, peer: PeerId, is_first: bool) {
-        let line = self.lines.entry(peer).or_default();
-        if line.waiting.contains(&id) {
+        let Some(transfer) = self.transfers.get_mut(&id) else { return };
+        if mem::replace(&mut transfer.is_waiting, true) {
             return;
         }
+        let line = self.lines.entry(peer).or_default();
         if line.waiting.is_empty() {
             self.turns.push_back(peer);
         }
@@ -173,16 +179,16 @@ impl Reads {
 
     /// The next chunk to read from a peer, if it may begin now. It counts as under way.
     pub fn next_chunk(&mut self, peer: PeerId, now: Instant) -> Option<Chunk> {
-        let shared = self.chunks.len() - self.free.len();
-        let line = self.lines.get_mut(&peer)?;
-        let may_begin = line.under_way == 0 || (line.under_way < CHUNKS_PER_PEER && shared < CHUNKS_SHARED);
-        if now < line.pause_until || !may_begin {
+        let line = self.lines.get(&peer)?;
+        if now < line.pause_until || !self.may_begin(line) {
             return None;
         }
+        let line = self.lines.get_mut(&peer)?;
         let id = *line.waiting.front()?;
         let transfer = self.transfers.get_mut(&id)?;
         let part = transfer.next_part()?;
         if !transfer.has_next() {
+            transfer.is_waiting = false;
             line.waiting.pop_front();
         }
         line.under_way += 1;
@@ -220,11 +226,14 @@ impl Reads {
     }
 
     /// The network did not take a chunk: it is to be tried again.
-    pub fn put_back(&mut self, token: Token) {
+    pub fn put_back(&mut self, token: Token, now: Instant) {
         let Some(chunk) = self.take(token) else { return };
         let Some(transfer) = self.transfers.get_mut(&chunk.transfer) else { return };
         transfer.again.push(chunk.part);
         let peer = transfer.peer;
+        if let Some(line) = self.lines.get_mut(&peer) {
+            line.pause_until = line.pause_until.max(now + PAUSE_NOT_TAKEN);
+        }
         self.wait(chunk.transfer, peer, true);
     }
 
@@ -263,6 +272,10 @@ impl Reads {
 
     /// A transfer has nothing more to begin.
     fn leave_line(&mut self, id: TransferId, peer: PeerId) {
+        let was_waiting = self.transfers.get_mut(&id).is_some_and(|transfer| mem::take(&mut transfer.is_waiting));
+        if !was_waiting {
+            return;
+        }
         let Some(line) = self.lines.get_mut(&peer) else { return };
         line.waiting.retain(|other| *other != id);
         if line.waiting.is_empty() {
@@ -328,8 +341,16 @@ impl Reads {
         !self.transfers.is_empty() || !self.ended.is_empty()
     }
 
-    /// Whether something could begin that the network has not taken.
-    pub fn has_waiting(&self) -> bool {
-        !self.turns.is_empty()
+    /// When the next chunk may begin that waits for a pause only, and not until others have ended.
+    pub fn next_begin(&self) -> Option<Instant> {
+        let lines = self.turns.iter().filter_map(|peer| self.lines.get(peer));
+        let may_begin = lines.filter(|line| self.may_begin(line));
+        may_begin.map(|line| line.pause_until).min()
+    }
+
+    /// Whether there is room for one more chunk of this peer.
+    fn may_begin(&self, line: &Line) -> bool {
+        let shared = self.chunks.len() - self.free.len();
+        line.under_way == 0 || (line.under_way < CHUNKS_PER_PEER && shared < CHUNKS_SHARED)
     }
 }

@@ -1,9 +1,9 @@
 //! What a batch does that has come.
 
 use super::contact::Contact;
-use super::greeting::Greeting;
+use super::greeting::{self, Greeting};
 use super::peer::Phase;
-use super::protocol::{NOTICE_FOR, Notice, Protocol};
+use super::protocol::Protocol;
 use super::stream::{Marks, Taken, UNACKNOWLEDGED};
 use super::wire::{self, Batch, Header, Kind, Malformed, PACKETS_PER_BATCH, VERSION};
 use crate::log::{self, Level};
@@ -26,8 +26,11 @@ impl Protocol {
                 self.counts.received += 1;
                 self.handle(&batch, now);
             }
-            Err(Malformed::Version { version, to, from }) if to == own => self.handle_other_version(version, from),
-            _ => self.counts.dropped += 1,
+            Ok(batch) => self.handle_mistaken(&batch, now),
+            Err(Malformed::Version { version, to, from }) if to == own => {
+                self.handle_other_version(version, from, wire::contact_of_any_version(bytes), now);
+            }
+            Err(_) => self.counts.dropped += 1,
         }
     }
 
@@ -35,13 +38,17 @@ impl Protocol {
         let Header { kind, from, sequence, acknowledged, .. } = batch.header;
         let Some(place) = self.by_id.get(&from).copied() else { return self.handle_stranger(batch, now) };
         let Some(peer) = self.known(place) else { return };
-        peer.handle_heard(now);
+        peer.probe.handle_heard(now);
+        let was_in_trouble = peer.trouble.take().is_some();
         match peer.outbox.handle_acknowledgement(acknowledged) {
             Some(true) => self.queue(place),
             Some(false) => {}
             // Those who have ended may acknowledge what we keep no more.
             None if peer.phase == Phase::Ended => {}
             None => return self.counts.dropped += 1,
+        }
+        if was_in_trouble {
+            self.hurry(place);
         }
         match kind {
             Kind::Hello | Kind::Welcome | Kind::Refusal => self.handle_greeting(place, batch, now),
@@ -63,6 +70,7 @@ impl Protocol {
             return;
         };
         if kind == Kind::Hello
+            && Greeting::parse(batch.body()).is_some()
             && !self.has_ended(from)
             && let Some(place) = self.admit(&contact)
         {
@@ -70,10 +78,22 @@ impl Protocol {
         }
         // It counts as lost, or there is no place for it: untold, it would wait for ever.
         self.counts.dropped += 1;
-        if self.notices.len() < ANSWERS_MOST && !self.notices.iter().any(|notice| notice.contact == contact) {
-            let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
-            self.notices.push_back(Notice { contact, route: None, batch, until: now + NOTICE_FOR });
+        let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
+        self.add_notice(contact, batch, now, ANSWERS_MOST);
+    }
+
+    /// A batch for another endpoint than ours, which may have had our port before: who still asks for it is told that
+    /// it is no more, since nobody else would.
+    fn handle_mistaken(&mut self, batch: &Batch, now: Instant) {
+        self.counts.dropped += 1;
+        let Header { kind, from, to, .. } = batch.header;
+        let contact = Contact::from_bytes(batch.body()).filter(|contact| contact.id() == from);
+        let (Kind::Hello | Kind::Ping, Some(contact)) = (kind, contact) else { return };
+        if contact.lower.is_empty() || contact.id() == self.own.contact.id() {
+            return;
         }
+        let batch = greeting::batch_from(to, &contact, Kind::Severed);
+        self.add_notice(contact, batch, now, ANSWERS_MOST);
     }
 
     fn handle_greeting(&mut self, place: PeerId, batch: &Batch, now: Instant) {
@@ -178,9 +198,16 @@ impl Protocol {
         }
     }
 
-    fn handle_other_version(&mut self, version: u8, from: u64) {
+    fn handle_other_version(&mut self, version: u8, from: u64, contact: Option<Contact>, now: Instant) {
         self.counts.dropped += 1;
-        let Some(place) = self.by_id.get(&from).copied() else { return };
+        let Some(place) = self.by_id.get(&from).copied() else {
+            // Any batch of ours tells it our version.
+            if let Some(contact) = contact.filter(|contact| contact.id() == from && !contact.lower.is_empty()) {
+                let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
+                self.add_notice(contact, batch, now, ANSWERS_MOST);
+            }
+            return;
+        };
         let why = format!(
             "it speaks version {version} of Tidegate's network protocol, and this process version {VERSION}: install the same \
              Tidegate on all hosts"

@@ -2,9 +2,10 @@
 
 use super::greeting::Greeting;
 use super::network::{Network, NetworkEvent, Route, Sending, Token};
-use super::peer::{Peer, Phase};
+use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::protocol::Protocol;
 use super::wire::{Header, Kind};
+use std::mem;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
@@ -18,6 +19,10 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 const EVENTS_PER_EXCHANGE: usize = 32;
 /// A token's bits for a batch's number: more than there may be on their way.
 const SEQUENCE_MASK: u64 = 0x7fff;
+/// A token's low bits for a hello or a ping. Other batches without packets have 0.
+const PROBE: u64 = 0xffff;
+/// The place in the token of a notice, of which the rest is its number.
+const NO_PLACE: u32 = u32::MAX;
 
 /// What is sent to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +34,10 @@ enum Item {
 /// How sending to a peer went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// There is nothing more for it.
+    /// There is nothing more for it, until the network has ended what it has.
     Done,
-    /// It is to be tried again.
-    Again,
+    /// It is to be tried again when its trouble says.
+    Late,
     /// There is no buffer for anybody.
     NoBuffer,
 }
@@ -71,7 +76,7 @@ fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
     peer.unacknowledged = 0;
     peer.due.acknowledgement = None;
     match item {
-        Item::Packets(sequence) => peer.outbox.handle_taken(sequence, peer.probe.sent),
+        Item::Packets(sequence) => peer.outbox.handle_taken(sequence, peer.probe.sent, now),
         Item::Control(kind, _) => match kind {
             Kind::Refusal => peer.due.refusal = false,
             Kind::Severed => peer.due.severed = false,
@@ -98,10 +103,11 @@ impl Protocol {
             match network.poll() {
                 None => break,
                 Some(NetworkEvent::Received(batch)) => self.handle_batch(batch, now),
-                Some(NetworkEvent::Sent(token)) => self.handle_ended(token, false),
-                Some(NetworkEvent::Failed(token, _)) => self.handle_ended(token, true),
+                Some(NetworkEvent::Sent(token)) => self.handle_ended(token, None, now),
+                Some(NetworkEvent::Failed(token, why)) => self.handle_ended(token, Some(why), now),
                 Some(NetworkEvent::Read(token)) => self.handle_read(token, None, now),
                 Some(NetworkEvent::ReadFailed(token, why)) => self.handle_read(token, Some(why), now),
+                Some(NetworkEvent::Broken(why)) => self.handle_broken(why),
             }
             any = true;
         }
@@ -110,27 +116,44 @@ impl Protocol {
         any
     }
 
-    /// A sending has ended.
-    fn handle_ended(&mut self, Token(token): Token, has_failed: bool) {
+    /// A sending has ended, or has failed.
+    fn handle_ended(&mut self, Token(token): Token, failure: Option<String>, now: Instant) {
         let (place, generation) = (PeerId((token >> 32) as u32), (token >> 16) as u16);
+        if place.0 == NO_PLACE {
+            return self.end_notice(token as u32);
+        }
         if self.places.get(place.0 as usize).is_none_or(|at| at.generation != generation) {
-            return;
+            return self.departing.handle_ended(place, generation);
         }
         let Some(peer) = self.known(place) else { return };
         peer.flights = peer.flights.saturating_sub(1);
         match token & 0xffff {
             0 => {}
+            PROBE => peer.probe.is_under_way = false,
             low => {
                 let first = peer.outbox.first();
                 let ahead = (low - 1).wrapping_sub(first) & SEQUENCE_MASK;
-                peer.outbox.handle_ended(first + ahead, has_failed);
+                peer.outbox.handle_ended(first + ahead, failure.is_some());
             }
         }
-        if has_failed {
-            // What had been sent before may be lost as well: the answer to a ping shows what has come.
-            peer.due.probe |= peer.phase != Phase::Ended;
+        match failure {
+            None if peer.trouble.take().is_some() => self.hurry(place),
+            None => self.queue(place),
+            Some(why) => {
+                // What had been sent before may be lost as well: the answer to a ping shows what has come.
+                peer.due.probe |= peer.phase != Phase::Ended;
+                peer.handle_failure(now, Some(why));
+                self.queue(place);
+            }
         }
-        self.queue(place);
+    }
+
+    /// The network is of no use any more.
+    fn handle_broken(&mut self, why: String) {
+        for place in 0..self.places.len() {
+            self.end(PeerId(place as u32), false, &format!("the network below has failed: {why}"));
+        }
+        self.broken = Some(why);
     }
 
     /// Looks who has been quiet for a while.
@@ -144,7 +167,7 @@ impl Protocol {
             self.look_from = place.0 as usize + 1;
             if let Some(peer) = self.known(place)
                 && peer.phase != Phase::Ended
-                && peer.probe.is_due(now)
+                && peer.probe.is_due(now, peer.waits_since())
             {
                 peer.due.probe = true;
                 self.queue(place);
@@ -158,6 +181,7 @@ impl Protocol {
             self.acknowledgements.pop_front();
             self.queue(place);
         }
+        self.queue_late(now);
         for _ in 0..self.ready.len() {
             let Some(place) = self.ready.pop_front() else { break };
             if let Some(peer) = self.known(place) {
@@ -165,7 +189,7 @@ impl Protocol {
             }
             match self.transmit_to(place, network, now) {
                 Outcome::Done => {}
-                Outcome::Again => self.queue(place),
+                Outcome::Late => self.delay(place),
                 Outcome::NoBuffer => {
                     self.queue(place);
                     break;
@@ -174,6 +198,43 @@ impl Protocol {
         }
         self.send_notices(network, now);
         self.begin_reads(network, now);
+        self.departing.forget(network);
+    }
+
+    /// A peer is tried again when its trouble says.
+    fn delay(&mut self, place: PeerId) {
+        let Some(peer) = self.known(place) else { return };
+        let Some(retry_at) = peer.trouble.as_ref().map(|trouble| trouble.retry_at) else { return };
+        peer.is_late = true;
+        self.late_at = if self.late.is_empty() { retry_at } else { self.late_at.min(retry_at) };
+        self.late.push(place);
+    }
+
+    /// Those whose time has come stand in the queue again.
+    fn queue_late(&mut self, now: Instant) {
+        if self.late.is_empty() || now < self.late_at {
+            return;
+        }
+        for place in mem::take(&mut self.late) {
+            let Some(peer) = self.known(place).filter(|peer| peer.is_late) else { continue };
+            match &peer.trouble {
+                Some(trouble) if trouble.retry_at > now => self.delay(place),
+                _ => {
+                    peer.is_late = false;
+                    self.queue(place);
+                }
+            }
+        }
+    }
+
+    /// The network takes batches for a peer again.
+    pub(super) fn hurry(&mut self, place: PeerId) {
+        if let Some(peer) = self.known(place)
+            && mem::take(&mut peer.is_late)
+        {
+            self.late.retain(|late| *late != place);
+        }
+        self.queue(place);
     }
 
     fn transmit_to(&mut self, place: PeerId, network: &mut impl Network, now: Instant) -> Outcome {
@@ -181,6 +242,9 @@ impl Protocol {
             let Some(at) = self.places.get_mut(place.0 as usize) else { return Outcome::Done };
             let token = u64::from(place.0) << 32 | u64::from(at.generation) << 16;
             let Some(peer) = at.peer.as_deref_mut() else { return Outcome::Done };
+            if peer.flights >= FLIGHTS_MOST {
+                return Outcome::Done;
+            }
             let Some(item) = next_item(peer, now) else { return Outcome::Done };
             let route = match peer.route_by(network) {
                 Ok(route) => route,
@@ -189,20 +253,28 @@ impl Protocol {
                     return Outcome::Done;
                 }
             };
-            let sending = send(&self.own, peer, item, network, route, token);
-            match sending {
+            if peer.trouble.as_ref().is_some_and(|trouble| trouble.retry_at > now) {
+                return Outcome::Late;
+            }
+            if let Some(why) = peer.judge(now, || network.reach(route)) {
+                peer.trouble = None;
+                self.end(place, false, &why);
+                return Outcome::Done;
+            }
+            match send(&self.own, peer, item, network, route, token) {
                 Sending::Taken => {
                     self.counts.sent += 1;
                     self.counts.resent += u64::from(is_again(peer, item));
                     handle_taken(peer, item, now);
                 }
                 Sending::NoBuffer => return Outcome::NoBuffer,
-                Sending::Again | Sending::Failed(_) => {
-                    let lost = peer.handle_trouble(now, || network.is_refused(route));
-                    if let Some(why) = lost {
-                        self.end(place, false, &why);
-                    }
-                    return Outcome::Again;
+                Sending::Again => {
+                    peer.handle_failure(now, None);
+                    return Outcome::Late;
+                }
+                Sending::Failed(why) => {
+                    peer.handle_failure(now, Some(why));
+                    return Outcome::Late;
                 }
             }
         }
@@ -211,29 +283,42 @@ impl Protocol {
     fn send_notices(&mut self, network: &mut impl Network, now: Instant) {
         for _ in 0..self.notices.len() {
             let Some(mut notice) = self.notices.pop_front() else { break };
-            if notice.route.is_none() {
-                notice.route = network.resolve(&notice.contact.lower).ok();
+            if !notice.is_under_way {
+                if notice.route.is_none() {
+                    notice.route = network.resolve(&notice.contact.lower).ok();
+                }
+                let Some(route) = notice.route else { continue };
+                let token = Token(u64::from(NO_PLACE) << 32 | u64::from(notice.number));
+                match network.send(route, token, &notice.batch) {
+                    Sending::Taken => notice.is_under_way = true,
+                    Sending::Again | Sending::NoBuffer if now < notice.until => {}
+                    Sending::Again | Sending::NoBuffer | Sending::Failed(_) => {
+                        network.forget(route);
+                        continue;
+                    }
+                }
             }
-            let Some(route) = notice.route else { continue };
-            // Nobody's place: its end concerns nobody.
-            let is_over = match network.send(route, Token(u64::MAX), &notice.batch) {
-                Sending::Taken | Sending::Failed(_) => true,
-                Sending::Again | Sending::NoBuffer => now >= notice.until,
-            };
-            match is_over {
-                true => network.forget(route),
-                false => self.notices.push_back(notice),
-            }
+            self.notices.push_back(notice);
+        }
+    }
+
+    fn end_notice(&mut self, number: u32) {
+        if let Some(at) = self.notices.iter().position(|notice| notice.is_under_way && notice.number == number)
+            && let Some(route) = self.notices.remove(at).and_then(|notice| notice.route)
+        {
+            self.departing.add(route);
         }
     }
 
     /// When to exchange at the latest, though nothing has come. `None`: nothing is due.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
-        let is_waiting = !self.ready.is_empty() || !self.notices.is_empty() || self.reads.has_waiting();
+        let is_waiting = !self.ready.is_empty() || self.notices.iter().any(|notice| !notice.is_under_way);
         let retry = is_waiting.then(|| now + RETRY_INTERVAL);
+        let late = (!self.late.is_empty()).then_some(self.late_at);
         let acknowledgement = self.acknowledgements.front().map(|(at, _)| *at);
         let look = self.has_peers().then_some(self.look_at);
-        [retry, acknowledgement, look].into_iter().flatten().min()
+        let read = self.reads.next_begin();
+        [retry, late, acknowledgement, look, read].into_iter().flatten().min()
     }
 }
 
@@ -245,7 +330,8 @@ fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network,
     let acknowledged = peer.inbox.expected();
     match item {
         Item::Control(kind, sequence) => {
-            network.send(to, Token(token), &own.batch(&peer.contact, kind, sequence, acknowledged))
+            let low = if matches!(kind, Kind::Hello | Kind::Ping) { PROBE } else { 0 };
+            network.send(to, Token(token | low), &own.batch(&peer.contact, kind, sequence, acknowledged))
         }
         Item::Packets(_) => {
             let Some(due) = peer.outbox.poll_due() else { return Sending::Again };

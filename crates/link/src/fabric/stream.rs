@@ -8,9 +8,9 @@
 //! Invariants: `kept` holds the batches from `acknowledged` on, without a gap; at most `unacknowledged_most` of them
 //! have ever been sent; at most `unacknowledged_most + 2` are kept (one that is being filled, one for the goodbye).
 
-use super::wire::{BATCH_BYTES, HEADER_BYTES, PACKETS_PER_BATCH, push_packet};
+use super::wire::{BATCH_BYTES, HEADER_BYTES, PACKETS_PER_BATCH, headers, push_packet};
 use std::collections::VecDeque;
-use tidegate_flow::{PACKET_BYTES, Packet};
+use tidegate_flow::{Header as PacketHeader, Instant, PACKET_BYTES, Packet, PacketKind};
 
 /// Batches that may be sent and not acknowledged, per pair and direction.
 pub const UNACKNOWLEDGED: u64 = 4;
@@ -38,6 +38,8 @@ struct Kept {
     flights: u32,
     /// Pings that had been sent before it was sent last.
     pings_before: u64,
+    /// When it was sent last.
+    sent_at: Instant,
 }
 
 /// The sender's side.
@@ -93,7 +95,8 @@ impl Outbox {
         let mut bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BATCH_BYTES));
         bytes.clear();
         bytes.resize(HEADER_BYTES, 0);
-        self.kept.push_back(Kept { bytes, marks, is_due: true, is_sent: false, flights: 0, pings_before: 0 });
+        let (flights, pings_before, sent_at) = (0, 0, Instant::default());
+        self.kept.push_back(Kept { bytes, marks, is_due: true, is_sent: false, flights, pings_before, sent_at });
     }
 
     /// Says this with the last packets, or behind them if they have left.
@@ -126,10 +129,15 @@ impl Outbox {
         self.kept.get_mut(at)
     }
 
+    /// Since when the first batch has waited to be acknowledged, if it was sent and need not be sent again.
+    pub fn unacknowledged_since(&self) -> Option<Instant> {
+        self.kept.front().filter(|first| first.is_sent && !first.is_due).map(|first| first.sent_at)
+    }
+
     /// The network has taken a batch, after so many pings.
-    pub fn handle_taken(&mut self, sequence: u64, pings: u64) {
+    pub fn handle_taken(&mut self, sequence: u64, pings: u64, now: Instant) {
         if let Some(kept) = self.find(sequence) {
-            (kept.is_due, kept.is_sent, kept.pings_before) = (false, true, pings);
+            (kept.is_due, kept.is_sent, kept.pings_before, kept.sent_at) = (false, true, pings, now);
             kept.flights += 1;
         }
     }
@@ -171,6 +179,16 @@ impl Outbox {
             }
         }
         Some(is_news)
+    }
+
+    /// Whether packets of messages have not been acknowledged: more than what flow control tells.
+    pub fn has_messages(&self) -> bool {
+        self.headers().any(|header| header.kind() == PacketKind::Data)
+    }
+
+    /// The headers of the packets that have not been acknowledged.
+    pub fn headers(&self) -> impl Iterator<Item = PacketHeader> {
+        self.kept.iter().flat_map(|kept| headers(&kept.bytes))
     }
 
     /// Whether everything has been acknowledged.
@@ -259,7 +277,6 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_flow::PacketKind;
 
     fn packet() -> Packet {
         Packet::new(PacketKind::Data, 0, 1)
@@ -271,7 +288,7 @@ mod tests {
         while let Some(due) = outbox.poll_due() {
             let sequence = due.sequence;
             sent.push(sequence);
-            outbox.handle_taken(sequence, 0);
+            outbox.handle_taken(sequence, 0, Instant::default());
         }
         sent
     }

@@ -2,7 +2,9 @@
 //! is read when the reader polls; when a connection breaks, a read ends with an error and has written rubbish before.
 
 use super::contact::Contact;
-use super::network::{LowerAddress, Network, NetworkEvent, Route, Sending, Token};
+use super::network::{LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token};
+use super::peer::FLIGHTS_MOST;
+use super::wire::Kind;
 use crate::memory::IoBuffer;
 use crate::shm::Address;
 use std::cell::RefCell;
@@ -52,13 +54,18 @@ pub(super) struct Faults {
     pub again: u64,
     /// A read fails.
     pub unread: u64,
+    /// The sending is taken, and fails.
+    pub failed: u64,
+    /// There is no buffer.
+    pub no_buffer: u64,
 }
 
 #[derive(Debug)]
 enum Event {
     Received(Vec<u8>),
-    Sent(Token),
-    Failed(Token),
+    /// To whom.
+    Sent(Token, usize),
+    Failed(Token, usize),
     Reading(Reading),
 }
 
@@ -78,6 +85,12 @@ struct Node {
     is_gone: bool,
     /// It serves no reads now.
     computes: bool,
+    /// It takes nothing off its connections: sendings to it do not end.
+    takes_nothing: bool,
+    /// How often it has made a node known to its network, and not made it forget it.
+    known: HashMap<usize, u32>,
+    /// Sendings by it that have not ended, by the node that they go to.
+    flights: HashMap<usize, u32>,
     exposed: HashMap<u64, IoBuffer>,
 }
 
@@ -91,13 +104,17 @@ pub(super) struct World {
     random: Random,
     /// Batches that ever were on their way at once.
     pub most: usize,
+    /// Sendings that were tried.
+    pub tried: u64,
+    /// Of the batches that will be sent from now on, those of packets that are lost.
+    pub lose_packets: u32,
 }
 
 impl World {
     pub fn new(nodes: usize, seed: u64) -> Rc<RefCell<World>> {
         let nodes = (0..nodes).map(|_| Node::default()).collect();
         let random = Random(seed | 1);
-        Rc::new(RefCell::new(World { nodes, faults: Faults::default(), random, most: 0 }))
+        Rc::new(RefCell::new(World { nodes, faults: Faults::default(), random, most: 0, tried: 0, lose_packets: 0 }))
     }
 
     /// The process of a node ends.
@@ -109,6 +126,11 @@ impl World {
     /// The process of a node computes, or does no longer.
     pub fn compute(&mut self, node: usize, computes: bool) {
         self.nodes[node].computes = computes;
+    }
+
+    /// A node takes nothing off its connections, or does again.
+    pub fn stop_taking(&mut self, node: usize, takes_nothing: bool) {
+        self.nodes[node].takes_nothing = takes_nothing;
     }
 
     /// Reads of a node that have not ended.
@@ -181,22 +203,51 @@ impl Network for SimNetwork {
 
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String> {
         let node = u64::from(address.as_bytes()[0]);
-        let is_there = (node as usize) < self.world.borrow().nodes.len();
-        if is_there { Ok(Route(node)) } else { Err(format!("there is no node {node}")) }
+        let mut world = self.world.borrow_mut();
+        if node as usize >= world.nodes.len() {
+            return Err(format!("there is no node {node}"));
+        }
+        *world.nodes[self.me].known.entry(node as usize).or_default() += 1;
+        Ok(Route(node))
     }
 
-    fn forget(&mut self, _: Route) {}
+    fn forget(&mut self, route: Route) {
+        let (mut world, node) = (self.world.borrow_mut(), route.0 as usize);
+        let known = world.nodes[self.me].known.get_mut(&node).filter(|known| **known > 0).expect("it is known");
+        *known -= 1;
+        if *known == 0 {
+            let flights = world.nodes[self.me].flights.get(&node).copied();
+            assert_eq!(flights.unwrap_or(0), 0, "no sending to it is under way");
+        }
+    }
 
     fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending {
         let (mut world, to) = (self.world.borrow_mut(), to.0 as usize);
+        assert!(world.nodes[self.me].known.get(&to).is_some_and(|known| *known > 0), "it is known");
         let faults = world.faults;
+        world.tried += 1;
         if world.nodes[to].is_gone || world.random.happens(faults.again) {
             return Sending::Again;
+        }
+        if world.random.happens(faults.no_buffer) {
+            return Sending::NoBuffer;
+        }
+        let flights = world.nodes[self.me].flights.entry(to).or_default();
+        *flights += 1;
+        assert!(*flights <= FLIGHTS_MOST + 1, "one peer does not use up the buffers of all");
+        if world.random.happens(faults.failed) {
+            world.push(self.me, self.me, Event::Failed(token, to));
+            return Sending::Taken;
+        }
+        if batch[4] == Kind::Packets as u8 && world.lose_packets > 0 {
+            world.lose_packets -= 1;
+            world.push(self.me, self.me, Event::Sent(token, to));
+            return Sending::Taken;
         }
         if world.random.happens(faults.broken) {
             world.break_between(self.me, to);
             if world.random.happens(500) {
-                world.push(self.me, self.me, Event::Failed(token));
+                world.push(self.me, self.me, Event::Failed(token, to));
                 return Sending::Taken;
             }
         } else if !world.random.happens(faults.lost) {
@@ -205,26 +256,31 @@ impl Network for SimNetwork {
                 world.push(to, self.me, Event::Received(batch.to_vec()));
             }
         }
-        world.push(self.me, self.me, Event::Sent(token));
+        world.push(self.me, self.me, Event::Sent(token, to));
         Sending::Taken
     }
 
     fn poll(&mut self) -> Option<NetworkEvent<'_>> {
         let mut world = self.world.borrow_mut();
-        let is_held = |world: &World, (from, event): &(usize, Event)| {
-            matches!(event, Event::Reading(reading) if !reading.is_broken)
-                && world.nodes[*from].computes
-                && !world.nodes[*from].is_gone
+        let is_held = |world: &World, (from, event): &(usize, Event)| match event {
+            Event::Reading(reading) => !reading.is_broken && world.nodes[*from].computes && !world.nodes[*from].is_gone,
+            Event::Sent(_, to) => world.nodes[*to].takes_nothing && !world.nodes[*to].is_gone,
+            _ => false,
         };
         let at = world.nodes[self.me].events.iter().position(|event| !is_held(&world, event))?;
         let (from, event) = world.nodes[self.me].events.remove(at)?;
+        if let Event::Sent(_, to) | Event::Failed(_, to) = &event
+            && let Some(flights) = world.nodes[self.me].flights.get_mut(to)
+        {
+            *flights -= 1;
+        }
         Some(match event {
             Event::Received(batch) => {
                 self.received = batch;
                 NetworkEvent::Received(&self.received)
             }
-            Event::Sent(token) => NetworkEvent::Sent(token),
-            Event::Failed(token) => NetworkEvent::Failed(token, "the connection broke".into()),
+            Event::Sent(token, _) => NetworkEvent::Sent(token),
+            Event::Failed(token, _) => NetworkEvent::Failed(token, "the connection broke".into()),
             Event::Reading(mut reading) => match world.read(from, &mut reading) {
                 true => NetworkEvent::Read(reading.token),
                 false => NetworkEvent::ReadFailed(reading.token, "the connection broke".into()),
@@ -265,7 +321,7 @@ impl Network for SimNetwork {
         Sending::Taken
     }
 
-    fn is_refused(&mut self, route: Route) -> Option<bool> {
-        Some(self.world.borrow().nodes[route.0 as usize].is_gone)
+    fn reach(&mut self, route: Route) -> Option<Reach> {
+        Some(if self.world.borrow().nodes[route.0 as usize].is_gone { Reach::Refused } else { Reach::Listening })
     }
 }

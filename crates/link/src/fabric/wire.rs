@@ -4,7 +4,8 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0–2 | mark `TGB` |
-//! | 3 | version of this format. In every version the mark, this, `to` and `from` stand where they do
+//! | 3 | version of this format. In every version the mark, this, `to` and `from` stand where they do, and the
+//!         sender's contact behind the header of its hello |
 //! | 4 | [`Kind`] |
 //! | 5 | flags: 1 the sender is closing, 2 the sender's last batch |
 //! | 6–7 | 0 |
@@ -16,6 +17,7 @@
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a [`Greeting`](super::greeting::Greeting)
 //! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's contact ([`Kind::Ping`]), or nothing.
 
+use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 
 /// Most bytes of a batch.
@@ -113,6 +115,11 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
+/// The contact behind the header of a hello of any version, if it is one.
+pub fn contact_of_any_version(bytes: &[u8]) -> Option<Contact> {
+    Contact::from_bytes(bytes.get(HEADER_BYTES..)?)
+}
+
 impl Header {
     /// Writes the header to the first [`HEADER_BYTES`] of a batch.
     pub fn emit(&self, bytes: &mut [u8]) {
@@ -175,6 +182,12 @@ pub fn packets(body: &[u8], stamp: u16, source: PeerId) -> impl Iterator<Item = 
         payload.copy_from_slice(&bytes[PACKET_BYTES - PAYLOAD_BYTES..]);
         Packet { header, payload }
     })
+}
+
+/// The headers of the packets of a batch of ours.
+pub fn headers(batch: &[u8]) -> impl Iterator<Item = PacketHeader> {
+    let packets = batch.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(PACKET_BYTES);
+    packets.map(|bytes| PacketHeader::from_bits(word(bytes, 0)))
 }
 
 /// What only a link says in a packet's header, and no peer: how many slots it takes, and that it follows another.

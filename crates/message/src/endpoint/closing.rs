@@ -4,6 +4,7 @@
 //!
 //! It waits for the following, each for its reason:
 //!
+//! - packets that a link has taken and that have not reached their peer, where links send them over a network.
 //! - messages and notes in backlogs, refused control packets: they are all that peers may wait for: payload, receipts,
 //!   answers to remote operations, credits.
 //! - copies of sends that are deferred or go by rendezvous, unless their receiver closes too: the application was told
@@ -26,6 +27,7 @@ use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::link::Link;
+use crate::wire::MessageKind;
 use std::collections::BTreeSet;
 use tidegate_flow::PeerId;
 
@@ -41,7 +43,11 @@ impl<L: Link> Endpoint<L> {
     /// Whether something has not left yet that the application may believe sent or a peer may wait for, and that its
     /// receiver may still want.
     pub fn has_unsent(&self) -> bool {
-        self.egress.waiting() > 0 || self.presence.has_copies() || self.egress.has_refused() || self.pieces_left() > 0
+        self.egress.waiting() > 0
+            || self.presence.has_copies()
+            || self.egress.has_refused()
+            || self.pieces_left() > 0
+            || self.link.has_unsent()
     }
 
     /// Gives up what has not left: all sends and remote operations end, canceled. [`Counter::SendsLost`] says how many
@@ -62,6 +68,11 @@ impl<L: Link> Endpoint<L> {
             }
             self.rma.requests.lose_peer(peer);
         }
+        let mut lost = 0;
+        self.link.for_each_unsent(&mut |header| {
+            lost += u64::from(MessageKind::from_number(header.message()).is_some_and(counts_as_sent));
+        });
+        self.count(Counter::SendsLost, lost);
         // Of all other operations the target has what it needs, and may still do them: they are canceled, not lost.
         for key in self.rma.operations.all() {
             self.give_up_operation(key, Failure::Canceled);
@@ -79,4 +90,9 @@ impl<L: Link> Endpoint<L> {
             self.count(Counter::SendsLost, 1);
         }
     }
+}
+
+/// Whether the application believes sent what such a message says, once the link has taken it.
+fn counts_as_sent(kind: MessageKind) -> bool {
+    matches!(kind, MessageKind::EagerTagged | MessageKind::EagerUntagged | MessageKind::Write | MessageKind::Atomic)
 }

@@ -8,6 +8,7 @@
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
 //! | `reads` | what the provider below has of each read of a peer's memory |
+//! | `knocking` | whether a peer's host takes connections to it |
 //! | `network` | batches sent and received through these |
 //! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
@@ -18,6 +19,7 @@
 
 mod asking;
 mod choice;
+mod knocking;
 mod memory;
 mod network;
 mod objects;

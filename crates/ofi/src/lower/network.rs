@@ -2,9 +2,10 @@
 
 use super::asking::{self, Offer};
 use super::choice::Choice;
+use super::knocking::Knocking;
 use super::memory::Memory;
 use super::objects::{Objects, failure};
-use super::slots::Slots;
+use super::slots::{NewPage, PER_PAGE, Slots};
 use crate::bindings::*;
 use crate::loader::Loader;
 use crate::log;
@@ -12,23 +13,25 @@ use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
-use std::time::Duration;
 use tidegate_link::fabric::{
-    BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
+    BATCH_BYTES, CHUNKS_SHARED, FLIGHTS_MOST, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route,
+    Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
 
-/// Receives that are posted.
-const RECEIVES: usize = 32;
-/// Sendings that may be under way.
-const SENDS: usize = 32;
+/// Sendings that may be under way beside those to peers: last words.
+const SENDS_TO_STRANGERS: usize = 64;
+/// Sendings that may be under way to a peer.
+const SENDS_PER_PEER: usize = FLIGHTS_MOST as usize;
+/// Completions for which room is asked at most: more are a rare event, and memory of hardware.
+const COMPLETIONS_MOST: usize = 32 << 10;
+/// Failures to receive in a row after which nothing more is expected to come.
+const FAILURES_MOST: u32 = 1000;
 /// Completions that are read at a time.
 const ENTRIES: usize = 16;
-/// How long a host may take to say that nobody listens at a port.
-const REFUSAL_MOST: Duration = Duration::from_millis(20);
 
 /// What an endpoint is opened for.
 #[derive(Clone, Copy, Debug)]
@@ -41,15 +44,35 @@ pub struct Wants {
     pub reads: bool,
 }
 
+impl Wants {
+    /// Sendings that may be under way.
+    fn sends(&self) -> usize {
+        SENDS_TO_STRANGERS + SENDS_PER_PEER * self.peers
+    }
+
+    /// Operations that may be under way, so completions that may wait to be read.
+    pub fn completions(&self) -> usize {
+        let most = PER_PAGE + self.sends() + CHUNKS_SHARED + self.peers;
+        most.min(COMPLETIONS_MOST)
+    }
+}
+
 /// An endpoint of a provider below. The objects are closed before the memory goes that they use.
 pub struct Lower {
     objects: ManuallyDrop<Objects>,
     receives: Slots,
     sends: Slots,
+    /// Sendings that there may be.
+    sends_most: usize,
+    /// Whether the provider wants to know the memory of the slots.
+    registers: bool,
     /// Reads of peers' memory, if the provider can.
     memory: Option<Memory>,
-    /// What operations on the slots must give, for receives and sends.
-    descriptors: [*mut c_void; 2],
+    /// Failures to receive since the last success.
+    failures: u32,
+    /// Of what the user is told once.
+    is_told_of_failure: bool,
+    last_failure: String,
     /// Receives that are to be posted again.
     to_post: Vec<usize>,
     /// Completions that were read and not told.
@@ -59,8 +82,10 @@ pub struct Lower {
     is_told: bool,
     /// The receive whose bytes are lent.
     lent: Option<usize>,
-    /// Peers' addresses, where a socket reaches them too.
-    sockets: HashMap<u64, SocketAddr>,
+    /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name for
+    /// an address.
+    sockets: HashMap<u64, (SocketAddr, u32)>,
+    knocking: Knocking,
     is_tcp: bool,
     name: String,
     address: LowerAddress,
@@ -86,15 +111,16 @@ impl Lower {
     }
 
     fn open_offer(loader: &'static Loader, offer: &Offer, wants: Wants) -> Result<Lower, String> {
-        let Wants { peers, may_sleep, reads } = wants;
-        let reading = match reads {
+        let reading = match wants.reads {
             true => offer.reading(),
             false => Err("FI_TIDEGATE_BULK=mailbox".into()),
         };
         if let Err(why) = &reading {
             log::info(FI_LOG_EP_CTRL, || format!("{}: long messages go packet by packet: {why}", offer.provider()));
         }
-        let mut objects = Objects::open(loader, offer, peers, may_sleep)?;
+        // One page of receives is posted. Its memory lives longer than the objects that have it, also where opening fails.
+        let page = NewPage::new();
+        let mut objects = Objects::open(loader, offer, wants)?;
         let bytes = objects.name(loader)?;
         let address = squeeze(&bytes).ok_or_else(|| {
             format!(
@@ -103,24 +129,28 @@ impl Lower {
                 bytes.len()
             )
         })?;
-        let (receives, sends) = (Slots::new(RECEIVES), Slots::new(SENDS));
-        let descriptors = match offer.wants_registration() {
-            true => [objects.register(loader, receives.memory())?, objects.register(loader, sends.memory())?],
-            false => [null_mut(); 2],
-        };
+        let registers = offer.wants_registration();
+        let descriptor = if registers { objects.register(loader, page.memory())? } else { null_mut() };
+        let mut receives = Slots::default();
+        receives.add(page, descriptor);
         let name = format!("{}/{}", offer.provider(), offer.domain());
         let is_tcp = offer.provider().split(';').next().is_some_and(|core| core == "tcp" || core == "net");
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),
             receives,
-            sends,
+            sends: Slots::default(),
+            sends_most: wants.sends(),
+            registers,
             memory: reading.ok().map(|reading| Memory::new(reading, loader)),
-            descriptors,
+            failures: 0,
+            is_told_of_failure: false,
+            last_failure: String::new(),
             to_post: Vec::new(),
             entries: VecDeque::new(),
             is_told: false,
             lent: None,
             sockets: HashMap::new(),
+            knocking: Knocking::default(),
             is_tcp,
             name,
             address,
@@ -153,19 +183,57 @@ impl Lower {
     fn post_receives(&mut self) {
         let endpoint = self.objects.endpoint.get();
         while let Some(slot) = self.to_post.pop() {
-            let (context, data) = self.receives.pointers(slot);
+            let (context, data, descriptor) = self.receives.pointers(slot);
             // SAFETY: the endpoint is open; the slot is ours alone until its operation ends, and lives longer than the
             // endpoint.
             let code = unsafe {
                 (*(*endpoint).msg).recv.map_or(-FI_ENOSYS as isize, |recv| {
-                    recv(endpoint, data, BATCH_BYTES, self.descriptors[0], FI_ADDR_UNSPEC, context)
+                    recv(endpoint, data, BATCH_BYTES, descriptor, FI_ADDR_UNSPEC, context)
                 })
             };
             if code != 0 {
                 self.to_post.push(slot);
+                if code != -FI_EAGAIN as isize {
+                    self.handle_failure(failure(self.loader, "posting a receive", code as c_int));
+                }
                 return;
             }
         }
+    }
+
+    /// A slot to send from. There are as many as the peers may use, made as they are needed: a peer that takes nothing
+    /// must not hold up the others.
+    fn take_send(&mut self) -> Option<usize> {
+        if let Some(slot) = self.sends.take() {
+            return Some(slot);
+        }
+        if self.sends.count() >= self.sends_most {
+            return None;
+        }
+        let page = NewPage::new();
+        let descriptor = match self.registers {
+            true => match self.objects.register(self.loader, page.memory()) {
+                Ok(descriptor) => descriptor,
+                Err(why) => {
+                    let count = self.sends.count();
+                    log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}: {count} buffers to send must do", self.name));
+                    self.sends_most = count;
+                    return None;
+                }
+            },
+            false => null_mut(),
+        };
+        self.sends.add(page, descriptor);
+        self.sends.take()
+    }
+
+    /// Something has failed that is no end of an operation, and may be over when it is tried again.
+    fn handle_failure(&mut self, why: String) {
+        self.failures = self.failures.saturating_add(1);
+        if !core::mem::replace(&mut self.is_told_of_failure, true) {
+            log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
+        }
+        self.last_failure = why;
     }
 
     /// The read of a context has ended, if it is one. Returns its name.
@@ -187,7 +255,11 @@ impl Lower {
             self.entries.extend(entries.iter().take(count as usize));
             return None;
         }
+        if count == 0 || count == -FI_EAGAIN as isize {
+            return None;
+        }
         if count != -FI_EAVAIL as isize {
+            self.handle_failure(failure(self.loader, "reading completions", count as c_int));
             return None;
         }
         // Larger than the struct of any version that there is, which grow at the end.
@@ -278,13 +350,19 @@ impl Network for Lower {
             ));
         }
         if let Some(socket) = socket(&bytes).filter(|_| self.is_tcp) {
-            self.sockets.insert(route, socket);
+            self.sockets.entry(route).or_insert((socket, 0)).1 += 1;
         }
         Ok(Route(route))
     }
 
     fn forget(&mut self, route: Route) {
-        self.sockets.remove(&route.0);
+        if let Some((_, uses)) = self.sockets.get_mut(&route.0) {
+            *uses -= 1;
+            if *uses == 0 {
+                self.sockets.remove(&route.0);
+                self.knocking.forget(route.0);
+            }
+        }
         let (vector, mut route) = (self.objects.vector.get(), route.0);
         // SAFETY: the vector is open.
         unsafe {
@@ -295,17 +373,17 @@ impl Network for Lower {
     }
 
     fn send(&mut self, to: Route, token: Token, batch: &[u8]) -> Sending {
-        let Some(slot) = self.sends.take() else { return Sending::NoBuffer };
+        let Some(slot) = self.take_send() else { return Sending::NoBuffer };
         self.sends.fill(slot, batch);
         self.sends.tokens[slot] = token;
-        let (context, data) = self.sends.pointers(slot);
+        let (context, data, descriptor) = self.sends.pointers(slot);
         let endpoint = self.objects.endpoint.get();
         // SAFETY: the endpoint is open; the slot is the provider's until its operation ends, and lives longer than the
         // endpoint.
         let code = unsafe {
-            (*(*endpoint).msg).send.map_or(-FI_ENOSYS as isize, |send| {
-                send(endpoint, data, batch.len(), self.descriptors[1], to.0, context)
-            })
+            (*(*endpoint).msg)
+                .send
+                .map_or(-FI_ENOSYS as isize, |send| send(endpoint, data, batch.len(), descriptor, to.0, context))
         };
         let code = code as c_int;
         if code == 0 {
@@ -325,7 +403,7 @@ impl Network for Lower {
         if self.entries.is_empty() && core::mem::take(&mut self.is_told) {
             return None;
         }
-        if self.entries.is_empty()
+        while self.entries.is_empty()
             && let Some((context, why)) = self.read()
         {
             if let Some(slot) = self.sends.find(context) {
@@ -337,6 +415,15 @@ impl Network for Lower {
             }
             log::info(FI_LOG_EP_DATA, || format!("{}: a receive ended: {why}", self.name));
             self.to_post.extend(self.receives.find(context));
+            self.failures += 1;
+            self.last_failure = why;
+            if self.failures >= FAILURES_MOST {
+                break;
+            }
+        }
+        if self.failures >= FAILURES_MOST {
+            self.failures = 0;
+            return Some(NetworkEvent::Broken(core::mem::take(&mut self.last_failure)));
         }
         while let Some(entry) = self.entries.pop_front() {
             self.is_told = self.entries.is_empty();
@@ -344,13 +431,13 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
             }
-            if let Some(token) = self.end_of_read(entry.op_context) {
-                return Some(NetworkEvent::Read(token));
-            }
             if let Some(slot) = self.receives.find(entry.op_context) {
-                self.lent = Some(slot);
+                (self.lent, self.failures) = (Some(slot), 0);
                 // SAFETY: the receive has ended, and is posted again by the next call.
                 return Some(NetworkEvent::Received(unsafe { self.receives.received(slot, entry.len) }));
+            }
+            if let Some(token) = self.end_of_read(entry.op_context) {
+                return Some(NetworkEvent::Read(token));
             }
         }
         None
@@ -378,12 +465,8 @@ impl Network for Lower {
     }
 
     /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.
-    fn is_refused(&mut self, route: Route) -> Option<bool> {
-        let socket = self.sockets.get(&route.0)?;
-        match TcpStream::connect_timeout(socket, REFUSAL_MOST) {
-            Ok(_) => Some(false),
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Some(true),
-            Err(_) => None,
-        }
+    fn reach(&mut self, route: Route) -> Option<Reach> {
+        let (socket, _) = self.sockets.get(&route.0)?;
+        self.knocking.ask(route.0, *socket)
     }
 }

@@ -1,6 +1,7 @@
 //! The objects of the provider below that one endpoint needs, opened in order and closed in the reverse one.
 
 use super::asking::Offer;
+use super::network::Wants;
 use crate::bindings::*;
 use crate::loader::Loader;
 use core::ffi::{c_int, c_void};
@@ -59,7 +60,15 @@ pub struct Objects {
     pub fabric: Owned<fid_fabric>,
     /// What to sleep on, if the provider has it and it was asked for.
     pub descriptor: Option<RawFd>,
+    /// The last key of memory that no peer reaches, and the bits that keys have.
+    key: u64,
+    key_mask: u64,
+    /// Registrations belong to the endpoint (`FI_MR_ENDPOINT`).
+    binds_regions: bool,
 }
+
+/// Tries to find a key that is not taken.
+const KEYS_TRIED: usize = 4;
 
 /// Makes a call of the provider below, whose function may be missing, and whose last argument but the context is a
 /// place for an object.
@@ -92,8 +101,8 @@ pub fn failure(loader: &Loader, what: &str, code: c_int) -> String {
 }
 
 impl Objects {
-    /// Opens everything. With `may_sleep` there is a descriptor to sleep on where the provider has one.
-    pub fn open(loader: &'static Loader, offer: &Offer, peers: usize, may_sleep: bool) -> Result<Objects, String> {
+    /// Opens everything. For who may sleep there is a descriptor to sleep on where the provider has one.
+    pub fn open(loader: &'static Loader, offer: &Offer, wants: Wants) -> Result<Objects, String> {
         let info = offer.info();
         // SAFETY: libfabric's calls, in the order of fi_domain(3) and fi_endpoint(3); attributes live through their
         // calls, and each object is closed after those that were made of it.
@@ -108,17 +117,32 @@ impl Objects {
             });
             let ops = (*domain.get()).ops;
             let mut attributes: fi_av_attr = core::mem::zeroed();
-            (attributes.type_, attributes.count) = (FI_AV_UNSPEC, peers);
+            (attributes.type_, attributes.count) = (FI_AV_UNSPEC, wants.peers);
             let vector: Owned<fid_av> = open!(loader, "fi_av_open", (*ops).av_open, |open, place| {
                 open(domain.get(), &mut attributes, place, null_mut())
             });
-            let (queue, descriptor) = open_queue(loader, &domain, may_sleep)?;
+            let (queue, descriptor) = open_queue(loader, &domain, wants)?;
             let endpoint: Owned<fid_ep> = open!(loader, "fi_endpoint", (*ops).endpoint, |open, place| {
                 open(domain.get(), info, place, null_mut())
             });
             let (regions, exposed, destinations) = (Vec::new(), HashMap::new(), HashMap::new());
-            let objects =
-                Objects { exposed, endpoint, regions, destinations, vector, queue, domain, fabric, descriptor };
+            let (key_mask, binds_regions) = ((*(*info).domain_attr).mr_key_size, (*(*info).domain_attr).mr_mode);
+            let key_mask = if key_mask >= 8 { u64::MAX } else { (1 << (8 * key_mask)) - 1 };
+            let binds_regions = binds_regions & FI_MR_ENDPOINT != 0;
+            let objects = Objects {
+                exposed,
+                endpoint,
+                regions,
+                destinations,
+                vector,
+                queue,
+                domain,
+                fabric,
+                descriptor,
+                key: 0,
+                key_mask,
+                binds_regions,
+            };
             objects.bind(loader, objects.vector.fid(), 0)?;
             objects.bind(loader, objects.queue.fid(), FI_TRANSMIT | FI_RECV)?;
             let fid = objects.endpoint.fid();
@@ -142,7 +166,7 @@ impl Objects {
 
     /// Registers memory, which stays where it is as long as this lives. Returns what operations on it must give.
     pub fn register(&mut self, loader: &Loader, memory: (*const c_void, usize)) -> Result<*mut c_void, String> {
-        let region = self.register_for(loader, memory, FI_SEND | FI_RECV, 0)?;
+        let region = self.register_own(loader, memory, FI_SEND | FI_RECV)?;
         let descriptor = descriptor_of(&region);
         self.regions.push(region);
         Ok(descriptor)
@@ -155,10 +179,29 @@ impl Objects {
         operation: usize,
         memory: (*const c_void, usize),
     ) -> Result<*mut c_void, String> {
-        let region = self.register_for(loader, memory, FI_READ, 0)?;
+        let region = self.register_own(loader, memory, FI_READ)?;
         let descriptor = descriptor_of(&region);
         self.destinations.insert(operation, region);
         Ok(descriptor)
+    }
+
+    /// Registers memory that no peer reaches: by keys that nothing else has, where the provider does not choose them.
+    fn register_own(
+        &mut self,
+        loader: &Loader,
+        memory: (*const c_void, usize),
+        access: u64,
+    ) -> Result<Owned<fid_mr>, String> {
+        let mut why = String::new();
+        for _ in 0..KEYS_TRIED {
+            self.key = self.key.wrapping_add(1) & self.key_mask;
+            match self.register_for(loader, memory, access, self.key) {
+                Ok(region) if self.binds_regions => return self.bind_region(loader, &region).map(|()| region),
+                Ok(region) => return Ok(region),
+                Err(error) => why = error,
+            }
+        }
+        Err(why)
     }
 
     /// Registers memory for what `access` lists, by this key, if the provider does not choose it.
@@ -237,14 +280,14 @@ pub fn key_of(region: &Owned<fid_mr>) -> u64 {
 unsafe fn open_queue(
     loader: &Loader,
     domain: &Owned<fid_domain>,
-    may_sleep: bool,
+    wants: Wants,
 ) -> Result<(Owned<fid_cq>, Option<RawFd>), String> {
     // SAFETY: attributes live through their calls; a C struct for which zero is a value.
     unsafe {
         let ops = (*domain.get()).ops;
         let mut attributes: fi_cq_attr = core::mem::zeroed();
-        attributes.format = FI_CQ_FORMAT_MSG;
-        if may_sleep {
+        (attributes.format, attributes.size) = (FI_CQ_FORMAT_MSG, wants.completions());
+        if wants.may_sleep {
             attributes.wait_obj = FI_WAIT_FD;
             let mut queue: *mut fid_cq = null_mut();
             let code =

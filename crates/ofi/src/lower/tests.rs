@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
-use tidegate_link::fabric::{Contact, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Sending, Token};
+use tidegate_link::fabric::{
+    Contact, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Reach, Sending, Token,
+};
 use tidegate_message::{Link, LinkEvent};
 
 /// Longer than anything here takes.
@@ -179,9 +181,9 @@ fn where_nobody_listens_is_found_out() {
     with_each_library(|loader| {
         let (mut one, other) = (open(loader), open(loader));
         let route = one.resolve(&other.address()).unwrap();
-        assert_eq!(one.is_refused(route), Some(false));
+        assert_eq!(wait(|| one.reach(route)), Reach::Listening);
         drop(other);
-        assert_eq!(one.is_refused(route), Some(true));
+        assert_eq!(wait(|| one.reach(route)), Reach::Refused);
     });
 }
 

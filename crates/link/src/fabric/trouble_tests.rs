@@ -1,0 +1,214 @@
+//! Peers that take nothing, hear little, are no more, or are others than they were: nobody else is held up, nothing is
+//! lost, and everybody is told.
+
+use super::contact::Contact;
+use super::network::{Route, Token};
+use super::peer::FLIGHTS_MOST;
+use super::protocol::Protocol;
+use super::testing::{Faults, contact};
+use super::tests::{Job, MOMENT, Node, WHILE, flow, greeting};
+use super::wire::{HEADER_BYTES, Header, Kind};
+use super::{LowerAddress, Network, NetworkEvent, Sending};
+use std::time::Duration;
+use tidegate_flow::{Config, Instant, PeerId, SchemeName};
+use tidegate_message::{Departure, LinkEvent};
+
+/// A job of many, of which the first knows all others.
+fn star(nodes: usize) -> (Job, Vec<PeerId>) {
+    let mut job = Job::new(nodes, 1);
+    let flow = Config::new(SchemeName::Dynamic, nodes as u32, 64, 2);
+    for (id, node) in job.nodes.iter_mut().enumerate() {
+        node.protocol = Protocol::new(greeting(id as u64, 64), &flow);
+    }
+    let places = (1..nodes).map(|node| job.peer(0, node)).collect();
+    job.steps(4, MOMENT);
+    (job, places)
+}
+
+#[test]
+fn peers_that_take_nothing_hold_up_nobody() {
+    let (mut job, places) = star(41);
+    (1..40).for_each(|node| job.world.borrow_mut().stop_taking(node, true));
+    for number in 0..400 {
+        for place in &places {
+            let _ = job.write(0, *place, number);
+        }
+        // Only the last one makes progress: the others compute.
+        job.now = job.now + Duration::from_millis(25);
+        job.exchange(0);
+        job.exchange(40);
+        assert_eq!(job.retrieve(40), Some((PeerId(0), number)), "the last one gets each packet at once");
+    }
+    assert_eq!(job.departure(0), None);
+    (1..40).for_each(|node| job.world.borrow_mut().stop_taking(node, false));
+    job.steps(400, WHILE);
+    for node in 1..40 {
+        assert_eq!(job.retrieve(node), Some((PeerId(0), 0)), "they have lost nothing");
+    }
+}
+
+#[test]
+fn what_was_lost_is_sent_again_by_who_rarely_exchanges_and_often_hears() {
+    let mut job = Job::new(2, 1);
+    let to = job.peer(0, 1);
+    job.steps(3, MOMENT);
+    job.world.borrow_mut().lose_packets = 1;
+    job.write(0, to, 7).unwrap();
+    let arrived = (0..200).position(|step| {
+        job.now = job.now + WHILE;
+        if step % 20 == 0 {
+            job.exchange(0);
+        }
+        // It writes, too, so that it is heard each time.
+        let back = job.nodes[1].protocol.peer(&contact(0, 0, 64)).unwrap();
+        let _ = job.write(1, back, step);
+        job.exchange(1);
+        while job.retrieve(0).is_some() {}
+        job.retrieve(1).is_some()
+    });
+    assert!(arrived.is_some_and(|steps| steps <= 80), "within four seconds, that is four exchanges: {arrived:?}");
+    assert_eq!(job.nodes[0].protocol.counts().resent, 1);
+}
+
+#[test]
+fn sendings_that_fail_are_tried_again_at_a_bounded_rate() {
+    let mut job = Job::new(2, 1);
+    let to = job.peer(0, 1);
+    job.steps(3, MOMENT);
+    job.world.borrow_mut().faults = Faults { failed: 1000, ..Faults::default() };
+    job.write(0, to, 7).unwrap();
+    let before = job.world.borrow().tried;
+    for _ in 0..100_000 {
+        job.now = job.now + Duration::from_micros(50);
+        job.exchange(0);
+    }
+    let tried = job.world.borrow().tried - before;
+    assert!((100..5000).contains(&tried), "{tried} in five seconds");
+    job.world.borrow_mut().faults = Faults::default();
+    job.steps(40, WHILE);
+    assert_eq!((job.retrieve(1), job.departure(0)), (Some((PeerId(0), 7)), None));
+}
+
+#[test]
+fn who_has_the_port_of_another_says_that_it_is_another() {
+    let mut job = Job::new(2, 1);
+    job.peer(0, 1);
+    job.steps(3, MOMENT);
+    // A process has ended, and one of another job has got its port.
+    let other = Contact { lower: contact(1, 1, 64).lower, ..contact(77, 77, 64) };
+    let mut own = greeting(77, 64);
+    own.contact = other;
+    job.nodes[1].protocol = Protocol::new(own, &flow());
+    job.steps(40, WHILE);
+    let (orderly, name) = job.departure(0).unwrap();
+    assert!(!orderly && name.contains("does not hear this process any more"), "{name}");
+    assert!(!job.nodes[1].protocol.has_peers(), "it has got to know nobody");
+}
+
+#[test]
+fn a_stranger_of_another_version_is_told() {
+    let mut job = Job::new(2, 1);
+    job.peer(0, 1);
+    let mut hello = greeting(0, 64).batch(&contact(1, 1, 64), Kind::Hello, 1, 0);
+    hello[3] += 1;
+    job.nodes[1].protocol.handle_batch(&hello, job.now);
+    job.exchange(1);
+    // What it gets is a batch of our version, and to it that is another one.
+    let Node { network, .. } = &mut job.nodes[0];
+    let Some(NetworkEvent::Received(batch)) = network.poll() else { panic!("nothing has come") };
+    let mut batch = batch.to_vec();
+    batch[3] += 1;
+    job.nodes[0].protocol.handle_batch(&batch, job.now);
+    assert!(job.departure(0).unwrap().1.contains("install the same Tidegate on all hosts"));
+}
+
+#[test]
+fn a_hello_that_is_none_takes_no_place() {
+    let mut job = Job::new(2, 1);
+    let mut batch = vec![0; HEADER_BYTES];
+    let (kind, is_closing, is_last) = (Kind::Hello, false, false);
+    Header { kind, is_closing, is_last, to: 1, from: 0, sequence: 1, acknowledged: 0 }.emit(&mut batch);
+    batch.extend(contact(0, 0, 64).to_bytes());
+    job.nodes[1].protocol.handle_batch(&batch, job.now);
+    assert!(job.nodes[1].protocol.by_id.is_empty());
+}
+
+#[test]
+fn packets_count_as_unsent_until_they_are_acknowledged() {
+    let mut job = Job::new(2, 1);
+    let to = job.peer(0, 1);
+    job.steps(3, MOMENT);
+    assert!(!job.nodes[0].protocol.has_unsent());
+    job.write(0, to, 7).unwrap();
+    for _ in 0..100 {
+        job.now = job.now + WHILE;
+        job.exchange(0);
+        assert!(job.nodes[0].protocol.has_unsent(), "the peer computes");
+    }
+    assert_eq!(job.nodes[0].protocol.unsent().count(), 1);
+    job.steps(2, MOMENT);
+    job.steps(2, WHILE);
+    assert_eq!((job.nodes[0].protocol.has_unsent(), job.nodes[0].protocol.unsent().count()), (false, 0));
+}
+
+#[test]
+fn a_place_is_given_away_amid_sendings() {
+    let mut job = Job::new(2, 1);
+    let to = job.peer(0, 1);
+    job.steps(3, MOMENT);
+    job.world.borrow_mut().stop_taking(1, true);
+    job.write(0, to, 7).unwrap();
+    job.exchange(0);
+    job.nodes[0].protocol.release(to, job.now);
+    // The network asserts that it is not made to forget the peer before it has ended what it has.
+    job.steps(20, WHILE);
+    job.world.borrow_mut().stop_taking(1, false);
+    job.steps(20, WHILE);
+    assert!(job.retrieve(1).is_some());
+    assert!(job.departure(1).unwrap().1.contains("does not hear this process any more"));
+}
+
+/// A network that breaks.
+struct Breaking;
+
+impl Network for Breaking {
+    fn address(&self) -> LowerAddress {
+        LowerAddress::default()
+    }
+    fn resolve(&mut self, _: &LowerAddress) -> Result<Route, String> {
+        Ok(Route(0))
+    }
+    fn forget(&mut self, _: Route) {}
+    fn send(&mut self, _: Route, _: Token, _: &[u8]) -> Sending {
+        Sending::Taken
+    }
+    fn poll(&mut self) -> Option<NetworkEvent<'_>> {
+        Some(NetworkEvent::Broken("the card has fallen out".into()))
+    }
+}
+
+#[test]
+fn a_network_that_breaks_ends_all_peers_and_says_why() {
+    let mut protocol = Protocol::new(greeting(0, 64), &flow());
+    let to = protocol.peer(&contact(1, 1, 64)).unwrap();
+    protocol.exchange(&mut Breaking, Instant::from_nanos(1));
+    let Some(LinkEvent::Departed(Departure { peer, orderly, name })) = protocol.poll_event() else {
+        panic!("no event")
+    };
+    assert!(peer == to && !orderly && name.contains("the card has fallen out"), "{name}");
+    assert!(protocol.peer(&contact(2, 2, 64)).unwrap_err().to_string().contains("the card has fallen out"));
+}
+
+#[test]
+fn one_peer_has_a_bounded_number_of_sendings() {
+    let (mut job, places) = star(2);
+    job.world.borrow_mut().stop_taking(1, true);
+    for number in 0..100_000 {
+        let _ = job.write(0, places[0], number);
+        if number % 64 == 0 {
+            job.now = job.now + WHILE;
+            job.exchange(0);
+        }
+    }
+    assert!(job.world.borrow().tried <= 4 + u64::from(FLIGHTS_MOST), "{}", job.world.borrow().tried);
+}
