@@ -290,8 +290,8 @@ pub trait Link {
     /// We match nothing more, and will close: lets all peers know that are connected to us.
     fn tell_closing(&mut self) {}
 
-    /// Whether packets of messages that were [written](Self::write) have not reached a peer yet that may still take them:
-    /// who closes waits for them.
+    /// Whether packets of messages that were [written](Self::write) have not reached a peer yet that may still take
+    /// them: who closes waits for them.
     fn has_unsent(&self) -> bool {
         false
     }
@@ -302,8 +302,8 @@ pub trait Link {
     /// Nothing more will be written: says goodbye to all peers.
     fn say_goodbye(&mut self) {}
 
-    /// Goes on with what [`say_goodbye`](Self::say_goodbye) began, and drops what comes. Returns whether nothing is left
-    /// of it.
+    /// Goes on with what [`say_goodbye`](Self::say_goodbye) began, and drops what comes. Returns whether nothing is
+    /// left of it.
     fn flush(&mut self) -> bool {
         true
     }

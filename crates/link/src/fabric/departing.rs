@@ -1,5 +1,5 @@
-//! [`Departing`]: the network's names for peers that have no place any more. The network must not be asked to forget one
-//! before it has ended all that it had taken for it.
+//! [`Departing`]: the network's names for peers that have no place any more. The network must not be asked to forget
+//! one before it has ended all that it had taken for it.
 
 use super::network::{Network, Route};
 use std::collections::VecDeque;

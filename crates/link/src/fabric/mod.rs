@@ -10,6 +10,7 @@
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
+//! | `late` | peers for whom the network took nothing, and when they are tried again |
 //! | `reads`, `reading` | long messages: chunks of peers' memory that the network reads; from whom, and when |
 //! | `link` | the [`Link`](tidegate_message::Link) made of these |
 //!
@@ -18,6 +19,7 @@
 mod contact;
 mod departing;
 mod greeting;
+mod late;
 mod link;
 mod liveness;
 mod network;
@@ -36,6 +38,7 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod trouble_tests;
+
 mod wire;
 
 pub use contact::Contact;

@@ -131,8 +131,8 @@ pub trait Network {
         Sending::Failed("this network reads no memory".into())
     }
 
-    /// What the peer's host says to a connection of ours. Asks it, or looks for the answer to what was asked before: does
-    /// not wait. `None`: there is no answer yet, or nothing can be asked.
+    /// What the peer's host says to a connection of ours. Asks it, or looks for the answer to what was asked before:
+    /// does not wait. `None`: there is no answer yet, or nothing can be asked.
     fn reach(&mut self, _route: Route) -> Option<Reach> {
         None
     }

@@ -370,6 +370,9 @@ impl Protocol {
             self.departing.add_with_flights(place, at.generation, route, peer.flights);
         }
         at.generation = at.generation.wrapping_add(1);
+        if peer.is_late {
+            self.late.retain(|late| *late != place);
+        }
         self.free.push(place);
         self.by_id.remove(&contact.id());
         self.reads.forget(place);

@@ -5,7 +5,6 @@ use super::network::{Network, NetworkEvent, Route, Sending, Token};
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::protocol::Protocol;
 use super::wire::{Header, Kind};
-use std::mem;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 
@@ -199,42 +198,6 @@ impl Protocol {
         self.send_notices(network, now);
         self.begin_reads(network, now);
         self.departing.forget(network);
-    }
-
-    /// A peer is tried again when its trouble says.
-    fn delay(&mut self, place: PeerId) {
-        let Some(peer) = self.known(place) else { return };
-        let Some(retry_at) = peer.trouble.as_ref().map(|trouble| trouble.retry_at) else { return };
-        peer.is_late = true;
-        self.late_at = if self.late.is_empty() { retry_at } else { self.late_at.min(retry_at) };
-        self.late.push(place);
-    }
-
-    /// Those whose time has come stand in the queue again.
-    fn queue_late(&mut self, now: Instant) {
-        if self.late.is_empty() || now < self.late_at {
-            return;
-        }
-        for place in mem::take(&mut self.late) {
-            let Some(peer) = self.known(place).filter(|peer| peer.is_late) else { continue };
-            match &peer.trouble {
-                Some(trouble) if trouble.retry_at > now => self.delay(place),
-                _ => {
-                    peer.is_late = false;
-                    self.queue(place);
-                }
-            }
-        }
-    }
-
-    /// The network takes batches for a peer again.
-    pub(super) fn hurry(&mut self, place: PeerId) {
-        if let Some(peer) = self.known(place)
-            && mem::take(&mut peer.is_late)
-        {
-            self.late.retain(|late| *late != place);
-        }
-        self.queue(place);
     }
 
     fn transmit_to(&mut self, place: PeerId, network: &mut impl Network, now: Instant) -> Outcome {

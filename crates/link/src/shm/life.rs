@@ -12,12 +12,13 @@
 //! an offset between time namespaces, and a file can vanish while its owner lives (systemd's `RemoveIPC=yes`, the
 //! epilogue of a job that clears `/dev/shm`).
 
-use super::address::{Address, Identity, Settings};
+use super::address::{Address, FILE_NAME_START, Identity, Settings};
 use super::error::is_shortage;
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
 use super::peer::Table;
 use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::{io, process};
@@ -141,14 +142,42 @@ fn check(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel's boot id, a random UUID, folded into a word. 0 where it is hidden.
+/// The host key: what is the same for all processes of a user that share memory, and different for others.
 fn boot() -> u64 {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits = text.trim().replace('-', "");
-    let boot = u128::from_str_radix(&digits, 16).map_or(0, |id| (id >> 64) as u64 ^ id as u64);
+    let folder = Path::new(super::config::DIRECTORY);
+    let boot = boot_id(&fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default());
+    // Without a boot id, folders of two hosts may look alike.
+    let boot = if boot == 0 { token(folder).unwrap_or(0) } else { boot };
     // Containers of one machine show one boot id, and may have a `/dev/shm` each: then they share no memory.
-    let shared = fs::metadata(super::config::DIRECTORY).map_or(0, |folder| folder.dev() ^ folder.ino() << 32);
+    let shared = fs::metadata(folder).map_or(0, |folder| folder.dev() ^ folder.ino() << 32);
     boot ^ shared.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The kernel's boot id, a random UUID, folded into a word. 0 where it is hidden.
+fn boot_id(text: &str) -> u64 {
+    let digits = text.trim().replace('-', "");
+    u128::from_str_radix(&digits, 16).map_or(0, |id| (id >> 64) as u64 ^ id as u64)
+}
+
+/// A random number that all processes of this user find in a folder: whoever comes first puts it there, whole, in a
+/// file that stays.
+fn token(folder: &Path) -> io::Result<u64> {
+    // SAFETY: `geteuid` has no preconditions.
+    let uid = unsafe { libc::geteuid() };
+    let path = folder.join(format!("{FILE_NAME_START}host-{uid}"));
+    let random = super::address::random();
+    let fresh = folder.join(format!("{FILE_NAME_START}host-{uid}-{random:016x}"));
+    if !path.exists() {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+        let written = file.write_all(format!("{random:016x}").as_bytes()).and_then(|()| fs::hard_link(&fresh, &path));
+        fs::remove_file(&fresh)?;
+        written.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
+    }
+    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?;
+    check(&file)?;
+    let mut text = String::new();
+    Read::take(&mut file, 17).read_to_string(&mut text)?;
+    u64::from_str_radix(&text, 16).map_err(io::Error::other)
 }
 
 /// Whether no process of our namespace has this id, or a zombie.
@@ -198,6 +227,32 @@ mod tests {
         assert!(!here.sees_ended(&Identity { boot: me.boot ^ 1, ..me }), "another boot id proves nothing");
         assert!(!here.sees_ended(&Identity { namespace: me.namespace + 1, pid: 1, ..me }), "cannot be told");
         assert_ne!(me.nonce, identity(&here).nonce, "no two endpoints are one");
+    }
+
+    #[test]
+    fn a_boot_id_is_a_number_and_none_is_zero() {
+        assert_eq!(boot_id("00000000-0000-0001-0000-000000000002\n"), 3);
+        assert_eq!((boot_id(""), boot_id("hidden")), (0, 0));
+    }
+
+    #[test]
+    fn all_who_come_at_once_find_one_token_and_another_folder_has_another() {
+        let name = |number| std::env::temp_dir().join(format!("tidegate-token-{}-{number}", process::id()));
+        let tokens: Vec<u64> = [1, 2]
+            .map(|number| {
+                fs::create_dir(name(number)).unwrap();
+                let find = || (0..20).map(|_| token(&name(number)).unwrap()).collect::<Vec<u64>>();
+                let found: Vec<u64> = std::thread::scope(|scope| {
+                    let threads: Vec<_> = (0..8).map(|_| scope.spawn(find)).collect();
+                    threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+                });
+                assert!(found.iter().all(|token| *token == found[0] && *token != 0), "{found:?}");
+                assert_eq!(fs::read_dir(name(number)).unwrap().count(), 1, "one file stays");
+                found[0]
+            })
+            .into();
+        assert_ne!(tokens[0], tokens[1]);
+        [1, 2].into_iter().for_each(|number| fs::remove_dir_all(name(number)).unwrap());
     }
 
     #[test]

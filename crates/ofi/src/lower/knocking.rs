@@ -1,7 +1,8 @@
-//! [`Knocking`]: connections to peers' ports that nobody uses: whether the peer's host takes one tells whether its process
-//! is there. With `tcp`, where peers' addresses are sockets.
+//! [`Knocking`]: connections to peers' ports that nobody uses: whether the peer's host takes one tells whether its
+//! process is there. With `tcp`, where peers' addresses are sockets.
 //!
-//! Each that is taken stands in the queue of the peer's port until the peer makes progress, so the protocol asks rarely.
+//! Each that is taken stands in the queue of the peer's port until the peer makes progress, so the protocol asks
+//! rarely.
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `choice` | which provider and which interface: `FI_TIDEGATE_FABRIC` |
 //! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
+//! | `wants` | what an endpoint is opened for |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
 //! | `reads` | what the provider below has of each read of a peer's memory |
@@ -29,7 +30,9 @@ mod reads;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod wants;
 
 pub use asking::is_asking;
 pub use choice::Choice;
-pub use network::{Lower, Wants};
+pub use network::Lower;
+pub use wants::Wants;

@@ -5,7 +5,8 @@ use super::choice::Choice;
 use super::knocking::Knocking;
 use super::memory::Memory;
 use super::objects::{Objects, failure};
-use super::slots::{NewPage, PER_PAGE, Slots};
+use super::slots::{NewPage, Slots};
+use super::wants::Wants;
 use crate::bindings::*;
 use crate::loader::Loader;
 use crate::log;
@@ -16,46 +17,15 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use tidegate_link::fabric::{
-    BATCH_BYTES, CHUNKS_SHARED, FLIGHTS_MOST, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route,
-    Sending, Token,
+    BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
 
-/// Sendings that may be under way beside those to peers: last words.
-const SENDS_TO_STRANGERS: usize = 64;
-/// Sendings that may be under way to a peer.
-const SENDS_PER_PEER: usize = FLIGHTS_MOST as usize;
-/// Completions for which room is asked at most: more are a rare event, and memory of hardware.
-const COMPLETIONS_MOST: usize = 32 << 10;
 /// Failures to receive in a row after which nothing more is expected to come.
 const FAILURES_MOST: u32 = 1000;
 /// Completions that are read at a time.
 const ENTRIES: usize = 16;
-
-/// What an endpoint is opened for.
-#[derive(Clone, Copy, Debug)]
-pub struct Wants {
-    /// How many peers there may be, about.
-    pub peers: usize,
-    /// Threads sleep until something has come.
-    pub may_sleep: bool,
-    /// Memory of peers is read, where the provider can.
-    pub reads: bool,
-}
-
-impl Wants {
-    /// Sendings that may be under way.
-    fn sends(&self) -> usize {
-        SENDS_TO_STRANGERS + SENDS_PER_PEER * self.peers
-    }
-
-    /// Operations that may be under way, so completions that may wait to be read.
-    pub fn completions(&self) -> usize {
-        let most = PER_PAGE + self.sends() + CHUNKS_SHARED + self.peers;
-        most.min(COMPLETIONS_MOST)
-    }
-}
 
 /// An endpoint of a provider below. The objects are closed before the memory goes that they use.
 pub struct Lower {
@@ -82,8 +52,8 @@ pub struct Lower {
     is_told: bool,
     /// The receive whose bytes are lent.
     lent: Option<usize>,
-    /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name for
-    /// an address.
+    /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name
+    /// for an address.
     sockets: HashMap<u64, (SocketAddr, u32)>,
     knocking: Knocking,
     is_tcp: bool,
@@ -118,7 +88,8 @@ impl Lower {
         if let Err(why) = &reading {
             log::info(FI_LOG_EP_CTRL, || format!("{}: long messages go packet by packet: {why}", offer.provider()));
         }
-        // One page of receives is posted. Its memory lives longer than the objects that have it, also where opening fails.
+        // One page of receives is posted. Its memory lives longer than the objects that have it, also where opening
+        // fails.
         let page = NewPage::new();
         let mut objects = Objects::open(loader, offer, wants)?;
         let bytes = objects.name(loader)?;

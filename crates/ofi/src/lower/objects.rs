@@ -1,7 +1,7 @@
 //! The objects of the provider below that one endpoint needs, opened in order and closed in the reverse one.
 
 use super::asking::Offer;
-use super::network::Wants;
+use super::wants::Wants;
 use crate::bindings::*;
 use crate::loader::Loader;
 use core::ffi::{c_int, c_void};

@@ -2,7 +2,8 @@
 //! MPIs bring. Where there is none, a test says so and ends.
 
 use super::choice::Choice;
-use super::network::{Lower, Wants};
+use super::network::Lower;
+use super::wants::Wants;
 use crate::loader::Loader;
 use std::ffi::CString;
 use std::path::PathBuf;

@@ -1,0 +1,35 @@
+//! [`Wants`]: what an endpoint of the provider below is opened for, and what follows from it.
+
+use super::slots::PER_PAGE;
+use tidegate_link::fabric::{CHUNKS_SHARED, FLIGHTS_MOST};
+
+/// Sendings that may be under way beside those to peers: last words.
+const SENDS_TO_STRANGERS: usize = 64;
+/// Sendings that may be under way to a peer.
+const SENDS_PER_PEER: usize = FLIGHTS_MOST as usize;
+/// Completions for which room is asked at most: more are a rare event, and memory of hardware.
+const COMPLETIONS_MOST: usize = 32 << 10;
+
+/// What an endpoint is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wants {
+    /// How many peers there may be, about.
+    pub peers: usize,
+    /// Threads sleep until something has come.
+    pub may_sleep: bool,
+    /// Memory of peers is read, where the provider can.
+    pub reads: bool,
+}
+
+impl Wants {
+    /// Sendings that may be under way.
+    pub fn sends(&self) -> usize {
+        SENDS_TO_STRANGERS + SENDS_PER_PEER * self.peers
+    }
+
+    /// Operations that may be under way, so completions that may wait to be read.
+    pub fn completions(&self) -> usize {
+        let most = PER_PAGE + self.sends() + CHUNKS_SHARED + self.peers;
+        most.min(COMPLETIONS_MOST)
+    }
+}
