@@ -66,13 +66,14 @@ class Outcome:
 
 
 def run(mpi: Mpi, fabric: Fabric, flood: Flood, *, pause_ms: int, timeout: float, room_mib: int = 0,
-        hosts: Hosts | None = None, **parameters: str | int) -> Outcome:
+        hosts: Hosts | None = None, beside: dict[str, str] | None = None, **parameters: str | int) -> Outcome:
     """Runs the program. `timeout` in seconds; `room_mib`: by how much a rank's address space may grow, if not 0; `hosts`:
-    those among which the ranks are divided, if not this one; `parameters` are Tidegate's."""
+    those among which the ranks are divided, if not this one; `parameters` are Tidegate's; `beside`: what the environment
+    has beside."""
     program = mpi.compile(SOURCE)
     words = [flood.pressure, flood.receives, str(flood.count), str(flood.length), flood.sends, str(pause_ms), str(room_mib)]
     residents = Residents(program.name)
-    command, environment = mpi.command(flood.ranks, [program, *words]), mpi.environment(fabric, **parameters)
+    command, environment = mpi.command(flood.ranks, [program, *words]), mpi.environment(fabric, **parameters) | (beside or {})
     if hosts:
         command = hosts.command(mpi, flood.ranks // len(hosts.names), [program, *words])
         environment |= hosts.environment(mpi)
