@@ -180,6 +180,15 @@ impl State {
         }
     }
 
+    /// An operation whose end the program waits for, if there is one that has not ended.
+    pub(crate) fn next_awaited(&self) -> Option<u32> {
+        match self.waiting {
+            Waiting::Call => None,
+            Waiting::For(operation) => Some(operation),
+            Waiting::Any => (0..self.operations.len() as u32).find(|operation| self.aim(*operation).is_some()),
+        }
+    }
+
     fn start(&mut self, aim: Aim) -> u32 {
         let operation = Operation::Active(aim);
         if let Some(index) = self.free.pop() {

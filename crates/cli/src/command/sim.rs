@@ -34,6 +34,9 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let sweep = scenario::text(bytes)
         .and_then(|text| Sweep::read(&text, folder))
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    if let Some(file) = &arguments.goal {
+        return write_goal(&sweep, file);
+    }
     let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))
         .map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let (columns, cells) = cells(&sweep, &rows);
@@ -49,6 +52,19 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     } else {
         super::print(table(&sweep, &columns, &cells).as_bytes())?;
     }
+    Ok(0)
+}
+
+/// Writes the only run's program as a trace.
+fn write_goal(sweep: &Sweep, file: &Path) -> Result<u8, Failure> {
+    let [(_, scenario)] = sweep.points.as_slice() else {
+        return Err(Failure::usage(format!("--goal writes one program, and the file has {} runs", sweep.points.len())));
+    };
+    let text = scenario.work.goal(&scenario.config).map_err(Failure::own)?;
+    if super::is_standard_output(file) {
+        return super::print(text.as_bytes()).map(|()| 0);
+    }
+    fs::write(file, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
     Ok(0)
 }
 

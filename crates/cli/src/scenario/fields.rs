@@ -186,6 +186,12 @@ pub const FIELDS: &[Field] = fields! {
     "workload" "root" "0" "The receiver of an incast" => |d, t| d.root = number(t)?;
     "workload" "window" "64"
         "Messages of a pattern that a process has under way at most" => |d, t| d.window = positive::<u32>(t)? as usize;
+    "workload" "iterations" ""
+        "Iterations of a NAS benchmark that count; without it as many as its class has" =>
+            |d, t| d.iterations = Some(positive(t)?);
+    "workload" "compute_rate" "400"
+        "Millions of operations that a process of a NAS benchmark does in a second" =>
+            |d, t| d.compute_rate = f64::from(positive::<u32>(t)?);
     "workload" "trace" ""
         "A file in GOAL format, seen from the folder of this one; or halo16, the bundled trace of 16 processes" =>
             |d, t| d.trace = Some(t.into());

@@ -9,7 +9,8 @@ use tidegate_sim::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
 };
 
-use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic};
+use tidegate_sim::workload::nas::Nas;
+use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
 use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
 
 use super::Draft;
@@ -40,8 +41,18 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("incast", &[]),
     ("cyclic_shift", &[]),
     ("transpose", &[]),
+    ("is", CLASSES),
+    ("ft", CLASSES),
+    ("lu", CLASSES),
+    ("cg", CLASSES),
+    ("mg", CLASSES),
+    ("bt", CLASSES),
+    ("sp", CLASSES),
     ("trace", &[]),
 ];
+
+/// Sizes of the NAS Parallel Benchmarks.
+const CLASSES: &[&str] = &["A", "B"];
 
 /// Most messages of a pattern, over all processes: their destinations are listed before the run.
 const MESSAGES_MOST: u64 = 100_000_000;
@@ -136,6 +147,8 @@ pub enum Work {
         /// How many of a process are under way at most.
         window: usize,
     },
+    /// One of the NAS Parallel Benchmarks.
+    Nas(Nas),
     /// The text of a trace, which has been checked.
     Trace(Arc<str>),
 }
@@ -182,7 +195,7 @@ impl Work {
                 | Operation::Scatterv => TimeOf::LastProcess,
                 _ => TimeOf::AllProcesses,
             },
-            Work::Traffic { .. } | Work::Trace(_) => TimeOf::LastProcess,
+            Work::Traffic { .. } | Work::Nas(_) | Work::Trace(_) => TimeOf::LastProcess,
         }
     }
 
@@ -191,6 +204,7 @@ impl Work {
         match (self, field) {
             (_, "operation") => true,
             (Work::Trace(_), field) => field == "trace",
+            (Work::Nas(_), field) => matches!(field, "form" | "iterations" | "compute_rate"),
             (Work::Traffic { pattern: Pattern::Incast { .. }, .. }, "root") => true,
             (Work::Traffic { .. }, field) => matches!(field, "bytes" | "repetitions" | "window"),
             (Work::Benchmark(benchmark), "radix") => matches!(
@@ -229,10 +243,31 @@ impl Work {
                 let traffic = Traffic::new(*pattern, config.size(), *messages, config.seed);
                 Simulation::new(config, &Timed::Traffic(traffic, *bytes, *window))?.run()
             }
+            Work::Nas(nas) => Simulation::new(config, &Timed::Nas(*nas))?.run(),
             Work::Trace(text) => {
                 let trace = Trace::parse(text).map_err(|error| SimulationError::Setup(error.to_string()))?;
                 Simulation::new(config, &Timed::Trace(trace))?.run()
             }
+        }
+    }
+
+    /// The program as a trace in GOAL, without the barrier before the clock starts.
+    ///
+    /// # Errors
+    /// If what a process does depends on what others do.
+    pub fn goal(&self, config: &SimulationConfig) -> Result<String, String> {
+        let size = config.size();
+        match self {
+            Work::Benchmark(benchmark) => write_goal(benchmark, size),
+            Work::Traffic { pattern, messages, bytes, window } => {
+                let traffic = Traffic::new(*pattern, size, *messages, config.seed);
+                write_goal(&Timed::Traffic(traffic, *bytes, *window), size)
+            }
+            Work::Nas(nas) => {
+                let nas = *nas;
+                write_goal(&move |task: Task| async move { nas.run(&Communicator::world(&task)).await }, size)
+            }
+            Work::Trace(text) => Ok(text.to_string()),
         }
     }
 }
@@ -241,6 +276,7 @@ impl Work {
 #[derive(Clone)]
 enum Timed {
     Traffic(Traffic, u64, usize),
+    Nas(Nas),
     Trace(Trace),
 }
 
@@ -256,6 +292,7 @@ async fn timed(work: Timed, task: Task) {
     let begin = task.now();
     match work {
         Timed::Traffic(traffic, bytes, window) => traffic.run(&world, bytes, window).await,
+        Timed::Nas(nas) => nas.run(&world).await,
         Timed::Trace(trace) => trace.replay(&task).await,
     }
     task.record("time", 0, task.now().since(begin).microseconds());
@@ -283,6 +320,15 @@ impl Draft {
             self.check_repetitions()?;
             self.check_group(operation, size)?;
             return Ok(Work::Benchmark(Benchmark { operation, ..self.benchmark }));
+        }
+        if let Ok(benchmark) = name.parse() {
+            let refusal = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
+            let class = self.form.as_deref().unwrap_or("A").parse().map_err(|why| refusal("form", why))?;
+            let nas = Nas { benchmark, class, iterations: self.iterations, rate: self.compute_rate };
+            nas.check(size).map_err(|why| {
+                refusal("operation", format!("{why}: change [network] sizes or [machine] processes_per_node"))
+            })?;
+            return Ok(Work::Nas(nas));
         }
         let Some(pattern) = pattern(name, self.root) else { return self.trace(config, folder).map(Work::Trace) };
         if self.root >= size {

@@ -35,6 +35,11 @@ pub struct Communicator {
 /// The first tag of collective operations: below are those of the program.
 const COLLECTIVE: u64 = 1 << 63;
 
+/// Whether messages of this tag belong to a collective operation.
+pub(super) fn is_collective(Tag(tag): Tag) -> bool {
+    tag & COLLECTIVE != 0
+}
+
 impl Communicator {
     /// All processes of the job.
     #[must_use]

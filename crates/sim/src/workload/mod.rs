@@ -4,16 +4,21 @@
 //! * `collective/`: one file per collective operation, each with its plain form and the usual optimised ones;
 //! * `phases.rs`: part of the job works, the rest waits, then another part;
 //! * `traffic.rs`: random, permutation, incast, cyclic shift, transpose;
-//! * `goal.rs`: replay of traces in the GOAL text format.
+//! * `goal.rs`: replay of traces in the GOAL text format;
+//! * `nas/`: the NAS Parallel Benchmarks' patterns;
+//! * `recording.rs`: what a program does, in order, and as a trace in GOAL.
 
 pub mod collective;
 mod communicator;
 mod goal;
+pub mod nas;
 mod phases;
 pub mod point_to_point;
+mod recording;
 mod traffic;
 
 pub use communicator::Communicator;
 pub use goal::{HALO, Trace, TraceError};
 pub use phases::{Phase, Phases};
+pub use recording::{Deed, Step, goal as write_goal, record};
 pub use traffic::{Pattern, Traffic};

@@ -1,0 +1,130 @@
+//! MG, multigrid: V-cycles over grids of 256³ down to 2³ points. After each operator, on each level, neighbours along
+//! three axes exchange faces, from 135 KB on the finest grid to single words on the coarsest, where a part of the
+//! processes has no points and rests. The few messages by which those get theirs again are left out.
+
+use super::{Nas, share};
+use crate::Time;
+use crate::task::Tag;
+use crate::workload::Communicator;
+use crate::workload::collective::{Allreduce, allreduce};
+
+/// The finest level: 2⁸ points along each axis. The coarsest is 1.
+const FINEST: u32 = 8;
+/// Exchanges of faces on the finest level beside the cycles: of the input, twice, and of the first residual.
+const EXCHANGES_BEFORE: u32 = 3;
+
+/// One process's place among all.
+struct Place {
+    /// Processes along each axis, and which of them this is.
+    processes: [u32; 3],
+    at: [u32; 3],
+}
+
+impl Place {
+    fn new(me: u32, size: u32) -> Place {
+        let bits = size.ilog2();
+        let processes = [1 << (bits / 3), 1 << ((bits + 1) / 3), 1 << ((bits + 2) / 3)];
+        let at = [me % processes[0], me / processes[0] % processes[1], me / processes[0] / processes[1]];
+        Place { processes, at }
+    }
+
+    fn rank(&self, at: [u32; 3]) -> u32 {
+        at[0] + self.processes[0] * (at[1] + self.processes[1] * at[2])
+    }
+
+    /// Processes between two that have points of a level, along an axis.
+    fn stride(&self, axis: usize, level: u32) -> u32 {
+        (self.processes[axis] >> level).max(1)
+    }
+
+    /// Whether this process has points of a level.
+    fn is_alive(&self, level: u32) -> bool {
+        (0..3).all(|axis| self.at[axis].is_multiple_of(self.stride(axis, level)))
+    }
+
+    /// Points along each axis.
+    fn points(&self, level: u32) -> [u64; 3] {
+        self.processes.map(|processes| u64::from(((1_u32 << level) / processes).max(1)))
+    }
+
+    /// The neighbour along an axis, in a circle.
+    fn neighbour(&self, axis: usize, level: u32, is_behind: bool) -> u32 {
+        let (count, stride) = (self.processes[axis], self.stride(axis, level));
+        let mut at = self.at;
+        at[axis] = (at[axis] + if is_behind { stride } else { count - stride }) % count;
+        self.rank(at)
+    }
+}
+
+/// Bytes of a face across an axis: with the border along axes that were exchanged before.
+fn face_bytes(points: [u64; 3], axis: usize) -> u64 {
+    let [x, y, z] = points;
+    8 * match axis {
+        0 => y * z,
+        1 => (x + 2) * z,
+        _ => (x + 2) * (y + 2),
+    }
+}
+
+/// Exchanges faces on a level.
+async fn exchange(world: &Communicator, place: &Place, level: u32) {
+    if !place.is_alive(level) {
+        return;
+    }
+    let task = world.task();
+    for axis in 0..3 {
+        let bytes = face_bytes(place.points(level), axis);
+        let tag = |is_behind: bool| Tag(2 * axis as u64 + u64::from(is_behind));
+        let mut coming = Vec::new();
+        for is_behind in [false, true] {
+            let from = place.neighbour(axis, level, is_behind);
+            coming.push(world.start_receive(from, tag(!is_behind), task.allocate(bytes)).await);
+        }
+        for is_behind in [true, false] {
+            let to = place.neighbour(axis, level, is_behind);
+            world.send(to, tag(is_behind), task.allocate(bytes)).await;
+        }
+        task.wait_all(coming).await;
+    }
+}
+
+/// One V-cycle, and the residual behind it. `time` is what all its operators on the finest level take.
+async fn cycle(world: &Communicator, place: &Place, time: Time) {
+    let task = world.task();
+    // An operator on a level takes an eighth of what it takes on the next finer one. Of those on the finest, there are
+    // four: restriction, residual, smoother, and the residual behind the cycle.
+    let operator = |level: u32| share(time, 0.25 * 0.125_f64.powi((FINEST - level) as i32));
+    for level in (1..FINEST).rev() {
+        task.compute(operator(level + 1)).await;
+        exchange(world, place, level).await;
+    }
+    task.compute(operator(1)).await;
+    exchange(world, place, 1).await;
+    for level in 2..=FINEST {
+        for _ in 0..2 {
+            task.compute(operator(level)).await;
+            exchange(world, place, level).await;
+        }
+    }
+    task.compute(operator(FINEST)).await;
+    exchange(world, place, FINEST).await;
+}
+
+pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
+    let task = world.task();
+    let place = Place::new(world.me(), world.size());
+    let (norm, sum) = (task.allocate(16), task.allocate(16));
+    // The finest level has seven eighths of all operators' points.
+    let time = share(nas.time(world.size()), 0.875);
+    for _ in 0..EXCHANGES_BEFORE {
+        exchange(world, &place, FINEST).await;
+    }
+    allreduce(world, Allreduce::RecursiveDoubling, norm, sum).await;
+    cycle(world, &place, time).await;
+    let begin = task.now();
+    for _ in 0..nas.iterations() {
+        cycle(world, &place, time).await;
+    }
+    allreduce(world, Allreduce::RecursiveDoubling, norm, sum).await;
+    begin
+}
