@@ -183,7 +183,7 @@ def impatient(two) -> Iterator[made.Hosts]:
 
 def noticed(ended: Ended, hosts: str) -> None:
     """A rank of one of these hosts was named as lost, and all ranks of both hosts were gone in time."""
-    assert re.search(rf"peer lost: rank \d+ \(pid \d+ of host h[{hosts}]\)", ended.result.output), ended.result.explain()
+    assert re.search(rf"rank \d+ \(pid \d+ of host h[{hosts}]\)", ended.result.output), ended.result.explain()
     took = max(ended.after.values())
     assert took < CUT_SECONDS, f"took {took:.1f} s\n{ended.result.explain()}"
 
