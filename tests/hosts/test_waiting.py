@@ -82,7 +82,7 @@ def test_too_few_descriptors_are_an_error_that_says_so(two, count):
     assert "Too many open files" in result.output, result.explain()
 
 
-@pytest.mark.parametrize("name", ["openmpi", "impi"])
+@pytest.mark.parametrize("name", [pytest.param("openmpi", marks=pytest.mark.full), "impi"])
 def test_too_few_descriptors_at_the_first_contact_are_an_error_that_says_so(two, name):
     mpi = mpis.WHEELS[name]()
     result = made.run(two, mpi, 1, [mpi.compile(STARVED)], mpi.environment(Fabric.TIDEGATE), timeout=30)
