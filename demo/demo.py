@@ -2,8 +2,8 @@
 """Real MPI programs over the three schemes, with the same mailbox memory: what the demo shows in its first table.
 
 Installs what is missing, builds, runs the Intel MPI Benchmarks (Intel MPI) and `slow_receiver.c` (MPICH) on 8 ranks, through
-`tidegate run`, which sets up the MPI and reads the counters. The schemes take turns; times are medians over the rounds. Then comes
-the flood of `flood.py`, with little memory.
+`tidegate run`, which sets up the MPI and reads the counters. The schemes take turns; times are medians over the rounds. Then come
+the flood of `flood.py`, with little memory, and the job over two hosts of `two_hosts.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 import flood  # noqa: E402
+import two_hosts  # noqa: E402
 from harness import mpi as mpis  # noqa: E402
 from harness import process  # noqa: E402
 from harness.mpi import Mpi  # noqa: E402
@@ -205,7 +206,8 @@ def main() -> None:
     print(memory(results))
     print("A send waits when it has no credits (under `none`: when the mailbox is full). `tidegate run` shows these counters for any MPI program.\n", flush=True)
     print("\n".join(flood.table(progress)))
-    print("What finds no room in the receiver's memory stays with its sender, who waits, until the receiver wants it.")
+    print("What finds no room in the receiver's memory stays with its sender, who waits, until the receiver wants it.\n", flush=True)
+    print("\n".join(two_hosts.table(progress)))
     print(f"Done in {time.monotonic() - started:.0f} s.")
 
 

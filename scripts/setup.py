@@ -21,6 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness.paths import MPI4PY_TESTS, MPIS, REQUIREMENTS, is_root  # noqa: E402
 
 ENVIRONMENTS = ["mpich", "openmpi", "impi"]
+TOOLS = [
+    ("valgrind", "valgrind", "the tests that count instructions"),
+    ("ip", "iproute2", "the tests over several hosts"),
+    ("nft", "nftables", "the tests over hosts between which packets are lost"),
+]
 OPTIONAL_PACKAGES = ["libfabric-bin", "libfabric-dev", "openmpi-bin", "libopenmpi-dev"]
 
 
@@ -75,14 +80,16 @@ def install_libfabric() -> None:
         print("setup: no libfabric with headers (Debian: libfabric-dev): the C programs among the tests of the crates are left out", flush=True)
 
 
-def install_valgrind() -> None:
-    """Installs valgrind, by which instructions are counted. Those tests are skipped without it."""
-    if shutil.which("valgrind"):
-        return
-    if is_root() and shutil.which("apt-get"):
-        install_packages(["valgrind"])
-    else:
-        print("setup: no valgrind: the tests that count instructions are left out", flush=True)
+def install_tools() -> None:
+    """Installs what some tests use and are skipped without: valgrind counts instructions, nft drops packets between hosts made
+    of namespaces, ip and tc make these and slow them down."""
+    for tool, package, tests in TOOLS:
+        if shutil.which(tool):
+            continue
+        if is_root() and shutil.which("apt-get"):
+            install_packages([package])
+        else:
+            print(f"setup: no {tool} (Debian: {package}): {tests} are left out", flush=True)
 
 
 def pip(python: Path | str, *words: str | Path) -> None:
@@ -160,7 +167,7 @@ def main() -> None:
         make_environment(name)
     if purpose != "mpi":
         install_libfabric()
-        install_valgrind()
+        install_tools()
         make_environment("tests")
         make_mpi4py_tests()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+from harness import hosts as made  # noqa: E402
 from harness import mpi as mpis  # noqa: E402
 from harness import process  # noqa: E402
 from harness.mpi import Fabric, Mpi  # noqa: E402
@@ -93,6 +94,21 @@ class Jobs:
         result = self.run(mpi, ranks, program, **options)
         assert result.clean, result.explain()
         return result.output
+
+
+class JobsOverHosts:
+    """Runs jobs over the chosen fabric on several hosts, with as many ranks on each."""
+
+    def __init__(self, fabric: Fabric, hosts: made.Hosts) -> None:
+        self.fabric, self.hosts = fabric, hosts
+
+    def run(self, mpi: Mpi, ranks: int, program: list[str | Path], *, extra: dict[str, str] | None = None, timeout: float = 120,
+            cwd: Path | None = None, **parameters: str | int) -> process.Result:
+        """As `Jobs.run`, for programs that are compiled."""
+        environment = mpi.environment(self.fabric, **parameters) | (extra or {})
+        return made.run(self.hosts, mpi, ranks // len(self.hosts.names), program, environment, timeout=timeout, cwd=cwd)
+
+    succeed = Jobs.succeed
 
 
 @pytest.fixture(scope="session")

@@ -41,10 +41,8 @@ def test_subset_passes(jobs, name, ranks):
     assert result.output.count("Ran ") >= 1 and "Ran 0 tests" not in result.output, result.explain()
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("name", mpis.WHEELS)
-def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
+def passes_wherever_it_passes_over_tcp(jobs, over_tcp, name: str, ranks: int) -> None:
+    """All modules; where that fails, each by itself in `jobs` and, if it fails there, in `over_tcp`."""
     mpi = mpis.WHEELS[name]()
     if run_modules(jobs, mpi, ranks, MODULES, timeout=900).clean:
         return
@@ -53,7 +51,14 @@ def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
     for module in MODULES:
         result = run_modules(jobs, mpi, ranks, [module], timeout=300)
         if not result.clean:
-            theirs = run_modules(type(jobs)(Fabric.TCP), mpi, ranks, [module], timeout=300)
+            theirs = run_modules(over_tcp, mpi, ranks, [module], timeout=300)
             (both if theirs.status != 0 else ours).append(f"{module}: {result.explain(40)}")
     assert not ours, "\n\n".join(ours)
     pytest.xfail("over tcp as well: " + ", ".join(item.split(":")[0] for item in both))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
+    passes_wherever_it_passes_over_tcp(jobs, type(jobs)(Fabric.TCP), name, ranks)

@@ -104,9 +104,9 @@ class Hosts:
             exec nsenter -t $(cat {self.folder}/$host.pid) -n -u -m -w"$PWD" sh -c "$*"\n""")
         self.rsh.chmod(0o755)
 
-    def on(self, host: int, command: list[str | Path]) -> list[str | Path]:
-        """The command as one that runs on a host."""
-        return ["nsenter", "-t", str(self.pids[host]), "-n", "-u", "-m", f"-w{os.getcwd()}", *command]
+    def on(self, host: int, command: list[str | Path], cwd: Path | None = None) -> list[str | Path]:
+        """The command as one that runs on a host, in this folder."""
+        return ["nsenter", "-t", str(self.pids[host]), "-n", "-u", "-m", f"-w{cwd or os.getcwd()}", *command]
 
     def shell(self, host: int, script: str) -> None:
         """Runs a script on a host, in its network."""
@@ -119,9 +119,10 @@ class Hosts:
             left += [f"{name}:{entry}" for entry in sorted(os.listdir(f"/proc/{pid}/root/dev/shm")) if entry.startswith("tidegate-")]
         return left
 
-    def command(self, mpi: Mpi, ranks_per_host: int, program: list[str | Path], *options: str, before: Sequence[str | Path] = ()) -> list[str | Path]:
-        """The command line of a job with so many ranks on each host, started on the first; `options` are its launcher's,
-        and `before` comes before that."""
+    def command(self, mpi: Mpi, ranks_per_host: int, program: list[str | Path], *options: str, before: Sequence[str | Path] = (),
+                cwd: Path | None = None) -> list[str | Path]:
+        """The command line of a job with so many ranks on each host, started on the first, in a folder; `options` are its
+        launcher's, and `before` comes before that."""
         hosts, ranks = self.addresses, ranks_per_host * len(self.addresses)
         if isinstance(mpi, IntelMpi):
             words = ["-bootstrap", "rsh", "-bootstrap-exec", self.rsh, "-hosts", ",".join(self.names), "-ppn", str(ranks_per_host)]
@@ -131,7 +132,7 @@ class Hosts:
         else:
             # With `--oversubscribe` alone all ranks go to the first host, however many slots it has.
             words = ["--oversubscribe", "--map-by", f"ppr:{ranks_per_host}:node", "--host", ",".join(f"{name}:{ranks_per_host}" for name in self.names)]
-        return self.on(0, [*before, mpi.launcher, *words, *options, "-n", str(ranks), *program])
+        return self.on(0, [*before, mpi.launcher, *words, *options, "-n", str(ranks), *program], cwd)
 
     def environment(self, mpi: Mpi) -> dict[str, str]:
         """What the launcher needs in its environment beside what it needs on one host."""
@@ -158,10 +159,11 @@ class Hosts:
         os.kill(pid, signal.SIGKILL)
 
 
-def run(hosts: Hosts, mpi: Mpi, ranks_per_host: int, program: list[str | Path], environment: dict[str, str], *options: str, **settings) -> process.Result:
-    """Runs a job to its end, with such options of its launcher. What it leaves in shared memory on any host counts as left
-    behind."""
-    command = hosts.command(mpi, ranks_per_host, program, *options)
+def run(hosts: Hosts, mpi: Mpi, ranks_per_host: int, program: list[str | Path], environment: dict[str, str], *options: str,
+        cwd: Path | None = None, **settings) -> process.Result:
+    """Runs a job to its end, with such options of its launcher, in a folder. What it leaves in shared memory on any host counts
+    as left behind."""
+    command = hosts.command(mpi, ranks_per_host, program, *options, cwd=cwd)
     result = process.run(command, environment | hosts.environment(mpi), **settings)
     if result.status == 0:
         result.leftovers += hosts.segments()

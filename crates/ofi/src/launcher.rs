@@ -10,6 +10,10 @@ const LOCAL_SIZES: &[&str] = &["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
 /// Variables that hold on how many hosts the job runs.
 const HOSTS: &[&str] = &["SLURM_STEP_NUM_NODES", "SLURM_NNODES"];
 
+/// Variables that only processes have which others have started by `MPI_Comm_spawn`, and what they hold, if that
+/// matters.
+const SPAWNED: &[(&str, Option<&str>)] = &[("PMI_SPAWNED", Some("1")), ("OMPI_PARENT_PORT", None)];
+
 /// A process's place in its job, as far as the launcher has told it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
@@ -21,6 +25,8 @@ pub struct Job {
     pub local_size: Option<u32>,
     /// Hosts of the job.
     pub hosts: Option<u32>,
+    /// Processes of another job have started this one, which may run on any host.
+    pub is_spawned: bool,
 }
 
 impl Job {
@@ -32,7 +38,12 @@ impl Job {
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Job {
         let first = |names: &[&str]| names.iter().find_map(|name| variable(name)?.trim().parse().ok());
         let (local_size, hosts) = (first(LOCAL_SIZES), first(HOSTS));
-        Job { size: first(SIZES).filter(|&size| size > 0), rank: first(RANKS), local_size, hosts }
+        let is_spawned = SPAWNED.iter().any(|(name, wanted)| match (variable(name), wanted) {
+            (Some(value), Some(wanted)) => value.trim() == *wanted,
+            (value, None) => value.is_some(),
+            (None, Some(_)) => false,
+        });
+        Job { size: first(SIZES).filter(|&size| size > 0), rank: first(RANKS), local_size, hosts, is_spawned }
     }
 
     /// Whether the launcher says that ranks of the job run on other hosts.
@@ -68,6 +79,12 @@ mod tests {
         assert!(job(&[("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_LOCAL_SIZE", "2")]).spans_hosts());
         assert!(job(&[("SLURM_NTASKS", "4"), ("SLURM_STEP_NUM_NODES", "2")]).spans_hosts());
         assert!(!job(&[("SLURM_NTASKS", "4"), ("SLURM_STEP_NUM_NODES", "1")]).spans_hosts() && !job(&[]).spans_hosts());
+    }
+
+    #[test]
+    fn spawned_processes_are_told_from_others() {
+        assert!(job(&[("PMI_SPAWNED", "1")]).is_spawned && job(&[("OMPI_PARENT_PORT", "330.0:266")]).is_spawned);
+        assert!(!job(&[("PMI_SPAWNED", "0")]).is_spawned && !job(&[("PMI_RANK", "1")]).is_spawned);
     }
 
     #[test]

@@ -91,17 +91,27 @@ impl Endpoint {
     /// The network to other hosts, if the user and the launcher say that one is needed.
     fn open_network(&self, address: Address, flow: &Config, may_sleep: bool) -> Result<Option<FabricLink<Lower>>> {
         let settings = &self.domain.settings;
+        let job = &settings.job;
+        // Whoever has started us may be on any host, and we cannot know.
+        let is_guess = settings.fabric == Choice::Auto && !job.spans_hosts() && job.is_spawned;
         let choice = match &settings.fabric {
-            Choice::Auto if !settings.job.spans_hosts() => &Choice::None,
+            Choice::Auto if !job.spans_hosts() && !is_guess => &Choice::None,
             choice => choice,
         };
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
         let reads = settings.bulk != BulkChoice::Mailbox;
         let wants = Wants { peers: flow.peers as usize, may_sleep, reads };
-        let lower = Lower::open(loader, choice, wants).map_err(|why| {
-            log::trouble(FI_LOG_EP_CTRL, &why);
-            Errno(FI_ENODEV)
-        })?;
+        let lower = match Lower::open(loader, choice, wants) {
+            Ok(lower) => lower,
+            Err(why) if is_guess => {
+                log::info(FI_LOG_EP_CTRL, || format!("no other hosts are reached: {why}"));
+                return Ok(None);
+            }
+            Err(why) => {
+                log::trouble(FI_LOG_EP_CTRL, &why);
+                return Err(Errno(FI_ENODEV));
+            }
+        };
         log::info(FI_LOG_EP_CTRL, || {
             let reads = if lower.reads_memory() { ", which reads their memory" } else { "" };
             format!("other hosts are reached by {}{reads}", lower.name())
