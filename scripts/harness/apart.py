@@ -27,10 +27,10 @@ def why_not() -> str | None:
     return None if made.returncode == 0 else f"no libfabric with headers (Debian: libfabric-dev): {made.stderr[-300:]}"
 
 
-def run(hosts: Hosts, library: str, folder: Path, *words: str | int, network: str = "tcp", timeout: float = 60) -> process.Result:
+def run(hosts: Hosts, library: str, folder: Path, *words: str | int, network: str = "tcp", providers: str = "tidegate", timeout: float = 60) -> process.Result:
     """Runs it to its end, on the first two hosts. `library`: `system`, or `impi` for the libfabric of Intel MPI; `folder`: an
     empty one."""
-    environment = os.environ | {"FI_PROVIDER": "tidegate", "FI_PROVIDER_PATH": str(LIBRARY_FOLDER), "FI_TIDEGATE_FABRIC": network, "FI_TIDEGATE_PEERS": "4"}
+    environment = os.environ | {"FI_PROVIDER": providers, "FI_PROVIDER_PATH": str(LIBRARY_FOLDER), "FI_TIDEGATE_FABRIC": network, "FI_TIDEGATE_PEERS": "4"}
     if library == "impi":
         mpi = mpis.impi()
         environment |= {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib", "FI_PROVIDER_PATH": hosts.environment(mpi)["FI_PROVIDER_PATH"]}

@@ -126,7 +126,6 @@ pub struct SimArguments {
     /// Write the program as a trace in GOAL to FILE instead of running it; - is standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["fields", "json", "csv"])]
     pub goal: Option<PathBuf>,
-
     /// Runs at the same time [default: as many as processors]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
     pub jobs: Option<u64>,

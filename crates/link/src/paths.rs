@@ -412,6 +412,10 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         by_path!(self, peer, link, peer => link.window(peer), else None)
     }
 
+    fn must_greet(&mut self, peer: PeerId) -> bool {
+        by_path!(self, peer, link, peer => link.must_greet(peer), else false)
+    }
+
     fn tell_closing(&mut self) {
         self.first.tell_closing();
         if let Some(second) = &mut self.second {

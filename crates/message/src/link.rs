@@ -287,6 +287,12 @@ pub trait Link {
         None
     }
 
+    /// Whether nothing that is written to `peer` leaves before the peer has answered us for the first time. That takes
+    /// progress on both sides.
+    fn must_greet(&mut self, _peer: PeerId) -> bool {
+        false
+    }
+
     /// We match nothing more, and will close: lets all peers know that are connected to us.
     fn tell_closing(&mut self) {}
 

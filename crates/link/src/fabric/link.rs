@@ -224,6 +224,10 @@ impl<N: Network> Link for FabricLink<N> {
         self.protocol.window(peer)
     }
 
+    fn must_greet(&mut self, peer: PeerId) -> bool {
+        self.protocol.window(peer) == Some(0)
+    }
+
     fn tell_closing(&mut self) {
         if !self.maker.is_ancestor() {
             self.protocol.tell_closing();

@@ -20,12 +20,16 @@ impl<L: Link> Endpoint<L> {
             self.send_to_myself(send);
             return Ok(());
         };
-        let length = send.buffer.len();
-        self.count(Counter::BytesSent, length as u64);
+        let length = send.buffer.len() as u64;
         if !self.take_room(to, &send) && !self.meet_with_room(to, &send) {
+            if send.inject && self.must_greet(to) {
+                return Err(TryAgain);
+            }
+            self.count(Counter::BytesSent, length);
             self.send_otherwise(to, send);
             return Ok(());
         }
+        self.count(Counter::BytesSent, length);
         let step = self.begin_eagerly(to, &send);
         if step != Some(Step::Sent) {
             self.go_on_eagerly(to, send, step);
@@ -49,8 +53,18 @@ impl<L: Link> Endpoint<L> {
         if self.deferral.rooms.is_met(to) {
             return false;
         }
+        if send.inject && self.link.must_greet(to) {
+            return false;
+        }
         self.meet(to);
         self.take_room(to, send)
+    }
+
+    /// Whether nothing can leave to a peer before it has answered us for the first time. An injected message counts as
+    /// sent, and who has sent all may make no progress any more: it is refused until the peer has answered.
+    #[cold]
+    fn must_greet(&mut self, to: PeerId) -> bool {
+        !self.deferral.rooms.is_met(to) && self.link.must_greet(to)
     }
 
     /// A message that is too long for the mailbox, or finds no room.

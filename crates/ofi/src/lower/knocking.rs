@@ -4,6 +4,7 @@
 //! Each that is taken stands in the queue of the peer's port until the peer makes progress, so the protocol asks
 //! rarely.
 
+use super::objects::DESCRIPTORS_REMEDY;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::collections::HashMap;
@@ -42,7 +43,10 @@ impl Knocking {
         }
         let family = if socket.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let connection = net::socket_with(family, SocketType::STREAM, flags, None).ok()?;
+        let connection = match net::socket_with(family, SocketType::STREAM, flags, None) {
+            Ok(connection) => connection,
+            Err(errno) => return meaning(errno),
+        };
         match net::connect(&connection, &socket) {
             Ok(()) => Some(Reach::Listening),
             Err(Errno::INPROGRESS) => {
@@ -74,6 +78,10 @@ fn meaning(errno: Errno) -> Option<Reach> {
         Errno::TIMEDOUT => Some(Reach::Silent),
         Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::HOSTDOWN | Errno::NETDOWN | Errno::ACCESS | Errno::PERM => {
             Some(Reach::Unreachable(io::Error::from(errno).to_string()))
+        }
+        // The provider below lacks them as well.
+        Errno::MFILE | Errno::NFILE => {
+            Some(Reach::Unreachable(format!("no connection can be made{DESCRIPTORS_REMEDY}")))
         }
         // It took the connection, and has closed it.
         Errno::CONNRESET | Errno::CONNABORTED => Some(Reach::Listening),

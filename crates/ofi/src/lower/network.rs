@@ -4,7 +4,7 @@ use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::knocking::Knocking;
 use super::memory::Memory;
-use super::objects::{Objects, failure};
+use super::objects::{DESCRIPTORS_REMEDY, Objects, failure};
 use super::slots::{NewPage, Slots};
 use super::wants::Wants;
 use crate::bindings::*;
@@ -24,6 +24,8 @@ use tidegate_message::{RemoteMemory, Span};
 
 /// Failures to receive in a row after which nothing more is expected to come.
 const FAILURES_MOST: u32 = 1000;
+/// The version of libfabric from which one can sleep on the descriptor of `tcp`.
+const TCP_SLEEPS_FROM: u32 = 1 << 16 | 19;
 /// Completions that are read at a time.
 const ENTRIES: usize = 16;
 
@@ -91,6 +93,10 @@ impl Lower {
         // One page of receives is posted. Its memory lives longer than the objects that have it, also where opening
         // fails.
         let page = NewPage::new();
+        let is_tcp = offer.provider().split(';').next().is_some_and(|core| core == "tcp" || core == "net");
+        // Before 1.19, its fi_trywait(3) does nothing, and the descriptor stays ready for ever.
+        let can_sleep = !(is_tcp && loader.version < TCP_SLEEPS_FROM);
+        let wants = Wants { may_sleep: wants.may_sleep && can_sleep, ..wants };
         let mut objects = Objects::open(loader, offer, wants)?;
         let bytes = objects.name(loader)?;
         let address = squeeze(&bytes).ok_or_else(|| {
@@ -105,7 +111,6 @@ impl Lower {
         let mut receives = Slots::default();
         receives.add(page, descriptor);
         let name = format!("{}/{}", offer.provider(), offer.domain());
-        let is_tcp = offer.provider().split(';').next().is_some_and(|core| core == "tcp" || core == "net");
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),
             receives,
@@ -438,6 +443,13 @@ impl Network for Lower {
     /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.
     fn reach(&mut self, route: Route) -> Option<Reach> {
         let (socket, _) = self.sockets.get(&route.0)?;
-        self.knocking.ask(route.0, *socket)
+        let reach = self.knocking.ask(route.0, *socket);
+        if let Some(Reach::Unreachable(why)) = &reach
+            && why.contains(DESCRIPTORS_REMEDY)
+            && !core::mem::replace(&mut self.is_told_of_failure, true)
+        {
+            log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
+        }
+        reach
     }
 }

@@ -87,14 +87,34 @@ macro_rules! open {
     }};
 }
 
+/// What helps a process that has no more descriptors.
+pub const DESCRIPTORS_REMEDY: &str =
+    ": too many open files: raise the limit (ulimit -n), of which each peer on another host takes one or two";
+/// Descriptors that opening an endpoint of the provider below may take.
+const DESCRIPTORS_TO_OPEN: usize = 12;
+
+/// Whether this process is about to have no more descriptors.
+fn is_short_of_descriptors() -> bool {
+    let mut taken = Vec::new();
+    while taken.len() < DESCRIPTORS_TO_OPEN {
+        match std::fs::File::open("/dev/null") {
+            Ok(file) => taken.push(file),
+            Err(error) => return matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)),
+        }
+    }
+    false
+}
+
 /// What failed, with libfabric's text for it.
 pub fn failure(loader: &Loader, what: &str, code: c_int) -> String {
     // SAFETY: the library's texts live for ever and end in zero.
     let text = unsafe { CStr::from_ptr(loader.error_text(-code)) }.to_string_lossy().into_owned();
     let remedy = match -code {
-        FI_EMFILE => ": raise the limit on open files (ulimit -n), of which each peer on another host takes one or two",
+        FI_EMFILE => DESCRIPTORS_REMEDY,
         FI_EADDRNOTAVAIL => ": no port is free",
         FI_ENOMEM => ": memory is short",
+        // Providers do not always say what they lack.
+        _ if is_short_of_descriptors() => DESCRIPTORS_REMEDY,
         _ => "",
     };
     format!("{what} failed: {text}{remedy}")
@@ -108,9 +128,14 @@ impl Objects {
         // calls, and each object is closed after those that were made of it.
         unsafe {
             let attributes = (*info).fabric_attr;
-            let fabric: Owned<fid_fabric> = open!(loader, "fi_fabric", loader.fabric_function(), |open, place| {
-                open(attributes, place, null_mut())
-            });
+            let opened = open_fabric(loader, attributes);
+            let fabric = opened.map_err(|why| match offer.provider().split_once(';') {
+                // It asks for the lower one in its turn, as if it were the application.
+                Some((below, above)) if std::env::var_os("FI_PROVIDER").is_some() => {
+                    format!("{why}: FI_PROVIDER must name both parts too: FI_PROVIDER=tidegate,{below},{above}")
+                }
+                _ => why,
+            })?;
             let ops = (*fabric.get()).ops;
             let domain: Owned<fid_domain> = open!(loader, "fi_domain", (*ops).domain, |open, place| {
                 open(fabric.get(), info, place, null_mut())
@@ -273,6 +298,15 @@ fn descriptor_of(region: &Owned<fid_mr>) -> *mut c_void {
 pub fn key_of(region: &Owned<fid_mr>) -> u64 {
     // SAFETY: the registration is open.
     unsafe { (*region.get()).key }
+}
+
+/// # Safety
+/// The attributes are those of an offer.
+unsafe fn open_fabric(loader: &Loader, attributes: *mut fi_fabric_attr) -> Result<Owned<fid_fabric>, String> {
+    // SAFETY: fi_fabric(3); promised by the caller.
+    unsafe {
+        Ok(open!(loader, "fi_fabric", loader.fabric_function(), |open, place| { open(attributes, place, null_mut()) }))
+    }
 }
 
 /// # Safety

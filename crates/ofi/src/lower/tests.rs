@@ -227,3 +227,28 @@ fn a_sleeper_is_woken_where_there_is_a_descriptor() {
         });
     });
 }
+
+#[test]
+fn who_has_nothing_to_do_may_sleep() {
+    with_each_library(|loader| {
+        let (mut one, mut other) = (open(loader), open(loader));
+        if one.descriptor().is_none() {
+            return println!("skipped: no descriptor");
+        }
+        let route = one.resolve(&other.address()).unwrap();
+        wait(|| {
+            while one.poll().or_else(|| other.poll()).is_some() {}
+            (one.send(route, Token(1), &[7; 40]) == Sending::Taken).then_some(())
+        });
+        let (mut is_sent, mut is_received) = (false, false);
+        wait(|| {
+            is_sent |= matches!(one.poll(), Some(NetworkEvent::Sent(_)));
+            is_received |= matches!(other.poll(), Some(NetworkEvent::Received(_)));
+            (is_sent && is_received).then_some(())
+        });
+        wait(|| {
+            while one.poll().or_else(|| other.poll()).is_some() {}
+            (one.may_sleep() && other.may_sleep()).then_some(())
+        });
+    });
+}

@@ -1,5 +1,5 @@
-//! What a program does, without a machine: its computations and messages in order, and which of them waits for which; to
-//! count them, or to write them down as a trace in GOAL.
+//! What a program does, without a machine: its computations and messages in order, and which of them waits for which;
+//! to count them, or to write them down as a trace in GOAL.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

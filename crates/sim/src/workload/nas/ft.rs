@@ -1,5 +1,6 @@
-//! FT, Fourier transform in three dimensions: the grid is divided along one axis, so each transform transposes the whole
-//! grid once. Before the timed part, one transform warms up; the timed part has one forward, and one back per iteration.
+//! FT, Fourier transform in three dimensions: the grid is divided along one axis, so each transform transposes the
+//! whole grid once. Before the timed part, one transform warms up; the timed part has one forward, and one back per
+//! iteration.
 
 use super::{Class, Nas};
 use crate::Time;

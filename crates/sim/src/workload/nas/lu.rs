@@ -1,5 +1,5 @@
 //! LU: two triangular sweeps over a grid of processes. A process waits for a plane from its two upstream neighbours,
-//! computes, and sends the plane's edge to its two downstream neighbours: a short message per plane and neighbour, which
+//! computes, and sends the plane's edge to its two downstream neighbours: a short message per plane and neighbour, that
 //! nothing answers until the sweep back. Then all exchange faces. This one-way traffic is what credits starve on.
 
 use super::{Nas, part_of, share};

@@ -1,6 +1,6 @@
-//! BT and SP: both solve systems along three axes in turn over a *multipartition*: of n = c² processes each has c cells,
-//! one in each layer of every axis, so that all always have work. In an iteration a process exchanges faces with its six
-//! neighbours, then along each axis sends a cell's edge on c − 1 times, forward and back.
+//! BT and SP: both solve systems along three axes in turn over a *multipartition*: of n = c² processes each has c
+//! cells, one in each layer of every axis, so that all always have work. In an iteration a process exchanges faces with
+//! its six neighbours, then along each axis sends a cell's edge on c − 1 times, forward and back.
 
 use super::{Nas, share};
 use crate::Time;
