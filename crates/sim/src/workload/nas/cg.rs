@@ -1,6 +1,6 @@
 //! CG, conjugate gradients: the matrix is divided among a grid of processes. Each product of matrix and vector is
-//! summed along a row of them, in log₂(columns) exchanges, and then exchanged with the transposed process; each scalar product
-//! is summed along the row, too, by messages of 8 bytes.
+//! summed along a row of them, in log₂(columns) exchanges, and then exchanged with the transposed process; each scalar
+//! product is summed along the row, too, by messages of 8 bytes.
 
 use super::{Class, Nas, share, swap};
 use crate::Time;
