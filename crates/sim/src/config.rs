@@ -175,7 +175,8 @@ impl SimulationConfig {
                 (Config { piggyback, ..Config::new(scheme, peers, 1, 1) }, usize::MAX)
             }
             FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most } => {
-                let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback, quota_most };
+                let own = Config::new(scheme, peers, slots_per_peer, credit_slots);
+                let config = Config { piggyback, quota_most, ..own };
                 let slots = config.regions()?.mailbox as usize;
                 (config, slots)
             }

@@ -2,12 +2,13 @@
 
 use super::interface::Scheme;
 use super::table::{SchemeName, table};
-use super::{dynamic, none, refuse_third, static_credits};
+use super::{dynamic, growing, none, preposted, refuse_third, rnr, shared_window, static_credits};
 use crate::{Config, Regions};
 
 macro_rules! chosen {
     ($dollar:tt
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
+        simulated { $($sim_name:ident $sim_word:literal, $sim_scheme:ty, $sim_lends:ident, $sim_help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// The scheme chosen. Which one is said in a byte of its own: each packet asks six times, and where the
@@ -18,6 +19,7 @@ macro_rules! chosen {
         pub(crate) enum Chosen {
             $($name($scheme),)+
             $($test_name($test_scheme),)+
+            $($sim_name($sim_scheme),)+
         }
 
         impl Chosen {
@@ -25,6 +27,7 @@ macro_rules! chosen {
                 match config.scheme {
                     $(SchemeName::$name => Chosen::$name(Scheme::new(config, regions)),)+
                     $(SchemeName::$test_name => Chosen::$test_name(Scheme::new(config, regions)),)+
+                    $(SchemeName::$sim_name => Chosen::$sim_name(Scheme::new(config, regions)),)+
                 }
             }
 
@@ -32,6 +35,7 @@ macro_rules! chosen {
                 match self {
                     $(Chosen::$name(_) => SchemeName::$name,)+
                     $(Chosen::$test_name(_) => SchemeName::$test_name,)+
+                    $(Chosen::$sim_name(_) => SchemeName::$sim_name,)+
                 }
             }
         }
@@ -42,6 +46,7 @@ macro_rules! chosen {
                 match $chosen {
                     $(Chosen::$name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                     $(Chosen::$test_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
+                    $(Chosen::$sim_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                 }
             };
         }

@@ -85,6 +85,7 @@ impl<L: Link> Endpoint<L> {
         match event {
             LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
             LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
+            LinkEvent::LimitReached => self.egress.handle_limit_reached(&mut self.link, self.now),
             LinkEvent::Refused(peer) => self.egress.handle_refusal(&self.link, peer, self.now),
             LinkEvent::Closing(peer) => self.presence.handle_closing(peer),
             LinkEvent::Departed(departure) => self.handle_departure(departure),
