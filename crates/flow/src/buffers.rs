@@ -25,7 +25,7 @@ pub enum Growth {
 }
 
 /// What the user chooses. Which field means something depends on the scheme.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
     /// Packets that a buffer holds. 37: a message of 2 KiB with its header of 16 bytes (L §5).
     pub packets: u32,

@@ -1,6 +1,6 @@
 //! [`FlowControl`]: the scheme chosen, as its users see it.
 
-use crate::scheme::chosen::{Chosen, of_chosen};
+use crate::scheme::chosen::{Chosen, Other, of_chosen, out_of_line};
 use crate::scheme::interface::Scheme;
 use crate::{
     Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Posting, Tally, Violation,
@@ -45,14 +45,15 @@ impl FlowControl {
 
     /// Asks for credits for up to `wanted` data packets to `to`. The sender has to wait also while a control packet to
     /// `to` waits for a credit (control goes before data).
-    #[inline]
+    #[inline(always)]
     pub fn request(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
         of_chosen!(&mut self.scheme, request(to, wanted, now))
     }
 
     /// The same for packets of a message that has waited, because an earlier answer was not [`Answer::Packets`], or
     /// behind such a message.
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub fn request_after_waiting(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
         of_chosen!(&mut self.scheme, request_after_waiting(to, wanted, now))
     }
@@ -96,7 +97,7 @@ impl FlowControl {
     /// by the same credits. Lets credits ride on the packet if the scheme piggybacks, there are any to return, and it
     /// has room; marks it if it ends a buffer. From then on the packet must reach `to`: the credits are on it and
     /// nowhere else. Returns how many ride.
-    #[inline]
+    #[inline(always)]
     pub fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
         of_chosen!(&mut self.scheme, depart(to, packet, left))
     }

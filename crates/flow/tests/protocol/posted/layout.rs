@@ -149,7 +149,7 @@ impl Layout {
 
     fn config(&self, endpoint: usize) -> Config {
         let plain = Config::new(self.scheme, self.peers(endpoint).len() as u32, 1, 0);
-        Config { piggyback: self.piggyback, buffers: self.buffers.clone(), ..plain }
+        Config { piggyback: self.piggyback, buffers: self.buffers, ..plain }
     }
 
     /// A new endpoint's flow control.

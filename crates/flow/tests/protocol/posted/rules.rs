@@ -130,15 +130,11 @@ fn a_buffer_that_is_filled_in_part_costs_one_credit_and_one_that_is_not_begun_no
 fn credit_packets_leave_at_the_threshold_or_when_all_buffers_are_owed() {
     for (buffers, expected) in [(100, 5), (5, 5), (3, 3), (1, 1)] {
         let mut endpoint = endpoint(SchemeName::Preposted, |of| of.per_connection = buffers);
-        let mut messages = 0;
-        let credits = loop {
+        let leaves = (1..=buffers).find_map(|messages| {
             endpoint.handle_retrieved(PEER, &message(false)).unwrap();
-            messages += 1;
-            if let Some(Control { packet, .. }) = endpoint.poll_control() {
-                break packet.credits();
-            }
-        };
-        assert_eq!((messages, credits), (expected, expected), "of {buffers} buffers");
+            endpoint.poll_control().map(|Control { packet, .. }| (messages, packet.credits()))
+        });
+        assert_eq!(leaves, Some((expected, expected)), "of {buffers} buffers");
     }
 }
 
@@ -161,6 +157,16 @@ fn the_buffer_of_a_credit_packet_is_posted_again_and_earns_no_credit() {
     assert_eq!(postings(&mut endpoint), [Posting::Again(PEER)]);
     assert!(endpoint.poll_control().is_none());
     assert_eq!(endpoint.inspect().peers[0].retrieved, 0);
+}
+
+#[test]
+fn more_credits_ride_than_two_bytes_hold() {
+    let mut endpoint = endpoint(SchemeName::Preposted, |of| {
+        (of.per_connection, of.credit_threshold, of.packets) = (100_000, 100_000, 1);
+    });
+    (0..70_000).for_each(|_| _ = endpoint.handle_retrieved(PEER, &message(false)).unwrap());
+    let rides = [(); 3].map(|()| send(&mut endpoint, 1, NOW).unwrap()[0].piggyback());
+    assert_eq!(rides, [Some(u16::MAX), Some((70_000 - u32::from(u16::MAX)) as u16), None]);
 }
 
 #[test]
