@@ -13,7 +13,9 @@ mod outgoing;
 use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
-use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Violation};
+use tidegate_flow::{
+    Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Posting, Violation,
+};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
@@ -172,12 +174,14 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn handle_timeout(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         self.flow.handle_timeout(now);
         self.flush_control(mailboxes, now);
+        self.publish_tally(mailboxes.counters());
     }
 
     /// A packet that had left for a peer found no buffer there. The link writes it again.
     pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
         self.flow.handle_late_refusal(by, now);
+        self.publish_tally(mailboxes.counters());
     }
 
     /// The next peer whose sends flow control has let wait and that may go on.
@@ -400,6 +404,7 @@ impl<B: Buffer> Egress<B> {
     fn write_control(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         let mut has_sent = false;
         while let Some(posting) = self.flow.poll_posting() {
+            has_sent |= !matches!(posting, Posting::Again(_));
             mailboxes.post(posting);
         }
         while let Some(control) = self.flow.poll_control() {
@@ -415,12 +420,22 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Monitoring, stealing and blocking come with control packets or shortly before some.
+    /// Monitoring, stealing and blocking come with control packets or shortly before some; what is counted of posted
+    /// buffers comes with refusals, timers and changes of their number.
     fn publish_tally(&self, counters: &Counters) {
         let tally = self.flow.tally();
-        counters.set(Counter::MonitoringPoints, tally.monitoring_points);
-        counters.set(Counter::Steals, tally.steals);
-        counters.set(Counter::BlockedPackets, tally.blocked_packets);
+        let counts = [
+            (Counter::MonitoringPoints, tally.monitoring_points),
+            (Counter::Steals, tally.steals),
+            (Counter::BlockedPackets, tally.blocked_packets),
+            (Counter::Refusals, tally.refusals),
+            (Counter::Retries, tally.retries),
+            (Counter::LimitEvents, tally.limit_events),
+            (Counter::BuffersAdded, tally.buffers_added),
+            (Counter::GrowthsDenied, tally.growths_denied),
+            (Counter::BuffersWithdrawn, tally.buffers_withdrawn),
+        ];
+        counts.into_iter().for_each(|(counter, count)| counters.set(counter, count));
     }
 
     /// Fewer buffers are left in our pool than the limit: flow control posts more.

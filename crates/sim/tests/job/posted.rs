@@ -119,10 +119,10 @@ fn a_flood_is_refused_until_the_receiver_looks() {
     for scheme in [SchemeName::Rnr, SchemeName::SharedWindow] {
         let outcome = flood(50, posted(scheme, |of| (of.per_connection, of.pool_first, of.pool_most) = (10, 10, 10)));
         // 100 µs in steps of a timer of 10 µs and the time of a refusal.
-        let refusals = outcome.counter(Counter::MailboxFull);
+        let refusals = outcome.counter(Counter::Refusals);
         assert!((5..=20).contains(&refusals), "{scheme}: {refusals} refusals");
         let enough = flood(50, posted(scheme, |of| (of.per_connection, of.pool_first) = (50, 50)));
-        assert_eq!(enough.counter(Counter::MailboxFull), 0, "{scheme}");
+        assert_eq!(enough.counter(Counter::Refusals), 0, "{scheme}");
         assert!(enough.time < outcome.time, "{scheme}: {} and {}", enough.time, outcome.time);
     }
 }
@@ -132,7 +132,7 @@ fn a_flood_is_refused_until_the_receiver_looks() {
 fn the_retry_timer_decides_how_often_a_message_is_tried_again() {
     let with = |timer| {
         let outcome = flood(20, posted(SchemeName::Rnr, |of| (of.per_connection, of.retry_timer) = (1, timer)));
-        (outcome.counter(Counter::MailboxFull), outcome.time)
+        (outcome.counter(Counter::Refusals), outcome.time)
     };
     let (short, long) = (with(Duration::from_micros(10)), with(Duration::from_micros(640)));
     assert!(short.0 > long.0 && short.1 < long.1, "{short:?} {long:?}");
@@ -145,16 +145,21 @@ fn credits_and_windows_that_adapt_avoid_refusals() {
     for scheme in [SchemeName::Preposted, SchemeName::Growing] {
         let outcome = flood(50, posted(scheme, |of| of.per_connection = 4));
         // A credit packet may take a buffer that was promised to a message.
-        let refusals = outcome.counter(Counter::MailboxFull);
+        let refusals = outcome.counter(Counter::Refusals);
         assert!(refusals <= outcome.counter(Counter::CreditPackets) / 2, "{scheme}: {refusals} refusals");
         assert!(outcome.counter(Counter::SendsDelayed) > 0 && outcome.counter(Counter::CreditPackets) > 0);
+        let grown = outcome.counter(Counter::BuffersAdded);
+        assert_eq!(grown > 0, scheme == SchemeName::Growing, "{scheme}: {grown} buffers more");
         // Without credits short messages go by rendezvous (L §4.2), decided as they are sent.
         assert_eq!(outcome.counter(Counter::MessagesEager), 4, "{scheme}");
     }
     let fixed = flood(50, posted(SchemeName::SharedWindow, |of| (of.pool_first, of.pool_most) = (8, 8)));
     let adaptive = flood(50, posted(SchemeName::SharedWindow, |_| {}));
-    let refusals = [fixed, adaptive].map(|outcome| outcome.counter(Counter::MailboxFull));
+    let counts = |counter| [&fixed, &adaptive].map(|outcome| outcome.counter(counter));
+    let (refusals, events) = (counts(Counter::Refusals), counts(Counter::LimitEvents));
     assert!(refusals[1] < refusals[0], "{refusals:?}");
+    // 8 → 16 → 32 → 64: as many as the flood needs.
+    assert!(events[1] == 3 && events[0] > 0, "{events:?}");
 }
 
 #[test]
