@@ -81,6 +81,10 @@ pub struct Simulation {
     adapters: Vec<Adapter>,
     /// Connections whose retry timers run, in order.
     retries: VecDeque<(Rank, Rank)>,
+    /// Retry timers that have run out since a process ran last or got a packet.
+    vain_retries: usize,
+    /// Nothing but retries happens any more.
+    is_stuck: bool,
     processes: Vec<Process>,
     /// By rank.
     schedules: Vec<Schedule>,
@@ -124,6 +128,8 @@ impl Simulation {
             bulk: Bulk::new(config.topology.nodes() as usize, config.cost.bulk_frame_bytes),
             adapters: Vec::new(),
             retries: VecDeque::new(),
+            vain_retries: 0,
+            is_stuck: false,
             processes: Vec::new(),
             schedules: Vec::new(),
             local: Vec::new(),
@@ -194,6 +200,9 @@ impl Simulation {
             }
             if self.ledger.is_some() && self.events.is_multiple_of(EVENTS_PER_CHECK) {
                 self.check()?;
+            }
+            if self.is_stuck {
+                break;
             }
         }
         self.check()?;
@@ -271,6 +280,7 @@ impl Simulation {
         if self.schedules[index].draining {
             return self.retrieve_while_blocked(now, index);
         }
+        self.vain_retries = 0;
         let had_ended = self.processes[index].finished.is_some();
         let after = self.processes[index].run(now);
         if self.processes[index].finished.is_some() && !had_ended {

@@ -26,7 +26,8 @@
 //! Where this departs from L: a count rides on the last packet of a message if that has two bytes to spare, instead of
 //! in every header; what does not ride waits for the next message or the threshold. A credit packet that the link
 //! refuses as it writes is taken back, and made anew when the timer has run out, with all that is owed by then: its
-//! bytes have not left.
+//! bytes have not left. The backlog goes on when the message that brought the credits has been handled, not before
+//! (notes, 6): its order is the same, but a credit packet may leave where the count could have ridden on what waited.
 //!
 //! Invariants, for each sender and receiver:
 //! * credits held + messages sent and not processed + credits travelling + credits owed = buffers of the connection;

@@ -175,7 +175,10 @@ impl Simulation {
         };
         self.nodes[index].occupy(Direction::In, now + self.config.cost.extraction);
         match bulk {
-            Some(packet) => self.receive_bulk(now, index, packet, &flight),
+            Some(packet) => {
+                self.vain_retries = 0;
+                self.receive_bulk(now, index, packet, &flight);
+            }
             None if self.posts_buffers() => self.receive_by_adapter(now, index, &flight),
             None => {
                 let rank = destination.0 as usize;

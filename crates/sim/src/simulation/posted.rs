@@ -2,12 +2,15 @@
 
 use tidegate_flow::{Arrived, Lends};
 
-use super::{Event, Simulation};
+use super::{Event, Schedule, Simulation};
 use crate::Time;
 use crate::adapter::ends_buffer;
 use crate::checker::{Holder, Ledger};
 use crate::config::FlowChoice;
 use crate::flight::{Flight, Labelled};
+
+/// Retries of each connection that waits: at the shortest timer 10 ms, in which any packet under way would have come.
+const VAIN_RETRIES: usize = 1000;
 
 impl Simulation {
     /// Whether receivers post buffers, and the nodes' interfaces are adapters.
@@ -80,6 +83,7 @@ impl Simulation {
         if !self.has_room(rank) {
             self.note_full(flight.destination);
         }
+        self.vain_retries = 0;
         self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);
         self.rouse(now, rank);
     }
@@ -97,8 +101,16 @@ impl Simulation {
     }
 
     /// The timer of the connection has run out that was refused first: it is the same for all.
+    ///
+    /// Retries alone would keep a run going for ever. It is stuck when all connections that wait have been tried again
+    /// very often, no process has run or got anything meanwhile, and none is going to run by itself.
     pub(super) fn retry(&mut self, now: Time) {
         let Some(pair) = self.retries.pop_front() else { return };
+        self.vain_retries += 1;
+        if self.vain_retries > VAIN_RETRIES * (self.retries.len() + 1) {
+            let is_busy = |of: &Schedule| of.runs || of.draining || of.wakes_at < Time::NEVER;
+            self.is_stuck = !self.schedules.iter().any(is_busy) && self.local.iter().all(Option::is_none);
+        }
         let home = self.home(pair.0).0 as usize;
         self.adapters[home].handle_timeout(pair);
         self.offer_adapter(now, home);
