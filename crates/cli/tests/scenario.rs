@@ -34,7 +34,7 @@ fn lists_make_every_combination_in_the_order_of_the_file() {
     assert_eq!(values, ["8 1 KiB", "8 64", "8 2 KiB", "16 1 KiB", "16 64", "16 2 KiB"]);
     let slots = |point: usize| match sweep.points[point].1.config.flow {
         FlowChoice::Mailbox { slots_per_peer, .. } => slots_per_peer,
-        FlowChoice::Unlimited => 0,
+        FlowChoice::Unlimited | FlowChoice::Posted { .. } => 0,
     };
     assert_eq!([slots(0), slots(5)], [8, 16]);
 }
@@ -52,6 +52,34 @@ fn every_scheme_can_be_simulated() {
         scenario.work.run(scenario.config.clone()).unwrap_or_else(|problem| panic!("{scheme}: {problem}"));
     }
     refused("[flow]\nscheme = 'dynamc'\n", &["line 2", "unlimited, none, static, dynamic", "did you mean dynamic?"]);
+}
+
+/// Choosing a scheme with posted buffers needs one word; what else may be said of it is checked.
+#[test]
+fn schemes_with_posted_buffers_are_simulated_and_nonsense_about_them_is_refused() {
+    let small = "[network]\ntopology = 'ideal'\nsizes = '2'\n[machine]\nprocesses_per_node = 2\n[workload]\nform = 'pairwise'\n[run]\nreference = false\nchecks = true\n";
+    for scheme in SchemeName::SIMULATED {
+        for more in
+            ["", "buffers = 2\nbuffer_bytes = '100 B'\npool_first = 1\npool_most = 2\nretry_timer = '0.01 ms'\n"]
+        {
+            let sweep = read(&format!("[flow]\nscheme = '{scheme}'\n{more}{small}")).unwrap();
+            let scenario = &sweep.points[0].1;
+            assert!(matches!(scenario.config.flow, FlowChoice::Posted { scheme: chosen, .. } if chosen == *scheme));
+            scenario.work.run(scenario.config.clone()).unwrap_or_else(|problem| panic!("{scheme}: {problem}"));
+        }
+    }
+    let nonsense = [
+        ("rnr", "buffers = 0", "choose from 1 to 1048576"),
+        ("rnr", "retry_timer = '1 us'", "choose from 10 µs to 655360 µs"),
+        ("rnr", "buffer_bytes = '1 MiB'", "a buffer holds a message of 1 to 65560 bytes"),
+        ("growing", "buffers_most = 0", "choose from 1 to 1048576"),
+        ("growing", "growth = 'linaer'", "did you mean linear?"),
+        ("shared_window", "pool_first = 5000", "choose from 1 to 4096"),
+    ];
+    for (scheme, line, said) in nonsense {
+        let field = line.split(' ').next().unwrap();
+        refused(&format!("[flow]\nscheme = '{scheme}'\n{line}\n"), &["line 3", field, said]);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Configuration of flow control and what follows from it (P eq. 2).
 
+use crate::buffers::{BufferField, Buffers, UnfitBuffers};
 use crate::{Lends, SchemeName};
 use std::fmt;
 
@@ -25,12 +26,23 @@ pub struct Config {
     /// Most data slots that one sender may earn under `dynamic` (P §7.4.1, fig. 26), at least its equal share. `None`:
     /// all that others do not use.
     pub quota_most: Option<u32>,
+    /// How receivers post buffers, under the schemes that lend buffers. Those take as much memory as this says, and
+    /// slots per peer mean nothing to them.
+    pub buffers: Buffers,
 }
 
 impl Config {
     /// The plain form: no credits ride on data packets, and nothing caps what a sender may earn.
     pub const fn new(scheme: SchemeName, peers: u32, slots_per_peer: u32, credit_slots: u32) -> Self {
-        Config { scheme, peers, slots_per_peer, credit_slots, piggyback: false, quota_most: None }
+        Config {
+            scheme,
+            peers,
+            slots_per_peer,
+            credit_slots,
+            piggyback: false,
+            quota_most: None,
+            buffers: Buffers::of(scheme),
+        }
     }
 }
 
@@ -83,6 +95,19 @@ pub enum ConfigError {
         /// Slots of the credit region, the least that is legal.
         credit: u32,
     },
+    /// A number of [`Config::buffers`] that makes no sense.
+    Buffers(UnfitBuffers),
+    /// More buffers than fit into [`MAILBOX_SLOTS_MAX`] slots.
+    TooManyBuffers {
+        /// Buffers that the endpoint would have at most.
+        buffers: u64,
+        /// [`Buffers::packets`].
+        packets: u32,
+        /// The field to lower.
+        field: BufferField,
+        /// How many buffers are allowed.
+        most: u64,
+    },
 }
 
 /// What the numbers of a configuration are called where a product lets its users set them.
@@ -96,6 +121,8 @@ pub struct Names {
     pub peers: &'static str,
     /// The bound on receive memory.
     pub receive_memory: &'static str,
+    /// Fields of [`Config::buffers`].
+    pub buffers: fn(BufferField) -> &'static str,
 }
 
 impl Names {
@@ -105,6 +132,7 @@ impl Names {
         credit_slots: "credit_slots",
         peers: "peers",
         receive_memory: "receive_memory",
+        buffers: BufferField::name,
     };
 }
 
@@ -132,6 +160,12 @@ impl ConfigError {
             ConfigError::DataRegionTooSmall { data, credit } => {
                 format!("a data region of {data} slots is too small: the credit region alone has {credit}")
             }
+            ConfigError::Buffers(unfit) => unfit.named((names.buffers)(unfit.field)),
+            ConfigError::TooManyBuffers { buffers, packets, field, most } => format!(
+                "{}: {buffers} buffers of {packets} packets are too many: with so many {of_peers} an endpoint may have \
+                 at most {most}",
+                (names.buffers)(field)
+            ),
         }
     }
 }
@@ -158,6 +192,7 @@ impl Config {
             Lends::Nothing => 0,
             Lends::FixedSlots | Lends::MovingSlots if credit_slots == 0 => return Err(ConfigError::NoCreditSlots),
             Lends::FixedSlots | Lends::MovingSlots => credit_slots,
+            Lends::Buffers | Lends::CreditedBuffers | Lends::PoolBuffers => return self.regions_of_buffers(),
         };
         let least = (2 * u64::from(credit_slots)).max(1);
         if u64::from(slots_per_peer) < least {
@@ -171,11 +206,45 @@ impl Config {
         Ok(Regions { mailbox: slots_per_peer * peers, data: quota * peers, credit: credit_slots * peers, quota })
     }
 
+    /// Buffers that an endpoint has at most, posted or full, and the field that says so; 0 under schemes that lend
+    /// none.
+    fn buffers_most(&self) -> (u64, BufferField) {
+        let (peers, buffers) = (u64::from(self.peers), &self.buffers);
+        match self.scheme.lends() {
+            Lends::PoolBuffers => (buffers.pool_bound().into(), BufferField::PoolMost),
+            _ if self.scheme == SchemeName::Growing => {
+                (peers * u64::from(buffers.per_connection_most), BufferField::PerConnectionMost)
+            }
+            Lends::Buffers | Lends::CreditedBuffers => {
+                (peers * u64::from(buffers.per_connection), BufferField::PerConnection)
+            }
+            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => (0, BufferField::PerConnection),
+        }
+    }
+
+    /// The regions of a scheme that lends buffers: room for all buffers there can be, and none beside them, because
+    /// credit packets take buffers like any message.
+    fn regions_of_buffers(&self) -> Result<Regions, ConfigError> {
+        self.buffers.check(self.scheme).map_err(ConfigError::Buffers)?;
+        let packets = self.buffers.packets;
+        let (buffers, field) = self.buffers_most();
+        let buffers = if self.peers == 0 { 0 } else { buffers };
+        let most = u64::from(MAILBOX_SLOTS_MAX / packets);
+        if buffers > most {
+            return Err(ConfigError::TooManyBuffers { buffers, packets, field, most });
+        }
+        let slots = buffers as u32 * packets;
+        Ok(Regions { mailbox: slots, data: slots, credit: 0, quota: slots.checked_div(self.peers).unwrap_or(0) })
+    }
+
     /// The regions when the data region has `data` slots in all instead of `slots_per_peer − credit_slots` per peer:
     /// peers that are reached through another path use no slots, and their share goes to the others (P §7.2), which
-    /// rarely divides evenly.
+    /// rarely divides evenly. Buffers are not slots: schemes that lend buffers have as many as before.
     pub fn regions_with_data(&self, data: u32) -> Result<Regions, ConfigError> {
         let even = self.regions()?;
+        if self.scheme.lends().posts_buffers() {
+            return Ok(even);
+        }
         let mailbox = u64::from(even.credit) + u64::from(data);
         if data < even.credit {
             return Err(ConfigError::DataRegionTooSmall { data, credit: even.credit });

@@ -1,22 +1,27 @@
 //! [`FlowControl`]: the scheme chosen, as its users see it.
 
-use crate::scheme::chosen::{Chosen, of_chosen};
+use crate::scheme::chosen::{Chosen, Other, of_chosen, out_of_line};
 use crate::scheme::interface::Scheme;
-use crate::{Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Tally, Violation};
+use crate::{
+    Answer, Config, ConfigError, Control, Credits, Inspection, Instant, Packet, PeerId, Posting, Tally, Violation,
+};
 
 /// Flow control of one endpoint towards all its peers, in both roles: as a sender it holds credits at each peer, as a
 /// receiver it lends the slots of its own mailbox.
 ///
 /// Order of calls:
 /// * to send data: [`request`](Self::request) credits, write that many packets, [`give_back`](Self::give_back) the
-///   rest, or tell [`handle_refused`](Self::handle_refused) that the link has refused one; as each data packet with
-///   room leaves, offer it to [`piggyback`](Self::piggyback), and don't discard it afterwards;
+///   rest, or tell [`handle_refused`](Self::handle_refused) that the link has refused one; as data packets leave, offer
+///   the last of those that are granted together to [`depart`](Self::depart), and don't discard it afterwards;
 /// * for every packet taken out of the mailbox, whatever its kind: [`handle_retrieved`](Self::handle_retrieved), once;
 /// * when the moment that [`next_timeout`](Self::next_timeout) names has come:
 ///   [`handle_timeout`](Self::handle_timeout), then go on sending to the peers that [`poll_ready`](Self::poll_ready)
 ///   names;
 /// * after each of these, write what [`poll_control`](Self::poll_control) returns until it returns `None`. Control
-///   packets always fit into the peer's mailbox.
+///   packets always fit into the peer's mailbox; under schemes whose receivers post buffers they may be refused, which
+///   [`handle_control_refused`](Self::handle_control_refused) is told;
+/// * there, also hand what [`poll_posting`](Self::poll_posting) returns to whoever keeps the posted buffers, and tell
+///   [`handle_limit_reached`](Self::handle_limit_reached) when that says so.
 ///
 /// What is kept of a peer is allocated at the first contact with it; a silent one costs a few bytes. A [`PeerId`] that
 /// is not in `0..Config::peers` panics, except in [`handle_retrieved`](Self::handle_retrieved), where it comes out of a
@@ -40,9 +45,24 @@ impl FlowControl {
 
     /// Asks for credits for up to `wanted` data packets to `to`. The sender has to wait also while a control packet to
     /// `to` waits for a credit (control goes before data).
-    #[inline]
+    #[inline(always)]
     pub fn request(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
         of_chosen!(&mut self.scheme, request(to, wanted, now))
+    }
+
+    /// The same for packets of a message that has waited, because an earlier answer was not [`Answer::Packets`], or
+    /// behind such a message.
+    #[cold]
+    #[inline(never)]
+    pub fn request_after_waiting(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
+        of_chosen!(&mut self.scheme, request_after_waiting(to, wanted, now))
+    }
+
+    /// Whether a short message that would have to wait behind others had better be announced by a request to send, as
+    /// after [`Answer::Announce`].
+    #[inline]
+    pub fn announces_behind_others(&self) -> bool {
+        of_chosen!(&self.scheme, announces_behind_others())
     }
 
     /// Returns credits that were granted and not used (the link could not take the packet). Credits of a peer that is
@@ -60,17 +80,26 @@ impl FlowControl {
         of_chosen!(&mut self.scheme, handle_refused(to, credits, now))
     }
 
+    /// The link has refused a control packet, as no buffer was posted for it. Returns the packet if the caller is to
+    /// try it again.
+    #[cold]
+    pub fn handle_control_refused(&mut self, control: Control, now: Instant) -> Option<Control> {
+        of_chosen!(&mut self.scheme, handle_control_refused(control, now))
+    }
+
     /// A packet that the link had taken found no buffer at `by`. The link has it, and writes it again.
     #[cold]
     pub fn handle_late_refusal(&mut self, by: PeerId, now: Instant) {
         of_chosen!(&mut self.scheme, handle_late_refusal(by, now))
     }
 
-    /// A data packet is about to leave for `to`: lets credits ride on it if the scheme piggybacks, there are any to
-    /// return, and it has room. From then on the packet must reach `to`: the credits are on it and nowhere else.
-    #[inline]
-    pub fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
-        of_chosen!(&mut self.scheme, piggyback(to, packet))
+    /// Data packets are about to leave for `to`, of which this is the last; `left` packets follow them that are covered
+    /// by the same credits. Lets credits ride on the packet if the scheme piggybacks, there are any to return, and it
+    /// has room; marks it if it ends a buffer. From then on the packet must reach `to`: the credits are on it and
+    /// nowhere else. Returns how many ride.
+    #[inline(always)]
+    pub fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+        of_chosen!(&mut self.scheme, depart(to, packet, left))
     }
 
     /// A packet from `from` was taken out of the mailbox. Reads header, credits and piggyback; the payload is the
@@ -97,7 +126,19 @@ impl FlowControl {
         if self.has_control() { of_chosen!(&mut self.scheme, next_control()) } else { None }
     }
 
-    /// Whether [`poll_control`](Self::poll_control) is to be called at all.
+    /// The next thing to do with the buffers that we have posted, if any.
+    #[inline]
+    pub fn poll_posting(&mut self) -> Option<Posting> {
+        of_chosen!(&mut self.scheme, poll_posting())
+    }
+
+    /// In our pool of buffers fewer are left than the limit (A §3).
+    #[cold]
+    pub fn handle_limit_reached(&mut self) {
+        of_chosen!(&mut self.scheme, handle_limit_reached())
+    }
+
+    /// Whether [`poll_control`](Self::poll_control) and [`poll_posting`](Self::poll_posting) are to be called at all.
     #[inline]
     pub fn has_control(&self) -> bool {
         of_chosen!(&self.scheme, has_control())

@@ -27,14 +27,16 @@ impl Activity {
 pub struct Inspection {
     /// The scheme.
     pub scheme: SchemeName,
-    /// Slots of the data region that are lent to nobody. 0 unless `dynamic`.
+    /// What is lent to nobody: slots of the data region under `dynamic`, buffers under `growing`. Else 0.
     pub available_slots: u32,
     /// The slots that every sender keeps. 0 unless `dynamic`.
     pub static_slots: u32,
     /// The activity lists, indexed like [`Activity::ALL`], each from its first place to its last. Empty unless
     /// `dynamic`.
     pub activity_lists: [Vec<PeerId>; 4],
-    /// Each peer, in both roles. Empty under `none`.
+    /// Buffers that the pool is to have posted. 0 unless `shared_window`.
+    pub window: u32,
+    /// Each peer, in both roles. Empty under `none` and other schemes that keep no account of peers.
     pub peers: Vec<PeerInspection>,
 }
 
@@ -47,6 +49,8 @@ pub struct PeerInspection {
     pub request_waiting: bool,
     /// We as sender: our return response waits for a credit.
     pub response_waiting: bool,
+    /// We as sender: messages to the peer, or credit packets, wait for the retry timer.
+    pub is_retrying: bool,
     /// We as receiver: credits granted that no packet carries yet; the next poll sends them.
     pub credits_due: u32,
     /// We as receiver: credits of the peer that it holds, that cover its packets on the way, or that travel to it.
@@ -72,6 +76,7 @@ impl Inspection {
             scheme,
             available_slots: 0,
             static_slots: 0,
+            window: 0,
             activity_lists: Default::default(),
             peers: Vec::new(),
         }
@@ -112,7 +117,8 @@ impl fmt::Display for PeerInspection {
             write!(f, " {name} {count}")?;
         }
         let flags = [("blocked", self.blocked), ("request", self.request_waiting), ("response", self.response_waiting)];
-        for (name, _) in flags.into_iter().filter(|&(_, set)| set) {
+        let flags = flags.into_iter().chain([("retrying", self.is_retrying)]);
+        for (name, _) in flags.filter(|&(_, set)| set) {
             write!(f, " {name}")?;
         }
         Ok(())

@@ -9,30 +9,46 @@
 //! * `scheme/none.rs`: no flow control;
 //! * `scheme/static_credits.rs`: every sender owns an equal share of the mailbox (P §5);
 //! * `scheme/dynamic/`: shares move to the senders that use them (P §6), a file per mechanism;
+//! * `scheme/rnr.rs`: posted buffers, and no accounting: what finds none is refused and sent again (L §4.1);
+//! * `scheme/preposted.rs`: posted buffers for each connection, and a credit for each (L §4.2);
+//! * `scheme/growing.rs`: the same, and connections get more buffers while they need them (L §4.3);
+//! * `scheme/shared_window.rs`: one pool of posted buffers for all, as large as bursts have shown it to need (A §3);
 //! * `scheme/refuse_third.rs`: for tests, every third packet is refused and tried again after a time.
 //!
 //! Beside them, what they share: [`packet`] (what a slot holds), [`Peers`] (states of those who talk), `config` (the
 //! user's choice and P eq. 2), `threshold` (P eq. 1 and 5), `credit` (credits as move-only values), `control_queue`
 //! (control packets that wait to be written), `violation` (packets that no correct peer sends), `inspect` (a copy of
-//! the state for displays and checkers), `time`.
-//! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network.
+//! the state for displays and checkers), `time`. Those with buffers share `buffers` (the user's choice), `filling`
+//! (which packets lie in one buffer), `retries` (the timers of refused messages), `unaccounted` (senders without
+//! credits) and [`adapter`] (who keeps posted buffers, refuses, and sends again).
+//! P is Prades, Silla, Duato: the paper on end-to-end flow control in the EXTOLL network. L is Liu, Panda: the paper on
+//! flow control schemes in MPI over InfiniBand. A is Sur, Koop, Panda: the paper on adaptive receiver window scaling.
 
 #![forbid(unsafe_code)]
 
+pub mod adapter;
 pub mod packet;
 
+mod buffers;
 mod config;
 mod control_queue;
 mod credit;
+mod filling;
 mod flow_control;
 mod inspect;
 mod peers;
+mod retries;
 mod scheme;
 mod tally;
 mod threshold;
 mod time;
+mod unaccounted;
 mod violation;
 
+pub use adapter::{Arrived, Posting, ReceiveQueues, SendQueue};
+pub use buffers::{
+    BUFFER_PACKETS_MOST, BufferField, Buffers, Growth, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, UnfitBuffers,
+};
 pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, Names, PEERS_MAX, Regions};
 pub use credit::{Answer, Credits};
 pub use flow_control::FlowControl;

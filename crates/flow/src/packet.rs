@@ -10,15 +10,16 @@
 //! | 38 | `piggyback`: the last two payload bytes return credits (P §5.4) | flow control |
 //! | 39 | congestion mark: a switch or receiver on the way was congested (InfiniBand's FECN) | the network |
 //! | 40 | congestion echo: what we sent came with that mark (InfiniBand's BECN) | reserved |
-//! | 41 | refusal: the packet says that one of ours found no buffer | reserved |
+//! | 41 | the packet is the last in its buffer, under schemes whose receivers post buffers | flow control |
 //! | 42–47 | slots that the packet takes, less one: it may take up to 64 that follow each other | the link |
 //! | 48–53 | `length`: payload bytes in use in this slot, 0..=56; 56 in all but the last | flow control, messages |
 //! | 54–61 | `message`: kind of the message that begins here; 0: the packet goes on with the last one | messages |
 //! | 62 | the slot belongs to the packet that begins before it | the link |
-//! | 63 | spare | nobody |
+//! | 63 | the message in this buffer has waited in its sender's backlog (L §4.3) | flow control |
 //!
 //! What is reserved is 0 when written and not looked at when read. Each slot of a packet has a header of its own; flow
-//! control and messages read those of the first and the last.
+//! control and messages read those of the first and the last. A refusal ("receiver not ready") is no packet: links and
+//! the simulator's interfaces tell each other of it.
 
 /// Bytes of a slot and of the packet in it: one cache line.
 pub const PACKET_BYTES: usize = 64;
@@ -59,12 +60,12 @@ const KIND: Field = Field { first: 36, bits: 2 };
 const PIGGYBACK: Field = Field { first: 38, bits: 1 };
 const CONGESTION_MARK: Field = Field { first: 39, bits: 1 };
 const CONGESTION_ECHO: Field = Field { first: 40, bits: 1 };
-const REFUSAL: Field = Field { first: 41, bits: 1 };
+const ENDS_BUFFER: Field = Field { first: 41, bits: 1 };
 const SLOTS_LESS_ONE: Field = Field { first: 42, bits: 6 };
 const LENGTH: Field = Field { first: 48, bits: 6 };
 const MESSAGE: Field = Field { first: 54, bits: 8 };
 const FOLLOWS: Field = Field { first: 62, bits: 1 };
-const SPARE: Field = Field { first: 63, bits: 1 };
+const HAS_WAITED: Field = Field { first: 63, bits: 1 };
 
 /// Most slots of a packet.
 pub const MOST_SLOTS_PER_PACKET: u32 = 1 << SLOTS_LESS_ONE.bits;
@@ -78,12 +79,12 @@ const _: () = {
         PIGGYBACK,
         CONGESTION_MARK,
         CONGESTION_ECHO,
-        REFUSAL,
+        ENDS_BUFFER,
         SLOTS_LESS_ONE,
         LENGTH,
         MESSAGE,
         FOLLOWS,
-        SPARE,
+        HAS_WAITED,
     ];
     let (mut at, mut index) = (0, 0);
     while index < fields.len() {
@@ -249,6 +250,33 @@ impl Header {
         MESSAGE.of(self.0) as u8
     }
 
+    /// Whether the packet is the last in its buffer: the next one from the same sender begins another buffer. Each
+    /// control packet has a buffer of its own, and need not say so.
+    #[inline]
+    pub fn ends_buffer(self) -> bool {
+        ENDS_BUFFER.of(self.0) != 0
+    }
+
+    /// The same header of a packet that is the last in its buffer.
+    #[inline]
+    #[must_use]
+    pub fn ending_buffer(self) -> Self {
+        Header(self.0 | ENDS_BUFFER.mask())
+    }
+
+    /// Whether the message in the buffer that this packet ends has waited in its sender's backlog (L §4.3).
+    #[inline]
+    pub fn has_waited(self) -> bool {
+        HAS_WAITED.of(self.0) != 0
+    }
+
+    /// The same header of the last packet of a message that has waited.
+    #[inline]
+    #[must_use]
+    pub fn after_waiting(self) -> Self {
+        Header(self.0 | HAS_WAITED.mask())
+    }
+
     /// Whether a switch or receiver on the way was congested (InfiniBand's FECN).
     #[inline]
     pub fn is_marked(self) -> bool {
@@ -364,7 +392,12 @@ mod tests {
                         assert_eq!((header.stamp(), header.source()), (stamp, PeerId(source)));
                         assert_eq!((header.has_piggyback(), packet.piggyback()), (riding, riding.then_some(513)));
                         assert_eq!(SLOTS_LESS_ONE.of(header.bits()), 0, "one slot");
-                        assert_eq!(SPARE.of(header.bits()), 0);
+                        assert_eq!((header.ends_buffer(), header.has_waited()), (false, false));
+                        let ended = header.ending_buffer();
+                        assert_eq!((ended.ends_buffer(), ended.has_waited(), ended.kind()), (true, false, kind));
+                        let waited = header.after_waiting();
+                        assert_eq!((waited.ends_buffer(), waited.has_waited(), waited.length()), (false, true, length));
+                        assert_eq!(ended.is_plain_data(), header.is_plain_data());
                     }
                 }
             }
@@ -374,7 +407,7 @@ mod tests {
     #[test]
     fn what_is_reserved_makes_no_difference() {
         let packet = Packet::new(PacketKind::Data, 40, 3);
-        for field in [CONGESTION_MARK, CONGESTION_ECHO, REFUSAL, SLOTS_LESS_ONE, SPARE] {
+        for field in [CONGESTION_MARK, CONGESTION_ECHO, SLOTS_LESS_ONE] {
             let header = Header::from_bits(packet.header.bits() | field.mask());
             assert_eq!((header.kind(), header.length(), header.message()), (PacketKind::Data, 40, 3));
             assert!(!header.has_piggyback() && header.is_plain_data());

@@ -59,6 +59,11 @@ impl<T: Initial, const PAGE: usize> Peers<T, PAGE> {
         self.count
     }
 
+    /// What the initial states follow from.
+    pub fn config(&self) -> &T::Config {
+        &self.config
+    }
+
     /// The state of a peer to look at; `None`: it is as at the start.
     #[inline]
     pub fn get(&self, peer: PeerId) -> Option<&T> {

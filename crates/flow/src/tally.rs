@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// Counts since the start, all of the receiver's half. A tally is not a part of the state: any two are equal, and none
+/// Counts since the start. A tally is not a part of the state: any two are equal, and none
 /// is shown, so that checkers that explore all states find those again that differ in their past alone.
 #[derive(Clone, Copy, Default)]
 pub struct Tally {
@@ -13,6 +13,18 @@ pub struct Tally {
     pub steals: u64,
     /// Packets retrieved of senders that were blocked: asked to return credits, and the answer is not there.
     pub blocked_packets: u64,
+    /// Messages of ours that found no buffer at their receiver, each time that they did.
+    pub refusals: u64,
+    /// Times that the timer of a refused message of ours ran out, so that it was tried again.
+    pub retries: u64,
+    /// Times that fewer buffers than the limit were left in our pool (A §3).
+    pub limit_events: u64,
+    /// Buffers that were added to connections whose messages had waited (L §4.3).
+    pub buffers_added: u64,
+    /// Messages that had waited and for which no buffer could be added: all that may be were.
+    pub growths_denied: u64,
+    /// Buffers that were taken from connections that had gone quiet.
+    pub buffers_withdrawn: u64,
 }
 
 impl PartialEq for Tally {

@@ -231,7 +231,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
     fn translate(&mut self, event: LinkEvent, path: fn(PeerId) -> Path) -> Option<LinkEvent> {
         let place = |peer| self.routes.find(path(peer));
         match event {
-            LinkEvent::TransferEnded(..) => Some(event),
+            LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),

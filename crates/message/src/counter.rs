@@ -98,6 +98,12 @@ counters! {
     BatchesResent, "batches_resent", Count, Sum, "Batches of packets sent to other hosts again, because the network had lost them or may have.";
     BatchesReceived, "batches_received", Count, Sum, "Batches from other hosts that were for this endpoint.";
     BatchesDropped, "batches_dropped", Count, Sum, "Batches from other hosts that were dropped: strangers', malformed, or of peers that count as lost.";
+    Refusals, "refusals", Count, Sum, "Messages and credit packets of ours that found no posted buffer at their receiver, each time that they did.";
+    Retries, "retries", Count, Sum, "Times that a refused message of ours was tried again, because the retry timer had run out.";
+    LimitEvents, "limit_events", Count, Sum, "Times that fewer posted buffers than the limit were left in our pool, so that more were posted.";
+    BuffersAdded, "buffers_added", Count, Sum, "Posted buffers that connections got more because messages had waited for one.";
+    GrowthsDenied, "growths_denied", Count, Sum, "Messages that had waited for a buffer and for whose connection no more could be posted: all that may be were.";
+    BuffersWithdrawn, "buffers_withdrawn", Count, Sum, "Posted buffers that connections lost because they had gone quiet.";
 }
 
 /// The counters of one endpoint: a page that its owner alone writes and anybody may read.

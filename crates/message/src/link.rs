@@ -3,7 +3,7 @@
 
 use std::borrow::Borrow;
 use std::time::Duration;
-use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
+use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 
 /// Application memory, as the link's environment knows it: possibly scattered, addressed by an offset from its start.
 ///
@@ -148,6 +148,8 @@ pub enum LinkEvent {
     /// A packet that was written to this peer found no buffer there. The link has it, writes it again, and keeps the
     /// order.
     Refused(PeerId),
+    /// In our pool of buffers fewer are left than the limit that was [posted](Link::post).
+    LimitReached,
     /// A peer has said that it matches nothing more, and will close. All that it had sent before has been retrieved.
     Closing(PeerId),
     /// A peer has left.
@@ -193,6 +195,10 @@ pub trait Link {
     /// What was lent goes back.
     #[inline]
     fn give_back(&mut self, _lent: Self::Lent) {}
+
+    /// Does what flow control wants done with the buffers that are posted for messages to us. Links that keep none have
+    /// nothing to do: then no scheme posts any.
+    fn post(&mut self, _posting: Posting) {}
 
     /// What has happened since the last call. Transfers that ended are told even if nothing is retrieved.
     fn poll_event(&mut self) -> Option<LinkEvent>;

@@ -6,7 +6,7 @@ use crate::link::{Buffer, Span, WriteError};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::slice;
-use tidegate_flow::{Packet, PacketKind, PeerId, Placement};
+use tidegate_flow::{Packet, PacketKind, PeerId, Placement, Posting};
 
 /// Memory of a test; its slices and clones are the same memory.
 #[derive(Clone, Debug)]
@@ -80,6 +80,8 @@ impl Mailboxes for Written {
         }
         Ok(count)
     }
+
+    fn post(&mut self, _posting: Posting) {}
 
     fn counters(&self) -> &Counters {
         &self.counters

@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use tidegate_flow::{Header, PacketKind};
 use tidegate_sim::{
-    Body, EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Parcel, Rank, Time, Topology,
+    Body, EventQueue, Flight, Label, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Parcel, Rank, Time,
+    Topology,
 };
 
 const PROCESSES_PER_NODE: u32 = 16;
@@ -48,6 +49,7 @@ impl Sender {
             source: Rank(source),
             destination: Rank(destination),
             bulk_bytes: 0,
+            label: Label::NONE,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use tidegate_flow::{Header, PacketKind};
 
-use crate::flight::{Flight, NodeId, Rank};
+use crate::flight::{Flight, Label, NodeId, Rank};
 use crate::link::TransferRequest;
 use crate::parcel::{Body, Parcel};
 
@@ -139,6 +139,7 @@ impl Bulk {
             source: Rank(u32::MAX),
             destination: Rank(u32::MAX),
             bulk_bytes: job.bytes.min(self.frame_bytes) as u32,
+            label: Label::NONE,
         })
     }
 

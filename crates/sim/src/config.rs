@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tidegate_flow::{Config, PEERS_MAX, SchemeName};
+use tidegate_flow::{Buffers, Config, PEERS_MAX, SchemeName};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
 
 use crate::buffer::Contents;
@@ -31,6 +31,15 @@ pub enum FlowChoice {
         piggyback: bool,
         /// Most data slots that one sender may earn under `dynamic` (P fig. 26).
         quota_most: Option<u32>,
+    },
+    /// A scheme whose receivers post buffers (L, A), and adapters that refuse what finds none.
+    Posted {
+        /// The scheme.
+        scheme: SchemeName,
+        /// How many buffers, how large, and what becomes of them.
+        buffers: Buffers,
+        /// Whether credits ride on data packets.
+        piggyback: bool,
     },
 }
 
@@ -175,7 +184,13 @@ impl SimulationConfig {
                 (Config { piggyback, ..Config::new(scheme, peers, 1, 1) }, usize::MAX)
             }
             FlowChoice::Mailbox { scheme, slots_per_peer, credit_slots, piggyback, quota_most } => {
-                let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback, quota_most };
+                let own = Config::new(scheme, peers, slots_per_peer, credit_slots);
+                let config = Config { piggyback, quota_most, ..own };
+                let slots = config.regions()?.mailbox as usize;
+                (config, slots)
+            }
+            FlowChoice::Posted { scheme, buffers, piggyback } => {
+                let config = Config { piggyback, buffers, ..Config::new(scheme, peers, 0, 0) };
                 let slots = config.regions()?.mailbox as usize;
                 (config, slots)
             }

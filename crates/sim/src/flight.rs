@@ -27,6 +27,47 @@ impl fmt::Display for Rank {
     }
 }
 
+/// What an adapter says of a packet, under schemes whose receivers post buffers. 32 bits, which fit into what would be
+/// a gap in a [`Flight`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label(u32);
+
+/// What a [`Label`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Labelled {
+    /// Nothing.
+    Plain,
+    /// The packet belongs to the message of this number, and perhaps begins it.
+    Message { number: u32, is_first: bool },
+    /// The packet says that the message of this number was refused.
+    Refusal { number: u32 },
+}
+
+impl Label {
+    /// Nothing.
+    pub const NONE: Label = Label(0);
+    /// Numbers of messages begin anew after so many.
+    const NUMBERS: u32 = 1 << 30;
+
+    pub(crate) fn packet(number: u32, is_first: bool) -> Label {
+        Label(((1 + u32::from(is_first)) * Label::NUMBERS) + number % Label::NUMBERS)
+    }
+
+    pub(crate) fn refusal(number: u32) -> Label {
+        Label(3 * Label::NUMBERS + number % Label::NUMBERS)
+    }
+
+    #[inline]
+    pub(crate) fn read(self) -> Labelled {
+        let number = self.0 % Label::NUMBERS;
+        match self.0 / Label::NUMBERS {
+            0 => Labelled::Plain,
+            3 => Labelled::Refusal { number },
+            kind => Labelled::Message { number, is_first: kind == 2 },
+        }
+    }
+}
+
 /// One packet under way.
 ///
 /// It is written into a pool when it enters the network and read when it leaves; between the two only its index moves.
@@ -46,7 +87,11 @@ pub struct Flight {
     /// of a mailbox. The packet takes one buffer whatever its size, so this should be at most a frame of the network
     /// that is simulated.
     pub bulk_bytes: u32,
+    /// What adapters say of it.
+    pub label: Label,
 }
+
+const _: () = assert!(size_of::<Flight>() == 40);
 
 impl Flight {
     /// Bytes of payload on the wire: those in use, all of them if credits ride at the end (P §5.4), and bulk data.

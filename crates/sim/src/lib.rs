@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod buffer;
 mod bulk;
 pub mod calibration;
@@ -41,6 +42,7 @@ mod outbox;
 mod outcome;
 mod parameters;
 mod parcel;
+mod posted;
 mod process;
 mod random;
 mod router;
@@ -54,7 +56,7 @@ pub use buffer::{Contents, Memory, Part};
 pub use config::{BlockedSender, FlowChoice, SetupError, SimulationConfig, SimulationError};
 pub use cost::{Activity, Cost, SlowReceivers, Spent};
 pub use event_queue::EventQueue;
-pub use flight::{Flight, NodeId, Rank};
+pub use flight::{Flight, Label, NodeId, Rank};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
 pub use noise::Noise;
 pub use outcome::{Outcome, ProcessOutcome};

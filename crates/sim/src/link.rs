@@ -13,13 +13,14 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::slice;
 
-use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId, Placement};
+use tidegate_flow::{Header, Lends, Packet, PacketKind, PeerId, Placement, Posting, ReceiveQueues};
 use tidegate_message::{
     Access, Arrival, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, TransferId, TransferStatus,
     WriteError,
 };
 
 use crate::Time;
+use crate::adapter::ends_buffer;
 use crate::buffer::MemoryBuffer;
 use crate::checker::Ledger;
 use crate::cost::{Activity, Cost, Spent};
@@ -27,6 +28,7 @@ use crate::flight::Rank;
 use crate::noise::Interruptions;
 use crate::outbox::Outbox;
 use crate::parcel::{Bodies, Body, Parcel};
+use crate::posted::Posted;
 
 /// The ranks that a process has contact with, by their place in its endpoint's table of peers.
 #[derive(Debug)]
@@ -195,6 +197,10 @@ pub struct SimLink {
     pub(crate) outbox: Outbox,
     pub(crate) requests: Vec<TransferRequest>,
     ended: VecDeque<TransferId>,
+    /// Whose adapters have refused messages of ours since the endpoint was told last.
+    refused: VecDeque<PeerId>,
+    /// Where the scheme posts buffers.
+    pub(crate) posted: Option<Posted>,
     /// The payloads of the whole run.
     bodies: Rc<RefCell<Bodies>>,
     ledger: Option<Rc<RefCell<Ledger>>>,
@@ -224,6 +230,8 @@ impl SimLink {
             outbox: Outbox::default(),
             requests: Vec::new(),
             ended: VecDeque::new(),
+            refused: VecDeque::new(),
+            posted: None,
             counters: Box::default(),
             bodies,
             ledger: None,
@@ -240,6 +248,11 @@ impl SimLink {
     /// Lets noise interrupt the process.
     pub(crate) fn disturb(&mut self, interruptions: Interruptions) {
         self.interruptions = interruptions;
+    }
+
+    /// Gives the process buffers to post.
+    pub(crate) fn post_buffers(&mut self, queues: ReceiveQueues) {
+        self.posted = Some(Posted::new(queues));
     }
 
     /// Lets a checker see all that is written and retrieved.
@@ -298,6 +311,11 @@ impl SimLink {
         self.counters.add(Counter::MailboxFull, 1);
     }
 
+    /// A peer's adapter has refused a message of ours.
+    pub(crate) fn note_refusal(&mut self, by: Rank) {
+        self.refused.extend(self.peers.find(by));
+    }
+
     /// A bulk transfer of ours has ended.
     pub(crate) fn end_transfer(&mut self, id: TransferId) {
         self.ended.push_back(id);
@@ -310,7 +328,7 @@ impl SimLink {
         let activity = if is_data { Activity::Send } else { Activity::Credits };
         let cost = &self.costs.cost;
         self.spend(activity, cost.of_packet(cost.send_packet, is_data));
-        self.spend(Activity::Credits, self.control_cost(kind, true));
+        self.spend(Activity::Credits, self.control_cost(packet.header, true));
         if kind == PacketKind::ReturnRequest {
             self.blocked.begin(self.clock);
         }
@@ -321,11 +339,13 @@ impl SimLink {
         self.outbox.push(self.clock, to, parcel);
     }
 
-    /// What writing or retrieving this packet costs beside the packet itself.
-    fn control_cost(&self, kind: PacketKind, writes: bool) -> Time {
+    /// What writing or retrieving this packet costs beside the packet itself. Where a credit is for a buffer, its last
+    /// packet pays for it.
+    fn control_cost(&self, header: Header, writes: bool) -> Time {
         let cost = &self.costs.cost;
-        match (kind, self.costs.lends, writes) {
-            (_, Lends::Nothing, _) => Time::ZERO,
+        match (header.kind(), self.costs.lends, writes) {
+            (_, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers, _) => Time::ZERO,
+            (_, Lends::CreditedBuffers, _) if !ends_buffer(header) => Time::ZERO,
             (PacketKind::Data, _, true) => cost.credit_take,
             (PacketKind::Data, _, false) => cost.credit_count,
             (_, Lends::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,
@@ -373,7 +393,7 @@ impl Link for SimLink {
         }
         let far = if is_data { self.far } else { Time::ZERO };
         self.spend(activity, cost.of_packet(cost.retrieve_packet, is_data) + far + self.sink_delay);
-        self.spend(Activity::Credits, self.control_cost(kind, false));
+        self.spend(Activity::Credits, self.control_cost(header, false));
         if kind == PacketKind::ReturnResponse {
             self.blocked.end(self.clock);
         }
@@ -421,8 +441,17 @@ impl Link for SimLink {
         false
     }
 
+    fn post(&mut self, posting: Posting) {
+        if let Some(posted) = &mut self.posted {
+            posted.post(self.clock, posting);
+        }
+    }
+
     #[inline]
     fn poll_event(&mut self) -> Option<LinkEvent> {
+        if let Some(by) = self.refused.pop_front() {
+            return Some(LinkEvent::Refused(by));
+        }
         let id = self.ended.pop_front()?;
         self.spend(Activity::Receive, self.costs.cost.bulk_call);
         Some(LinkEvent::TransferEnded(id, TransferStatus::Done))

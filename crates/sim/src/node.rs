@@ -5,7 +5,7 @@
 //! for a mailbox without room stays where it is, and everything behind it waits (P §2).
 
 use crate::Time;
-use crate::flight::{Flight, NodeId, Rank};
+use crate::flight::{Flight, Label, NodeId, Rank};
 use crate::outbox::Train;
 
 /// Which way packets go.
@@ -32,7 +32,7 @@ pub(crate) struct Node {
     /// The rank of the node's first process.
     pub first: u32,
     /// When each source's next packet is ready; [`Time::NEVER`] if it has none. The sources are the node's processes
-    /// and, last, bulk data of all of them.
+    /// and, behind them, bulk data of all of them, and the queues of the node's adapter.
     ready: Vec<Time>,
     /// The sources that have packets, the one whose packet is ready first at the end. Mostly none or one of them is
     /// ready.
@@ -65,7 +65,7 @@ impl Node {
         Node {
             id,
             first,
-            ready: vec![Time::NEVER; processes as usize + 1],
+            ready: vec![Time::NEVER; processes as usize + 2],
             waiting: Vec::new(),
             earliest: Time::NEVER,
             next_turn: 0,
@@ -82,6 +82,11 @@ impl Node {
 
     /// The place of bulk data among the sources.
     pub fn bulk_source(&self) -> usize {
+        self.ready.len() - 2
+    }
+
+    /// The place of the adapter among the sources.
+    pub fn adapter_source(&self) -> usize {
         self.ready.len() - 1
     }
 
@@ -155,6 +160,7 @@ impl Node {
             source: rank,
             destination: train.to,
             bulk_bytes: 0,
+            label: Label::NONE,
         })
     }
 

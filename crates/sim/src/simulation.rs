@@ -6,13 +6,17 @@
 
 mod amid;
 mod interfaces;
+mod posted;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
+use tidegate_flow::ReceiveQueues;
 use tidegate_message::{Endpoint, EndpointConfig};
 
+use crate::adapter::Adapter;
 use crate::buffer::Memory;
 use crate::bulk::Bulk;
 use crate::checker::{Bounds, Deadlock, Ledger};
@@ -41,6 +45,8 @@ enum Event {
     Local(u32),
     /// The moment has come that a process's endpoint wanted to be woken at.
     Timeout(u32),
+    /// The retry timer of the connection has run out that was refused first.
+    Retry,
 }
 
 /// What is scheduled for a process. It lies apart from the process, because whatever arrives for a process that is busy
@@ -71,6 +77,14 @@ pub struct Simulation {
     /// The nodes that run processes, in the order of their ranks.
     homes: Vec<NodeId>,
     bulk: Bulk,
+    /// By node; none unless receivers post buffers.
+    adapters: Vec<Adapter>,
+    /// Connections whose retry timers run, in order.
+    retries: VecDeque<(Rank, Rank)>,
+    /// Retry timers that have run out since a process ran last or got a packet.
+    vain_retries: usize,
+    /// Nothing but retries happens any more.
+    is_stuck: bool,
     processes: Vec<Process>,
     /// By rank.
     schedules: Vec<Schedule>,
@@ -103,13 +117,19 @@ impl Simulation {
         let (endpoint, mailbox_slots) = config.endpoint().map_err(SimulationError::Endpoint)?;
         let network =
             Network::new(config.topology.clone(), config.network.clone()).map_err(SimulationError::Network)?;
-        let ledger = config.checks.then(|| Rc::new(RefCell::new(Ledger::new(endpoint.flow.credit_slots))));
+        let posts_buffers = endpoint.flow.scheme.lends().posts_buffers();
+        let ledger = || if posts_buffers { Ledger::of_buffers() } else { Ledger::new(endpoint.flow.credit_slots) };
+        let ledger = config.checks.then(|| Rc::new(RefCell::new(ledger())));
         let mut simulation = Simulation {
             queue: EventQueue::new(),
             network,
             nodes: Vec::new(),
             homes: Vec::new(),
             bulk: Bulk::new(config.topology.nodes() as usize, config.cost.bulk_frame_bytes),
+            adapters: Vec::new(),
+            retries: VecDeque::new(),
+            vain_retries: 0,
+            is_stuck: false,
             processes: Vec::new(),
             schedules: Vec::new(),
             local: Vec::new(),
@@ -150,6 +170,10 @@ impl Simulation {
             if let Some(ledger) = &self.ledger {
                 link.attach(ledger.clone());
             }
+            let tidegate_flow::Config { scheme, peers, ref buffers, .. } = endpoint_config.flow;
+            if let Some(queues) = ReceiveQueues::new(scheme, peers, buffers) {
+                link.post_buffers(queues);
+            }
             let endpoint = Endpoint::new(endpoint_config.clone(), link);
             let endpoint = endpoint.map_err(SimulationError::Endpoint)?;
             let task = Task::new(rank, size, self.config.eager_bytes as u64, Memory::new(self.config.contents));
@@ -177,6 +201,9 @@ impl Simulation {
             if self.ledger.is_some() && self.events.is_multiple_of(EVENTS_PER_CHECK) {
                 self.check()?;
             }
+            if self.is_stuck {
+                break;
+            }
         }
         self.check()?;
         let processes = self.processes.iter().enumerate();
@@ -187,6 +214,7 @@ impl Simulation {
         }
         if let Some(ledger) = &self.ledger {
             ledger.borrow_mut().check_empty();
+            self.check_adapters_empty(&mut ledger.borrow_mut());
         }
         self.check_ledger()?;
         Ok(self.outcome())
@@ -224,6 +252,7 @@ impl Simulation {
                 self.schedules[rank as usize].wakes_at = Time::NEVER;
                 self.rouse(now, rank as usize);
             }
+            Event::Retry => self.retry(now),
         }
     }
 
@@ -234,6 +263,9 @@ impl Simulation {
         self.homes = self.config.nodes.clone().unwrap_or_else(|| (0..all).map(NodeId).collect());
         for (index, home) in self.homes.iter().enumerate() {
             self.nodes[home.0 as usize] = Node::new(*home, index as u32 * per_node, per_node, is_shared);
+        }
+        if self.posts_buffers() {
+            self.adapters = (0..all).map(|_| Adapter::default()).collect();
         }
     }
 
@@ -248,6 +280,7 @@ impl Simulation {
         if self.schedules[index].draining {
             return self.retrieve_while_blocked(now, index);
         }
+        self.vain_retries = 0;
         let had_ended = self.processes[index].finished.is_some();
         let after = self.processes[index].run(now);
         if self.processes[index].finished.is_some() && !had_ended {
@@ -364,6 +397,7 @@ impl Simulation {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let holders: Vec<_> = self.processes.iter().map(Process::holder).collect();
         ledger.borrow_mut().check_credits(&holders);
+        self.check_buffers(&holders, &mut ledger.borrow_mut());
         self.check_ledger()
     }
 

@@ -4,6 +4,7 @@ use tidegate_flow::SchemeName;
 use tidegate_sim::{BlockedSender, Cost, NetworkParameters, NodeId};
 
 use super::Draft;
+use super::buffers;
 use super::value::{bytes, frame, number, number_from, numbers, overhead, positive, rate, step, time, truth, word};
 use super::workload::OPERATIONS;
 
@@ -148,7 +149,8 @@ pub const FIELDS: &[Field] = fields! {
     "cost" "local_bandwidth" "" "Rate of the copies within a node" => |d, t| d.config.cost.local_bandwidth = rate(t)?;
 
     "flow" "scheme" "dynamic"
-        "none, static or dynamic, as under MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
+        "none, static or dynamic, as under MPI; rnr, preposted, growing or shared_window, whose receivers post buffers, \
+         not yet under MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
     "flow" "slots_per_peer" "64"
         "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
@@ -156,6 +158,32 @@ pub const FIELDS: &[Field] = fields! {
     "flow" "most_slots_per_sender" ""
         "Most data slots that one sender may earn with dynamic, at least its equal share; without it, all that others \
          do not use" => |d, t| d.quota_most = Some(positive(t)?);
+    "flow" "buffers" ""
+        "Posted buffers of each connection; without it 100, with growing 1 at the start" =>
+            |d, t| d.buffers.each = Some(number(t)?);
+    "flow" "buffers_most" ""
+        "With growing: posted buffers per peer at most, which a process's connections share; without it 100" =>
+            |d, t| d.buffers.most = Some(number(t)?);
+    "flow" "buffer_bytes" ""
+        "The largest message that a posted buffer holds; without it 2 KiB" =>
+            |d, t| d.buffers.packets = Some(buffers::packets(t)?);
+    "flow" "credit_threshold" ""
+        "With preposted and growing: credits owed before a credit packet leaves; without it 5" =>
+            |d, t| d.buffers.credit_threshold = Some(number(t)?);
+    "flow" "growth" ""
+        "With growing: how a connection grows, linear or exponential; without it linear" =>
+            |d, t| d.buffers.growth = Some(buffers::growth(t)?);
+    "flow" "quiet_after" ""
+        "With growing: after how long a connection begins to lose buffers that it does not need, or never; without it \
+         1 s" => |d, t| d.buffers.quiet_after = Some(buffers::quiet_after(t)?);
+    "flow" "retry_timer" ""
+        "With posted buffers: after how long a refused message is tried again, from 0.01 ms to 655.36 ms; without it \
+         0.64 ms" => |d, t| d.buffers.retry_timer = Some(time(t)?);
+    "flow" "pool_first" ""
+        "With shared_window: the first window, in buffers; without it 8" =>
+            |d, t| d.buffers.pool_first = Some(number(t)?);
+    "flow" "pool_most" ""
+        "With shared_window: the largest window; without it 4096" => |d, t| d.buffers.pool_most = Some(number(t)?);
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
     "flow" "receive_memory" ""
@@ -207,10 +235,10 @@ pub const FIELDS: &[Field] = fields! {
 /// `None`: mailboxes without end.
 fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
     let text = text.to_lowercase();
-    if let Ok(scheme) = text.parse() {
+    if let Ok(scheme) = SchemeName::simulated(&text) {
         return Ok(Some(scheme));
     }
-    let offered = SchemeName::OFFERED.iter().map(|scheme| scheme.name());
+    let offered = SchemeName::OFFERED.iter().chain(SchemeName::SIMULATED).map(|scheme| scheme.name());
     word(&text, &["unlimited"].into_iter().chain(offered).collect::<Vec<_>>()).map(|_| None)
 }
 

@@ -8,6 +8,7 @@
 //! * `refusal.rs`: what the crates below refuse, in the words of the file;
 //! * `workload.rs`: operations by name and form, patterns of traffic, traces.
 
+mod buffers;
 mod fields;
 mod refusal;
 mod value;
@@ -21,6 +22,7 @@ use tidegate_sim::experiment::Benchmark;
 use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError, Topology};
 use toml::de::{DeTable, DeValue};
 
+use buffers::BufferFields;
 pub use fields::{FIELDS, Field};
 use refusal::{FieldName, Refusal};
 pub use workload::{OPERATIONS, TimeOf, Work};
@@ -47,6 +49,7 @@ pub struct Draft {
     credit_slots: u32,
     piggyback: bool,
     quota_most: Option<u32>,
+    buffers: BufferFields,
     operation: String,
     form: Option<String>,
     radix: u32,
@@ -329,6 +332,7 @@ impl Draft {
             credit_slots: 2,
             piggyback: true,
             quota_most: None,
+            buffers: BufferFields::default(),
             operation: "alltoall".to_owned(),
             form: None,
             radix: 2,
@@ -354,6 +358,9 @@ impl Draft {
         let topology = topology.map_err(|error| Refusal::of_topology(&error))?;
         let flow = match self.scheme {
             None => FlowChoice::Unlimited,
+            Some(scheme) if scheme.lends().posts_buffers() => {
+                FlowChoice::Posted { scheme, buffers: self.buffers.of(scheme), piggyback: self.piggyback }
+            }
             Some(scheme) => FlowChoice::Mailbox {
                 scheme,
                 slots_per_peer: self.slots_per_peer,

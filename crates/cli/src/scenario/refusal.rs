@@ -3,7 +3,7 @@
 //! The crates below name what they refuse by their own names. Here the errors get those of the file: its tables and
 //! fields, and by these [`Sweep::read`](super::Sweep::read) finds the line.
 
-use tidegate_flow::{ConfigError, Names};
+use tidegate_flow::{BufferField, ConfigError, Names, UnfitBuffers};
 use tidegate_message::EndpointError;
 use tidegate_sim::{NetworkError, SetupError, SimulationError, TopologyError};
 
@@ -27,7 +27,23 @@ const NAMES: Names = Names {
     credit_slots: "[flow] credit_slots",
     peers: "[flow] peers; without it all other processes are",
     receive_memory: "[flow] receive_memory",
+    buffers: buffer_field,
 };
+
+/// What a number of posted buffers is called in a file.
+const fn buffer_field(field: BufferField) -> &'static str {
+    match field {
+        BufferField::Packets => "[flow] buffer_bytes (in packets)",
+        BufferField::PerConnection => "[flow] buffers",
+        BufferField::PerConnectionMost => "[flow] buffers_most",
+        BufferField::CreditThreshold => "[flow] credit_threshold",
+        BufferField::QuietAfter => "[flow] quiet_after",
+        BufferField::RetryTimer => "[flow] retry_timer",
+        BufferField::PoolFirst => "[flow] pool_first",
+        BufferField::PoolMost => "[flow] pool_most",
+        BufferField::RefusalsMost => "[flow] refusals_most",
+    }
+}
 
 /// What decides how many processes there are.
 const PROCESSES: [FieldName; 3] = [("machine", "processes_per_node"), ("network", "sizes"), ("machine", "nodes")];
@@ -78,6 +94,12 @@ fn of_endpoint(error: &EndpointError) -> Refusal {
         EndpointError::Flow(ConfigError::TooFewSlots { .. } | ConfigError::DataRegionTooSmall { .. }) => slots.to_vec(),
         EndpointError::Flow(ConfigError::MailboxTooLarge { .. }) => [&slots[..1], &peers].concat(),
         EndpointError::Flow(ConfigError::TooManyPeers { .. }) => peers,
+        EndpointError::Flow(
+            ConfigError::Buffers(UnfitBuffers { field, .. }) | ConfigError::TooManyBuffers { field, .. },
+        ) => {
+            let name = buffer_field(*field).strip_prefix("[flow] ").and_then(|name| name.split(' ').next());
+            vec![("flow", name.unwrap_or_default())]
+        }
         EndpointError::ReceiveMemoryTooSmall { .. } => [&[("flow", "receive_memory")], &slots[..1], &peers].concat(),
     };
     Refusal { fields, what: error.named(&NAMES) }

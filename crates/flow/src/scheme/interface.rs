@@ -2,7 +2,8 @@
 //! and one row of the [table](super::table).
 
 use crate::{
-    Answer, Config, Control, Credits, Inspection, Instant, Packet, PacketKind, PeerId, Regions, Tally, Violation,
+    Answer, Config, Control, Credits, Inspection, Instant, Packet, PacketKind, PeerId, Posting, Regions, Tally,
+    Violation,
 };
 
 /// The decisions of one kind of flow control, for one endpoint in both of its roles. The defaults are those of `none`:
@@ -17,6 +18,18 @@ pub(crate) trait Scheme {
         Answer::Packets(Credits::new(wanted))
     }
 
+    /// The same for a message that has waited in the backlog.
+    #[inline]
+    fn request_after_waiting(&mut self, to: PeerId, wanted: u32, now: Instant) -> Answer {
+        self.request(to, wanted, now)
+    }
+
+    /// Whether a short message had better be announced, instead of waiting behind others.
+    #[inline]
+    fn announces_behind_others(&self) -> bool {
+        false
+    }
+
     /// Credits that were granted and not used.
     #[inline]
     fn give_back(&mut self, _to: PeerId, credits: Credits) {
@@ -29,13 +42,22 @@ pub(crate) trait Scheme {
         self.give_back(to, credits);
     }
 
+    /// The link has refused a control packet, as there is no buffer for it. Returns it if it is to be tried again as it
+    /// is; `None`: the scheme makes another in its time.
+    fn handle_control_refused(&mut self, control: Control, _now: Instant) -> Option<Control> {
+        Some(control)
+    }
+
     /// A packet that was written found no buffer at `by`; the link writes it again. A scheme may let later packets to
     /// `by` wait meanwhile.
     fn handle_late_refusal(&mut self, _by: PeerId, _now: Instant) {}
 
-    /// A data packet is about to leave: credits may ride on it.
+    /// Data packets are about to leave, of which this is the last; `left` packets are to follow them that were granted
+    /// together with them. Credits may ride on it. Returns how many do.
     #[inline]
-    fn piggyback(&mut self, _to: PeerId, _packet: &mut Packet) {}
+    fn depart(&mut self, _to: PeerId, _packet: &mut Packet, _left: u32) -> u32 {
+        0
+    }
 
     /// A packet was retrieved. Returns the credits gained towards its sender. The default takes plain data only: where
     /// nothing is lent, no correct peer sends anything else.
@@ -52,7 +74,11 @@ pub(crate) trait Scheme {
         (0..slots).try_for_each(|_| self.handle_retrieved(from, &packet).map(drop))
     }
 
-    /// Whether there may be a control packet to write: asked with each packet, so it looks at one number.
+    /// In the receiver's pool fewer buffers are left than the limit.
+    fn handle_limit_reached(&mut self) {}
+
+    /// Whether there may be a control packet to write, or buffers to post: asked with each packet, so it looks at one
+    /// number.
     #[inline]
     fn has_control(&self) -> bool {
         false
@@ -60,6 +86,11 @@ pub(crate) trait Scheme {
 
     /// The next control packet to write, where [`has_control`](Self::has_control) says that there may be one.
     fn next_control(&mut self) -> Option<Control> {
+        None
+    }
+
+    /// The next thing to do with posted buffers, where [`has_control`](Self::has_control) says that there may be one.
+    fn poll_posting(&mut self) -> Option<Posting> {
         None
     }
 

@@ -3,8 +3,12 @@
 
 pub(crate) mod chosen;
 mod dynamic;
+mod growing;
 pub(crate) mod interface;
 mod none;
+mod preposted;
 mod refuse_third;
+mod rnr;
+mod shared_window;
 mod static_credits;
 pub(crate) mod table;

@@ -68,9 +68,9 @@ impl Scheme for Static {
 
     /// The retrieved count rides, as far as two bytes hold it, and starts again (P §5.4).
     #[inline]
-    fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
+    fn depart(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
         if !self.piggyback || !packet.has_room_to_piggyback() {
-            return;
+            return 0;
         }
         if let Some(peer) = self.peers.get_mut(to)
             && peer.retrieved > 0
@@ -78,7 +78,9 @@ impl Scheme for Static {
             let riding = u16::try_from(peer.retrieved).unwrap_or(u16::MAX);
             packet.set_piggyback(riding);
             peer.retrieved -= u32::from(riding);
+            return riding.into();
         }
+        0
     }
 
     #[inline]
@@ -280,7 +282,7 @@ mod tests {
         }
         let rides = [(); 3].map(|()| {
             let mut packet = Packet::new(PacketKind::Data, 54, 0);
-            receiver.piggyback(PeerId(0), &mut packet);
+            receiver.depart(PeerId(0), &mut packet, 0);
             packet.piggyback()
         });
         assert_eq!(rides, [Some(u16::MAX), Some((70_000 - u32::from(u16::MAX)) as u16), None]);

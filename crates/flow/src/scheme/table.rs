@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// One row per scheme: `variant "name", type in this folder, what it lends, "help"`, handed to a macro that makes
-/// something of them.
+/// something of them. The part in which a row stands says who can carry the scheme: `offered` and `for tests`,
+/// everybody; `simulated`, the simulator alone, as the links do not yet keep posted buffers. A row is moved to
+/// `offered`, and then shows in help and parameters of the library, when they do.
 macro_rules! table {
     ($make:ident) => {
         $make! { $
@@ -12,6 +14,15 @@ macro_rules! table {
                 None "none", none::NoFlowControl, Nothing, "the back-pressure of full mailboxes alone";
                 Static "static", static_credits::Static, FixedSlots, "every sender owns an equal share of the slots for good";
                 Dynamic "dynamic", dynamic::Dynamic, MovingSlots, "slots move to the senders that use them";
+            }
+            simulated {
+                Rnr "rnr", rnr::Rnr, Buffers, "posted buffers for each connection; what finds none is refused and sent again";
+                Preposted "preposted", preposted::Preposted, CreditedBuffers,
+                    "posted buffers for each connection, and a credit for each";
+                Growing "growing", growing::Growing, CreditedBuffers,
+                    "the same, and connections whose messages have to wait get more buffers";
+                SharedWindow "shared_window", shared_window::SharedWindow, PoolBuffers,
+                    "posted buffers in one pool, as many as bursts have shown to be needed";
             }
             for tests {
                 RefuseThird "refuse_third", refuse_third::RefuseThird, Nothing,
@@ -32,6 +43,20 @@ pub enum Lends {
     FixedSlots,
     /// The same, but the shares move to the senders that use them.
     MovingSlots,
+    /// To each sender buffers that hold a message each. Nobody counts them but the receiver's adapter, which refuses
+    /// what finds none.
+    Buffers,
+    /// The same, and each sender has a credit for each of its buffers.
+    CreditedBuffers,
+    /// One pool of buffers to all senders.
+    PoolBuffers,
+}
+
+impl Lends {
+    /// Whether receivers post buffers that hold a message each, instead of lending slots.
+    pub const fn posts_buffers(self) -> bool {
+        matches!(self, Lends::Buffers | Lends::CreditedBuffers | Lends::PoolBuffers)
+    }
 }
 
 /// Makes the names, and what is said of each.
@@ -42,6 +67,7 @@ macro_rules! names {
     };
     ($dollar:tt
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
+        simulated { $($sim_name:ident $sim_word:literal, $sim_scheme:ty, $sim_lends:ident, $sim_help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// A scheme by its short name.
@@ -49,12 +75,15 @@ macro_rules! names {
         pub enum SchemeName {
             $(#[doc = $help] $name,)+
             $(#[doc = $test_help] $test_name,)+
+            $(#[doc = $sim_help] $sim_name,)+
         }
 
         impl SchemeName {
-            /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number in
-            /// files.
+            /// Every scheme that everybody can carry, the simplest first, those for tests last. The place in this list
+            /// is the scheme's number in files.
             pub const ALL: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
+            /// Those that the simulator alone can carry.
+            pub const SIMULATED: &[SchemeName] = &[$(SchemeName::$sim_name,)+];
             /// Those that users choose from.
             pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+];
             /// "one of …": the schemes that users choose from, for help and errors.
@@ -67,6 +96,7 @@ macro_rules! names {
                 match self {
                     $(SchemeName::$name => $word,)+
                     $(SchemeName::$test_name => $test_word,)+
+                    $(SchemeName::$sim_name => $sim_word,)+
                 }
             }
 
@@ -75,6 +105,7 @@ macro_rules! names {
                 match self {
                     $(SchemeName::$name => $help,)+
                     $(SchemeName::$test_name => $test_help,)+
+                    $(SchemeName::$sim_name => $sim_help,)+
                 }
             }
 
@@ -83,6 +114,7 @@ macro_rules! names {
                 match self {
                     $(SchemeName::$name => Lends::$lends,)+
                     $(SchemeName::$test_name => Lends::$test_lends,)+
+                    $(SchemeName::$sim_name => Lends::$sim_lends,)+
                 }
             }
         }
@@ -94,7 +126,13 @@ table!(names);
 impl SchemeName {
     /// Whether packets of credits return what receivers lend.
     pub fn has_credits(self) -> bool {
-        self.lends() != Lends::Nothing
+        matches!(self.lends(), Lends::FixedSlots | Lends::MovingSlots | Lends::CreditedBuffers)
+    }
+
+    /// A scheme by its short name, for the simulator, which carries all.
+    pub fn simulated(name: &str) -> Result<Self, UnknownScheme> {
+        let found = Self::SIMULATED.iter().find(|scheme| scheme.name() == name);
+        found.copied().map_or_else(|| name.parse(), Ok)
     }
 }
 
@@ -104,6 +142,7 @@ impl fmt::Display for SchemeName {
     }
 }
 
+/// Of the schemes that everybody can carry.
 impl FromStr for SchemeName {
     type Err = UnknownScheme;
 

@@ -1,7 +1,7 @@
 //! What configurations are legal (P eq. 2), how the mailbox divides, and what a refusal says.
 
 use SchemeName::{Dynamic, None, Static};
-use tidegate_flow::{Config, FlowControl, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName};
+use tidegate_flow::{Buffers, Config, FlowControl, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName};
 
 fn config(scheme: SchemeName, peers: u32, slots_per_peer: u32, credit_slots: u32) -> Config {
     Config { piggyback: true, ..Config::new(scheme, peers, slots_per_peer, credit_slots) }
@@ -102,4 +102,67 @@ fn bookkeeping_is_small() {
         ((bytes(1001) - bytes(1)) as f64 / 1000.0).round()
     };
     assert_eq!([None, Static, Dynamic].map(per_peer), [0.0, 27.0, 85.0]);
+}
+
+/// What the text says of a number of posted buffers that makes no sense.
+fn buffer_refusal(scheme: SchemeName, change: impl FnOnce(&mut Buffers)) -> String {
+    let mut config = Config::new(scheme, 3, 1, 0);
+    change(&mut config.buffers);
+    refusal(config)
+}
+
+#[test]
+fn schemes_with_posted_buffers_need_no_other_option() {
+    for &scheme in SchemeName::SIMULATED {
+        let regions = Config::new(scheme, 3, 0, 0).regions().unwrap();
+        let buffers = if scheme == SchemeName::SharedWindow { 2 * 4096 } else { 3 * 100 };
+        assert_eq!(regions.mailbox, buffers * 37, "{scheme}: 2 KiB and a header of 16 bytes are 37 packets");
+        assert_eq!((regions.data, regions.credit), (regions.mailbox, 0));
+        assert_eq!(Config::new(scheme, 3, 0, 0).regions_with_data(1), Ok(regions));
+        assert_eq!(Config::new(scheme, 0, 0, 0).regions().unwrap().mailbox, 0);
+    }
+    assert_eq!(Buffers::packets_of(2048 + 16), 37);
+}
+
+#[test]
+fn numbers_of_buffers_that_make_no_sense_are_refused_with_what_is_allowed() {
+    use SchemeName::{Growing, Preposted, Rnr, SharedWindow};
+    let micros = std::time::Duration::from_micros;
+    let texts = [
+        buffer_refusal(Rnr, |of| of.per_connection = 0),
+        buffer_refusal(Rnr, |of| of.packets = 0),
+        buffer_refusal(Preposted, |of| of.credit_threshold = 0),
+        buffer_refusal(Rnr, |of| of.retry_timer = micros(9)),
+        buffer_refusal(Rnr, |of| of.retry_timer = micros(655_361)),
+        buffer_refusal(Growing, |of| (of.per_connection, of.per_connection_most) = (10, 9)),
+        buffer_refusal(Growing, |of| of.quiet_after = Some(micros(0))),
+        buffer_refusal(SharedWindow, |of| of.pool_first = 4097),
+        buffer_refusal(SharedWindow, |of| of.pool_first = 0),
+        buffer_refusal(SharedWindow, |of| (of.pool_most, of.packets) = (1 << 20, 1171)),
+    ];
+    let expected = [
+        "per_connection=0 is not allowed: choose from 1 to 1048576",
+        "packets=0 is not allowed: choose from 1 to 1171",
+        "credit_threshold=0 is not allowed: choose from 1 to 1048576",
+        "retry_timer=9 µs is not allowed: choose from 10 µs to 655360 µs",
+        "retry_timer=655361 µs is not allowed: choose from 10 µs to 655360 µs",
+        "per_connection_most=9 is not allowed: choose from 10 to 1048576",
+        "quiet_after=0 µs is not allowed: at least 1 µs is needed",
+        "pool_first=4097 is not allowed: choose from 1 to 4096",
+        "pool_first=0 is not allowed: choose from 1 to 4096",
+        "pool_most: 2097152 buffers of 1171 packets are too many: with so many peers an endpoint may have at most 916944",
+    ];
+    assert_eq!(texts.each_ref().map(String::as_str), expected);
+}
+
+/// The libraries cannot carry them yet, so nobody is offered them.
+#[test]
+fn schemes_that_only_the_simulator_carries_are_not_offered() {
+    for &scheme in SchemeName::SIMULATED {
+        assert!(!SchemeName::ALL.contains(&scheme) && !SchemeName::OFFERED.contains(&scheme));
+        assert!(!SchemeName::CHOICES.contains(scheme.name()) && !SchemeName::HELP.contains(scheme.name()));
+        assert!(scheme.name().parse::<SchemeName>().is_err());
+        assert_eq!(SchemeName::simulated(scheme.name()), Ok(scheme));
+    }
+    assert_eq!(SchemeName::simulated("static"), Ok(Static));
 }

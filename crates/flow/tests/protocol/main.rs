@@ -1,7 +1,8 @@
 //! The protocol, run: small worlds of endpoints and channels around the real `FlowControl`, through its public
 //! interface only.
 //!
-//! `world` is the harness, `checker` the invariants, `explore` walks every interleaving. The rest are the tests.
+//! `world` is the harness, `checker` the invariants, `explore` walks every interleaving; `posted` has its own, for
+//! schemes whose receivers post buffers. The rest are the tests.
 
 mod checker;
 mod explore;
@@ -12,6 +13,7 @@ mod configuration;
 mod exhaustive;
 mod hostile;
 mod long_packets;
+mod posted;
 mod random_traffic;
 mod sameness;
 mod stealing;

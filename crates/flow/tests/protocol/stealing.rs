@@ -11,8 +11,8 @@ impl Receiver {
     }
 
     fn capped(peers: u32, slots_per_peer: u32, credit_slots: u32, quota_most: Option<u32>) -> Self {
-        let scheme = SchemeName::Dynamic;
-        let config = Config { scheme, peers, slots_per_peer, credit_slots, piggyback: true, quota_most };
+        let plain = Config::new(SchemeName::Dynamic, peers, slots_per_peer, credit_slots);
+        let config = Config { piggyback: true, quota_most, ..plain };
         Receiver(FlowControl::new(&config).unwrap())
     }
 
@@ -130,7 +130,7 @@ fn a_sender_that_comes_back_from_null_goes_straight_to_high_and_steals() {
 #[test]
 fn an_overshoot_that_nothing_could_be_granted_for_is_kept() {
     let mut receiver = Receiver::new(2, 5, 1);
-    let piggyback = |receiver: &mut Receiver| receiver.0.piggyback(PeerId(0), &mut Packet::new(PacketKind::Data, 0, 0));
+    let piggyback = |receiver: &mut Receiver| receiver.0.depart(PeerId(0), &mut Packet::new(PacketKind::Data, 0, 0), 0);
     for from in [0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0] {
         receiver.retrieve(from);
     }

@@ -451,7 +451,7 @@ impl Protocol {
 /// Whom an event concerns.
 fn subject(event: &LinkEvent) -> Option<PeerId> {
     match event {
-        LinkEvent::TransferEnded(..) => None,
+        LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => None,
         LinkEvent::WriteFailed(peer, _) | LinkEvent::Refused(peer) | LinkEvent::Closing(peer) => Some(*peer),
         LinkEvent::Departed(departure) => Some(departure.peer),
     }

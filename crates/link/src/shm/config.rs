@@ -2,7 +2,7 @@
 
 use crate::stats::StatsConfig;
 use std::path::PathBuf;
-use tidegate_flow::{Config, Names};
+use tidegate_flow::{BufferField, Config, Names};
 
 /// Where segments lie.
 pub(crate) const DIRECTORY: &str = "/dev/shm";
@@ -13,6 +13,8 @@ pub const NAMES: Names = Names {
     credit_slots: "FI_TIDEGATE_CREDIT_SLOTS",
     peers: "FI_TIDEGATE_PEERS",
     receive_memory: "FI_TIDEGATE_RX_MEMORY",
+    // No scheme that shared memory carries posts buffers: nobody sees these names.
+    buffers: BufferField::name,
 };
 
 /// Bounce buffers of an endpoint, unless the user says otherwise: 1 MiB in all.

@@ -189,9 +189,9 @@ impl<B: crate::link::Buffer> Backlog<B> {
         self.notes.front_mut().map_or(&mut self.behind, |note| &mut note.after)
     }
 
-    /// The next to leave.
+    /// The next to leave. It has waited.
     pub(crate) fn pop(&mut self) -> Option<Outgoing<B>> {
-        let message = match self.notes.front() {
+        let mut message = match self.notes.front() {
             Some(note) if note.after == 0 => self.notes.pop_front()?.into_message(),
             _ => {
                 let message = self.messages.pop_front()?;
@@ -200,6 +200,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             }
         };
         self.remove(&message);
+        message.has_waited = true;
         Some(message)
     }
 

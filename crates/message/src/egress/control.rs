@@ -67,16 +67,24 @@ impl Controls {
         !self.waiting.is_empty() && self.of(peer) > 0
     }
 
-    /// Writes a control packet, or lets it wait.
-    pub(super) fn send(&mut self, mailboxes: &mut impl Mailboxes, control: Control) {
-        if self.has_any_of(control.to) || !write(mailboxes, &control) {
+    /// Writes a control packet, or lets it wait. Returns one for which its receiver had no buffer: flow control says
+    /// what becomes of it.
+    pub(super) fn send(&mut self, mailboxes: &mut impl Mailboxes, control: Control) -> Option<Control> {
+        if self.has_any_of(control.to) {
             self.keep(control);
+            return None;
         }
+        match write(mailboxes, &control) {
+            Ok(()) => return None,
+            Err(WriteError::Refused) => return Some(control),
+            Err(_) => self.keep(control),
+        }
+        None
     }
 
     /// Keeps a control packet that found no place. Who is owed more than may be has not waited for credits.
     #[cold]
-    fn keep(&mut self, control: Control) {
+    pub(super) fn keep(&mut self, control: Control) {
         let owed = self.owed.of(control.to);
         if owed.packets > self.most {
             // It is about to be quarantined, and gets nothing any more.
@@ -94,7 +102,7 @@ impl Controls {
         for _ in 0..self.waiting.len() {
             let Some(control) = self.waiting.pop_front() else { break };
             let owed = self.owed.of(control.to);
-            if !owed.is_stuck && write(mailboxes, &control) {
+            if !owed.is_stuck && write(mailboxes, &control).is_ok() {
                 owed.packets -= 1;
             } else {
                 owed.is_stuck = true;
@@ -120,8 +128,8 @@ impl Controls {
     }
 }
 
-/// Writes a control packet. Returns whether it needs no other try.
-fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> bool {
+/// Writes a control packet. An error: it needs another try.
+fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> Result<(), WriteError> {
     let counter = match control.packet.header.kind() {
         PacketKind::ReturnRequest => Counter::ReturnRequests,
         PacketKind::ReturnResponse => Counter::ReturnResponses,
@@ -131,14 +139,14 @@ fn write(mailboxes: &mut impl Mailboxes, control: &Control) -> bool {
         Ok(_) => {
             mailboxes.counters().add(counter, 1);
             mailboxes.counters().add(Counter::PacketsSent, 1);
-            true
+            Ok(())
         }
-        Err(WriteError::Full | WriteError::Refused) => {
+        Err(error @ (WriteError::Full | WriteError::Refused)) => {
             mailboxes.counters().add(Counter::MailboxFull, 1);
-            false
+            Err(error)
         }
         // The peer's departure, which the link reports, ends everything between us: nothing is owed.
-        Err(WriteError::Unreachable(_)) => true,
+        Err(WriteError::Unreachable(_)) => Ok(()),
     }
 }
 
@@ -160,10 +168,10 @@ mod tests {
         let mut controls = Controls::new(&Config::new(SchemeName::Static, 2, 8, 3));
         let mut written = Written::default();
         written.refuse = Some(WriteError::Full);
-        controls.send(&mut written, credit(A, 1));
+        assert!(controls.send(&mut written, credit(A, 1)).is_none());
         written.refuse = None;
-        controls.send(&mut written, credit(A, 2));
-        controls.send(&mut written, credit(B, 3));
+        assert!(controls.send(&mut written, credit(A, 2)).is_none());
+        assert!(controls.send(&mut written, credit(B, 3)).is_none());
         assert_eq!((controls.len(), controls.of(A), controls.has_any_of(B)), (2, 2, false));
         controls.retry(&mut written);
         let order: Vec<_> = written.packets.iter().map(|(to, packet)| (*to, packet.credits())).collect();
@@ -177,9 +185,18 @@ mod tests {
         let mut controls = Controls::new(&config);
         let mut written = Written::default();
         written.refuse = Some(WriteError::Full);
-        (0..20).for_each(|_| controls.send(&mut written, credit(A, 1)));
+        (0..20).for_each(|_| assert!(controls.send(&mut written, credit(A, 1)).is_none()));
         assert_eq!((controls.of(A), controls.poll_overdrawn(), controls.poll_overdrawn()), (6, Some(A), None));
         controls.lose_peer(A);
+        assert_eq!((controls.len(), controls.of(A)), (0, 0));
+    }
+    #[test]
+    fn a_packet_that_found_no_buffer_comes_back_to_whoever_made_it() {
+        let mut controls = Controls::new(&Config::new(SchemeName::Static, 2, 8, 3));
+        let mut written = Written::default();
+        written.refuse = Some(WriteError::Refused);
+        let refused = controls.send(&mut written, credit(A, 5));
+        assert_eq!(refused.map(|control| control.packet.credits()), Some(5));
         assert_eq!((controls.len(), controls.of(A)), (0, 0));
     }
 }

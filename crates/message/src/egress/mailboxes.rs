@@ -2,11 +2,13 @@
 
 use crate::counter::Counters;
 use crate::link::{Link, WriteError};
-use tidegate_flow::{Packet, PeerId, Placement};
+use tidegate_flow::{Packet, PeerId, Placement, Posting};
 
 /// See [`Link`], whose methods these are.
 pub(crate) trait Mailboxes {
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError>;
+
+    fn post(&mut self, posting: Posting);
 
     fn counters(&self) -> &Counters;
 }
@@ -15,6 +17,11 @@ impl<L: Link> Mailboxes for L {
     #[inline]
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
         Link::write(self, to, count, fill)
+    }
+
+    #[inline]
+    fn post(&mut self, posting: Posting) {
+        Link::post(self, posting);
     }
 
     #[inline]

@@ -6,18 +6,22 @@
 
 mod backlog;
 mod control;
+mod lane;
 mod mailboxes;
 mod outgoing;
 
 use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
-use tidegate_flow::{Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Violation};
+use tidegate_flow::{
+    Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Posting, Violation,
+};
 
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
 pub(crate) use control::refused_most;
+use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, Short, copy_of};
@@ -50,31 +54,6 @@ pub(crate) enum Resumed<B> {
     Stuck,
     /// The peer cannot be reached.
     Lost(Outgoing<B>, String),
-}
-
-/// What waits for one peer.
-#[derive(Debug)]
-struct Lane<B> {
-    /// In order; the first may have left in part.
-    backlog: Backlog<B>,
-    /// Whether the peer counts in `Egress::delayed`.
-    is_delayed: bool,
-    /// Whether the peer is in `Egress::full`.
-    is_full: bool,
-}
-
-impl<B: Buffer> Default for Lane<B> {
-    fn default() -> Self {
-        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false }
-    }
-}
-
-/// How many peers have sends waiting, and how many have had them since time was told last.
-#[derive(Debug, Default)]
-struct Delayed {
-    peers: u32,
-    /// How many there were when time was told last, and still are.
-    before: u32,
 }
 
 /// See the module.
@@ -194,13 +173,15 @@ impl<B: Buffer> Egress<B> {
     /// Does what is due. Afterwards [`poll_ready`](Self::poll_ready) names the peers to which sends may go on.
     pub(crate) fn handle_timeout(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         self.flow.handle_timeout(now);
-        self.flush_control(mailboxes);
+        self.flush_control(mailboxes, now);
+        self.publish_tally(mailboxes.counters());
     }
 
     /// A packet that had left for a peer found no buffer there. The link writes it again.
     pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
         self.flow.handle_late_refusal(by, now);
+        self.publish_tally(mailboxes.counters());
     }
 
     /// The next peer whose sends flow control has let wait and that may go on.
@@ -229,7 +210,13 @@ impl<B: Buffer> Egress<B> {
         to: PeerId,
         message: &mut impl Departing,
     ) -> Step {
-        if self.is_idle(to) { self.transmit(mailboxes, now, to, message) } else { Step::NoCredits }
+        if self.is_idle(to) { self.transmit(mailboxes, now, to, message) } else { self.step_behind_others() }
+    }
+
+    /// What becomes of a message that others wait in front of.
+    #[cold]
+    fn step_behind_others(&self) -> Step {
+        if self.flow.announces_behind_others() { Step::Announce } else { Step::NoCredits }
     }
 
     /// Lets a message wait that cannot leave. `is_full`: because of the mailbox.
@@ -302,7 +289,11 @@ impl<B: Buffer> Egress<B> {
         if self.controls.has_any_of(to) {
             return Some(Step::Full);
         }
-        match self.flow.request(to, message.packets_left(), now) {
+        let answer = match message.has_waited() {
+            false => self.flow.request(to, message.packets_left(), now),
+            true => self.flow.request_after_waiting(to, message.packets_left(), now),
+        };
+        match answer {
             Answer::Packets(credits) => self.write_packets(mailboxes, now, to, message, credits),
             Answer::Wait => Some(Step::NoCredits),
             Answer::Announce if message.packets_gone() == 0 => Some(Step::Announce),
@@ -321,13 +312,14 @@ impl<B: Buffer> Egress<B> {
         mut credits: Credits,
     ) -> Option<Step> {
         let (flow, mut index, mut riding) = (&mut self.flow, message.packets_gone(), 0);
+        let mut left = credits.count();
         let outcome = mailboxes.write(to, credits.count(), |packets, placement| {
             message.fill(index, packets, placement);
             index += packets.len() as u32;
+            left -= packets.len() as u32;
             // All but a message's last are full.
-            if let Some(packet) = packets.last_mut().filter(|packet| packet.has_room_to_piggyback()) {
-                flow.piggyback(to, packet);
-                riding += u64::from(packet.piggyback().unwrap_or(0));
+            if let Some(packet) = packets.last_mut() {
+                riding += u64::from(flow.depart(to, packet, left));
             }
         });
         let written = *outcome.as_ref().unwrap_or(&0);
@@ -342,7 +334,7 @@ impl<B: Buffer> Egress<B> {
         if riding > 0 {
             mailboxes.counters().add(Counter::CreditsPiggybacked, riding);
         }
-        self.flush_control(mailboxes);
+        self.flush_control(mailboxes, now);
         Some(match outcome {
             Err(WriteError::Full) => Step::Full,
             // A scheme without a sense of time does not say when to try again.
@@ -402,17 +394,25 @@ impl<B: Buffer> Egress<B> {
 
     /// Writes the control packets that flow control wants sent.
     #[inline(always)]
-    pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes) {
+    pub(crate) fn flush_control(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         if self.flow.has_control() {
-            self.write_control(mailboxes);
+            self.write_control(mailboxes, now);
         }
     }
 
     #[inline(never)]
-    fn write_control(&mut self, mailboxes: &mut impl Mailboxes) {
+    fn write_control(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         let mut has_sent = false;
+        while let Some(posting) = self.flow.poll_posting() {
+            has_sent |= !matches!(posting, Posting::Again(_));
+            mailboxes.post(posting);
+        }
         while let Some(control) = self.flow.poll_control() {
-            self.controls.send(mailboxes, control);
+            if let Some(refused) = self.controls.send(mailboxes, control)
+                && let Some(control) = self.flow.handle_control_refused(refused, now)
+            {
+                self.controls.keep(control);
+            }
             has_sent = true;
         }
         if has_sent {
@@ -420,12 +420,28 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
-    /// Monitoring, stealing and blocking come with control packets or shortly before some.
+    /// Monitoring, stealing and blocking come with control packets or shortly before some; what is counted of posted
+    /// buffers comes with refusals, timers and changes of their number.
     fn publish_tally(&self, counters: &Counters) {
         let tally = self.flow.tally();
-        counters.set(Counter::MonitoringPoints, tally.monitoring_points);
-        counters.set(Counter::Steals, tally.steals);
-        counters.set(Counter::BlockedPackets, tally.blocked_packets);
+        let counts = [
+            (Counter::MonitoringPoints, tally.monitoring_points),
+            (Counter::Steals, tally.steals),
+            (Counter::BlockedPackets, tally.blocked_packets),
+            (Counter::Refusals, tally.refusals),
+            (Counter::Retries, tally.retries),
+            (Counter::LimitEvents, tally.limit_events),
+            (Counter::BuffersAdded, tally.buffers_added),
+            (Counter::GrowthsDenied, tally.growths_denied),
+            (Counter::BuffersWithdrawn, tally.buffers_withdrawn),
+        ];
+        counts.into_iter().for_each(|(counter, count)| counters.set(counter, count));
+    }
+
+    /// Fewer buffers are left in our pool than the limit: flow control posts more.
+    pub(crate) fn handle_limit_reached(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
+        self.flow.handle_limit_reached();
+        self.flush_control(mailboxes, now);
     }
 
     /// What [`Endpoint::begin_amid`](crate::Endpoint::begin_amid) does.

@@ -25,6 +25,9 @@ pub(crate) trait Departing {
     /// Packets that have not.
     fn packets_left(&self) -> u32;
 
+    /// Whether it has waited to leave.
+    fn has_waited(&self) -> bool;
+
     /// Makes `packets` the message's from the `index`-th on. They are filled in place: a copy of a packet on its way
     /// waits for stores that the processor cannot forward.
     fn fill(&self, index: u32, packets: &mut [Packet], placement: Placement);
@@ -67,6 +70,11 @@ impl<B: Buffer> Departing for Short<'_, B> {
     }
 
     #[inline]
+    fn has_waited(&self) -> bool {
+        false
+    }
+
+    #[inline]
     fn fill(&self, _index: u32, packets: &mut [Packet], placement: Placement) {
         let [packet] = packets else { return };
         let length = self.buffer.len();
@@ -95,6 +103,8 @@ pub(crate) struct Outgoing<B> {
     /// Packets that have left. All but the last are full.
     pub(super) packets: u32,
     head_bytes: usize,
+    /// Whether it has waited in a backlog.
+    pub(super) has_waited: bool,
     pub(crate) total: usize,
     pub(crate) notice: Option<Notice>,
 }
@@ -120,7 +130,7 @@ impl<B: Buffer> Outgoing<B> {
         };
         debug_assert!(length <= LARGEST_EAGER_BYTES, "a message's body is bounded by the eager size");
         let head_bytes = head.bytes();
-        Outgoing { head, body, packets: 0, head_bytes, total: head_bytes + length, notice }
+        Outgoing { head, body, packets: 0, head_bytes, has_waited: false, total: head_bytes + length, notice }
     }
 
     /// Bytes of the body.
@@ -168,6 +178,11 @@ impl<B: Buffer> Departing for Outgoing<B> {
         // Most messages are short: they are spared the division.
         let packets = if self.total <= PAYLOAD_BYTES { 1 } else { self.total.div_ceil(PAYLOAD_BYTES) };
         packets as u32 - self.packets
+    }
+
+    #[inline]
+    fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     #[inline]

@@ -80,7 +80,7 @@ fn credits_that_a_full_mailbox_refuses_are_bounded_and_end_with_the_peer() {
         }
         // It sends without waiting for credits.
         egress.handle_retrieved(A, &Packet::new(PacketKind::Data, 0, 0)).expect("it is a packet");
-        egress.flush_control(&mut written);
+        egress.flush_control(&mut written, Instant::default());
         assert!(egress.refused(A) <= 5, "two credit slots, a request, a response, and one too many");
     };
     assert_eq!(overdrawn, A);

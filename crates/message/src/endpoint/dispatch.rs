@@ -28,9 +28,9 @@ impl<L: Link> Endpoint<L> {
     }
 
     /// What was retrieved has been handled: control packets leave, and what waited for the credits that it brought.
-    #[inline]
+    #[inline(always)]
     fn end_packet(&mut self, from: PeerId, gained: u32) {
-        self.egress.flush_control(&mut self.link);
+        self.egress.flush_control(&mut self.link, self.now);
         self.quarantine_overdrawn();
         if gained > 0 && !self.egress.is_idle(from) {
             self.resume(from);

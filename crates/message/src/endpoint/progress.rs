@@ -85,6 +85,7 @@ impl<L: Link> Endpoint<L> {
         match event {
             LinkEvent::TransferEnded(id, status) => self.end_transfer(id, status),
             LinkEvent::WriteFailed(peer, why) => self.handle_unreachable(peer, &why),
+            LinkEvent::LimitReached => self.handle_limit_reached(),
             LinkEvent::Refused(peer) => self.egress.handle_refusal(&self.link, peer, self.now),
             LinkEvent::Closing(peer) => self.presence.handle_closing(peer),
             LinkEvent::Departed(departure) => self.handle_departure(departure),
@@ -114,6 +115,12 @@ impl<L: Link> Endpoint<L> {
     pub fn expects_packets(&self) -> bool {
         let is_near = self.assembly.is_under_way() || self.egress.waiting() > 0;
         is_near && self.egress.to_retry() + self.bulk.gate.waiting() + self.pieces_left() == 0
+    }
+
+    /// In our pool of posted buffers fewer are left than the limit, and more are to be posted. Links tell of it by
+    /// [`LinkEvent::LimitReached`]; this is for those whose adapters interrupt the program (A §2.1).
+    pub fn handle_limit_reached(&mut self) {
+        self.egress.handle_limit_reached(&mut self.link, self.now);
     }
 
     /// Whether something is going on whose time counts. While it is, [`progress`](Self::progress) wants the present;

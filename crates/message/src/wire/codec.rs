@@ -22,12 +22,10 @@ pub(super) const HAS_DATA: u32 = 1 << 24;
 pub(super) const WIDE_DATA: u32 = 1 << 25;
 /// The message was deferred, and the receiver has dropped its envelope once.
 pub(super) const WAS_DROPPED: u32 = 1 << 26;
-/// Reserved: the message has waited in its sender's backlog. Nobody sets it yet.
-const WAITED: u32 = 1 << 27;
 /// The memory that the message names has a key.
 pub(super) const IS_KEYED: u32 = 1 << 28;
 
-const _: () = assert!(LARGEST_EAGER_BYTES <= LENGTH_MASK as usize && WAITED < IS_KEYED);
+const _: () = assert!(LARGEST_EAGER_BYTES <= LENGTH_MASK as usize);
 
 /// Lists the kinds of messages once: name and number.
 macro_rules! kinds {

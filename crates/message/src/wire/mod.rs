@@ -9,8 +9,7 @@
 //!
 //! - 0–7: P's message header (§3): a word.
 //! - 8–11: bits 0–23: the body's length; 24: completion data is there; 25: it is wide; 26: the receiver has dropped the
-//!   envelope once; 27: the message has waited in its sender's backlog (reserved); 28: the memory that it names has a
-//!   key; 29–31: spare.
+//!   envelope once; 27: spare; 28: the memory that it names has a key; 29–31: spare.
 //! - 12–15: an auxiliary number, or completion data that is not wide.
 //! - then 8: completion data, if it is wide.
 //! - then up to 32: fields of the kind, 8 bytes each.

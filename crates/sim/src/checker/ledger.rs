@@ -24,7 +24,10 @@ struct Pair {
 #[derive(Debug, Default)]
 pub struct Ledger {
     pairs: HashMap<(Rank, Rank), Pair>,
+    /// Most credit packets of a pair; those that take posted buffers have no bound but these.
     credit_slots: u32,
+    /// Whether credits are for buffers, of which the last packet of each is counted.
+    counts_buffers: bool,
     violations: Vec<String>,
     /// Packets written and packets retrieved.
     counts: (u64, u64),
@@ -47,10 +50,10 @@ fn fingerprint(packet: &Packet) -> u64 {
 }
 
 /// What a packet takes from its sender's credits at its receiver until it is retrieved, and the credits it grants.
-fn credits_of(packet: &Packet) -> (u32, u32) {
+fn credits_of(packet: &Packet, counts_buffers: bool) -> (u32, u32) {
     let riding = u32::from(packet.piggyback().unwrap_or(0));
     match packet.header.kind() {
-        PacketKind::Data => (1, riding),
+        PacketKind::Data => (u32::from(!counts_buffers || packet.header.ends_buffer()), riding),
         PacketKind::Credit => (0, packet.credits()),
         PacketKind::ReturnRequest => (1, 0),
         PacketKind::ReturnResponse => (1 + packet.credits(), 0),
@@ -60,6 +63,11 @@ fn credits_of(packet: &Packet) -> (u32, u32) {
 impl Ledger {
     pub(crate) fn new(credit_slots: u32) -> Self {
         Ledger { credit_slots, ..Ledger::default() }
+    }
+
+    /// The account of a run whose receivers post buffers.
+    pub(crate) fn of_buffers() -> Self {
+        Ledger { credit_slots: u32::MAX, counts_buffers: true, ..Ledger::default() }
     }
 
     /// What was found wrong.
@@ -74,8 +82,8 @@ impl Ledger {
 
     pub(crate) fn written(&mut self, from: Rank, to: Rank, packet: &Packet) {
         self.counts.0 += 1;
+        let (spent, granted) = credits_of(packet, self.counts_buffers);
         let pair = self.pairs.entry((from, to)).or_default();
-        let (spent, granted) = credits_of(packet);
         pair.packets.push_back(fingerprint(packet));
         pair.spent += spent;
         pair.granted += granted;
@@ -97,7 +105,7 @@ impl Ledger {
                 .push(format!("{to} retrieved a packet of {from} that is not the next one written: {packet:?}"));
             return;
         }
-        let (spent, granted) = credits_of(packet);
+        let (spent, granted) = credits_of(packet, self.counts_buffers);
         pair.spent -= spent;
         pair.granted -= granted;
         pair.credit_packets -= u32::from(packet.header.kind() == PacketKind::Credit);

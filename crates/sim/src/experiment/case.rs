@@ -173,7 +173,7 @@ impl Case {
         };
         match self.flow {
             FlowChoice::Unlimited => format!("{operation}, reference"),
-            FlowChoice::Mailbox { scheme, .. } => format!("{operation}, {scheme}"),
+            FlowChoice::Mailbox { scheme, .. } | FlowChoice::Posted { scheme, .. } => format!("{operation}, {scheme}"),
         }
     }
 
@@ -230,6 +230,7 @@ impl fmt::Display for Case {
                 }
                 quota_most.map_or(Ok(()), |most| write!(f, ", at most {most} per sender"))
             }
+            FlowChoice::Posted { scheme, buffers, .. } => write!(f, ", {scheme}, {buffers:?}"),
         }
     }
 }

@@ -66,7 +66,9 @@ impl Curve {
         let points = self.estimates(value).into_iter().map(|(slots, estimate)| estimate.point(f64::from(slots)));
         let (scheme, piggyback) = match self.flow {
             FlowChoice::Unlimited => (REFERENCE.to_owned(), false),
-            FlowChoice::Mailbox { scheme, piggyback, .. } => (scheme.to_string(), piggyback),
+            FlowChoice::Mailbox { scheme, piggyback, .. } | FlowChoice::Posted { scheme, piggyback, .. } => {
+                (scheme.to_string(), piggyback)
+            }
         };
         Series { scheme, piggyback, ..Series::of(&self.name, points) }
     }

@@ -52,12 +52,21 @@ impl Simulation {
     fn inject_next(&mut self, now: Time, index: usize) -> bool {
         let node = &self.nodes[index];
         let Some((place, source)) = node.next_source(now) else { return false };
-        let is_bulk = source == node.bulk_source();
+        let (is_bulk, is_adapter) = (source == node.bulk_source(), source == node.adapter_source());
         let id = node.id;
-        let Some(flight) = (if is_bulk { self.bulk.next(id) } else { node.next_flight(source) }) else {
+        let next = match source {
+            _ if is_bulk => self.bulk.next(id),
+            _ if is_adapter => self.adapters[index].next(id),
+            _ => node.next_flight(source),
+        };
+        let Some(flight) = next else {
             self.nodes[index].pass_turn(place, Time::NEVER);
             return true;
         };
+        if self.posts_buffers() && !is_bulk && !is_adapter {
+            self.hand_to_adapter(now, index, (place, source), &flight);
+            return true;
+        }
         let queue = &mut self.queue;
         if self.network.inject(now, &flight, &mut |at, event| queue.schedule(at, Event::Network(event))).is_err() {
             self.nodes[index].refused = true;
@@ -69,6 +78,9 @@ impl Simulation {
         if is_bulk {
             self.bulk.sent(id);
             node.pass_turn(place, if self.bulk.has_work(id) { now } else { Time::NEVER });
+        } else if is_adapter {
+            self.adapters[index].note_sent();
+            node.pass_turn(place, if self.adapters[index].has_work() { now } else { Time::NEVER });
         } else {
             let next = match node.take_packet(source) {
                 Some(ready) => ready,
@@ -98,7 +110,7 @@ impl Simulation {
 
     /// The interface has taken the last packet of a process's train: it takes up the next train. If there is none, the
     /// process goes on. Returns when the next packet is ready.
-    fn next_train(&mut self, now: Time, index: usize, source: usize) -> Time {
+    pub(super) fn next_train(&mut self, now: Time, index: usize, source: usize) -> Time {
         let rank = self.nodes[index].first as usize + source;
         let link = self.processes[rank].endpoint.link_mut();
         if let Some(train) = link.outbox.pop_front() {
@@ -150,7 +162,7 @@ impl Simulation {
         let Some(flight) = self.network.arrival(id) else { return false };
         let bulk = BulkPacket::of(flight.parcel);
         let destination = flight.destination;
-        if bulk.is_none() && !self.has_room(destination.0 as usize) {
+        if bulk.is_none() && !self.posts_buffers() && !self.has_room(destination.0 as usize) {
             self.nodes[index].full = Some(destination);
             self.note_full(destination);
             return false;
@@ -163,7 +175,11 @@ impl Simulation {
         };
         self.nodes[index].occupy(Direction::In, now + self.config.cost.extraction);
         match bulk {
-            Some(packet) => self.receive_bulk(now, index, packet, &flight),
+            Some(packet) => {
+                self.vain_retries = 0;
+                self.receive_bulk(now, index, packet, &flight);
+            }
+            None if self.posts_buffers() => self.receive_by_adapter(now, index, &flight),
             None => {
                 let rank = destination.0 as usize;
                 self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);

@@ -8,5 +8,6 @@ mod determinism;
 mod failures;
 mod machine;
 mod point_to_point;
+mod posted;
 mod support;
 mod workloads;

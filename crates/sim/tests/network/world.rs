@@ -6,8 +6,8 @@ use std::collections::{HashMap, VecDeque};
 
 use tidegate_flow::{Header, PacketKind};
 use tidegate_sim::{
-    Bandwidth, Body, EventQueue, Flight, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Parcel, Rank, Time,
-    Topology,
+    Bandwidth, Body, EventQueue, Flight, Label, Network, NetworkEvent, NetworkParameters, NodeId, Notice, Parcel, Rank,
+    Time, Topology,
 };
 
 /// Numbers that make arithmetic easy: 64 bytes for every full packet, 64 ns on a link, 32 ns in and out.
@@ -126,7 +126,8 @@ impl World {
         let number = self.sent.entry((from, to)).or_default();
         let parcel = Parcel { header: Header::new(PacketKind::Data, payload, 0), body: Body(*number) };
         *number += 1;
-        let flight = Flight { parcel, from, to, source: Rank(from.0), destination: Rank(to.0), bulk_bytes };
+        let flight =
+            Flight { parcel, from, to, source: Rank(from.0), destination: Rank(to.0), bulk_bytes, label: Label::NONE };
         self.backlog[from.0 as usize].push_back(flight);
         self.inject(from);
     }

@@ -83,8 +83,8 @@ impl Scheme for Dynamic {
     }
 
     #[inline]
-    fn piggyback(&mut self, to: PeerId, packet: &mut Packet) {
-        self.let_credits_ride(to, packet);
+    fn depart(&mut self, to: PeerId, packet: &mut Packet, _left: u32) -> u32 {
+        self.let_credits_ride(to, packet)
     }
 
     /// Slots and activity (receiver's half), then credits (sender's half), as in P fig. 11.
@@ -179,6 +179,7 @@ impl Dynamic {
             crossings: receiver.crossings,
             intended_quota: receiver.intended_quota,
             blocked: receiver.blocked,
+            ..PeerInspection::default()
         }
     }
 

@@ -28,14 +28,14 @@ use crate::{Packet, PeerId};
 const RIDE_MAX: u32 = u16::MAX as u32;
 
 impl Dynamic {
-    /// A data packet is about to leave for `to`, our sender in this role.
+    /// A data packet is about to leave for `to`, our sender in this role. Returns what rides.
     #[inline]
-    pub(super) fn let_credits_ride(&mut self, to: PeerId, packet: &mut Packet) {
+    pub(super) fn let_credits_ride(&mut self, to: PeerId, packet: &mut Packet) -> u32 {
         if !self.piggyback || !packet.has_room_to_piggyback() {
-            return;
+            return 0;
         }
         // While a sender is blocked nothing is counted as retrieved, so nothing rides.
-        let Some(sender) = self.receivers.get_mut(to).filter(|sender| sender.retrieved > 0) else { return };
+        let Some(sender) = self.receivers.get_mut(to).filter(|sender| sender.retrieved > 0) else { return 0 };
         let riding = if sender.retrieved + sender.piggybacked >= sender.head {
             self.cross_piggyback_way(to)
         } else {
@@ -48,6 +48,7 @@ impl Dynamic {
         if riding > 0 {
             packet.set_piggyback(riding as u16);
         }
+        riding
     }
 
     /// The threshold is reached the piggyback way, monitoring included. Returns what rides.

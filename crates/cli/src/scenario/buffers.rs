@@ -1,0 +1,62 @@
+//! What a file says of posted buffers. Defaults depend on the scheme, so what is not said is left open until that is
+//! known.
+
+use tidegate_flow::{BUFFER_PACKETS_MOST, Buffers, Growth, SchemeName};
+use tidegate_sim::Time;
+
+use super::value;
+
+/// The fields of `[flow]` that schemes with posted buffers read.
+#[derive(Clone, Debug, Default)]
+pub struct BufferFields {
+    pub each: Option<u32>,
+    pub most: Option<u32>,
+    pub packets: Option<u32>,
+    pub credit_threshold: Option<u32>,
+    pub growth: Option<Growth>,
+    /// `Some(None)`: never.
+    pub quiet_after: Option<Option<Time>>,
+    pub retry_timer: Option<Time>,
+    pub pool_first: Option<u32>,
+    pub pool_most: Option<u32>,
+}
+
+impl BufferFields {
+    /// The buffers of a scheme, where the file does not say otherwise those of the papers.
+    pub fn of(&self, scheme: SchemeName) -> Buffers {
+        let usual = Buffers::of(scheme);
+        let duration = |time: Time| std::time::Duration::from_nanos(time.0 / 1000);
+        Buffers {
+            packets: self.packets.unwrap_or(usual.packets),
+            per_connection: self.each.unwrap_or(usual.per_connection),
+            per_connection_most: self.most.unwrap_or(usual.per_connection_most),
+            credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
+            growth: self.growth.unwrap_or(usual.growth),
+            quiet_after: self.quiet_after.map_or(usual.quiet_after, |after| after.map(duration)),
+            retry_timer: self.retry_timer.map_or(usual.retry_timer, duration),
+            pool_first: self.pool_first.unwrap_or(usual.pool_first),
+            pool_most: self.pool_most.unwrap_or(usual.pool_most),
+            ..usual
+        }
+    }
+}
+
+/// Packets of a buffer that holds a message of so many bytes, with the header of 16 bytes that each message has.
+pub fn packets(text: &str) -> Result<u32, String> {
+    const HEADER_BYTES: u64 = 16;
+    let most = u64::from(BUFFER_PACKETS_MOST) * tidegate_flow::PAYLOAD_BYTES as u64 - HEADER_BYTES;
+    match value::bytes(text)? {
+        bytes @ 1.. if bytes <= most => Ok(Buffers::packets_of((bytes + HEADER_BYTES) as u32)),
+        _ => Err(format!("a buffer holds a message of 1 to {most} bytes")),
+    }
+}
+
+pub fn growth(text: &str) -> Result<Growth, String> {
+    let word = value::word(text, &["linear", "exponential"])?;
+    Ok(if word == "linear" { Growth::Linear } else { Growth::Exponential })
+}
+
+/// `never`, or a time.
+pub fn quiet_after(text: &str) -> Result<Option<Time>, String> {
+    if text == "never" { Ok(None) } else { value::time(text).map(Some) }
+}

@@ -1,0 +1,339 @@
+//! [`ReceiveQueues`]: the buffers that a receiver has posted, and who gets them.
+//!
+//! With a queue for each connection (L) nobody takes another's buffers. A pool (A) serves whoever comes first, as
+//! InfiniBand's shared receive queue does; there a sender that is refused might find the pool empty at each of its
+//! retries, because others that come at better moments take every buffer. So there is one rule beyond the paper: *once
+//! a message has been refused `refusals_most` times, the next buffer that is free is kept for its sender*, first come
+//! first served. Whoever is not among those may take only what is left when each of them has one. A buffer that is kept
+//! lies idle for at most the rest of a retry timer, and a sender that dies is dropped from the list.
+//!
+//! Invariants: posted + taken = the buffers that the scheme has asked for, per connection; in a pool posted ≤ window
+//! and posted + taken ≤ bound.
+
+use crate::buffers::limit_of;
+use crate::{Buffers, Initial, Lends, PeerId, Peers, SchemeName};
+use std::collections::VecDeque;
+
+/// What the receiving scheme wants done with buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Posting {
+    /// A message of this peer was processed: its buffer is posted again. (In a pool only if fewer buffers are posted
+    /// than the window says; else it is free memory again.)
+    Again(PeerId),
+    /// A message of this peer was processed, and its buffer is not posted again: the connection has one fewer.
+    Withdrawn(PeerId),
+    /// So many buffers more for messages of this peer.
+    More(PeerId, u32),
+    /// In a pool: so many buffers are to be posted, and an event is wanted when fewer than the limit are left.
+    Window {
+        /// The window.
+        buffers: u32,
+        /// The limit.
+        limit: u32,
+    },
+}
+
+impl Posting {
+    /// The peer whose messages' buffers it is about.
+    pub fn peer(self) -> Option<PeerId> {
+        match self {
+            Posting::Again(peer) | Posting::Withdrawn(peer) | Posting::More(peer, _) => Some(peer),
+            Posting::Window { .. } => None,
+        }
+    }
+}
+
+/// What becomes of a message that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// It has a buffer.
+    Accepted,
+    /// There is none: its sender is to be told, and tries again.
+    Refused,
+    /// It was sent behind one that was refused: it is dropped, and nobody is told.
+    Dropped,
+}
+
+/// The posted buffers of one connection; of a pool only what is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Connection {
+    posted: u32,
+    /// Buffers whose messages have not been processed.
+    taken: u32,
+    /// The number of the message that is expected next.
+    expected: u32,
+    /// How often that was refused since the last message that was accepted. Counted in a pool, as far as matters.
+    refusals: u32,
+}
+
+impl Initial for Connection {
+    /// Buffers posted for each connection.
+    type Config = u32;
+
+    fn initial(&posted: &u32, _: PeerId) -> Self {
+        Connection { posted, taken: 0, expected: 0, refusals: 0 }
+    }
+}
+
+/// A pool of buffers for all peers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pool {
+    posted: u32,
+    /// Buffers of all peers whose messages have not been processed.
+    taken: u32,
+    window: u32,
+    limit: u32,
+    /// Whether an event is wanted.
+    is_armed: bool,
+    /// The event has happened, and nobody has been told.
+    is_event_due: bool,
+    bound: u32,
+    refusals_most: u32,
+    /// Those who were refused so often that the next free buffers are theirs, in order.
+    kept_for: VecDeque<PeerId>,
+}
+
+impl Pool {
+    fn new(buffers: &Buffers) -> Self {
+        Pool {
+            posted: buffers.pool_first,
+            taken: 0,
+            window: buffers.pool_first,
+            limit: limit_of(buffers.pool_first),
+            is_armed: true,
+            is_event_due: false,
+            bound: buffers.pool_bound(),
+            refusals_most: buffers.refusals_most,
+            kept_for: VecDeque::new(),
+        }
+    }
+
+    /// Whether a message of `from` gets a buffer. One that was refused too often is put on the list.
+    fn take(&mut self, from: PeerId, connection: &mut Connection) -> bool {
+        let place = self.kept_for.iter().position(|&peer| peer == from);
+        let ahead = place.unwrap_or(self.kept_for.len());
+        if ahead >= self.posted as usize {
+            connection.refusals = (connection.refusals + 1).min(self.refusals_most);
+            if connection.refusals == self.refusals_most && place.is_none() {
+                self.kept_for.push_back(from);
+            }
+            return false;
+        }
+        if let Some(place) = place {
+            self.kept_for.remove(place);
+        }
+        connection.refusals = 0;
+        self.posted -= 1;
+        self.taken += 1;
+        if self.is_armed && self.posted < self.limit {
+            self.is_armed = false;
+            self.is_event_due = true;
+        }
+        true
+    }
+
+    /// So many taken buffers are free again: posts as many of them as the window has room for.
+    fn return_taken(&mut self, buffers: u32) {
+        self.taken -= buffers;
+        self.posted += buffers.min(self.window.saturating_sub(self.posted));
+    }
+
+    fn set_window(&mut self, window: u32, limit: u32) {
+        (self.window, self.limit, self.is_armed) = (window, limit, true);
+        let missing = window.saturating_sub(self.posted);
+        self.posted += missing.min(self.bound.saturating_sub(self.posted + self.taken));
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReceiveQueues {
+    connections: Peers<Connection>,
+    pool: Option<Pool>,
+}
+
+impl ReceiveQueues {
+    /// The buffers posted at the start, for `peers` peers; `None`: the scheme posts none.
+    pub fn new(scheme: SchemeName, peers: u32, buffers: &Buffers) -> Option<Self> {
+        let (per_connection, pool) = match scheme.lends() {
+            Lends::Buffers | Lends::CreditedBuffers => (buffers.per_connection, None),
+            Lends::PoolBuffers => (0, Some(Pool::new(buffers))),
+            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => return None,
+        };
+        Some(ReceiveQueues { connections: Peers::new(peers, per_connection), pool })
+    }
+
+    /// Takes a buffer for a message of `from`, if one is posted. Returns whether.
+    pub fn take(&mut self, from: PeerId) -> bool {
+        let connection = self.connections.of(from);
+        let has_taken = match &mut self.pool {
+            Some(pool) => pool.take(from, connection),
+            None if connection.posted > 0 => {
+                connection.posted -= 1;
+                true
+            }
+            None => false,
+        };
+        connection.taken += u32::from(has_taken);
+        has_taken
+    }
+
+    /// The message of this number has come from `from`.
+    pub fn handle_arrival(&mut self, from: PeerId, number: u32) -> Arrived {
+        if self.connections.of(from).expected != number {
+            return Arrived::Dropped;
+        }
+        if !self.take(from) {
+            return Arrived::Refused;
+        }
+        let connection = self.connections.of(from);
+        connection.expected = connection.expected.wrapping_add(1);
+        Arrived::Accepted
+    }
+
+    /// Does what the receiving scheme wants. More buffers than were taken of a peer are not processed, whatever its
+    /// packets say.
+    pub fn post(&mut self, posting: Posting) {
+        match posting {
+            Posting::Again(peer) => {
+                let connection = self.connections.of(peer);
+                let Some(taken) = connection.taken.checked_sub(1) else { return };
+                connection.taken = taken;
+                match &mut self.pool {
+                    Some(pool) => pool.return_taken(1),
+                    None => connection.posted += 1,
+                }
+            }
+            Posting::Withdrawn(peer) => {
+                let connection = self.connections.of(peer);
+                connection.taken = connection.taken.saturating_sub(1);
+            }
+            Posting::More(peer, buffers) => self.connections.of(peer).posted += buffers,
+            Posting::Window { buffers, limit } => {
+                if let Some(pool) = &mut self.pool {
+                    pool.set_window(buffers, limit);
+                }
+            }
+        }
+    }
+
+    /// Whether fewer buffers are left in the pool than the limit since the last time that this said so: the scheme is
+    /// to be told, by [`handle_limit_reached`](crate::FlowControl::handle_limit_reached).
+    pub fn poll_limit_reached(&mut self) -> bool {
+        self.pool.as_mut().is_some_and(|pool| std::mem::take(&mut pool.is_event_due))
+    }
+
+    /// A peer is gone, and all its messages were processed: what it took and never filled is posted again.
+    pub fn forget(&mut self, peer: PeerId) {
+        let taken = self.connections.forget(peer).map_or(0, |connection| connection.taken);
+        if let Some(pool) = &mut self.pool {
+            pool.return_taken(taken);
+            pool.kept_for.retain(|&kept| kept != peer);
+        }
+    }
+
+    /// Buffers posted: for messages of this peer, or in the pool.
+    pub fn posted(&self, peer: PeerId) -> u32 {
+        match &self.pool {
+            Some(pool) => pool.posted,
+            None => self.connections.get(peer).map_or(*self.connections.config(), |connection| connection.posted),
+        }
+    }
+
+    /// Buffers that this peer has taken and whose messages have not been processed.
+    pub fn taken(&self, peer: PeerId) -> u32 {
+        self.connections.get(peer).map_or(0, |connection| connection.taken)
+    }
+
+    /// How often the message of this peer that is next was refused, counted in a pool up to `refusals_most`.
+    pub fn refusals(&self, peer: PeerId) -> u32 {
+        self.connections.get(peer).map_or(0, |connection| connection.refusals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PeerId = PeerId(0);
+    const B: PeerId = PeerId(1);
+
+    fn pool(first: u32, most: u32, refusals_most: u32) -> ReceiveQueues {
+        let scheme = SchemeName::SharedWindow;
+        let buffers = Buffers { pool_first: first, pool_most: most, refusals_most, ..Buffers::of(scheme) };
+        ReceiveQueues::new(scheme, 2, &buffers).unwrap()
+    }
+
+    #[test]
+    fn what_is_behind_a_refused_message_is_dropped_until_that_has_come_again() {
+        let buffers = Buffers { per_connection: 1, ..Buffers::of(SchemeName::Rnr) };
+        let mut queues = ReceiveQueues::new(SchemeName::Rnr, 2, &buffers).unwrap();
+        let arrivals = [0, 1, 2].map(|number| queues.handle_arrival(A, number));
+        assert_eq!(arrivals, [Arrived::Accepted, Arrived::Refused, Arrived::Dropped]);
+        queues.post(Posting::Again(A));
+        // A buffer is there again, but the next message is not the one expected.
+        assert_eq!(queues.handle_arrival(A, 2), Arrived::Dropped);
+        assert_eq!(queues.handle_arrival(B, 0), Arrived::Accepted, "another connection is not touched");
+        assert_eq!([1, 2].map(|number| queues.handle_arrival(A, number)), [Arrived::Accepted, Arrived::Refused]);
+    }
+
+    #[test]
+    fn the_event_comes_once_when_fewer_than_the_limit_are_left() {
+        let mut queues = pool(8, 64, 8);
+        let events: Vec<_> = (0..8).map(|_| (queues.take(A), queues.poll_limit_reached())).collect();
+        assert_eq!(events.iter().position(|&(_, is_event)| is_event), Some(4), "8 − 5 = 3 are fewer than 4");
+        assert_eq!(events.iter().filter(|(_, is_event)| *is_event).count(), 1);
+        queues.post(Posting::Window { buffers: 16, limit: 8 });
+        assert_eq!((queues.posted(A), queues.taken(A)), (16, 8));
+        (0..8).for_each(|_| queues.post(Posting::Again(A)));
+        assert_eq!((queues.posted(A), queues.taken(A)), (16, 0), "no more than the window are posted");
+    }
+
+    #[test]
+    fn a_pool_has_a_bound_however_often_it_is_filled() {
+        let mut queues = pool(2, 4, 8);
+        for _ in 0..100 {
+            while queues.take(A) {}
+            queues.post(Posting::Window { buffers: 4, limit: 2 });
+        }
+        assert_eq!((queues.posted(A), queues.taken(A)), (0, 8));
+    }
+
+    #[test]
+    fn a_sender_that_was_refused_too_often_gets_the_next_buffer_and_others_do_not() {
+        let mut queues = pool(1, 1, 3);
+        assert!(queues.take(A));
+        assert_eq!([(); 3].map(|()| queues.take(B)), [false; 3]);
+        queues.post(Posting::Again(A));
+        assert!(!queues.take(A), "it is kept for the other");
+        assert!(queues.take(B));
+        queues.post(Posting::Again(B));
+        assert!(queues.take(A), "that is over");
+    }
+
+    #[test]
+    fn what_a_dead_peer_took_and_never_filled_is_posted_again() {
+        let mut queues = pool(2, 2, 1);
+        assert!(queues.take(A) && queues.take(A) && !queues.take(B));
+        queues.post(Posting::Again(A));
+        queues.forget(A);
+        assert_eq!((queues.posted(B), queues.taken(A)), (2, 0));
+        queues.forget(B);
+        assert!(queues.take(A) && queues.take(A), "nothing is kept for a peer that is gone");
+        let mut queues = ReceiveQueues::new(SchemeName::Rnr, 2, &Buffers::of(SchemeName::Rnr)).unwrap();
+        assert!((0..100).all(|_| queues.take(A)) && !queues.take(A));
+        queues.forget(A);
+        assert_eq!(queues.posted(A), 100);
+    }
+
+    #[test]
+    fn a_peer_that_says_it_was_processed_more_often_than_it_took_gains_nothing() {
+        let mut queues = pool(2, 4, 8);
+        queues.post(Posting::Again(A));
+        assert_eq!((queues.posted(A), queues.taken(A)), (2, 0));
+        let buffers = Buffers { per_connection: 1, ..Buffers::of(SchemeName::Rnr) };
+        let mut queues = ReceiveQueues::new(SchemeName::Rnr, 2, &buffers).unwrap();
+        queues.post(Posting::Again(A));
+        assert_eq!(queues.posted(A), 1);
+    }
+}

@@ -1,0 +1,208 @@
+//! [`Adapter`]: what a node's interface does beside passing packets on, under schemes whose receivers post buffers.
+//!
+//! # The sender's half
+//!
+//! The packets that a process has written go to a queue for their connection, one for each pair of processes, and a
+//! message leaves when all of it is there, as an adapter sends what was handed to it as a whole. Connections take
+//! turns, packet by packet. A message stays in the queue until its receiver's adapter has accepted it. When a refusal
+//! comes back, the connection waits for the retry timer, and everything goes again from the refused message on; the
+//! node's other connections do not wait.
+//!
+//! # The receiver's half
+//!
+//! The first packet of a message takes a posted buffer of its process ([`ReceiveQueues`](tidegate_flow::ReceiveQueues),
+//! in the process's link). If there is none, a refusal goes back through the network, and the rest of the message and
+//! those behind it are dropped as they come.
+//!
+//! What is simpler than hardware: that a message was accepted is known to its sender's adapter at once, without an
+//! acknowledgement that takes time and bandwidth (InfiniBand joins many into one packet); and adapters have no credits
+//! of their own, by which InfiniBand slows a sender down before it is refused (notes, 3).
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use tidegate_flow::{Arrived, Header, PacketKind, SendQueue};
+
+use crate::flight::{Flight, Label, NodeId, Rank};
+use crate::parcel::{Body, Parcel};
+
+/// Bytes of payload of a refusal: which message.
+const REFUSAL_BYTES: usize = 4;
+
+/// From which process to which.
+type Pair = (Rank, Rank);
+
+/// A message that is being sent.
+#[derive(Debug)]
+struct UnderWay {
+    number: u32,
+    packets: Rc<[Parcel]>,
+    /// Packets that have left.
+    gone: usize,
+}
+
+/// A connection of a process of this node, as its sender.
+#[derive(Debug)]
+struct Sending {
+    /// The receiver's node.
+    node: NodeId,
+    queue: SendQueue<Rc<[Parcel]>>,
+    /// The packets of a message of which not all were written.
+    written: Vec<Parcel>,
+    under_way: Option<UnderWay>,
+    /// Whether it is among those that take turns.
+    has_turn: bool,
+}
+
+impl Sending {
+    /// The next packet, which message it is of, and whether it is the first of that.
+    fn next(&self) -> Option<(Parcel, u32, bool)> {
+        if let Some(UnderWay { number, packets, gone }) = &self.under_way {
+            return Some((packets[*gone], *number, false));
+        }
+        self.queue.next_to_send().map(|(number, packets)| (packets[0], number, true))
+    }
+
+    /// That packet has left.
+    fn note_sent(&mut self) {
+        if self.under_way.is_none()
+            && let Some((number, packets)) = self.queue.next_to_send()
+        {
+            self.under_way = Some(UnderWay { number, packets: packets.clone(), gone: 0 });
+            self.queue.note_sent();
+        }
+        if let Some(message) = &mut self.under_way {
+            message.gone += 1;
+            if message.gone == message.packets.len() {
+                self.under_way = None;
+            }
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Adapter {
+    sending: HashMap<Pair, Sending>,
+    /// The connections that have something to send.
+    turns: VecDeque<Pair>,
+    /// Refusals that have not left.
+    refusals: VecDeque<Flight>,
+    /// What became of the message that is coming in, by its receiver and its sender.
+    arriving: HashMap<Pair, Arrived>,
+}
+
+/// Whether a packet is the last of its buffer.
+pub(crate) fn ends_buffer(header: Header) -> bool {
+    header.kind() != PacketKind::Data || header.ends_buffer()
+}
+
+impl Adapter {
+    /// A process of this node has written a packet for another, on `node`.
+    pub fn take(&mut self, from: Rank, to: Rank, node: NodeId, parcel: Parcel) {
+        let new =
+            || Sending { node, queue: SendQueue::default(), written: Vec::new(), under_way: None, has_turn: false };
+        let connection = self.sending.entry((from, to)).or_insert_with(new);
+        connection.written.push(parcel);
+        if ends_buffer(parcel.header) {
+            connection.queue.push(std::mem::take(&mut connection.written).into());
+            self.give_turn((from, to));
+        }
+    }
+
+    /// A connection that has something to send takes turns with the others.
+    fn give_turn(&mut self, pair: Pair) {
+        if let Some(connection) = self.sending.get_mut(&pair)
+            && connection.next().is_some()
+            && !std::mem::replace(&mut connection.has_turn, true)
+        {
+            self.turns.push_back(pair);
+        }
+    }
+
+    /// Whether there is something to send.
+    pub fn has_work(&self) -> bool {
+        !self.refusals.is_empty() || !self.turns.is_empty()
+    }
+
+    /// The next packet of this node, `id`. Refusals go first.
+    pub fn next(&self, id: NodeId) -> Option<Flight> {
+        if let Some(&refusal) = self.refusals.front() {
+            return Some(refusal);
+        }
+        let &(source, destination) = self.turns.front()?;
+        let connection = self.sending.get(&(source, destination))?;
+        let (parcel, number, is_first) = connection.next()?;
+        let label = Label::packet(number, is_first);
+        Some(Flight { parcel, from: id, to: connection.node, source, destination, bulk_bytes: 0, label })
+    }
+
+    /// The network has taken that packet.
+    pub fn note_sent(&mut self) {
+        if self.refusals.pop_front().is_some() {
+            return;
+        }
+        let Some(pair) = self.turns.pop_front() else { return };
+        if let Some(connection) = self.sending.get_mut(&pair) {
+            connection.note_sent();
+            connection.has_turn = false;
+        }
+        self.give_turn(pair);
+    }
+
+    /// The receiver's adapter has taken all of a message of ours.
+    pub fn handle_accepted(&mut self, pair: Pair, number: u32) {
+        let message = self.sending.get_mut(&pair).and_then(|connection| connection.queue.handle_accepted(number));
+        debug_assert!(message.is_some(), "a message was accepted that is not under way");
+    }
+
+    /// The receiver's adapter has refused a message of ours. Returns whether the retry timer is to be started.
+    pub fn handle_refused(&mut self, pair: Pair, number: u32) -> bool {
+        let Some(connection) = self.sending.get_mut(&pair) else { return false };
+        connection.under_way = None;
+        let begins = connection.queue.handle_refused(number);
+        if std::mem::take(&mut connection.has_turn) {
+            self.turns.retain(|&other| other != pair);
+        }
+        begins
+    }
+
+    /// The retry timer of a connection has run out.
+    pub fn handle_timeout(&mut self, pair: Pair) {
+        if let Some(connection) = self.sending.get_mut(&pair) {
+            connection.queue.handle_timeout();
+        }
+        self.give_turn(pair);
+    }
+
+    /// A packet has come; `arrived` says what becomes of the message that it begins. Returns what becomes of it.
+    pub fn sort(&mut self, flight: &Flight, arrived: Option<Arrived>) -> Arrived {
+        let pair = (flight.destination, flight.source);
+        match arrived {
+            Some(arrived) => {
+                self.arriving.insert(pair, arrived);
+                arrived
+            }
+            None => self.arriving.get(&pair).copied().unwrap_or(Arrived::Dropped),
+        }
+    }
+
+    /// Sends back that a message was refused.
+    pub fn refuse(&mut self, flight: &Flight, number: u32) {
+        let header = Header::new(PacketKind::Data, REFUSAL_BYTES, 0);
+        self.refusals.push_back(Flight {
+            parcel: Parcel { header, body: Body::ZEROS },
+            from: flight.to,
+            to: flight.from,
+            source: flight.destination,
+            destination: flight.source,
+            bulk_bytes: 0,
+            label: Label::refusal(number),
+        });
+    }
+
+    /// Messages that no receiver has accepted.
+    pub fn unaccepted(&self) -> usize {
+        self.sending.values().map(|connection| connection.queue.len() + connection.written.len()).sum()
+    }
+}

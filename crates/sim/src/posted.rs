@@ -1,0 +1,55 @@
+//! [`Posted`]: the buffers that a process has posted, as its node's adapter knows them. A process runs ahead of the
+//! simulation (see `link.rs`), and the adapter does not.
+
+use std::collections::VecDeque;
+
+use tidegate_flow::{PeerId, Posting, ReceiveQueues};
+
+use crate::Time;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    queues: ReceiveQueues,
+    /// What the process has done with buffers, running ahead, and when.
+    ahead: VecDeque<(Time, Posting)>,
+}
+
+impl Posted {
+    pub(crate) fn new(queues: ReceiveQueues) -> Self {
+        Posted { queues, ahead: VecDeque::new() }
+    }
+
+    /// The process does something with its buffers, at its own time: its adapter knows of it then. What the event of a
+    /// pool does, does not wait for the process.
+    pub(crate) fn post(&mut self, clock: Time, posting: Posting) {
+        match posting {
+            Posting::Window { .. } => self.queues.post(posting),
+            _ => self.ahead.push_back((clock, posting)),
+        }
+    }
+
+    /// The buffers as they are at this moment.
+    pub(crate) fn at(&mut self, now: Time) -> &mut ReceiveQueues {
+        while let Some((_, posting)) = self.ahead.front().filter(|(at, _)| *at <= now).copied() {
+            self.ahead.pop_front();
+            self.queues.post(posting);
+        }
+        &mut self.queues
+    }
+
+    /// Buffers of this peer, posted or full, when all that the process has done is known.
+    pub(crate) fn buffers(&self, peer: PeerId) -> u32 {
+        let ahead = self.ahead.iter().fold((0, 0), |(more, fewer), &(_, posting)| match posting {
+            Posting::More(of, buffers) if of == peer => (more + buffers, fewer),
+            Posting::Withdrawn(of) if of == peer => (more, fewer + 1),
+            _ => (more, fewer),
+        });
+        self.queues.posted(peer) + self.queues.taken(peer) + ahead.0 - ahead.1
+    }
+
+    /// Buffers posted in a pool, and those that are full.
+    pub(crate) fn pool(&self, peers: u32) -> (u32, u32) {
+        (self.queues.posted(PeerId(0)), (0..peers).map(|peer| self.queues.taken(PeerId(peer))).sum())
+    }
+}

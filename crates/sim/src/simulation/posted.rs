@@ -1,0 +1,154 @@
+//! Posted buffers: how packets go by way of the nodes' adapters, under schemes whose receivers post buffers.
+
+use tidegate_flow::{Arrived, Lends};
+
+use super::{Event, Schedule, Simulation};
+use crate::Time;
+use crate::adapter::ends_buffer;
+use crate::checker::{Holder, Ledger};
+use crate::config::FlowChoice;
+use crate::flight::{Flight, Labelled};
+
+/// Retries of each connection that waits: at the shortest timer 10 ms, in which any packet under way would have come.
+const VAIN_RETRIES: usize = 1000;
+
+impl Simulation {
+    /// Whether receivers post buffers, and the nodes' interfaces are adapters.
+    #[inline]
+    pub(super) fn posts_buffers(&self) -> bool {
+        matches!(self.config.flow, FlowChoice::Posted { .. })
+    }
+
+    /// A packet that a process has written goes into its connection's queue. That takes the interface no time: it is
+    /// when the packet leaves that it is busy. `turn`: the place among the sources that wait, and the source.
+    pub(super) fn hand_to_adapter(&mut self, now: Time, index: usize, turn: (usize, usize), flight: &Flight) {
+        let (place, source) = turn;
+        let next = match self.nodes[index].take_packet(source) {
+            Some(ready) => ready,
+            None => self.next_train(now, index, source),
+        };
+        self.nodes[index].pass_turn(place, next);
+        self.adapters[index].take(flight.source, flight.destination, flight.to, flight.parcel);
+        self.offer_adapter(now, index);
+    }
+
+    /// The adapter of a node may have something to send.
+    fn offer_adapter(&mut self, now: Time, index: usize) {
+        if self.adapters[index].has_work() {
+            let node = &mut self.nodes[index];
+            node.add_source(node.adapter_source(), now);
+        }
+    }
+
+    /// A packet has come that is not bulk data.
+    pub(super) fn receive_by_adapter(&mut self, now: Time, index: usize, flight: &Flight) {
+        match flight.label.read() {
+            Labelled::Plain => {}
+            Labelled::Refusal { number } => self.handle_refusal(now, index, flight, number),
+            Labelled::Message { number, is_first } => {
+                let arrived = is_first.then(|| self.take_buffer(now, flight, number)).flatten();
+                if arrived == Some(Arrived::Refused) {
+                    self.adapters[index].refuse(flight, number);
+                    self.offer_adapter(now, index);
+                }
+                if self.adapters[index].sort(flight, arrived) == Arrived::Accepted {
+                    self.deliver(now, flight, number);
+                }
+            }
+        }
+    }
+
+    /// The first packet of a message takes a posted buffer of its receiver, if there is one. `None`: the receiver's
+    /// table of peers is full, and the run ends.
+    fn take_buffer(&mut self, now: Time, flight: &Flight, number: u32) -> Option<Arrived> {
+        let process = &mut self.processes[flight.destination.0 as usize];
+        let link = process.endpoint.link_mut();
+        let peer = link.admit_peer(flight.source)?;
+        let queues = link.posted.as_mut()?.at(now);
+        let arrived = queues.handle_arrival(peer, number);
+        // An interrupt, which does not wait for the program; what it costs is not known (A).
+        if queues.poll_limit_reached() {
+            process.endpoint.handle_limit_reached();
+        }
+        Some(arrived)
+    }
+
+    /// A packet of a message that has a buffer.
+    fn deliver(&mut self, now: Time, flight: &Flight, number: u32) {
+        let rank = flight.destination.0 as usize;
+        if ends_buffer(flight.parcel.header) {
+            let sender = flight.from.0 as usize;
+            self.adapters[sender].handle_accepted((flight.source, flight.destination), number);
+        }
+        if !self.has_room(rank) {
+            self.note_full(flight.destination);
+        }
+        self.vain_retries = 0;
+        self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);
+        self.rouse(now, rank);
+    }
+
+    /// A refusal has come back to the sender's node.
+    fn handle_refusal(&mut self, now: Time, index: usize, flight: &Flight, number: u32) {
+        let FlowChoice::Posted { buffers, .. } = self.config.flow else { return };
+        let (sender, receiver) = (flight.destination, flight.source);
+        self.processes[sender.0 as usize].endpoint.link_mut().note_refusal(receiver);
+        if self.adapters[index].handle_refused((sender, receiver), number) {
+            self.retries.push_back((sender, receiver));
+            let timer = Time::from_nanoseconds(buffers.retry_timer.as_nanos() as u64);
+            self.queue.schedule(now + timer, Event::Retry);
+        }
+    }
+
+    /// The timer of the connection has run out that was refused first: it is the same for all.
+    ///
+    /// Retries alone would keep a run going for ever. It is stuck when all connections that wait have been tried again
+    /// very often, no process has run or got anything meanwhile, and none is going to run by itself.
+    pub(super) fn retry(&mut self, now: Time) {
+        let Some(pair) = self.retries.pop_front() else { return };
+        self.vain_retries += 1;
+        if self.vain_retries > VAIN_RETRIES * (self.retries.len() + 1) {
+            let is_busy = |of: &Schedule| of.runs || of.draining || of.wakes_at < Time::NEVER;
+            self.is_stuck = !self.schedules.iter().any(is_busy) && self.local.iter().all(Option::is_none);
+        }
+        let home = self.home(pair.0).0 as usize;
+        self.adapters[home].handle_timeout(pair);
+        self.offer_adapter(now, home);
+        self.wake_node(now, home, now);
+    }
+
+    /// Buffers are conserved: those that are posted and those that are full make what the scheme says there are, and
+    /// memory stays within its bound.
+    pub(super) fn check_buffers(&self, holders: &[Holder], ledger: &mut Ledger) {
+        let FlowChoice::Posted { scheme, buffers, .. } = self.config.flow else { return };
+        for (holder, process) in holders.iter().zip(&self.processes) {
+            let Some(posted) = &process.endpoint.link().posted else { continue };
+            if scheme.lends() == Lends::PoolBuffers {
+                let (free, full) = posted.pool(holder.ranks.len() as u32);
+                if free > holder.inspection.window || free + full > buffers.pool_bound() {
+                    let (rank, window) = (holder.rank, holder.inspection.window);
+                    ledger
+                        .report(format!("{rank} has {free} buffers posted and {full} full, with a window of {window}"));
+                }
+                continue;
+            }
+            for (place, &peer) in holder.ranks.iter().enumerate() {
+                let expected =
+                    holder.inspection.peers.get(place).map_or(buffers.per_connection, |peer| peer.intended_quota);
+                let found = posted.buffers(tidegate_flow::PeerId(place as u32));
+                if found != expected {
+                    let rank = holder.rank;
+                    ledger.report(format!("{rank} has {found} buffers for {peer} instead of {expected}"));
+                }
+            }
+        }
+    }
+
+    /// At the end of a run no adapter has a message that was not accepted.
+    pub(super) fn check_adapters_empty(&self, ledger: &mut Ledger) {
+        let left: usize = self.adapters.iter().map(|adapter| adapter.unaccepted()).sum();
+        if left > 0 {
+            ledger.report(format!("{left} messages were never accepted"));
+        }
+    }
+}
