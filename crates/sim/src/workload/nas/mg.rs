@@ -23,7 +23,7 @@ struct Place {
 impl Place {
     fn new(me: u32, size: u32) -> Place {
         let bits = size.ilog2();
-        let processes = [1 << (bits / 3), 1 << ((bits + 1) / 3), 1 << ((bits + 2) / 3)];
+        let processes = [1 << (bits / 3), 1 << ((bits + 1) / 3), 1 << bits.div_ceil(3)];
         let at = [me % processes[0], me / processes[0] % processes[1], me / processes[0] / processes[1]];
         Place { processes, at }
     }
