@@ -47,7 +47,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         }
         now = now + std::time::Duration::from_millis(u64::from(*length));
         protocol.handle_batch(&batch, now);
-        let _ = protocol.write(peer, 3, |_, _| {});
+        let _ = protocol.write(peer, 3, now, |_, _| {});
         protocol.exchange(&mut Hole, now);
         while protocol.retrieve().is_some() {}
         while protocol.poll_event().is_some() {}

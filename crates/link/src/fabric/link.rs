@@ -147,8 +147,13 @@ impl<N: Network> Link for FabricLink<N> {
     type Lent = Packet;
 
     fn write(&mut self, to: PeerId, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> Result<u32, WriteError> {
-        let written = self.protocol.write(to, count, fill)?;
-        self.protocol.transmit(&mut self.network, clock::now());
+        let now = clock::now();
+        let written = self.protocol.write(to, count, now, fill)?;
+        self.protocol.transmit(&mut self.network, now);
+        if self.protocol.has_flights_most(to) {
+            // Some of them have ended, and this may be the caller's last call for a while.
+            self.exchange();
+        }
         Ok(written)
     }
 

@@ -18,7 +18,7 @@ use super::contact::Contact;
 use super::departing::Departing;
 use super::greeting::Greeting;
 use super::network::Route;
-use super::peer::{Peer, Phase};
+use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
 use super::stream::{Inbox, Marks, Outbox, UNACKNOWLEDGED};
 use super::wire::PACKETS_PER_BATCH;
@@ -256,13 +256,14 @@ impl Protocol {
         &mut self,
         to: PeerId,
         count: u32,
+        now: Instant,
         mut fill: impl FnMut(&mut [Packet], Placement),
     ) -> Result<u32, WriteError> {
         let peer = self.known(to).ok_or_else(|| WriteError::Unreachable(format!("there is no peer {}", to.0)))?;
         match peer.phase {
             Phase::Ended => return Err(WriteError::Unreachable(peer.lost.clone())),
             Phase::Greeting => return Err(WriteError::Full),
-            Phase::Open => {}
+            Phase::Open => peer.outbox.handle_write(now),
         }
         let places = peer.outbox.room().min(count as usize);
         if places == 0 {
@@ -278,6 +279,11 @@ impl Protocol {
         }
         self.queue(to);
         Ok(places as u32)
+    }
+
+    /// Whether the network has as many sendings to a peer as it may.
+    pub fn has_flights_most(&mut self, to: PeerId) -> bool {
+        self.known(to).is_some_and(|peer| peer.flights >= FLIGHTS_MOST)
     }
 
     /// Whether the mailbox has room for what one more batch may put into it.

@@ -1,19 +1,31 @@
 //! The packets of one direction of a pair, in order and each once, over a network that loses, repeats and reorders.
 //!
 //! The sender gathers packets in batches, numbers them, and keeps each until the receiver has acknowledged it. At most
-//! so many are unacknowledged; while they are, packets gather in the next batch, so small messages coalesce without a
-//! timer. The receiver takes the batches in order, keeps those that come early, of which there are as many as may be
-//! unacknowledged less one, and drops what it has had.
+//! [`UNACKNOWLEDGED`] are unacknowledged; while they are, packets gather in the next batch, so small messages coalesce
+//! without a timer. But who has sent a few short messages may call us no more for a long time, and what has not left by
+//! then waits: so after a pause of [`PAUSE`] up to [`BURST`] more batches leave at once, as long as all that is
+//! unacknowledged has no more bytes than [`UNACKNOWLEDGED`] full batches.
 //!
-//! Invariants: `kept` holds the batches from `acknowledged` on, without a gap; at most `unacknowledged_most` of them
-//! have ever been sent; at most `unacknowledged_most + 2` are kept (one that is being filled, one for the goodbye).
+//! The receiver takes the batches in order, keeps those that come early, as many bytes as may be unacknowledged less
+//! one batch, and drops what it has had.
+//!
+//! Invariants: `kept` holds the batches from `acknowledged` on, without a gap; at most `UNACKNOWLEDGED + BURST` of them
+//! have ever been sent, of `UNACKNOWLEDGED × BATCH_BYTES` bytes; behind those at most two are kept (one that is being
+//! filled, one for the goodbye).
 
 use super::wire::{BATCH_BYTES, HEADER_BYTES, PACKETS_PER_BATCH, headers, push_packet};
 use std::collections::VecDeque;
+use std::time::Duration;
 use tidegate_flow::{Header as PacketHeader, Instant, PACKET_BYTES, Packet, PacketKind};
 
 /// Batches that may be sent and not acknowledged, per pair and direction.
 pub const UNACKNOWLEDGED: u64 = 4;
+/// Batches that may be sent beyond, after a pause.
+pub const BURST: u64 = 12;
+/// Nothing has been written to the pair for so long.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Most bytes that may be sent and not acknowledged.
+const UNACKNOWLEDGED_BYTES: usize = UNACKNOWLEDGED as usize * BATCH_BYTES;
 
 /// What a batch of packets says beside its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +62,9 @@ pub struct Outbox {
     kept: VecDeque<Kept>,
     /// Memory of batches that were acknowledged.
     spare: Vec<Vec<u8>>,
+    /// Batches that may still leave beyond those that always may.
+    burst: u64,
+    written_at: Instant,
 }
 
 /// A batch that is to be sent.
@@ -66,6 +81,14 @@ pub struct Due<'a> {
 }
 
 impl Outbox {
+    /// Something is about to be written.
+    pub fn handle_write(&mut self, now: Instant) {
+        if now.since(self.written_at) >= PAUSE {
+            self.burst = BURST;
+        }
+        self.written_at = now;
+    }
+
     /// How many packets find room now.
     pub fn room(&self) -> usize {
         match self.kept.back().filter(|last| !last.is_sent && !last.marks.is_last) {
@@ -76,7 +99,9 @@ impl Outbox {
 
     /// Packets that fit into batches that may still be begun.
     fn new_batches(&self) -> usize {
-        (UNACKNOWLEDGED as usize + 1).saturating_sub(self.kept.len()) * PACKETS_PER_BATCH
+        let sent = self.kept.iter().take_while(|kept| kept.is_sent).count();
+        let unsent = self.kept.len() - sent;
+        (UNACKNOWLEDGED as usize + 1).saturating_sub(sent.min(UNACKNOWLEDGED as usize) + unsent) * PACKETS_PER_BATCH
     }
 
     /// Adds a packet, for which there is [room](Self::room).
@@ -112,11 +137,20 @@ impl Outbox {
 
     /// The next batch to send.
     pub fn poll_due(&mut self) -> Option<Due<'_>> {
-        let first = self.acknowledged;
-        let most = UNACKNOWLEDGED as usize;
-        let (at, kept) = self.kept.iter_mut().take(most).enumerate().find(|(_, kept)| kept.is_due)?;
+        let at = self.kept.iter().position(|kept| kept.is_due)?;
+        let is_beyond = !self.kept[at].is_sent && at >= UNACKNOWLEDGED as usize;
+        let is_allowed = self.burst > 0 && (at as u64) < UNACKNOWLEDGED + BURST;
+        if is_beyond && (!is_allowed || self.bytes_to(at) > UNACKNOWLEDGED_BYTES) {
+            return None;
+        }
+        let (sequence, kept) = (self.acknowledged + at as u64, &mut self.kept[at]);
         let (marks, is_again) = (kept.marks, kept.is_sent);
-        Some(Due { sequence: first + at as u64, marks, is_again, bytes: &mut kept.bytes })
+        Some(Due { sequence, marks, is_again, bytes: &mut kept.bytes })
+    }
+
+    /// Bytes of all batches up to this one.
+    fn bytes_to(&self, last: usize) -> usize {
+        self.kept.iter().take(last + 1).map(|kept| kept.bytes.len()).sum()
     }
 
     /// The number of the first batch that has not been acknowledged.
@@ -136,9 +170,15 @@ impl Outbox {
 
     /// The network has taken a batch, after so many pings.
     pub fn handle_taken(&mut self, sequence: u64, pings: u64, now: Instant) {
+        let is_beyond = sequence >= self.acknowledged + UNACKNOWLEDGED;
         if let Some(kept) = self.find(sequence) {
+            let is_burst = is_beyond && !kept.is_sent;
             (kept.is_due, kept.is_sent, kept.pings_before, kept.sent_at) = (false, true, pings, now);
             kept.flights += 1;
+            if is_burst {
+                kept.bytes.shrink_to_fit();
+                self.burst = self.burst.saturating_sub(1);
+            }
         }
     }
 
@@ -174,6 +214,7 @@ impl Outbox {
             self.acknowledged += 1;
             if let Some(kept) = self.kept.pop_front()
                 && self.spare.len() < 2
+                && kept.bytes.capacity() >= BATCH_BYTES
             {
                 self.spare.push(kept.bytes);
             }
@@ -202,8 +243,8 @@ impl Outbox {
         self.spare.clear();
     }
 
-    /// Most bytes that an outbox takes for batches.
-    pub const BYTES_MOST: usize = (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES;
+    /// Most bytes that an outbox takes for batches; those of a burst have no more together than they need.
+    pub const BYTES_MOST: usize = (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES + BURST as usize * size_of::<Kept>();
 }
 
 /// A batch that has come before its turn.
@@ -244,10 +285,14 @@ impl Inbox {
     /// Takes a batch. `deliver` gets the bodies and marks of those whose turn it is, in order.
     pub fn handle(&mut self, sequence: u64, marks: Marks, body: &[u8], mut deliver: impl FnMut(&[u8], Marks)) -> Taken {
         let Some(ahead) = sequence.checked_sub(self.expected) else { return Taken::Again };
-        if ahead >= UNACKNOWLEDGED {
+        if ahead >= UNACKNOWLEDGED + BURST {
             return Taken::Wrong;
         }
         if ahead > 0 {
+            let early: usize = self.early.iter().flatten().map(|early| early.body.len()).sum();
+            if early + body.len() > Self::BYTES_MOST {
+                return Taken::Wrong;
+            }
             let at = ahead as usize - 1;
             if self.early.len() <= at {
                 self.early.resize_with(at + 1, || None);
@@ -313,6 +358,38 @@ mod tests {
     }
 
     #[test]
+    fn after_a_pause_a_burst_leaves_at_once_and_a_stream_gathers() {
+        let (mut outbox, mut now) = (Outbox::default(), Instant::default() + PAUSE);
+        let write = |outbox: &mut Outbox, now: &mut Instant, count: usize| {
+            (0..count)
+                .map(|_| {
+                    *now = *now + Duration::from_micros(1);
+                    outbox.handle_write(*now);
+                    outbox.push(&packet());
+                    send(outbox).len()
+                })
+                .sum::<usize>()
+        };
+        let burst = (UNACKNOWLEDGED + BURST) as usize;
+        assert_eq!(write(&mut outbox, &mut now, 40), burst, "each message by itself, and the others gather");
+        assert_eq!(outbox.handle_acknowledgement(burst as u64), Some(true));
+        assert_eq!(send(&mut outbox), [burst as u64], "in one batch");
+        assert_eq!(write(&mut outbox, &mut now, 40), UNACKNOWLEDGED as usize - 1, "there was no pause");
+        now = now + PAUSE;
+        let most = outbox.kept.iter().map(|kept| kept.bytes.len()).sum::<usize>();
+        assert!(write(&mut outbox, &mut now, 4) <= BURST as usize && most <= UNACKNOWLEDGED_BYTES);
+        // Full batches never leave beyond the four.
+        let mut outbox = Outbox::default();
+        outbox.handle_write(now);
+        let mut sent = 0;
+        while outbox.room() > 0 {
+            outbox.push(&packet());
+            sent += if outbox.room().is_multiple_of(PACKETS_PER_BATCH) { send(&mut outbox).len() } else { 0 };
+        }
+        assert_eq!(sent, UNACKNOWLEDGED as usize);
+    }
+
+    #[test]
     fn what_was_not_sent_cannot_be_acknowledged() {
         let mut outbox = Outbox::default();
         outbox.push(&packet());
@@ -361,7 +438,7 @@ mod tests {
         };
         assert_eq!(take(2), (Taken::Early, 0));
         assert_eq!(take(2), (Taken::Again, 0));
-        assert_eq!(take(UNACKNOWLEDGED), (Taken::Wrong, 0));
+        assert_eq!(take(UNACKNOWLEDGED + BURST), (Taken::Wrong, 0));
         assert_eq!(take(0), (Taken::InOrder, 1));
         assert_eq!(take(1), (Taken::InOrder, 3));
         assert_eq!(take(1), (Taken::Again, 3));

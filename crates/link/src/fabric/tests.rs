@@ -72,7 +72,7 @@ impl Job {
 
     /// Writes one numbered packet; whether there was room.
     pub fn write(&mut self, from: usize, to: PeerId, number: u32) -> Result<u32, WriteError> {
-        self.nodes[from].protocol.write(to, 1, |packets, _| packets[0] = numbered(number))
+        self.nodes[from].protocol.write(to, 1, self.now, |packets, _| packets[0] = numbered(number))
     }
 
     pub fn retrieve(&mut self, node: usize) -> Option<(PeerId, u32)> {
@@ -292,7 +292,7 @@ fn an_address_that_leads_nowhere_is_an_error() {
     let to = protocol.peer(&contact(1, 1, 64)).unwrap();
     protocol.exchange(&mut Deaf, Instant::from_nanos(1));
     assert!(
-        matches!(protocol.write(to, 1, |_, _| {}), Err(WriteError::Unreachable(why)) if why.contains("01 is no address"))
+        matches!(protocol.write(to, 1, Instant::from_nanos(1), |_, _| {}), Err(WriteError::Unreachable(why)) if why.contains("01 is no address"))
     );
 }
 
