@@ -11,8 +11,8 @@
 //!
 //! - its host refuses connections to it for [`REFUSED_FOR`];
 //! - its host cannot be reached, or each sending to it fails, for [`FAILED_FOR`], and nobody listens at its address;
-//! - nothing at all is heard of its host for [`SILENT_FOR`]. That takes as long as TCP takes to give up, because who
-//!   computes while many try to connect answers no connection either.
+//! - its host answers no connection for [`FAILED_FOR`], and it had answered us before; else for [`SILENT_FOR`]. That is
+//!   as long as TCP takes to give up, because who computes while many make their first contact answers none either.
 
 use super::network::Reach;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const PING_INTERVAL_RARE: Duration = Duration::from_secs(60);
 pub const REFUSED_FOR: Duration = Duration::from_millis(500);
 /// A peer whose host cannot be reached for this long is gone, and one to which each sending fails.
 pub const FAILED_FOR: Duration = Duration::from_secs(10);
-/// A peer of whose host nothing at all is heard for this long is gone.
+/// A peer that has never answered us, and of whose host nothing is heard for this long, is gone.
 pub const SILENT_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// Time between the first two tries to send what the network did not take. It doubles with each.
@@ -104,6 +104,8 @@ pub struct Trouble {
     failed: Option<(Instant, String)>,
     /// When its host was last asked, somebody listened at its address.
     is_listening: bool,
+    /// When its host was last asked, it did not answer.
+    is_silent: bool,
     ask_at: Instant,
     ask_interval: Duration,
 }
@@ -119,6 +121,7 @@ impl Trouble {
             unreachable_since: None,
             failed: None,
             is_listening: false,
+            is_silent: false,
             ask_at: now + ASK_FIRST,
             ask_interval: ASK_AGAIN_FIRST,
         }
@@ -134,15 +137,17 @@ impl Trouble {
         }
     }
 
-    /// Asks the peer's host now and then: `reach` begins a question, or looks for its answer. Returns why the peer
-    /// counts as lost, if it does.
-    pub fn judge(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
+    /// Asks the peer's host now and then: `reach` begins a question, or looks for its answer. `is_known`: it has
+    /// answered us before. Returns why the peer counts as lost, if it does.
+    pub fn judge(&mut self, now: Instant, is_known: bool, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
         if now < self.ask_at {
             return None;
         }
         self.ask_at = now + ANSWER_INTERVAL;
         let answer = reach();
-        self.is_listening = answer.as_ref().map_or(self.is_listening, |answer| *answer == Reach::Listening);
+        if let Some(answer) = &answer {
+            (self.is_listening, self.is_silent) = (*answer == Reach::Listening, *answer == Reach::Silent);
+        }
         match answer {
             None => {}
             Some(Reach::Listening) => {
@@ -167,7 +172,7 @@ impl Trouble {
                 self.ask_later(now);
             }
         }
-        self.verdict(now)
+        self.verdict(now, is_known)
     }
 
     fn ask_later(&mut self, now: Instant) {
@@ -175,7 +180,7 @@ impl Trouble {
         self.ask_interval = (self.ask_interval * 2).min(ASK_AGAIN_MOST);
     }
 
-    fn verdict(&self, now: Instant) -> Option<String> {
+    fn verdict(&self, now: Instant, is_known: bool) -> Option<String> {
         let is_over = |since: Option<Instant>, most| since.is_some_and(|since| now.since(since) >= most);
         if is_over(self.refused_since, REFUSED_FOR) {
             return Some("its host refuses connections to it: its process has ended".to_owned());
@@ -190,6 +195,9 @@ impl Trouble {
             && !self.is_listening
         {
             return Some(format!("sending to it failed for {} s: {why}", FAILED_FOR.as_secs()));
+        }
+        if is_known && self.is_silent && is_over(Some(self.silent_since), FAILED_FOR) {
+            return Some(format!("its host answered nothing for {} s", FAILED_FOR.as_secs()));
         }
         let is_silent = is_over(Some(self.silent_since), SILENT_FOR);
         is_silent.then(|| format!("nothing could be sent to it for {} minutes", SILENT_FOR.as_secs() / 60))
@@ -238,7 +246,11 @@ mod tests {
     }
 
     /// When trouble that begins at 0 ends in a verdict, and how often was asked until then or the last time.
-    fn judged(until: u64, mut answer: impl FnMut(u64) -> Option<Reach>) -> (Option<u64>, u64) {
+    fn judged(until: u64, answer: impl FnMut(u64) -> Option<Reach>) -> (Option<u64>, u64) {
+        judged_of(false, until, answer)
+    }
+
+    fn judged_of(is_known: bool, until: u64, mut answer: impl FnMut(u64) -> Option<Reach>) -> (Option<u64>, u64) {
         let (mut trouble, mut asked) = (Trouble::new(at(0)), 0);
         let when = (0..until).step_by(5).find(|time| {
             trouble.handle_failure(at(*time), None);
@@ -246,7 +258,7 @@ mod tests {
                 asked += 1;
                 answer(*time)
             };
-            trouble.judge(at(*time), reach).is_some()
+            trouble.judge(at(*time), is_known, reach).is_some()
         });
         (when, asked)
     }
@@ -279,12 +291,21 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_host_is_lost_after_ten_seconds_if_the_peer_has_answered_before() {
+        // An answer takes five seconds not to come.
+        let slow = |time: u64| (time % 6_000 >= 5_000).then_some(Reach::Silent);
+        assert!(matches!(judged_of(true, 60_000, slow), (Some(10_000..=17_000), _)));
+        assert_eq!(judged_of(false, 60_000, slow).0, None, "its queue may be full of others");
+        assert_eq!(judged_of(true, 60_000, |_| None).0, None, "nobody can be asked");
+    }
+
+    #[test]
     fn sendings_that_fail_for_ten_seconds_say_why() {
         let fail = |answer: Option<Reach>| {
             let mut trouble = Trouble::new(at(0));
             (0..60_000).step_by(5).find_map(|time| {
                 trouble.handle_failure(at(time), Some("too many open files".into()));
-                trouble.judge(at(time), || answer.clone()).map(|why| (time, why))
+                trouble.judge(at(time), true, || answer.clone()).map(|why| (time, why))
             })
         };
         let (time, why) = fail(None).expect("a verdict");

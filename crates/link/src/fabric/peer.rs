@@ -134,7 +134,8 @@ impl Peer {
 
     /// Finds out whether it can still be reached, as [`Trouble::judge`] does.
     pub fn judge(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
-        self.trouble.as_mut()?.judge(now, reach)
+        let is_known = self.greeting.is_some();
+        self.trouble.as_mut()?.judge(now, is_known, reach)
     }
 
     /// Since when it owes us an acknowledgement, or a welcome.
