@@ -43,14 +43,15 @@ def why_no_rate() -> str | None:
     return None if tried.returncode == 0 else f"this kernel has no tbf: {tried.stderr.strip()}"
 
 
-def in_range(hosts: Hosts, program: list[str | Path]) -> list[str | Path]:
+def in_range(hosts: Hosts, program: list[str | Path], words: Path | None = None) -> list[str | Path]:
     """The program as one whose ranks listen in the range. Each has a piece of it for itself: ranks that start at the same time
-    would all try the same port first, and libfabric's `tcp` does not take the next one where it is refused late."""
+    would all try the same port first, and libfabric's `tcp` does not take the next one where it is refused late. `words`: a
+    file for what they say on standard error, of which a launcher that ends them loses a part."""
     script = hosts.folder / "in-range"
     script.write_text(f"""#!/bin/sh
         export FI_TCP_PORT_LOW_RANGE=$(({LOWEST_PORT} + {PORTS_PER_RANK} * ${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}))
         export FI_TCP_PORT_HIGH_RANGE=$((FI_TCP_PORT_LOW_RANGE + {PORTS_PER_RANK - 1}))
-        exec "$@"\n""")
+        exec "$@"{f" 2>>{words}" if words else ""}\n""")
     script.chmod(0o755)
     return [script, *program]
 

@@ -125,9 +125,11 @@ def silent(hosts: made.Hosts, name: str, ranks_per_host: int, folder: Path, acti
         if once.done_at is not None:
             after.update({pid: time.monotonic() - once.done_at for pid in ranks - processes if pid not in after})
 
-    program = faults.in_range(hosts, [mpi.compile(SILENCE), once.file, *words])
+    said = folder / "said"
+    program = faults.in_range(hosts, [mpi.compile(SILENCE), once.file, *words], said)
     environment = mpi.environment(Fabric.TIDEGATE) | {"FI_LOG_LEVEL": "warn"}
     result = made.run(hosts, mpi, ranks_per_host, program, environment, *options, timeout=2 * CUT_SECONDS, observe=observe)
+    result.output += said.read_text() if said.exists() else ""
     assert once.done_at is not None, result.explain()
     assert result.status != 0 and not result.timed_out and not result.leftovers, result.explain()
     after.update({pid: time.monotonic() - once.done_at for pid in ranks if pid not in after})
