@@ -8,7 +8,7 @@ from conftest import PROGRAMS, SMALLEST
 from harness import mpi as mpis
 
 SCHEMES = ["none", "static", "dynamic"]
-TRAFFIC, STORM = PROGRAMS / "traffic.c", PROGRAMS / "storm.c"
+TRAFFIC, STORM, QUIET = PROGRAMS / "traffic.c", PROGRAMS / "storm.c", PROGRAMS / "quiet.c"
 SMALL, LARGE = 4097, 4194304
 """Largest message of a run, in bytes."""
 
@@ -22,6 +22,12 @@ def wheel(name: str):
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_every_byte_arrives_in_order(jobs, name, scheme, slots):
     jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME=scheme, **slots)
+
+
+@pytest.mark.parametrize("scheme", ["static", "dynamic"])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_what_was_sent_has_left_before_its_sender_falls_silent(jobs, name, scheme, tmp_path):
+    jobs.succeed(wheel(name), 2, [QUIET, str(tmp_path / "round")], SCHEME=scheme, **SMALLEST)
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)

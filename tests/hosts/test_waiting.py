@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from conftest import PROGRAMS
+from conftest import PROGRAMS, SMALLEST
 from harness import apart
 from harness import hosts as made
 from harness import mpi as mpis
 from harness.mpi import Fabric
 
-TRAFFIC, SPAWNS, STARVED = PROGRAMS / "traffic.c", PROGRAMS / "spawns.c", PROGRAMS / "starved.c"
+TRAFFIC, SPAWNS, STARVED, QUIET = (PROGRAMS / name for name in ("traffic.c", "spawns.c", "starved.c", "quiet.c"))
 LATE_SECONDS = 0.1
 """So much later than a message was sent its receiver may wake, on a machine that is busy. A nap is twice as long."""
 SLEPT_SECONDS = 2
@@ -99,6 +99,13 @@ def test_enough_descriptors_are_enough(two):
     assert result.clean, result.explain()
 
 
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_what_was_sent_has_left_before_its_sender_falls_silent(two, name, tmp_path):
+    mpi = mpis.WHEELS[name]()
+    result = made.run(two, mpi, 1, [mpi.compile(QUIET), str(tmp_path / "round")], mpi.environment(Fabric.TIDEGATE, **SMALLEST), timeout=60)
+    assert result.clean, result.explain()
+
+
 def spawned_on(hosts: made.Hosts, name: str, *words: str | int) -> list[str]:
     """The hosts of the ranks that two ranks, one on each host, have started."""
     mpi = mpis.WHEELS[name]()
@@ -120,8 +127,6 @@ def test_a_spawned_rank_that_is_alone_reaches_other_hosts_too(two, name):
     assert spawned_on(two, name, 1) == ["h1"]
 
 
-@pytest.mark.full
-@pytest.mark.xfail(reason="what is injected behind a first message waits for its sender's next call: see README, limits", strict=False)
 def test_ranks_spawned_by_open_mpi_reach_all_hosts(two):
     """Rank 0 of the spawned writes to the other, which is on the other host, and then waits for it without calling MPI: what it
     has written must have left by then. (Open MPI's launcher says that something is wrong with its own messages; over

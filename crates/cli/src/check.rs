@@ -60,6 +60,7 @@ fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
         eager_bytes: 0,
         operations: 0,
         receive_memory: bytes,
+        patience: 0,
         packets_per_progress: 0,
         bulk_bytes_per_progress: 0,
     };

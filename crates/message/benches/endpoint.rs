@@ -134,6 +134,7 @@ impl Pair {
             eager_bytes: 2048,
             operations: 1 << 20,
             receive_memory: 64 << 20,
+            patience: 0,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
         };

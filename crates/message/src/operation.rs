@@ -19,6 +19,9 @@ pub struct EndpointConfig {
     /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that
     /// no receive waits for. What it has no room for waits with its sender.
     pub receive_memory: usize,
+    /// How often in a row an injected message that cannot leave yet is [refused](TryAgain), before it is copied and
+    /// waits here. Each refusal is a call of `progress` for its receiver's credits to come.
+    pub patience: u32,
     /// Packets handled per progress call at most.
     pub packets_per_progress: usize,
     /// Bytes of bulk transfer per progress call, about.

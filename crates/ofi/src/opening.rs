@@ -21,6 +21,10 @@ use tidegate_link::{Address, BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig}
 use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
+/// How often an injected message is refused that would have to wait for credits, and the MPI makes progress each time:
+/// two milliseconds or so, many round trips between hosts. A receiver that computes for longer is not waited for again
+/// until it returns credits.
+const PATIENCE: u32 = 20_000;
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
 /// Bytes of bulk data moved per progress call, about.
@@ -61,6 +65,7 @@ impl Endpoint {
             eager_bytes: settings.eager_bytes,
             operations: OPERATIONS_MOST,
             receive_memory: 0,
+            patience: PATIENCE,
             packets_per_progress: PACKETS_PER_PROGRESS,
             bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
         };

@@ -200,6 +200,7 @@ impl SimulationConfig {
             eager_bytes: self.eager_bytes,
             operations: OPERATIONS,
             receive_memory: self.receive_memory.unwrap_or(usize::MAX / 2),
+            patience: 0,
             packets_per_progress: PACKETS_PER_PROGRESS,
             // A pull is one transfer: the interface cuts it into frames.
             bulk_bytes_per_progress: usize::MAX,

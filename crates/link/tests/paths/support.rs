@@ -60,6 +60,7 @@ impl<L: Link<Buffer = IoBuffer>> Party<L> {
             eager_bytes: 2048,
             operations: 1000,
             receive_memory: 64 << 20,
+            patience: 0,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
         };

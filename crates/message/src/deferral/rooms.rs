@@ -119,6 +119,11 @@ impl Rooms {
         length <= towards.limits.most(inject) && towards.take(cost)
     }
 
+    /// What was taken has not been used.
+    pub(crate) fn put_back(&mut self, to: PeerId, cost: u32) {
+        self.of(to).room += cost;
+    }
+
     /// Whether there is room for `cost` once `taken` is given back.
     pub(crate) fn has_instead(&self, to: PeerId, taken: u32, cost: u32) -> bool {
         self.0.get(to).map_or(0, |towards| towards.room) + taken >= cost

@@ -12,11 +12,21 @@ pub(super) struct Lane<B> {
     pub(super) is_delayed: bool,
     /// Whether the peer is in `Egress::full`.
     pub(super) is_full: bool,
+    /// How often an injected message has been refused since credits came.
+    pub(super) held: u32,
+}
+
+impl<B> Lane<B> {
+    /// Nothing waits any more. Returns whether the peer has counted in `Egress::delayed`.
+    pub(super) fn end_delay(&mut self) -> bool {
+        self.held = 0;
+        std::mem::take(&mut self.is_delayed)
+    }
 }
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false }
+        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, held: 0 }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod backlog;
 mod control;
+mod holding;
 mod lane;
 mod mailboxes;
 mod outgoing;
@@ -338,10 +339,8 @@ impl<B: Buffer> Egress<B> {
         Some(match outcome {
             Err(WriteError::Full) => Step::Full,
             // A scheme without a sense of time does not say when to try again.
-            Err(WriteError::Refused) => match self.flow.is_timed() {
-                true => Step::NoCredits,
-                false => Step::Full,
-            },
+            Err(WriteError::Refused) if self.flow.is_timed() => Step::NoCredits,
+            Err(WriteError::Refused) => Step::Full,
             Err(WriteError::Unreachable(name)) => Step::Lost(Box::new(Unreachable(name))),
             Ok(_) if message.packets_left() > 0 => return None,
             Ok(_) => Step::Sent,
@@ -371,7 +370,7 @@ impl<B: Buffer> Egress<B> {
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        if self.lanes.get_mut(to).is_some_and(|lane| std::mem::take(&mut lane.is_delayed)) {
+        if self.lanes.get_mut(to).is_some_and(Lane::end_delay) {
             self.delayed.peers -= 1;
             self.delayed.before = self.delayed.before.min(self.delayed.peers);
         }

@@ -32,7 +32,7 @@ impl<L: Link> Endpoint<L> {
     fn end_packet(&mut self, from: PeerId, gained: u32) {
         self.egress.flush_control(&mut self.link, self.now);
         self.quarantine_overdrawn();
-        if gained > 0 && !self.egress.is_idle(from) {
+        if gained > 0 && self.egress.wants_credits(from) {
             self.resume(from);
         }
     }

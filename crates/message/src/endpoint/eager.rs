@@ -8,11 +8,11 @@ use crate::completion::Completion;
 use crate::counter::Counter;
 use crate::egress::{Outgoing, Step};
 use crate::envelope::Envelope;
-use crate::link::Link;
+use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
 use crate::matching::Stored;
 use crate::memory::Memory;
-use crate::operation::{Queue, Send, Target};
+use crate::operation::{Queue, Send, Target, TryAgain};
 use crate::payload::Payload;
 use crate::wire::{Eager, LARGEST_EAGER_BYTES};
 use tidegate_flow::PeerId;
@@ -23,13 +23,23 @@ impl<L: Link> Endpoint<L> {
     /// [goes on](Self::go_on_eagerly).
     #[inline(always)]
     pub(super) fn begin_eagerly(&mut self, to: PeerId, send: &Send<L::Buffer>) -> Option<Step> {
-        self.count(Counter::MessagesEager, 1);
         self.send_short(to, send)
     }
 
     /// An eager message is not short, or has not left because of this.
     #[inline(never)]
-    pub(super) fn go_on_eagerly(&mut self, to: PeerId, send: Send<L::Buffer>, step: Option<Step>) {
+    pub(super) fn go_on_eagerly(
+        &mut self,
+        to: PeerId,
+        send: Send<L::Buffer>,
+        step: Option<Step>,
+    ) -> Result<(), TryAgain> {
+        if send.inject && self.must_hold(to, step.as_ref()) {
+            let cost = Memory::<L::Buffer>::eager_cost(send.buffer.len());
+            self.deferral.rooms.put_back(to, cost);
+            return Err(TryAgain);
+        }
+        self.count_eager(&send);
         let inject = send.inject;
         let message = Outgoing::eager(send);
         let left = match step {
@@ -39,6 +49,27 @@ impl<L: Link> Endpoint<L> {
         if let Some(message) = left {
             self.announce_instead(to, message, inject);
         }
+        Ok(())
+    }
+
+    /// An eager message leaves, or waits to leave.
+    #[inline(always)]
+    pub(super) fn count_eager(&self, send: &Send<L::Buffer>) {
+        self.count(Counter::BytesSent, send.buffer.len() as u64);
+        self.count(Counter::MessagesEager, 1);
+    }
+
+    /// Whether an injected message is refused, because it would wait here for credits. To its sender it would count as
+    /// sent; and who has sent all may make no progress any more, though the receiver waits. A receiver that makes
+    /// progress returns credits soon; one that makes none is not waited for any longer than
+    /// [`patience`](crate::operation::EndpointConfig::patience).
+    #[cold]
+    fn must_hold(&mut self, to: PeerId, step: Option<&Step>) -> bool {
+        let is_stuck = match step {
+            Some(step) => matches!(step, Step::NoCredits | Step::Full),
+            None => self.presence.lost(to).is_none() && (!self.egress.is_idle(to) || self.egress.credits(to) == 0),
+        };
+        is_stuck && self.egress.hold(to, self.config.patience)
     }
 
     /// The first packet of an eager message.

@@ -20,20 +20,19 @@ impl<L: Link> Endpoint<L> {
             self.send_to_myself(send);
             return Ok(());
         };
-        let length = send.buffer.len() as u64;
         if !self.take_room(to, &send) && !self.meet_with_room(to, &send) {
             if send.inject && self.must_greet(to) {
                 return Err(TryAgain);
             }
-            self.count(Counter::BytesSent, length);
+            self.count(Counter::BytesSent, send.buffer.len() as u64);
             self.send_otherwise(to, send);
             return Ok(());
         }
-        self.count(Counter::BytesSent, length);
         let step = self.begin_eagerly(to, &send);
         if step != Some(Step::Sent) {
-            self.go_on_eagerly(to, send, step);
+            return self.go_on_eagerly(to, send, step);
         }
+        self.count_eager(&send);
         Ok(())
     }
 

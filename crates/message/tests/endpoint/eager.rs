@@ -123,6 +123,50 @@ fn an_injected_buffer_may_change_at_once() {
 }
 
 #[test]
+fn what_is_injected_leaves_before_its_sender_falls_silent() {
+    // What is refused goes by a request to send, and needs its sender.
+    for setup in Setup::all(2, 17).filter(Setup::never_refuses) {
+        let mut world = Setup { patience: 10_000, ..setup }.build();
+        let receives: Vec<_> = (0..20).map(|n| world.receive(1).tagged(n).capacity(40).post()).collect();
+        for n in 0..20 {
+            while world.send(0).to(1).tagged(n).bytes(&pattern(n as usize, 40)).inject().silent().try_post().is_err() {
+                world.step();
+            }
+        }
+        // From here on the sender computes.
+        world.pause(0);
+        world.settle();
+        for n in 0..20 {
+            assert_eq!(world.bytes(receives[n]), pattern(n, 40), "{world}");
+        }
+        assert_eq!((world.counter(0, Counter::MessagesEager), world.counter(0, Counter::BytesSent)), (20, 20 * 40));
+    }
+}
+
+#[test]
+fn a_receiver_that_makes_no_progress_is_waited_for_once_until_credits_come() {
+    for patience in [0, 1, 5] {
+        let mut world = Setup { patience, slots: 4, ..Setup::new(2) }.build();
+        for round in 0..3 {
+            world.pause(1);
+            let mut refused = 0;
+            for n in 0..20 {
+                while world.send(0).to(1).tagged(n).bytes(&[n as u8; 8]).inject().silent().try_post().is_err() {
+                    refused += 1;
+                    world.step();
+                }
+            }
+            assert_eq!(refused, patience, "in round {round}");
+            world.resume(1);
+            let receives: Vec<_> = (0..20).map(|n| world.receive(1).from(0).tagged(n).capacity(8).post()).collect();
+            world.settle();
+            receives.into_iter().enumerate().for_each(|(n, receive)| assert_eq!(world.bytes(receive), [n as u8; 8]));
+        }
+        world.assert_windows(0);
+    }
+}
+
+#[test]
 fn a_send_with_delivery_completes_only_when_the_receiver_has_it() {
     for setup in Setup::all(2, 16) {
         for size in [0, 10, 2048, 5000] {

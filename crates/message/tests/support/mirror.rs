@@ -143,6 +143,7 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
         eager_bytes: 2048,
         operations: 1000,
         receive_memory: 4 << 30,
+        patience: 0,
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
     };

@@ -34,6 +34,8 @@ pub struct Setup {
     pub operations: usize,
     /// Bytes per peer for unmatched messages, beyond one envelope; `None`: plenty.
     pub window: Option<usize>,
+    /// How often an injected message is refused that cannot leave.
+    pub patience: u32,
 }
 
 impl Setup {
@@ -51,6 +53,7 @@ impl Setup {
             eager_bytes: 2048,
             operations: 4096,
             window: None,
+            patience: 0,
         }
     }
 
@@ -164,6 +167,7 @@ impl World {
             eager_bytes: self.setup.eager_bytes,
             operations: self.setup.operations,
             receive_memory: 1 << 30,
+            patience: self.setup.patience,
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
         };
