@@ -136,8 +136,8 @@ fn what_is_injected_leaves_before_its_sender_falls_silent() {
         // From here on the sender computes.
         world.pause(0);
         world.settle();
-        for n in 0..20 {
-            assert_eq!(world.bytes(receives[n]), pattern(n, 40), "{world}");
+        for (n, receive) in receives.into_iter().enumerate() {
+            assert_eq!(world.bytes(receive), pattern(n, 40), "{world}");
         }
         assert_eq!((world.counter(0, Counter::MessagesEager), world.counter(0, Counter::BytesSent)), (20, 20 * 40));
     }
