@@ -21,7 +21,7 @@ use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 
 /// Most bytes of a batch.
-pub const BATCH_BYTES: usize = 4096;
+pub const BATCH_BYTES: usize = 8192;
 /// Bytes of its header.
 pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
