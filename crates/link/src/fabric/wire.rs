@@ -27,7 +27,7 @@ pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 const MARK: [u8; 3] = *b"TGB";
 const CLOSING: u8 = 1;

@@ -22,6 +22,7 @@ use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
 pub(crate) use control::refused_most;
+use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 use outgoing::Departing;
@@ -67,6 +68,7 @@ pub(crate) struct Egress<B: Buffer> {
     delayed: Delayed,
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
+    holding: Holding,
     /// Flow control's own packets.
     controls: Controls,
 }
@@ -84,6 +86,7 @@ impl<B: Buffer> Egress<B> {
             waiting: Waiting::default(),
             delayed: Delayed::default(),
             full: Vec::new(),
+            holding: Holding::default(),
             controls: Controls::new(config),
         }
     }
@@ -150,7 +153,8 @@ impl<B: Buffer> Egress<B> {
     /// Whether something is going on here whose time counts.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
-        self.delayed.peers as usize + self.to_retry() > 0 || self.flow.is_timed()
+        let timed = self.delayed.peers as usize + self.to_retry() + usize::from(self.holding.is_timed());
+        timed > 0 || self.flow.is_timed()
     }
 
     /// Whether peers have sends waiting since time was told last.
@@ -160,7 +164,8 @@ impl<B: Buffer> Egress<B> {
     }
 
     /// Time is told. Returns how many peers have had sends waiting ever since it was told last.
-    pub(crate) fn tell_time(&mut self) -> u32 {
+    pub(crate) fn tell_time(&mut self, now: Instant) -> u32 {
+        self.holding.tell_time(now);
         let Delayed { peers, before } = self.delayed;
         self.delayed.before = peers;
         peers.min(before)
@@ -370,7 +375,11 @@ impl<B: Buffer> Egress<B> {
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        if self.lanes.get_mut(to).is_some_and(Lane::end_delay) {
+        let Some(lane) = self.lanes.get_mut(to) else { return };
+        if lane.hold.end() {
+            self.holding = Holding::Idle;
+        }
+        if std::mem::take(&mut lane.is_delayed) {
             self.delayed.peers -= 1;
             self.delayed.before = self.delayed.before.min(self.delayed.peers);
         }
