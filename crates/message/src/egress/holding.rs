@@ -1,18 +1,16 @@
 //! Injected messages that cannot leave are refused for a while, so that their senders do not fall silent with them.
 //!
 //! To its sender an injected message counts as sent, and who has sent all may make no progress any more, though the
-//! receiver waits. So the sender is asked to try again, as long as credits may come soon: a receiver that makes progress
-//! returns them in microseconds. One that computes returns none; so the endpoint, whatever the peer, refuses for
-//! `patience` at most, and then not again for [`REST`], or until credits come from somebody for whom a message was
+//! receiver waits. So the sender is asked to try again, as long as credits may come soon: a receiver that makes
+//! progress returns them in microseconds. One that computes returns none; so the endpoint, whatever the peer, refuses
+//! for `patience` at most, and then not again for [`REST`], or until credits come from somebody to whom a message was
 //! refused. And who has not been worth waiting for is not waited for until credits come from there.
 //!
 //! Patience is a time and not a number of refusals: between two of them an MPI may give the processor to a process that
 //! computes. The number has a bound, too, for callers that make no progress in between, and so tell no time.
 
-use super::{Egress, Lane};
-use crate::link::Buffer;
 use std::time::Duration;
-use tidegate_flow::{Instant, PeerId};
+use tidegate_flow::Instant;
 
 /// How long nothing is refused after it was in vain.
 const REST: Duration = Duration::from_secs(1);
@@ -36,12 +34,12 @@ pub(super) enum Holding {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hold {
     /// A message to it has been refused since credits came.
-    is_holding: bool,
+    pub(super) is_holding: bool,
     /// It was in vain.
-    has_given_up: bool,
+    pub(super) has_given_up: bool,
     /// It was in vain though there were some credits, and there have never been enough for such a message since: it may
     /// be that there never are.
-    is_scarce: bool,
+    pub(super) is_scarce: bool,
 }
 
 impl Hold {
@@ -59,6 +57,13 @@ impl Holding {
         self != Holding::Idle
     }
 
+    /// What was waited for has come.
+    pub(super) fn end_if(&mut self, has_come: bool) {
+        if has_come {
+            *self = Holding::Idle;
+        }
+    }
+
     /// Time is told.
     pub(super) fn tell_time(&mut self, now: Instant) {
         *self = match *self {
@@ -70,7 +75,7 @@ impl Holding {
     }
 
     /// A message cannot leave. Returns whether it is refused.
-    fn refuse(&mut self, patience: Duration, now: Instant) -> bool {
+    pub(super) fn refuse(&mut self, patience: Duration, now: Instant) -> bool {
         match self {
             Holding::Idle => *self = Holding::Begun(1),
             Holding::Begun(refusals) if *refusals < UNTIMED_MOST => *refusals += 1,
@@ -82,44 +87,6 @@ impl Holding {
             }
         }
         true
-    }
-}
-
-impl<B: Buffer> Egress<B> {
-    /// Whether a message that cannot leave had better be refused than wait here.
-    #[cold]
-    pub(crate) fn hold(&mut self, to: PeerId, patience: Duration, now: Instant) -> bool {
-        if patience.is_zero() {
-            return false;
-        }
-        let hold = &mut self.lanes.of(to).hold;
-        hold.is_holding = true;
-        if !hold.has_given_up && self.holding.refuse(patience, now) {
-            return true;
-        }
-        hold.has_given_up = true;
-        hold.is_scarce |= self.flow.credits(to) > 0;
-        false
-    }
-
-    /// Whether a message of so many packets can leave whole, or no waiting makes it so.
-    pub(crate) fn has_credits_for(&mut self, to: PeerId, packets: u32) -> bool {
-        let credits = self.flow.credits(to);
-        let lane = self.lanes.get_mut(to);
-        if credits >= packets {
-            if let Some(lane) = lane {
-                lane.hold.is_scarce = false;
-            }
-            return true;
-        }
-        credits > 0 && lane.is_some_and(|lane| lane.hold.is_scarce)
-    }
-
-    /// Whether anything goes on when credits come: something waits for the peer, or was refused.
-    #[inline]
-    pub(crate) fn wants_credits(&self, peer: PeerId) -> bool {
-        self.waiting() + usize::from(self.holding.is_timed()) > 0
-            && self.lanes.get(peer).is_some_and(Lane::wants_credits)
     }
 }
 

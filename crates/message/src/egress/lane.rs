@@ -18,6 +18,12 @@ pub(super) struct Lane<B> {
 }
 
 impl<B: Buffer> Lane<B> {
+    /// Nothing waits any more. Returns whether the peer has counted in `Egress::delayed`, and whether messages were
+    /// refused.
+    pub(super) fn end_delay(&mut self) -> (bool, bool) {
+        (std::mem::take(&mut self.is_delayed), self.hold.end())
+    }
+
     /// Whether anything goes on when credits come.
     pub(super) fn wants_credits(&self) -> bool {
         !self.backlog.is_empty() || self.hold != Hold::default()

@@ -10,6 +10,7 @@ mod holding;
 mod lane;
 mod mailboxes;
 mod outgoing;
+mod refusing;
 
 use crate::counter::{Counter, Counters};
 use crate::link::{Buffer, WriteError};
@@ -21,6 +22,7 @@ use tidegate_flow::{
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
+use control::publish_tally;
 pub(crate) use control::refused_most;
 use holding::Holding;
 use lane::{Delayed, Lane};
@@ -180,14 +182,14 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn handle_timeout(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         self.flow.handle_timeout(now);
         self.flush_control(mailboxes, now);
-        self.publish_tally(mailboxes.counters());
+        publish_tally(&self.flow, mailboxes.counters());
     }
 
     /// A packet that had left for a peer found no buffer there. The link writes it again.
     pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
         self.flow.handle_late_refusal(by, now);
-        self.publish_tally(mailboxes.counters());
+        publish_tally(&self.flow, mailboxes.counters());
     }
 
     /// The next peer whose sends flow control has let wait and that may go on.
@@ -375,14 +377,10 @@ impl<B: Buffer> Egress<B> {
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        let Some(lane) = self.lanes.get_mut(to) else { return };
-        if lane.hold.end() {
-            self.holding = Holding::Idle;
-        }
-        if std::mem::take(&mut lane.is_delayed) {
-            self.delayed.peers -= 1;
-            self.delayed.before = self.delayed.before.min(self.delayed.peers);
-        }
+        let Some((was_delayed, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
+        self.holding.end_if(was_refused);
+        self.delayed.peers -= u32::from(was_delayed);
+        self.delayed.before = self.delayed.before.min(self.delayed.peers);
     }
 
     /// How many control packets found no place in a peer's mailbox.
@@ -424,26 +422,8 @@ impl<B: Buffer> Egress<B> {
             has_sent = true;
         }
         if has_sent {
-            self.publish_tally(mailboxes.counters());
+            publish_tally(&self.flow, mailboxes.counters());
         }
-    }
-
-    /// Monitoring, stealing and blocking come with control packets or shortly before some; what is counted of posted
-    /// buffers comes with refusals, timers and changes of their number.
-    fn publish_tally(&self, counters: &Counters) {
-        let tally = self.flow.tally();
-        let counts = [
-            (Counter::MonitoringPoints, tally.monitoring_points),
-            (Counter::Steals, tally.steals),
-            (Counter::BlockedPackets, tally.blocked_packets),
-            (Counter::Refusals, tally.refusals),
-            (Counter::Retries, tally.retries),
-            (Counter::LimitEvents, tally.limit_events),
-            (Counter::BuffersAdded, tally.buffers_added),
-            (Counter::GrowthsDenied, tally.growths_denied),
-            (Counter::BuffersWithdrawn, tally.buffers_withdrawn),
-        ];
-        counts.into_iter().for_each(|(counter, count)| counters.set(counter, count));
     }
 
     /// Fewer buffers are left in our pool than the limit: flow control posts more.
