@@ -8,8 +8,8 @@
 //! Therefore:
 //!
 //! - *A connection that is taken is kept*, one per peer, until the peer is heard, or lost. While it waits in the queue
-//!   of the port, the peer's kernel answers its keepalives; when the process ends, the kernel resets it. So it takes one
-//!   place in the queue, and tells the peer's life for as long as it lasts.
+//!   of the port, the peer's kernel answers its keepalives; when the process ends, the kernel resets it. So it takes
+//!   one place in the queue, and tells the peer's life for as long as it lasts.
 //! - *A port that is silent says nothing of its host.* Another port is asked, at which nobody listens: if the host
 //!   refuses the connection, the host lives. One such question per host is under way at a time, whoever of its peers it
 //!   is for.
@@ -127,8 +127,8 @@ pub struct Knocking {
     asked: HashMap<PeerId, Asked>,
     hosts: HashMap<IpAddr, Host>,
     hosts_most: usize,
-    /// Hosts of which a question is under way though none of their peers is in trouble.
-    met: Vec<IpAddr>,
+    /// Hosts to which a question is under way, or was a moment ago.
+    questioned: Vec<IpAddr>,
     /// Connections of no use any more.
     over: Vec<Knock>,
 }
@@ -136,8 +136,8 @@ pub struct Knocking {
 impl Knocking {
     /// Nobody is asked. `peers`: how many there may be.
     pub fn new(peers: usize) -> Knocking {
-        let (asked, hosts, met, over) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
-        Knocking { asked, hosts, hosts_most: peers.max(1), met, over }
+        let (asked, hosts, questioned, over) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
+        Knocking { asked, hosts, hosts_most: peers.max(1), questioned, over }
     }
 
     /// The most memory that one peer takes here, in bytes.
@@ -161,24 +161,33 @@ impl Knocking {
         if self.hosts.contains_key(&address) {
             return true;
         }
-        if self.met.len() >= QUESTIONS_MOST / 2 {
+        // Half are left for those whose peers are in trouble.
+        if self.questioned.len() >= QUESTIONS_MOST / 2 {
             return false;
         }
-        let host = self.host(address);
-        host.ask(route, network, now);
-        if host.question.is_some() {
-            self.met.push(address);
-        }
+        self.question(address, route, network, now);
         true
     }
 
-    /// Looks for the answers of those that were met. To be called now and then.
+    /// Looks for the answers to all questions: those who asked may need them no more. To be called now and then.
     pub fn handle_timeout(&mut self, network: &mut impl Network, now: Instant) {
-        self.met.retain(|address| {
+        self.questioned.retain(|address| {
             let Some(host) = self.hosts.get_mut(address) else { return false };
             host.look(network, now);
             host.question.is_some()
         });
+    }
+
+    /// Asks a host, unless it is being asked. Returns whether there was room for that.
+    fn question(&mut self, address: IpAddr, route: Route, network: &mut impl Network, now: Instant) -> bool {
+        if !self.questioned.contains(&address) {
+            if self.questioned.len() >= QUESTIONS_MOST {
+                return false;
+            }
+            self.questioned.push(address);
+        }
+        self.host(address).ask(route, network, now);
+        true
     }
 
     /// What is known of a host. Where too many are remembered, one of which nobody needs anything goes.
@@ -296,14 +305,8 @@ impl Knocking {
         let Some(asked) = self.asked.get_mut(&place) else { return Reach::Postponed };
         let address = asked.host;
         self.host(address).look(network, now);
-        let is_heard = self.host(address).is_heard(now);
-        if !is_heard {
-            let questions = self.hosts.values().filter(|host| host.question.is_some()).count();
-            if questions < QUESTIONS_MOST {
-                self.host(address).ask(route, network, now);
-            } else if self.host(address).question.is_none() {
-                return Reach::Postponed;
-            }
+        if !self.host(address).is_heard(now) && !self.question(address, route, network, now) {
+            return Reach::Postponed;
         }
         let host = self.host(address);
         let reach = match (host.is_heard(now), host.is_silent, host.answered_at) {

@@ -244,6 +244,17 @@ fn where_no_connection_can_be_made_at_all_the_error_says_so() {
 }
 
 #[test]
+fn a_question_that_nobody_needs_any_more_ends() {
+    let (mut job, _) = pair();
+    job.world.borrow_mut().kernels.set_queue(1, 8, 8);
+    job.world.borrow_mut().kernels.hosts.insert(1, Host { has_firewall: true, ..Host::default() });
+    assert_eq!(pass(&mut job, 0..1, 4 * SECOND), None);
+    assert_eq!(job.world.borrow().kernels.held(), 2);
+    assert_eq!(pass(&mut job, 0..2, 7 * SECOND), None);
+    assert_eq!((job.retrieve(1), job.world.borrow().kernels.held()), (Some((PeerId(0), 7)), 0));
+}
+
+#[test]
 fn the_hosts_of_all_peers_are_met_a_few_at_a_time() {
     let (mut job, _) = star(200);
     let kernels = |job: &Job| job.world.borrow().kernels.held();
