@@ -123,10 +123,11 @@ def outlives_its_queue(hosts: made.Hosts, ranks_per_host: int, folder: Path, fil
     """All connections are reset while the last rank begins to compute, and its queue is full when others want to send to it:
     nobody takes it for dead, and what they sent arrives."""
     mpi, was_full = mpis.mpich(), False
+    program = mpi.compile(COMPUTES)
 
     def begin(processes: set[int]) -> None:
         fill()
-        reset = made.Breaker(hosts, COMPUTES)
+        reset = made.Breaker(hosts, program)
         reset(processes)
         assert reset.count > 0, "no connection was reset"
 
@@ -139,8 +140,8 @@ def outlives_its_queue(hosts: made.Hosts, ranks_per_host: int, folder: Path, fil
             was_full |= any(waiting > most for waiting, most in queues(hosts).values())
 
     environment = mpi.environment(Fabric.TIDEGATE) | {"FI_LOG_LEVEL": "warn"}
-    program = [mpi.compile(COMPUTES), "queue", str(QUEUE_SECONDS), once.file]
-    result = made.run(hosts, mpi, ranks_per_host, program, environment, timeout=60, observe=observe)
+    words = [program, "queue", str(QUEUE_SECONDS), once.file]
+    result = made.run(hosts, mpi, ranks_per_host, words, environment, timeout=60, observe=observe)
     assert result.clean and "computes: all as sent" in result.output, result.explain()
     assert was_full, "the queue was never full"
 
