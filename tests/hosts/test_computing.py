@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,17 +120,19 @@ def queues(hosts: made.Hosts) -> dict[int, tuple[int, int]]:
     return {int(row[3].rsplit(":", 1)[1]): (int(row[1]), int(row[2])) for row in rows}
 
 
-def outlives_its_queue(hosts: made.Hosts, ranks_per_host: int, folder: Path, fill: Callable[[], None] = lambda: None) -> None:
-    """All connections are reset while the last rank begins to compute, and its queue is full when others want to send to it:
-    nobody takes it for dead, and what they sent arrives."""
+def outlives(hosts: made.Hosts, ranks_per_host: int, folder: Path, before: Callable[[], None] = lambda: None,
+             after: Callable[[], None] = lambda: None) -> bool:
+    """All connections are reset while the last rank begins to compute, and something is done before and after that. Others
+    want to send to it: nobody takes it for dead, and what they sent arrives. Returns whether its queue was ever full."""
     mpi, was_full = mpis.mpich(), False
     program = mpi.compile(COMPUTES)
 
     def begin(processes: set[int]) -> None:
-        fill()
+        before()
         reset = made.Breaker(hosts, program)
         reset(processes)
         assert reset.count > 0, "no connection was reset"
+        after()
 
     once = faults.Once(folder / "begun", 0.5, begin)
 
@@ -143,7 +146,7 @@ def outlives_its_queue(hosts: made.Hosts, ranks_per_host: int, folder: Path, fil
     words = [program, "queue", str(QUEUE_SECONDS), once.file]
     result = made.run(hosts, mpi, ranks_per_host, words, environment, timeout=60, observe=observe)
     assert result.clean and "computes: all as sent" in result.output, result.explain()
-    assert was_full, "the queue was never full"
+    return was_full
 
 
 @pytest.fixture
@@ -154,7 +157,7 @@ def tidegate(fabric: Fabric) -> None:
 
 def test_a_rank_that_computes_outlives_the_senders_that_fill_its_queue(two, tidegate, tmp_path):
     with backlog(two, 4):
-        outlives_its_queue(two, 4, tmp_path)
+        assert outlives(two, 4, tmp_path), "the queue was never full"
 
 
 def test_a_rank_that_computes_outlives_strangers_that_fill_its_queue(two, tidegate, tmp_path):
@@ -163,4 +166,14 @@ def test_a_rank_that_computes_outlives_strangers_that_fill_its_queue(two, tidega
         subprocess.run(two.on(0, ["python3", "-c", FILL, two.addresses[1], str(port), "135"]), check=True)
 
     with backlog(two, 128):
-        outlives_its_queue(two, 1, tmp_path, fill)
+        assert outlives(two, 1, tmp_path, before=fill), "the queue was never full"
+
+
+@pytest.mark.full
+def test_a_host_that_is_away_for_five_seconds_costs_time_only(two, tidegate, tmp_path):
+    def leave_and_come_back() -> None:
+        two.shell(1, "ip link set eth0 down")
+        time.sleep(5)
+        two.shell(1, "ip link set eth0 up")
+
+    outlives(two, 2, tmp_path, after=leave_and_come_back)
