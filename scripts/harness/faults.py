@@ -59,12 +59,12 @@ def in_range(hosts: Hosts, program: list[str | Path], words: Path | None = None)
 class Packets:
     """Does something to packets of the ranks' connections that come to a host, from `begin` to the end of a `with`.
 
-    `which`: all of them, in the language of nft; `verdict`: what becomes of them.
+    `which`: all of them, in the language of nft; `verdict`: what becomes of them; `more`: more rules, of any packets.
     """
 
-    def __init__(self, hosts: Hosts, which: str, verdict: str, host: int = 1) -> None:
+    def __init__(self, hosts: Hosts, which: str, verdict: str, host: int = 1, more: str = "") -> None:
         self.hosts, self.host = hosts, host
-        self.rules = "".join(f"tcp {port} {LOWEST_PORT}-{HIGHEST_PORT} {which} counter {verdict};\n" for port in ("dport", "sport"))
+        self.rules = "".join(f"tcp {port} {LOWEST_PORT}-{HIGHEST_PORT} {which} counter {verdict};\n" for port in ("dport", "sport")) + more
 
     def __enter__(self) -> Packets:
         self.begin()
@@ -102,8 +102,9 @@ def reset(hosts: Hosts, one_in: int) -> Packets:
 
 
 def cut(hosts: Hosts) -> Packets:
-    """No packet reaches the ranks of the second host any more, and nobody is told."""
-    return Packets(hosts, "", "drop")
+    """No packet reaches the ranks of the second host any more, and nobody is told. Nor does one at another port that has to do
+    with the beginning of a connection: what the launcher has goes on, and nobody finds out that the host is there."""
+    return Packets(hosts, "", "drop", more="tcp flags & (syn | rst) != 0 counter drop;\n")
 
 
 class Rate:

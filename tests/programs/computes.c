@@ -6,6 +6,8 @@
 //                                   meanwhile rank 0 and the first rank of the other half exchange long messages, and print how
 //                                   long that took
 //        computes farewell SECONDS  rank 0 writes to all others and leaves; they compute before they receive
+//        computes queue SECONDS FILE  all know each other, and FILE appears; the last rank computes; two seconds later the ranks
+//                                   of the first half write to it, and wait until it receives that
 //
 // Every byte that arrives is checked.
 
@@ -130,14 +132,35 @@ static void farewell(double seconds) {
     printf("computes: rank %d has all\n", rank);
 }
 
+static void queue(double seconds, const char *file) {
+    int last = ranks - 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        fclose(fopen(file, "w"));
+    if (rank < ranks / 2) {
+        compute(2);
+        unsigned char *bytes = message(SHORT, rank, last);
+        MPI_Ssend(bytes, SHORT, MPI_BYTE, last, 6, MPI_COMM_WORLD);
+        free(bytes);
+    } else if (rank == last) {
+        compute(seconds);
+        for (int other = 0; other < ranks / 2; other++)
+            receive(SHORT, other, 6);
+    }
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc != 3)
+    int is_queue = argc > 1 && argv[1][0] == 'q';
+    if (argc != 3 + is_queue)
         MPI_Abort(MPI_COMM_WORLD, 2);
     double seconds = atof(argv[2]);
-    (argv[1][0] == 'a' ? amid : argv[1][1] == 'i' ? first : farewell)(seconds);
+    if (is_queue)
+        queue(seconds, argv[3]);
+    else
+        (argv[1][0] == 'a' ? amid : argv[1][1] == 'i' ? first : farewell)(seconds);
     MPI_Finalize();
     if (rank == 0)
         printf("computes: all as sent\n");

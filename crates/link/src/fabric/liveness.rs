@@ -3,18 +3,23 @@
 //! Nothing tells us that a host has lost its power, and little that a process has ended: the network below connects
 //! again by itself, silently. So who hears nothing of a peer for a while asks it (*ping*); a peer that has not
 //! acknowledged a batch for a while is asked too, however much comes from it, since what was sent to it may be lost. A
-//! peer that computes does not answer, and is never taken for dead: questions to it come more and more rarely, and one
+//! peer that computes does not answer, and is not taken for dead: questions to it come more and more rarely, and one
 //! is under way at a time.
 //!
-//! These prove that a peer is out of reach, while the network below takes nothing for it, or nothing of what it takes
-//! arrives:
+//! While the network below takes nothing for a peer, or what it takes fails, its kernel is asked by connections of our
+//! own (`knocking`, which says what a kernel's answer is worth). These prove that the peer is out of reach:
 //!
-//! - its host refuses connections to it for [`REFUSED_FOR`];
-//! - its host cannot be reached, or each sending to it fails, for [`FAILED_FOR`], and nobody listens at its address;
-//! - its host answers no connection for [`FAILED_FOR`], and it had answered us before; else for [`SILENT_FOR`]. That is
-//!   as long as TCP takes to give up, because who computes while many make their first contact answers none either.
+//! - connections to its port are refused for [`REFUSED_FOR`];
+//! - there is no way to its host for [`FAILED_FOR`];
+//! - neither its port nor another one of its host answers for [`FAILED_FOR`], and that host had answered us before; if
+//!   it never had, because a firewall lets it answer nothing, for [`SILENT_FOR`]: as long as TCP takes to give up.
+//!
+//! A port that is silent proves nothing while its host answers: a process that computes takes no connections, and once
+//! its queue is full its kernel answers none.
+//!
+//! Over a network that can ask nobody, each sending must have failed for [`FAILED_FOR`], or nothing be taken for
+//! [`SILENT_FOR`].
 
-use super::network::Reach;
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -31,22 +36,66 @@ const PING_INTERVAL_RARE: Duration = Duration::from_secs(60);
 pub const REFUSED_FOR: Duration = Duration::from_millis(500);
 /// A peer whose host cannot be reached for this long is gone, and one to which each sending fails.
 pub const FAILED_FOR: Duration = Duration::from_secs(10);
-/// A peer that has never answered us, and of whose host nothing is heard for this long, is gone.
+/// A peer of whose host nothing is heard for this long, and never was, is gone.
 pub const SILENT_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// Time between the first two tries to send what the network did not take. It doubles with each.
 const RETRY_FIRST: Duration = Duration::from_micros(50);
 /// The longest.
 const RETRY_MOST: Duration = Duration::from_millis(5);
-/// Trouble of this length makes us ask the peer's host; and time between two looks for its answer.
+/// Trouble of this length makes us ask the peer's host; and time between two tries of a connection that was refused.
 const ASK_FIRST: Duration = Duration::from_millis(100);
-/// Time between two looks whether the answer to a question has come.
+/// Time between two looks for the answer to a question. It doubles with each, up to `ASK_FIRST`.
 const ANSWER_INTERVAL: Duration = Duration::from_millis(5);
-/// Time until a host is asked again that has taken a connection, or has not answered. It doubles with each: a peer that
-/// computes takes no connection off the queue of its port, and the queue is short.
-const ASK_AGAIN_FIRST: Duration = Duration::from_secs(1);
-/// The longest.
-const ASK_AGAIN_MOST: Duration = Duration::from_secs(60);
+/// Time between two looks whether somebody is still there.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Time between two tries to ask a host to which there is no way, or for which others have the turn.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// So many answers in a row make a proof, however much time has passed between them: an answer may have waited for us
+/// for as long as this process has computed.
+const ANSWERS_LEAST: u32 = 3;
+
+/// What has come of asking whether a peer is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It is being asked.
+    Asked,
+    /// It will be asked: now others are.
+    Postponed,
+    /// Nobody listens at its address: its process has ended, or something on the way resets connections.
+    Refused,
+    /// Somebody listens there.
+    Listening,
+    /// Its port is silent, and its host is there: too many wait for a process that takes no connections now.
+    Crowded,
+    /// There is no way to the host; the text says why.
+    Unreachable(String),
+    /// Neither its port nor its host answers.
+    Silent {
+        /// The host had answered such a question before.
+        had_answered: bool,
+    },
+}
+
+/// Answers of one kind, one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Series {
+    since: Instant,
+    count: u32,
+}
+
+impl Series {
+    fn add(&mut self, now: Instant) {
+        if self.count == 0 {
+            self.since = now;
+        }
+        self.count += 1;
+    }
+
+    fn proves(&self, now: Instant, least: Duration) -> bool {
+        self.count >= ANSWERS_LEAST && now.since(self.since) >= least
+    }
+}
 
 /// Asking a peer whether it is there.
 #[derive(Debug, Default)]
@@ -96,18 +145,16 @@ pub struct Trouble {
     retry_interval: Duration,
     /// Since when nothing has been heard of its host.
     silent_since: Instant,
-    /// Since when its host refuses connections to it.
-    refused_since: Option<Instant>,
-    /// Since when its host cannot be reached.
-    unreachable_since: Option<Instant>,
+    /// What its host's last answer was, if it did not answer: whether it had done so before.
+    silence: Option<bool>,
+    refused: Series,
+    unreachable: Series,
+    /// The last reason why its host cannot be reached.
+    why_unreachable: String,
     /// Since when each sending has failed, and the last reason.
     failed: Option<(Instant, String)>,
-    /// When its host was last asked, somebody listened at its address.
-    is_listening: bool,
-    /// When its host was last asked, it did not answer.
-    is_silent: bool,
     ask_at: Instant,
-    ask_interval: Duration,
+    answer_interval: Duration,
 }
 
 impl Trouble {
@@ -117,13 +164,13 @@ impl Trouble {
             retry_at: now,
             retry_interval: RETRY_FIRST,
             silent_since: now,
-            refused_since: None,
-            unreachable_since: None,
+            silence: None,
+            refused: Series::default(),
+            unreachable: Series::default(),
+            why_unreachable: String::new(),
             failed: None,
-            is_listening: false,
-            is_silent: false,
             ask_at: now + ASK_FIRST,
-            ask_interval: ASK_AGAIN_FIRST,
+            answer_interval: ANSWER_INTERVAL,
         }
     }
 
@@ -137,71 +184,90 @@ impl Trouble {
         }
     }
 
-    /// Asks the peer's host now and then: `reach` begins a question, or looks for its answer. `is_known`: it has
-    /// answered us before. Returns why the peer counts as lost, if it does.
-    pub fn judge(&mut self, now: Instant, is_known: bool, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
+    /// Asks now and then whether the peer is there: `reach` begins a question, or looks for its answer, and returns
+    /// `None` where nobody can be asked. Returns why the peer counts as lost, if it does.
+    pub fn judge(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
         if now < self.ask_at {
             return None;
         }
-        self.ask_at = now + ANSWER_INTERVAL;
-        let answer = reach();
-        if let Some(answer) = &answer {
-            (self.is_listening, self.is_silent) = (*answer == Reach::Listening, *answer == Reach::Silent);
+        let Some(reach) = reach() else {
+            self.ask_at = now + ASK_FIRST;
+            return self.verdict_unasked(now);
+        };
+        self.ask_at = now + self.interval(&reach);
+        if reach == Reach::Asked {
+            return None;
         }
-        match answer {
-            None => {}
-            Some(Reach::Listening) => {
-                // It lives, and takes no connection while it computes.
-                (self.silent_since, self.refused_since, self.unreachable_since) = (now, None, None);
-                self.failed = None;
-                self.ask_later(now);
-            }
-            Some(Reach::Refused) => {
-                (self.silent_since, self.unreachable_since) = (now, None);
-                self.refused_since.get_or_insert(now);
-                self.ask_at = now + ASK_FIRST;
-            }
-            Some(Reach::Unreachable(why)) => {
-                self.refused_since = None;
-                self.unreachable_since.get_or_insert(now);
-                self.handle_failure(now, Some(why));
-                self.ask_at = now + ASK_AGAIN_FIRST;
-            }
-            Some(Reach::Silent) => {
-                (self.refused_since, self.unreachable_since) = (None, None);
-                self.ask_later(now);
-            }
+        // Any other answer ends a series, except that a host to which there is no way does not answer either.
+        if reach != Reach::Refused {
+            self.refused = Series::default();
         }
-        self.verdict(now, is_known)
+        if !matches!(reach, Reach::Unreachable(_) | Reach::Silent { .. }) {
+            (self.unreachable, self.silence) = (Series::default(), None);
+        }
+        match reach {
+            Reach::Refused => {
+                self.silent_since = now;
+                self.refused.add(now);
+            }
+            Reach::Unreachable(why) => {
+                self.unreachable.add(now);
+                self.why_unreachable = why;
+            }
+            Reach::Silent { had_answered } => self.silence = Some(had_answered),
+            // While others have the turn, nothing can be heard.
+            Reach::Asked | Reach::Postponed | Reach::Listening | Reach::Crowded => self.silent_since = now,
+        }
+        self.verdict(now)
     }
 
-    fn ask_later(&mut self, now: Instant) {
-        self.ask_at = now + self.ask_interval;
-        self.ask_interval = (self.ask_interval * 2).min(ASK_AGAIN_MOST);
+    /// Time until the next look.
+    fn interval(&mut self, reach: &Reach) -> Duration {
+        let interval = match reach {
+            Reach::Asked => {
+                let interval = self.answer_interval;
+                self.answer_interval = (interval * 2).min(ASK_FIRST);
+                return interval;
+            }
+            Reach::Refused => ASK_FIRST,
+            Reach::Listening | Reach::Crowded | Reach::Silent { .. } => LOOK_INTERVAL,
+            Reach::Unreachable(_) | Reach::Postponed => ASK_AGAIN,
+        };
+        self.answer_interval = ANSWER_INTERVAL;
+        interval
     }
 
-    fn verdict(&self, now: Instant, is_known: bool) -> Option<String> {
-        let is_over = |since: Option<Instant>, most| since.is_some_and(|since| now.since(since) >= most);
-        if is_over(self.refused_since, REFUSED_FOR) {
+    fn verdict(&self, now: Instant) -> Option<String> {
+        if self.refused.proves(now, REFUSED_FOR) {
             return Some("its host refuses connections to it: its process has ended".to_owned());
         }
-        if is_over(self.unreachable_since, FAILED_FOR)
-            && let Some((_, why)) = &self.failed
-        {
+        if self.unreachable.proves(now, FAILED_FOR) {
+            let why = &self.why_unreachable;
             return Some(format!("its host could not be reached for {} s: {why}", FAILED_FOR.as_secs()));
         }
-        if let Some((since, why)) = &self.failed
-            && is_over(Some(*since), FAILED_FOR)
-            && !self.is_listening
-        {
-            return Some(format!("sending to it failed for {} s: {why}", FAILED_FOR.as_secs()));
+        let silent_for = now.since(self.silent_since);
+        match self.silence? {
+            true if silent_for >= FAILED_FOR => {
+                Some(format!("its host answered nothing for {} s", FAILED_FOR.as_secs()))
+            }
+            false if silent_for >= SILENT_FOR => Some(unsent()),
+            _ => None,
         }
-        if is_known && self.is_silent && is_over(Some(self.silent_since), FAILED_FOR) {
-            return Some(format!("its host answered nothing for {} s", FAILED_FOR.as_secs()));
-        }
-        let is_silent = is_over(Some(self.silent_since), SILENT_FOR);
-        is_silent.then(|| format!("nothing could be sent to it for {} minutes", SILENT_FOR.as_secs() / 60))
     }
+
+    /// Where nobody can be asked.
+    fn verdict_unasked(&self, now: Instant) -> Option<String> {
+        match &self.failed {
+            Some((since, why)) if now.since(*since) >= FAILED_FOR => {
+                Some(format!("sending to it failed for {} s: {why}", FAILED_FOR.as_secs()))
+            }
+            _ => (now.since(self.silent_since) >= SILENT_FOR).then(unsent),
+        }
+    }
+}
+
+fn unsent() -> String {
+    format!("nothing could be sent to it for {} minutes", SILENT_FOR.as_secs() / 60)
 }
 
 #[cfg(test)]
@@ -246,11 +312,7 @@ mod tests {
     }
 
     /// When trouble that begins at 0 ends in a verdict, and how often was asked until then or the last time.
-    fn judged(until: u64, answer: impl FnMut(u64) -> Option<Reach>) -> (Option<u64>, u64) {
-        judged_of(false, until, answer)
-    }
-
-    fn judged_of(is_known: bool, until: u64, mut answer: impl FnMut(u64) -> Option<Reach>) -> (Option<u64>, u64) {
+    fn judged(until: u64, mut answer: impl FnMut(u64) -> Option<Reach>) -> (Option<u64>, u64) {
         let (mut trouble, mut asked) = (Trouble::new(at(0)), 0);
         let when = (0..until).step_by(5).find(|time| {
             trouble.handle_failure(at(*time), None);
@@ -258,7 +320,7 @@ mod tests {
                 asked += 1;
                 answer(*time)
             };
-            trouble.judge(at(*time), is_known, reach).is_some()
+            trouble.judge(at(*time), reach).is_some()
         });
         (when, asked)
     }
@@ -266,19 +328,26 @@ mod tests {
     #[test]
     fn a_refused_peer_is_lost_soon_and_only_if_that_lasts() {
         assert!(matches!(judged(9_000, |_| Some(Reach::Refused)), (Some(500..=700), _)));
-        let (when, _) = judged(90_000, |time| Some(if time % 1_000 < 400 { Reach::Refused } else { Reach::Silent }));
+        let (when, _) = judged(90_000, |time| Some(if time % 1_000 < 400 { Reach::Refused } else { Reach::Crowded }));
         assert_eq!(when, None, "something resets connections now and then");
     }
 
     #[test]
-    fn who_computes_is_asked_rarely_and_never_lost() {
+    fn who_computes_is_never_lost() {
         let (when, asked) = judged(3_600_000, |_| Some(Reach::Listening));
         assert_eq!(when, None);
-        assert!((60..70).contains(&asked), "each fills a place of its port's queue: {asked}");
-        // Its queue is full: for as long as TCP goes on trying.
-        let (when, asked) = judged(3_600_000, |_| Some(Reach::Silent));
-        assert!(matches!(when, Some(900_000..=960_000)) && asked < 30, "{when:?} {asked}");
-        // A network that cannot be asked.
+        assert!(asked < 3_600 * 5, "a look is a system call: {asked}");
+        // Its queue is full for an hour.
+        let (when, asked) = judged(3_600_000, |_| Some(Reach::Crowded));
+        assert!(when.is_none() && asked < 3_600 * 5, "{when:?} {asked}");
+        // There are too many of its like for us to ask it.
+        assert_eq!(judged(3_600_000, |_| Some(Reach::Postponed)).0, None);
+        // Nor is it lost while an answer is waited for, however long: that answer will tell.
+        assert_eq!(judged(3_600_000, |_| Some(Reach::Asked)).0, None);
+    }
+
+    #[test]
+    fn a_network_that_can_ask_nobody_gives_up_when_tcp_would() {
         assert!(matches!(judged(3_600_000, |_| None), (Some(900_000..=900_100), _)));
     }
 
@@ -291,12 +360,30 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_host_is_lost_after_ten_seconds_if_the_peer_has_answered_before() {
+    fn a_host_that_falls_silent_is_lost_after_ten_seconds_if_it_had_answered_before() {
         // An answer takes five seconds not to come.
-        let slow = |time: u64| (time % 6_000 >= 5_000).then_some(Reach::Silent);
-        assert!(matches!(judged_of(true, 60_000, slow), (Some(10_000..=17_000), _)));
-        assert_eq!(judged_of(false, 60_000, slow).0, None, "its queue may be full of others");
-        assert_eq!(judged_of(true, 60_000, |_| None).0, None, "nobody can be asked");
+        let silent = |had_answered| {
+            move |time: u64| Some(if time % 6_000 < 5_000 { Reach::Asked } else { Reach::Silent { had_answered } })
+        };
+        assert!(matches!(judged(60_000, silent(true)), (Some(10_000..=12_000), _)));
+        assert!(matches!(judged(3_600_000, silent(false)), (Some(900_000..=906_000), _)), "a firewall drops all");
+        let back = |time| if time < 9_000 { silent(true)(time) } else { Some(Reach::Crowded) };
+        assert_eq!(judged(60_000, back).0, None);
+    }
+
+    #[test]
+    fn what_was_answered_while_we_computed_is_no_proof() {
+        let mut trouble = Trouble::new(at(0));
+        let cut = || Some(Reach::Unreachable("no route to host".into()));
+        for time in [1_000, 60_000] {
+            trouble.handle_failure(at(time), None);
+            assert_eq!(trouble.judge(at(time), cut), None, "its answer had come within the first seconds");
+        }
+        assert_eq!(trouble.judge(at(61_000), || Some(Reach::Listening)), None);
+        for time in [62_000, 120_000] {
+            assert_eq!(trouble.judge(at(time), || Some(Reach::Refused)), None);
+        }
+        assert!(trouble.judge(at(180_000), || Some(Reach::Refused)).is_some(), "who calls rarely is told, too");
     }
 
     #[test]
@@ -305,11 +392,13 @@ mod tests {
             let mut trouble = Trouble::new(at(0));
             (0..60_000).step_by(5).find_map(|time| {
                 trouble.handle_failure(at(time), Some("too many open files".into()));
-                trouble.judge(at(time), true, || answer.clone()).map(|why| (time, why))
+                trouble.judge(at(time), || answer.clone()).map(|why| (time, why))
             })
         };
         let (time, why) = fail(None).expect("a verdict");
-        assert!((10_000..10_100).contains(&time) && why.contains("too many open files"), "{time} {why}");
-        assert_eq!(fail(Some(Reach::Listening)), None, "it lives");
+        assert!((10_000..10_200).contains(&time) && why.contains("too many open files"), "{time} {why}");
+        for alive in [Reach::Listening, Reach::Crowded, Reach::Postponed] {
+            assert_eq!(fail(Some(alive)), None, "it lives");
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
+//! | `knocking` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
 //! | `late` | peers for whom the network took nothing, and when they are tried again |
@@ -19,6 +20,11 @@
 mod contact;
 mod departing;
 mod greeting;
+#[cfg(test)]
+mod kernels;
+mod knocking;
+#[cfg(test)]
+mod knocking_tests;
 mod late;
 mod link;
 mod liveness;
@@ -43,8 +49,11 @@ mod wire;
 
 pub use contact::Contact;
 pub use greeting::Greeting;
+pub use knocking::{KNOCKS_MOST, QUESTIONS_MOST};
 pub use link::FabricLink;
-pub use network::{LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token};
+pub use network::{
+    Answer, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
+};
 pub use peer::FLIGHTS_MOST;
 pub use protocol::{Counts, Protocol};
 pub use reads::{CHUNK_BYTES, CHUNKS_SHARED};

@@ -4,6 +4,7 @@
 
 use crate::memory::IoBuffer;
 use std::fmt;
+use std::net::IpAddr;
 use tidegate_message::{RemoteMemory, Span};
 
 /// Most bytes of an address of the network below: what a [`Contact`](super::contact::Contact) has room for.
@@ -63,17 +64,35 @@ pub enum Sending {
     Failed(String),
 }
 
-/// What a peer's host says to a connection of ours.
+/// Names a connection that nobody uses, made to find out whether somebody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knock(pub u64);
+
+/// Where a connection of which nobody makes use is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The peer's own address.
+    Peer,
+    /// Another port of the same host, at which nobody listens.
+    Host,
+}
+
+/// What has become of a connection that nobody uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// Nobody listens at the peer's address: its process has ended, or something on the way resets connections.
+pub enum Answer {
+    /// None yet: the host is out of reach, or too many wait there for a process that takes no connections now.
+    None,
+    /// It is there, for as long as the other host's kernel says so when it is asked, which happens by itself.
+    Taken,
+    /// It was there, and is no more: whoever had it has closed it or has ended, or its host answers nothing any more,
+    /// or it was never complete, because the queue of its port was full.
+    Ended,
+    /// Nobody listens there, or something on the way resets connections.
     Refused,
-    /// Somebody listens there.
-    Listening,
     /// There is no way to the host; the text says why.
     Unreachable(String),
-    /// Nothing: the host is out of reach, or too many try to connect to a process that takes no connections now.
-    Silent,
+    /// This host lacks what a connection takes; the text says what.
+    Lacking(String),
 }
 
 /// What has happened below.
@@ -131,9 +150,22 @@ pub trait Network {
         Sending::Failed("this network reads no memory".into())
     }
 
-    /// What the peer's host says to a connection of ours. Asks it, or looks for the answer to what was asked before:
-    /// does not wait. `None`: there is no answer yet, or nothing can be asked.
-    fn reach(&mut self, _route: Route) -> Option<Reach> {
+    /// The host that a route leads to, if connections to it can be tried, and so found out whether somebody is there:
+    /// then the following three are there.
+    fn host(&self, _route: Route) -> Option<IpAddr> {
         None
     }
+
+    /// Tries a connection that nobody will use. Does not wait. Errors are answers that are there at once.
+    fn knock(&mut self, _route: Route, _door: Door) -> Result<Knock, Answer> {
+        Err(Answer::None)
+    }
+
+    /// What has become of it.
+    fn answer(&mut self, _knock: Knock) -> Answer {
+        Answer::None
+    }
+
+    /// Ends it.
+    fn close(&mut self, _knock: Knock) {}
 }

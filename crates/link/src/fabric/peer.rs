@@ -2,8 +2,8 @@
 
 use super::contact::Contact;
 use super::greeting::Greeting;
-use super::liveness::{Probe, Trouble};
-use super::network::{Network, Reach, Route};
+use super::liveness::{Probe, Reach, Trouble};
+use super::network::{Network, Route};
 use super::stream::{Inbox, Outbox};
 use super::wire::Kind;
 use tidegate_flow::Instant;
@@ -71,6 +71,8 @@ pub struct Peer {
     pub probe: Probe,
     /// Nothing can be sent to it.
     pub trouble: Option<Trouble>,
+    /// We know its host, or have asked it.
+    pub is_host_met: bool,
     /// Whether it stands among those for whom the network took nothing, until it is tried again.
     pub is_late: bool,
     /// Sendings to it that the network has not ended.
@@ -95,6 +97,7 @@ impl Peer {
             is_queued: false,
             probe: Probe::default(),
             trouble: None,
+            is_host_met: false,
             is_late: false,
             flights: 0,
         }
@@ -134,8 +137,7 @@ impl Peer {
 
     /// Finds out whether it can still be reached, as [`Trouble::judge`] does.
     pub fn judge(&mut self, now: Instant, reach: impl FnOnce() -> Option<Reach>) -> Option<String> {
-        let is_known = self.greeting.is_some();
-        self.trouble.as_mut()?.judge(now, is_known, reach)
+        self.trouble.as_mut()?.judge(now, reach)
     }
 
     /// Since when it owes us an acknowledgement, or a welcome.

@@ -17,6 +17,7 @@
 use super::contact::Contact;
 use super::departing::Departing;
 use super::greeting::Greeting;
+use super::knocking::Knocking;
 use super::network::Route;
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
@@ -106,6 +107,8 @@ pub struct Protocol {
     notice_number: u32,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
+    /// Whether peers to whom nothing can be sent are there.
+    pub(super) knocking: Knocking,
     /// What is read from peers' memory.
     pub(super) reads: Reads,
     /// When to look again who has been quiet, and at whom first.
@@ -140,6 +143,7 @@ impl Protocol {
             notices: VecDeque::new(),
             notice_number: 0,
             departing: Departing::new(flow.peers as usize),
+            knocking: Knocking::new(flow.peers as usize),
             reads: Reads::default(),
             look_at: Instant::default(),
             look_from: 0,
@@ -152,6 +156,7 @@ impl Protocol {
     /// The most memory that an endpoint takes that so many peers on other hosts talk to. A queue doubles as it grows.
     pub fn bytes_most(flow: &Config, peers: usize) -> usize {
         let table = size_of::<Place>() + size_of::<Peer>() + 8 * (2 + 2 * ENDED_PER_PEER) + 6 * 48;
+        let table = table + Knocking::BYTES_PER_PEER;
         let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table;
         2 * mailbox_most(flow) * PACKET_BYTES + peers * each + NOTICES_MOST * 256
     }
@@ -340,6 +345,7 @@ impl Protocol {
         peer.outbox.clear();
         peer.due.probe = false;
         self.reads.end_peer(place);
+        self.knocking.stop(place);
         let Some(peer) = self.known(place) else { return };
         let name = if orderly { who } else { format!("{who} ({why})") };
         if !orderly {
@@ -379,6 +385,7 @@ impl Protocol {
         if peer.is_late {
             self.late.retain(|late| *late != place);
         }
+        self.knocking.stop(place);
         self.free.push(place);
         self.by_id.remove(&contact.id());
         self.reads.forget(place);

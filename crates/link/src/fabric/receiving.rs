@@ -48,6 +48,7 @@ impl Protocol {
             None => return self.counts.dropped += 1,
         }
         if was_in_trouble {
+            self.knocking.stop(place);
             self.hurry(place);
         }
         match kind {

@@ -110,7 +110,7 @@ impl Protocol {
             }
             any = true;
         }
-        self.handle_timeout(now);
+        self.handle_timeout(network, now);
         self.transmit(network, now);
         any
     }
@@ -136,7 +136,10 @@ impl Protocol {
             }
         }
         match failure {
-            None if peer.trouble.take().is_some() => self.hurry(place),
+            None if peer.trouble.take().is_some() => {
+                self.knocking.stop(place);
+                self.hurry(place);
+            }
             None => self.queue(place),
             Some(why) => {
                 // What had been sent before may be lost as well: the answer to a ping shows what has come.
@@ -155,15 +158,17 @@ impl Protocol {
         self.broken = Some(why);
     }
 
-    /// Looks who has been quiet for a while.
-    fn handle_timeout(&mut self, now: Instant) {
+    /// Looks who has been quiet for a while, and whose host we do not know.
+    fn handle_timeout(&mut self, network: &mut impl Network, now: Instant) {
         if now < self.look_at {
             return;
         }
         self.look_at = now + LOOK_INTERVAL;
+        self.knocking.handle_timeout(network, now);
         for _ in 0..self.places.len().min(PLACES_PER_LOOK) {
             let place = PeerId((self.look_from % self.places.len()) as u32);
             self.look_from = place.0 as usize + 1;
+            self.meet_host(place, network, now);
             if let Some(peer) = self.known(place)
                 && peer.phase != Phase::Ended
                 && peer.probe.is_due(now, peer.waits_since())
@@ -171,6 +176,15 @@ impl Protocol {
                 peer.due.probe = true;
                 self.queue(place);
             }
+        }
+    }
+
+    /// Asks the host of a peer that has answered us, once, so that its silence later means something.
+    fn meet_host(&mut self, place: PeerId, network: &mut impl Network, now: Instant) {
+        if let Some(peer) = self.places.get_mut(place.0 as usize).and_then(|at| at.peer.as_deref_mut())
+            && let (Phase::Open, false, Some(route)) = (peer.phase, peer.is_host_met, peer.route)
+        {
+            peer.is_host_met = self.knocking.meet(route, network, now);
         }
     }
 
@@ -197,6 +211,7 @@ impl Protocol {
         }
         self.send_notices(network, now);
         self.begin_reads(network, now);
+        self.knocking.close(network);
         self.departing.forget(network);
     }
 
@@ -219,8 +234,9 @@ impl Protocol {
             if peer.trouble.as_ref().is_some_and(|trouble| trouble.retry_at > now) {
                 return Outcome::Late;
             }
-            if let Some(why) = peer.judge(now, || network.reach(route)) {
+            if let Some(why) = peer.judge(now, || self.knocking.ask(place, route, network, now)) {
                 peer.trouble = None;
+                self.knocking.stop(place);
                 self.end(place, false, &why);
                 return Outcome::Done;
             }

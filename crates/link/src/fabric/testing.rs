@@ -2,13 +2,15 @@
 //! is read when the reader polls; when a connection breaks, a read ends with an error and has written rubbish before.
 
 use super::contact::Contact;
-use super::network::{LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token};
+use super::kernels::Kernels;
+use super::network::{Answer, Door, Knock, LowerAddress, Network, NetworkEvent, Route, Sending, Token};
 use super::peer::FLIGHTS_MOST;
 use super::wire::Kind;
 use crate::memory::IoBuffer;
 use crate::shm::Address;
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::rc::Rc;
 use tidegate_message::{Buffer, RemoteMemory, Span};
 
@@ -108,18 +110,22 @@ pub(super) struct World {
     pub tried: u64,
     /// Of the batches that will be sent from now on, those of packets that are lost.
     pub lose_packets: u32,
+    /// What the nodes' kernels do with connections that nobody uses.
+    pub kernels: Kernels,
 }
 
 impl World {
     pub fn new(nodes: usize, seed: u64) -> Rc<RefCell<World>> {
+        let (kernels, random) = (Kernels::new(nodes), Random(seed | 1));
         let nodes = (0..nodes).map(|_| Node::default()).collect();
-        let random = Random(seed | 1);
-        Rc::new(RefCell::new(World { nodes, faults: Faults::default(), random, most: 0, tried: 0, lose_packets: 0 }))
+        let (faults, most, tried, lose_packets) = (Faults::default(), 0, 0, 0);
+        Rc::new(RefCell::new(World { nodes, faults, random, most, tried, lose_packets, kernels }))
     }
 
     /// The process of a node ends.
     pub fn kill(&mut self, node: usize) {
         self.nodes[node].is_gone = true;
+        self.kernels.end_process(node);
         self.nodes[node].events.clear();
     }
 
@@ -226,7 +232,7 @@ impl Network for SimNetwork {
         assert!(world.nodes[self.me].known.get(&to).is_some_and(|known| *known > 0), "it is known");
         let faults = world.faults;
         world.tried += 1;
-        if world.nodes[to].is_gone || world.random.happens(faults.again) {
+        if world.nodes[to].is_gone || world.kernels.is_cut(to) || world.random.happens(faults.again) {
             return Sending::Again;
         }
         if world.random.happens(faults.no_buffer) {
@@ -262,6 +268,7 @@ impl Network for SimNetwork {
 
     fn poll(&mut self) -> Option<NetworkEvent<'_>> {
         let mut world = self.world.borrow_mut();
+        world.kernels.accept(self.me);
         let is_held = |world: &World, (from, event): &(usize, Event)| match event {
             Event::Reading(reading) => !reading.is_broken && world.nodes[*from].computes && !world.nodes[*from].is_gone,
             Event::Sent(_, to) => world.nodes[*to].takes_nothing && !world.nodes[*to].is_gone,
@@ -321,7 +328,19 @@ impl Network for SimNetwork {
         Sending::Taken
     }
 
-    fn reach(&mut self, route: Route) -> Option<Reach> {
-        Some(if self.world.borrow().nodes[route.0 as usize].is_gone { Reach::Refused } else { Reach::Listening })
+    fn host(&self, route: Route) -> Option<IpAddr> {
+        Some(self.world.borrow().kernels.host_of(route.0 as usize))
+    }
+
+    fn knock(&mut self, route: Route, door: Door) -> Result<Knock, Answer> {
+        self.world.borrow_mut().kernels.knock(self.me, route.0 as usize, door)
+    }
+
+    fn answer(&mut self, knock: Knock) -> Answer {
+        self.world.borrow_mut().kernels.answer(knock)
+    }
+
+    fn close(&mut self, knock: Knock) {
+        self.world.borrow_mut().kernels.close(knock);
     }
 }

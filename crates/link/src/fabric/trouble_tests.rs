@@ -14,7 +14,7 @@ use tidegate_flow::{Config, Instant, PeerId, SchemeName};
 use tidegate_message::{Departure, LinkEvent};
 
 /// A job of many, of which the first knows all others.
-fn star(nodes: usize) -> (Job, Vec<PeerId>) {
+pub(super) fn star(nodes: usize) -> (Job, Vec<PeerId>) {
     let mut job = Job::new(nodes, 1);
     let flow = Config::new(SchemeName::Dynamic, nodes as u32, 64, 2);
     for (id, node) in job.nodes.iter_mut().enumerate() {

@@ -9,7 +9,7 @@
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
 //! | `reads` | what the provider below has of each read of a peer's memory |
-//! | `knocking` | whether a peer's host takes connections to it |
+//! | `doors` | connections that nobody uses, to find out whether a peer and its host are there |
 //! | `network` | batches sent and received through these |
 //! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
@@ -20,7 +20,7 @@
 
 mod asking;
 mod choice;
-mod knocking;
+mod doors;
 mod memory;
 mod network;
 mod objects;

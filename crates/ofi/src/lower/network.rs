@@ -2,9 +2,9 @@
 
 use super::asking::{self, Offer};
 use super::choice::Choice;
-use super::knocking::Knocking;
+use super::doors::{Doors, PORT_OF_NOBODY};
 use super::memory::Memory;
-use super::objects::{DESCRIPTORS_REMEDY, Objects, failure};
+use super::objects::{Objects, failure};
 use super::slots::{NewPage, Slots};
 use super::wants::Wants;
 use crate::bindings::*;
@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use tidegate_link::fabric::{
-    BATCH_BYTES, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token,
+    Answer, BATCH_BYTES, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
@@ -57,7 +57,7 @@ pub struct Lower {
     /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name
     /// for an address.
     sockets: HashMap<u64, (SocketAddr, u32)>,
-    knocking: Knocking,
+    doors: Doors,
     is_tcp: bool,
     name: String,
     address: LowerAddress,
@@ -126,7 +126,7 @@ impl Lower {
             is_told: false,
             lent: None,
             sockets: HashMap::new(),
-            knocking: Knocking::default(),
+            doors: Doors::default(),
             is_tcp,
             name,
             address,
@@ -336,7 +336,6 @@ impl Network for Lower {
             *uses -= 1;
             if *uses == 0 {
                 self.sockets.remove(&route.0);
-                self.knocking.forget(route.0);
             }
         }
         let (vector, mut route) = (self.objects.vector.get(), route.0);
@@ -440,16 +439,29 @@ impl Network for Lower {
         }
     }
 
-    /// A connection of our own tells: where nobody listens, the peer's host refuses it at once.
-    fn reach(&mut self, route: Route) -> Option<Reach> {
-        let (socket, _) = self.sockets.get(&route.0)?;
-        let reach = self.knocking.ask(route.0, *socket);
-        if let Some(Reach::Unreachable(why)) = &reach
-            && why.contains(DESCRIPTORS_REMEDY)
+    fn host(&self, route: Route) -> Option<IpAddr> {
+        self.sockets.get(&route.0).map(|(socket, _)| socket.ip())
+    }
+
+    fn knock(&mut self, route: Route, door: Door) -> Result<Knock, Answer> {
+        let (mut socket, _) = *self.sockets.get(&route.0).ok_or(Answer::None)?;
+        if door == Door::Host {
+            socket.set_port(PORT_OF_NOBODY);
+        }
+        let knock = self.doors.knock(socket);
+        if let Err(Answer::Lacking(why)) = &knock
             && !core::mem::replace(&mut self.is_told_of_failure, true)
         {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        reach
+        knock
+    }
+
+    fn answer(&mut self, knock: Knock) -> Answer {
+        self.doors.answer(knock)
+    }
+
+    fn close(&mut self, knock: Knock) {
+        self.doors.close(knock);
     }
 }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
 use tidegate_link::fabric::{
-    Contact, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Reach, Sending, Token,
+    Answer, Contact, Door, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Sending, Token,
 };
 use tidegate_message::{Link, LinkEvent};
 
@@ -178,13 +178,36 @@ fn who_closes_is_reported_behind_its_packets() {
 }
 
 #[test]
-fn where_nobody_listens_is_found_out() {
+fn a_connection_that_nobody_uses_is_accepted_and_kept_and_tells_the_end() {
     with_each_library(|loader| {
-        let (mut one, other) = (open(loader), open(loader));
+        let (mut one, mut other) = (open(loader), open(loader));
         let route = one.resolve(&other.address()).unwrap();
-        assert_eq!(wait(|| one.reach(route)), Reach::Listening);
+        assert!(one.host(route).is_some_and(|host| host.is_loopback()));
+        let knock = one.knock(route, Door::Peer).unwrap();
+        wait(|| (one.answer(knock) == Answer::Taken).then_some(()));
+        // It accepts the connection, and goes on.
+        wait(|| {
+            while one.poll().or_else(|| other.poll()).is_some() {}
+            (one.send(route, Token(1), &[7; 40]) == Sending::Taken).then_some(())
+        });
+        wait(|| {
+            let _ = one.poll();
+            matches!(other.poll(), Some(NetworkEvent::Received(_))).then_some(())
+        });
+        assert_eq!(one.answer(knock), Answer::Taken);
+        let second = one.knock(route, Door::Peer).unwrap();
+        one.close(knock);
+        wait(|| (one.answer(second) == Answer::Taken).then_some(()));
         drop(other);
-        assert_eq!(wait(|| one.reach(route)), Reach::Refused);
+        // What it had accepted may stay open with the library; who tries again is refused.
+        one.close(second);
+        for door in [Door::Peer, Door::Host] {
+            let refused = match one.knock(route, door) {
+                Ok(knock) => wait(|| Some(one.answer(knock)).filter(|answer| *answer != Answer::None)),
+                Err(answer) => answer,
+            };
+            assert_eq!(refused, Answer::Refused);
+        }
     });
 }
 
