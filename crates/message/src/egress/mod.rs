@@ -12,7 +12,7 @@ mod mailboxes;
 mod outgoing;
 mod refusing;
 
-use crate::counter::{Counter, Counters};
+use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
 use tidegate_flow::{
