@@ -81,6 +81,9 @@ pub enum Reach {
 pub enum NetworkEvent<'a> {
     /// Bytes have come, from anybody.
     Received(&'a [u8]),
+    /// Something has come that could not be received: it is longer than a batch, or its connection broke on the way.
+    /// That says something of its sender, whoever it is, and nothing of the network.
+    Dropped,
     /// A sending has ended: the network is done with it.
     Sent(Token),
     /// A sending has failed; the text says why. It may have arrived all the same.

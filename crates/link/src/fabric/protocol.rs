@@ -49,7 +49,8 @@ pub struct Counts {
     pub resent: u64,
     /// Batches that came and were for us.
     pub received: u64,
-    /// Batches that came and were dropped: strangers', malformed, or of peers that count as lost.
+    /// Batches that came and were dropped: strangers', malformed, longer than a batch may be, cut off when their
+    /// connection broke, or of peers that count as lost.
     pub dropped: u64,
 }
 

@@ -120,6 +120,12 @@ impl Offer {
         })
     }
 
+    /// Receives that may be posted at a time.
+    pub fn receives_most(&self) -> usize {
+        // SAFETY: as in `parts`.
+        unsafe { (*self.parts().0.rx_attr).size }
+    }
+
     /// Bytes that precede every message.
     pub fn has_prefix(&self) -> bool {
         self.parts().0.mode & FI_MSG_PREFIX != 0

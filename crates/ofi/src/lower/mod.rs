@@ -8,8 +8,10 @@
 //! | `wants` | what an endpoint is opened for |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
+//! | `receives` | those that are posted, and how many |
 //! | `reads` | what the provider below has of each read of a peer's memory |
 //! | `knocking` | whether a peer's host takes connections to it |
+//! | `failing` | for how long something fails |
 //! | `network` | batches sent and received through these |
 //! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
@@ -20,6 +22,7 @@
 
 mod asking;
 mod choice;
+mod failing;
 mod knocking;
 mod memory;
 mod network;
@@ -27,7 +30,10 @@ mod objects;
 #[cfg(test)]
 mod reading_tests;
 mod reads;
+mod receives;
 mod slots;
+#[cfg(test)]
+mod stranger_tests;
 #[cfg(test)]
 mod tests;
 mod wants;
