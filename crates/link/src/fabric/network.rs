@@ -4,12 +4,14 @@
 
 use crate::memory::IoBuffer;
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use tidegate_message::{RemoteMemory, Span};
 
 /// Most bytes of an address of the network below: what a [`Contact`](super::contact::Contact) has room for.
 pub const LOWER_ADDRESS_MOST: usize = 24;
 
-/// An address of the network below, as bytes that only that network reads.
+/// An address of the network below, as bytes that only that network reads. Addresses of sockets are as the kernel has
+/// them, but those of IPv6 without the four bytes of the flow label, for which there is no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LowerAddress {
     length: u8,
@@ -35,9 +37,34 @@ impl LowerAddress {
     }
 }
 
-/// For people who look for the address in a log of the network below.
+/// Bytes of an address of a socket: of IPv4, and of IPv6 without its flow label.
+const SOCKET_BYTES: [usize; 2] = [16, 24];
+
+impl LowerAddress {
+    /// The socket that it is the address of, if it looks like one.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        let bytes = self.as_bytes();
+        let (family, port) = (bytes.first_chunk::<2>()?, bytes.get(2..)?.first_chunk::<2>()?);
+        let (family, port) = (i32::from(u16::from_ne_bytes(*family)), u16::from_be_bytes(*port));
+        match (family, bytes.len()) {
+            (libc::AF_INET, length) if length == SOCKET_BYTES[0] => {
+                Some((Ipv4Addr::from(*bytes[4..].first_chunk::<4>()?), port).into())
+            }
+            (libc::AF_INET6, length) if length == SOCKET_BYTES[1] => {
+                let (ip, scope) = (bytes[4..].first_chunk::<16>()?, bytes[20..].first_chunk::<4>()?);
+                Some(SocketAddrV6::new(Ipv6Addr::from(*ip), port, 0, u32::from_ne_bytes(*scope)).into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// For people: as they would write it, if it is that of a socket; else as a log of the network below may have it.
 impl fmt::Display for LowerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(socket) = self.socket() {
+            return socket.fmt(f);
+        }
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
@@ -105,6 +132,11 @@ pub trait Network {
     /// Makes a peer known. Errors are for people: they name the address and what is wrong.
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String>;
 
+    /// What the user may have set wrong if nobody ever answers at this address, and the remedy.
+    fn doubt(&self, _address: &LowerAddress) -> Option<String> {
+        None
+    }
+
     /// Nothing more is sent by this route.
     fn forget(&mut self, route: Route);
 
@@ -138,5 +170,20 @@ pub trait Network {
     /// does not wait. `None`: there is no answer yet, or nothing can be asked.
     fn reach(&mut self, _route: Route) -> Option<Reach> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_sockets_are_shown_as_people_write_them() {
+        let show = |bytes: &[u8]| LowerAddress::new(bytes).unwrap().to_string();
+        let four = [&(libc::AF_INET as u16).to_ne_bytes()[..], &[0xa1, 0x10, 172, 17, 0, 1], &[0; 8]].concat();
+        assert_eq!(show(&four), "172.17.0.1:41232");
+        let mut six = [&(libc::AF_INET6 as u16).to_ne_bytes()[..], &[0, 80], &[0; 20]].concat();
+        six[19] = 1;
+        assert_eq!((show(&six), show(&[2, 0xff]), show(&[])), ("[::1]:80".into(), "02ff".into(), String::new()));
     }
 }

@@ -108,13 +108,23 @@ pub(super) struct World {
     pub tried: u64,
     /// Of the batches that will be sent from now on, those of packets that are lost.
     pub lose_packets: u32,
+    /// What is wrong, probably, where nobody answers.
+    pub doubt: Option<String>,
 }
 
 impl World {
     pub fn new(nodes: usize, seed: u64) -> Rc<RefCell<World>> {
         let nodes = (0..nodes).map(|_| Node::default()).collect();
         let random = Random(seed | 1);
-        Rc::new(RefCell::new(World { nodes, faults: Faults::default(), random, most: 0, tried: 0, lose_packets: 0 }))
+        Rc::new(RefCell::new(World {
+            nodes,
+            faults: Faults::default(),
+            random,
+            most: 0,
+            tried: 0,
+            lose_packets: 0,
+            doubt: None,
+        }))
     }
 
     /// The process of a node ends.
@@ -209,6 +219,10 @@ impl Network for SimNetwork {
         }
         *world.nodes[self.me].known.entry(node as usize).or_default() += 1;
         Ok(Route(node))
+    }
+
+    fn doubt(&self, _: &LowerAddress) -> Option<String> {
+        self.world.borrow().doubt.clone()
     }
 
     fn forget(&mut self, route: Route) {

@@ -1,8 +1,8 @@
 //! [`Failing`]: something that the endpoint cannot do without fails, and is tried again: is it over?
 //!
 //! What is short for a while (memory, descriptors) comes back, so only time tells. A number of failures tells nothing:
-//! tries follow each other by microseconds, and by minutes while the application computes. So the time between two tries
-//! counts, but of each such time no more than [`STEP_MOST`], and no success in between.
+//! tries follow each other by microseconds, and by minutes while the application computes. So the time between two
+//! tries counts, but of each such time no more than [`STEP_MOST`], and no success in between.
 
 use std::time::{Duration, Instant};
 

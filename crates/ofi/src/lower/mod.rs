@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `choice` | which provider and which interface: `FI_TIDEGATE_FABRIC` |
 //! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
+//! | `interfaces` | which interface is taken where the user has not said |
 //! | `wants` | what an endpoint is opened for |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
@@ -23,6 +24,7 @@
 mod asking;
 mod choice;
 mod failing;
+mod interfaces;
 mod knocking;
 mod memory;
 mod network;

@@ -3,6 +3,7 @@
 use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::failing::Failing;
+use super::interfaces;
 use super::knocking::Knocking;
 use super::memory::Memory;
 use super::objects::{DESCRIPTORS_REMEDY, Objects, failure, text};
@@ -10,13 +11,14 @@ use super::receives::Receives;
 use super::slots::{NewPage, Slots};
 use super::wants::Wants;
 use crate::bindings::*;
+use crate::host;
 use crate::loader::Loader;
 use crate::log;
 use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Instant;
 use tidegate_link::fabric::{LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Reach, Route, Sending, Token};
@@ -58,6 +60,8 @@ pub struct Lower {
     sockets: HashMap<u64, (SocketAddr, u32)>,
     knocking: Knocking,
     is_tcp: bool,
+    /// This host's addresses, each with the name of its interface.
+    own: Vec<(String, IpAddr)>,
     name: String,
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
@@ -123,6 +127,7 @@ impl Lower {
             sockets: HashMap::new(),
             knocking: Knocking::default(),
             is_tcp,
+            own: host::interfaces(),
             name,
             address,
             address_bytes: bytes.len(),
@@ -290,17 +295,6 @@ fn expand(address: &LowerAddress) -> Vec<u8> {
     }
 }
 
-/// The socket of an address, if it is one.
-fn socket(bytes: &[u8]) -> Option<SocketAddr> {
-    let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
-    let ip = match i32::from(u16::from_ne_bytes([bytes[0], bytes[1]])) {
-        libc::AF_INET => IpAddr::from(Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?)),
-        libc::AF_INET6 => IpAddr::from(Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?)),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
-}
-
 /// A forked child's copy is not closed: what the kernel has of it is the parent's too, which goes on.
 impl Drop for Lower {
     fn drop(&mut self) {
@@ -342,10 +336,14 @@ impl Network for Lower {
         if let Err(why) = self.grow_receives() {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        if let Some(socket) = socket(&bytes).filter(|_| self.is_tcp) {
+        if let Some(socket) = address.socket().filter(|_| self.is_tcp) {
             self.sockets.entry(route).or_insert((socket, 0)).1 += 1;
         }
         Ok(Route(route))
+    }
+
+    fn doubt(&self, address: &LowerAddress) -> Option<String> {
+        interfaces::doubt(address.socket().filter(|_| self.is_tcp)?.ip(), &self.own)
     }
 
     fn forget(&mut self, route: Route) {

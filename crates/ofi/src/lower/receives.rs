@@ -6,15 +6,13 @@
 //! receive at most; the spare ones are for those whom we do not know yet, and for speed.
 
 use super::objects::{Objects, failure};
-use super::slots::{NewPage, PER_PAGE, Slots};
+use super::slots::{NewPage, Slots};
+use super::wants::SPARE;
 use crate::bindings::*;
 use crate::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use tidegate_link::fabric::BATCH_BYTES;
-
-/// Receives beside one for each peer.
-pub const SPARE: usize = PER_PAGE;
 
 /// The address of an unspecified peer.
 const ANYBODY: fi_addr_t = u64::MAX;
@@ -39,7 +37,8 @@ impl Receives {
     }
 
     /// Takes more into use, so that there are as many as so many known peers need. `registers`: the provider wants to
-    /// know their memory. They are posted by the next [`Self::post`]. The error: there will never be more than there are.
+    /// know their memory. They are posted by the next [`Self::post`]. The error: there will never be more than there
+    /// are.
     pub fn grow(
         &mut self,
         loader: &Loader,

@@ -1,8 +1,9 @@
 //! [`Wants`]: what an endpoint of the provider below is opened for, and what follows from it.
 
-use super::receives::SPARE;
 use tidegate_link::fabric::{CHUNKS_SHARED, FLIGHTS_MOST};
 
+/// Receives that are posted beside one for each peer.
+pub const SPARE: usize = 32;
 /// Sendings that may be under way beside those to peers: last words.
 const SENDS_TO_STRANGERS: usize = 64;
 /// Sendings that may be under way to a peer.
