@@ -109,10 +109,13 @@ impl Endpoint {
                 return Ok(None);
             }
             let scheme = flow.scheme;
-            log::trouble(FI_LOG_EP_CTRL, &format!(
-                "FI_TIDEGATE_SCHEME={scheme} does not reach other hosts: choose none, static or dynamic for a job over several \
+            log::trouble(
+                FI_LOG_EP_CTRL,
+                &format!(
+                    "FI_TIDEGATE_SCHEME={scheme} does not reach other hosts: choose none, static or dynamic for a job over several \
                  hosts, or set FI_TIDEGATE_FABRIC=none if all processes of the job are on this one"
-            ));
+                ),
+            );
             return Err(INVALID);
         }
         let reads = settings.bulk != BulkChoice::Mailbox;

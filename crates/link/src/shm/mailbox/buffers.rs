@@ -372,3 +372,25 @@ pub(crate) trait Claims {
     /// Changes the word of a place, if it says what is expected. Returns whether it did.
     fn change(&self, peer: PeerId, from: Claim, to: Claim) -> bool;
 }
+
+#[cfg(test)]
+impl PoolWords {
+    /// In ordinary memory.
+    pub(super) fn fresh() -> Self {
+        PoolWords { posted: AtomicU64::new(0), claims: AtomicU64::new(0) }
+    }
+}
+
+#[cfg(all(test, loom))]
+impl Pool {
+    pub(super) fn taken_for_tests(&mut self, claims: &dyn Claims) -> u64 {
+        self.taken(claims)
+    }
+
+    pub(super) fn kept_for_tests(&self) -> u64 {
+        self.kept.len() as u64
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
