@@ -67,6 +67,10 @@ impl Setup {
             (SchemeName::Dynamic, false),
             (SchemeName::Dynamic, true),
             (SchemeName::RefuseThird, false),
+            (SchemeName::Rnr, false),
+            (SchemeName::Preposted, true),
+            (SchemeName::Growing, true),
+            (SchemeName::SharedWindow, false),
         ];
         let memories = Memory::ALL;
         schemes.into_iter().flat_map(move |(scheme, piggyback)| {
@@ -81,7 +85,7 @@ impl Setup {
 
     /// Whether short messages leave at once and whole, and none goes by a request to send because it was refused.
     pub fn never_refuses(&self) -> bool {
-        self.scheme != SchemeName::RefuseThird
+        self.scheme != SchemeName::RefuseThird && !self.scheme.lends().posts_buffers()
     }
 
     /// The job, with nothing posted.
@@ -107,10 +111,17 @@ impl Setup {
     }
 
     fn flow(&self) -> Config {
-        Config {
-            piggyback: self.piggyback,
-            ..Config::new(self.scheme, self.nodes as u32 - 1, self.slots, self.credit_slots)
+        let mut config = Config::new(self.scheme, self.nodes as u32 - 1, self.slots, self.credit_slots);
+        config.piggyback = self.piggyback;
+        // Few slots stand for few buffers, which long messages take several of.
+        let each = self.slots.div_ceil(3);
+        let buffers = &mut config.buffers;
+        (buffers.per_connection, buffers.per_connection_most) = (each, 2 * each);
+        (buffers.pool_first, buffers.pool_most) = (each, 2 * each);
+        if self.slots < 64 {
+            buffers.packets = 4;
         }
+        config
     }
 }
 

@@ -100,6 +100,10 @@ impl Link for MemoryLink {
         places.fold(None, |_, place| mailbox.pop_front().inspect(|packet| *place = packet.payload))
     }
 
+    fn post(&mut self, posting: Posting) {
+        self.network.borrow_mut().post(self.me, posting);
+    }
+
     fn poll_event(&mut self) -> Option<LinkEvent> {
         let mut network = self.network.borrow_mut();
         let node = &mut network.nodes[self.me];
@@ -235,8 +239,12 @@ impl Link for MemoryLink {
     }
 
     fn release(&mut self, peer: PeerId) {
-        let peer = self.node(peer);
+        let (place, peer) = (peer, self.node(peer));
         let node = &mut self.network.borrow_mut().nodes[self.me];
+        node.is_amid[peer] = false;
+        if let Some(queues) = &mut node.queues {
+            queues.forget(place);
+        }
         node.quarantined.retain(|quarantined| *quarantined != peer);
         node.released.push(peer);
     }
