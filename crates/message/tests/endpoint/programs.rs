@@ -233,7 +233,8 @@ pub fn assert_over(world: &mut World, reference: &Reference) {
         }
         let bound = world.counter(node, Counter::ReceiveBound);
         assert!(world.counter(node, Counter::ReceivePeak) <= bound, "{world}");
-        assert!(world.network().peak(node) <= world.network().slots(), "{world}");
+        let slots = world.network().slots();
+        assert!(world.network().peak(node) <= slots, "{world}");
         world.assert_windows(node);
     }
 }
