@@ -312,9 +312,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
                 self.first.post(posting);
                 second.post(posting);
             }
-            (Some(peer), Some(_)) => {
-                by_path!(self, peer, link, place => link.post(posting.of_peer(place)), else ());
-            }
+            (Some(peer), Some(_)) => by_path!(self, peer, link, place => link.post(posting.of_peer(place)), else ()),
         }
     }
 

@@ -12,9 +12,9 @@ macro_rules! chosen {
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// The scheme chosen. Which one is said in a byte of its own: each packet asks six times, and where the
-        /// compiler may hide the answer in a field of the scheme, each question takes five instructions more. Schemes with
-        /// buffers, and those for tests, are called out of line, so that the others' short answers stay in line: else a
-        /// short message takes forty instructions more.
+        /// compiler may hide the answer in a field of the scheme, each question takes five instructions more. Schemes
+        /// with buffers, and those for tests, are called out of line, so that the others' short answers stay in line:
+        /// else a short message takes forty instructions more.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]

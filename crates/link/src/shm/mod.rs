@@ -3,8 +3,8 @@
 //! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, its `index`, and a `mailbox`, which
 //! peers write to, and a list of published `region`s and `bounce` buffers for bulk data, which they only read. A
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
-//! table. `bulk` data goes from memory to memory (`copying`). `posting` is what the owner does with
-//! posted buffers, which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an
+//! table. `bulk` data goes from memory to memory (`copying`). `posting` is what the owner does with posted buffers,
+//! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an
 //! endpoint is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what
 //! makes that wait, `endpoint` what messages see of all that. `vacant` finds out who has come, `liveness` who closes or
 //! dies and what is left behind; `life` says who lives, by each `lock` that an endpoint holds and no forked child of it

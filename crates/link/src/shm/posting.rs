@@ -1,5 +1,5 @@
-//! What the owner of a mailbox does with its posted buffers, as its flow control says. Which writer gets one, and what a
-//! dead writer leaves, is in `mailbox/buffers.rs`.
+//! What the owner of a mailbox does with its posted buffers, as its flow control says. Which writer gets one, and what
+//! a dead writer leaves, is in `mailbox/buffers.rs`.
 
 use super::mailbox::Pool;
 use super::segment::OwnSegment;
@@ -49,8 +49,8 @@ impl ShmLink {
         }
     }
 
-    /// A packet was retrieved that nobody asks for, and flow control does not see: if it ends a buffer of the pool, that
-    /// is free.
+    /// A packet was retrieved that nobody asks for, and flow control does not see: if it ends a buffer of the pool,
+    /// that is free.
     #[cold]
     pub(super) fn note_dropped(&mut self, header: Header) {
         if let Some(pool) = &mut self.pool
