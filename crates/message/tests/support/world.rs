@@ -57,7 +57,7 @@ impl Setup {
         }
     }
 
-    /// Every scheme with and without piggybacking, at the smallest legal number of slots, one more (the smallest with a
+    /// Every scheme that lends slots, or nothing, with and without piggybacking, at the smallest legal number of slots, one more (the smallest with a
     /// dynamic region) and plenty, over every kind of memory; delays by `seed`.
     pub fn all(nodes: usize, seed: u64) -> impl Iterator<Item = Setup> {
         let schemes = [
@@ -67,10 +67,6 @@ impl Setup {
             (SchemeName::Dynamic, false),
             (SchemeName::Dynamic, true),
             (SchemeName::RefuseThird, false),
-            (SchemeName::Rnr, false),
-            (SchemeName::Preposted, true),
-            (SchemeName::Growing, true),
-            (SchemeName::SharedWindow, false),
         ];
         let memories = Memory::ALL;
         schemes.into_iter().flat_map(move |(scheme, piggyback)| {
