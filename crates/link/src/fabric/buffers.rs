@@ -1,17 +1,18 @@
 //! Posted buffers between hosts: who is refused, and what is sent again.
 //!
-//! The receiving link keeps the posted buffers ([`ReceiveQueues`]). A *message* is here what lies in one buffer: packets
-//! up to one that ends its buffer, or a control packet. Each is numbered, and each packet carries its message's number
-//! and whether it is the first of it. The first takes a buffer. Where there is none, the message is refused: it and all
-//! behind it are dropped, until it comes again.
+//! The receiving link keeps the posted buffers ([`ReceiveQueues`]). A *message* is here what lies in one buffer:
+//! packets up to one that ends its buffer, or a control packet. Each is numbered, and each packet carries its message's
+//! number and whether it is the first of it. The first takes a buffer. Where there is none, the message is refused: it
+//! and all behind it are dropped, until it comes again.
 //!
 //! The sending link keeps each packet until its message is accepted. Every batch says which message its sender expects
-//! next from us, and how often it has refused one so far ([`Receipt`]). When that number rises, the sender waits for the
-//! retry timer, and sends everything again from the refused message on, in order (L §4.1); new packets wait meanwhile.
+//! next from us, and how often it has refused one so far ([`Receipt`]). When that number rises, the sender waits for
+//! the retry timer, and sends everything again from the refused message on, in order (L §4.1); new packets wait
+//! meanwhile.
 //!
-//! **Why nothing is lost with a batch.** The receipt is made as packets are taken, before their batch is acknowledged. So
-//! a batch that acknowledges packets also says what became of them, and whoever has asked until all was acknowledged
-//! knows of each message whether it was accepted. Answers are counts that only grow, so that an older one that comes
+//! **Why nothing is lost with a batch.** The receipt is made as packets are taken, before their batch is acknowledged.
+//! So a batch that acknowledges packets also says what became of them, and whoever has asked until all was acknowledged
+//! knows of each message whether it was accepted. Receipts are counts that only grow, so that an older one that comes
 //! late changes nothing.
 //!
 //! Invariants: the receiver accepts messages in order and each once, since it accepts only the one that it expects; the
@@ -147,7 +148,7 @@ pub struct Arriving {
 }
 
 impl Arriving {
-    /// What we receipt.
+    /// What we say of it.
     pub fn receipt(&self) -> Receipt {
         Receipt { expected: self.expected as u16 & NUMBER_MASK, refusals: self.refusals }
     }

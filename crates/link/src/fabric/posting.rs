@@ -14,14 +14,6 @@ impl Protocol {
         }
     }
 
-    /// A peer has no place any more: what it took and did not fill is posted again.
-    pub(super) fn forget_buffers(&mut self, place: PeerId) {
-        if let Some(queues) = &mut self.queues {
-            queues.forget(place);
-        }
-        self.refused.retain(|(_, refused)| *refused != place);
-    }
-
     /// Puts those packets of a batch's body into the mailbox that have buffers, or all where none are posted.
     pub(super) fn deliver_from(&mut self, place: PeerId, generation: u16, body: &[u8], arriving: &mut Arriving) {
         let Some(mut queues) = self.queues.take() else {

@@ -1,5 +1,5 @@
-//! Posted buffers between hosts, over the network that loses, repeats and reorders: each message is accepted once and in
-//! order, however often it is refused, and whatever becomes of batches.
+//! Posted buffers between hosts, over the network that loses, repeats and reorders: each message is accepted once and
+//! in order, however often it is refused, and whatever becomes of batches.
 
 use super::buffers::KEPT_MOST;
 use super::protocol::Protocol;

@@ -393,7 +393,11 @@ impl Protocol {
         if peer.is_late {
             self.late.retain(|late| *late != place);
         }
-        self.forget_buffers(place);
+        // What it took and did not fill is posted again.
+        if let Some(queues) = &mut self.queues {
+            queues.forget(place);
+        }
+        self.refused.retain(|(_, refused)| *refused != place);
         self.free.push(place);
         self.by_id.remove(&contact.id());
         self.reads.forget(place);

@@ -7,8 +7,8 @@
 //! | 3 | version of this format. In every version the mark, this, `to` and `from` stand where they do, and the
 //!         sender's contact behind the header of its hello |
 //! | 4 | [`Kind`] |
-//! | 5 | flags: 1 the sender is closing, 2 the sender's last batch; above them, in six bits, how many messages the sender
-//!         has refused that found no posted buffer |
+//! | 5 | flags: 1 the sender is closing, 2 the sender's last batch; above them, in six bits, how many messages the
+//!         sender has refused that found no posted buffer |
 //! | 6–7 | the number of the message that the sender expects next in a posted buffer; see `buffers` |
 //! | 8–15 | `to`: the receiver's endpoint id, which is random. Batches with another one are dropped and counted |
 //! | 16–23 | `from`: the sender's endpoint id |

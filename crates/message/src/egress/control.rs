@@ -194,8 +194,9 @@ mod tests {
         controls.lose_peer(A);
         assert_eq!((controls.len(), controls.of(A)), (0, 0));
     }
-    /// As many as there are buffers may be due while the link has no room: none is kept, and nobody is taken for one who
-    /// ignores credits.
+
+    /// As many as there are buffers may be due while the link has no room: none is kept, and nobody is taken for one
+    /// who ignores credits.
     #[test]
     fn in_posted_buffers_packets_without_room_are_made_anew() {
         let mut controls = Controls::new(&Config::new(SchemeName::Preposted, 2, 8, 3));

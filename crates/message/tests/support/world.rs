@@ -57,8 +57,8 @@ impl Setup {
         }
     }
 
-    /// Every scheme that lends slots, or nothing, with and without piggybacking, at the smallest legal number of slots, one more (the smallest with a
-    /// dynamic region) and plenty, over every kind of memory; delays by `seed`.
+    /// Every scheme that lends slots, or nothing, with and without piggybacking, at the smallest legal number of slots,
+    /// one more (the smallest with a dynamic region) and plenty, over every kind of memory; delays by `seed`.
     pub fn all(nodes: usize, seed: u64) -> impl Iterator<Item = Setup> {
         let schemes = [
             (SchemeName::None, false),
