@@ -167,7 +167,7 @@ ROWS: list[tuple[str, str, float]] = [
     ("found no posted buffer", "refusals", 1),
     ("  tried again", "retries", 1),
     ("buffers added", "buffers_added", 1),
-    ("times the pool grew", "limit_events", 1),
+    ("pool below its limit", "limit_events", 1),
     ("credits piggybacked", "credits_piggybacked", 1),
     ("unexpected KiB, peak", "unexpected_peak_bytes", 1 / 1024),
 ]

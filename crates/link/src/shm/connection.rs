@@ -164,13 +164,14 @@ impl Connection {
 /// Our way to the buffers that the peer has posted, if its scheme posts any.
 fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
     let buffers = &flow.buffers;
-    // SAFETY: the caller keeps what is returned in the value that owns the segment.
     match flow.scheme.lends() {
         Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => None,
         Lends::Buffers | Lends::CreditedBuffers => {
+            // SAFETY: the caller keeps what is returned in the value that owns the segment.
             Some(unsafe { Taker::of_connection(segment.table().posted(place), buffers.per_connection) })
         }
         Lends::PoolBuffers => {
+            // SAFETY: as above.
             Some(unsafe { Taker::of_pool(segment.pool(), segment.table().claim(place), buffers.refusals_most) })
         }
     }
