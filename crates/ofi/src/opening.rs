@@ -104,20 +104,6 @@ impl Endpoint {
             choice => choice,
         };
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
-        if flow.scheme.lends().posts_buffers() {
-            if is_guess {
-                return Ok(None);
-            }
-            let scheme = flow.scheme;
-            log::trouble(
-                FI_LOG_EP_CTRL,
-                &format!(
-                    "FI_TIDEGATE_SCHEME={scheme} does not reach other hosts: choose none, static or dynamic for a job over several \
-                 hosts, or set FI_TIDEGATE_FABRIC=none if all processes of the job are on this one"
-                ),
-            );
-            return Err(INVALID);
-        }
         let reads = settings.bulk != BulkChoice::Mailbox;
         let wants = Wants { peers: flow.peers as usize, may_sleep, reads };
         let lower = match Lower::open(loader, choice, wants) {
