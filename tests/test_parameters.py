@@ -51,7 +51,6 @@ def test_fi_info_lists_every_parameter(name):
     ({"BULK": "pigeon"}, ["FI_TIDEGATE_BULK", "pigeon", "mailbox"]),
     ({"RETRY_TIMER": "0.001"}, ["FI_TIDEGATE_RETRY_TIMER", "0.001", "from 0.01 to 655.36"]),
     ({"SCHEME": "growing", "BUFFERS": "9", "BUFFERS_MOST": "8"}, ["FI_TIDEGATE_BUFFERS_MOST=8", "from 9 to"]),
-    ({"SCHEME": "rnr", "FABRIC": "tcp"}, ["FI_TIDEGATE_SCHEME=rnr", "none, static or dynamic", "FI_TIDEGATE_FABRIC=none"]),
     ({"PIGGYBACK": "maybe"}, ["FI_TIDEGATE_PIGGYBACK", "maybe"]),
 ], ids=lambda value: "+".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "")
 def test_a_wrong_value_is_refused_by_name(jobs, parameters, named):

@@ -8,7 +8,7 @@ from conftest import POSTED, POSTED_FEW, PROGRAMS, SMALLEST, posted
 from harness import mpi as mpis
 
 SCHEMES = ["none", "static", "dynamic"]
-TRAFFIC, STORM, QUIET = PROGRAMS / "traffic.c", PROGRAMS / "storm.c", PROGRAMS / "quiet.c"
+TRAFFIC, STORM, QUIET, BUSY = (PROGRAMS / name for name in ("traffic.c", "storm.c", "quiet.c", "busy.c"))
 SMALL, LARGE = 4097, 4194304
 """Largest message of a run, in bytes."""
 
@@ -24,10 +24,16 @@ def test_every_byte_arrives_in_order(jobs, name, scheme, slots):
     jobs.succeed(wheel(name), 4, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME=scheme, **slots)
 
 
-@pytest.mark.parametrize("scheme", ["static", "dynamic"])
+@pytest.mark.parametrize(("scheme", "count", "length", "slots"), [("static", 6, 1, SMALLEST), ("dynamic", 6, 1, SMALLEST), ("dynamic", 200, 64, {})])
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_what_was_sent_has_left_before_its_sender_falls_silent(jobs, name, scheme, tmp_path):
-    jobs.succeed(wheel(name), 2, [QUIET, str(tmp_path / "round")], SCHEME=scheme, **SMALLEST)
+def test_what_was_sent_has_left_before_its_sender_falls_silent(jobs, name, scheme, count, length, slots, tmp_path):
+    jobs.succeed(wheel(name), 2, [QUIET, str(tmp_path / "round"), str(count), str(length)], SCHEME=scheme, **slots)
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_who_sends_little_to_ranks_that_compute_is_not_held_up(jobs, name):
+    """There are more ranks than cores, so that each call of a sender that gives the processor away takes milliseconds."""
+    jobs.succeed(wheel(name), 4, [BUSY, "3"])
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)
@@ -48,7 +54,7 @@ def test_every_byte_arrives_in_order_in_one_buffer(jobs, buffers):
 
 @posted(POSTED_FEW)
 def test_what_was_sent_has_left_its_buffer_before_its_sender_falls_silent(jobs, buffers, tmp_path):
-    jobs.succeed(wheel("mpich"), 2, [QUIET, str(tmp_path / "round")], **buffers)
+    jobs.succeed(wheel("mpich"), 2, [QUIET, str(tmp_path / "round"), "6", "1"], **buffers)
 
 
 @pytest.mark.parametrize("piggyback", ["on", "off"])
@@ -88,7 +94,7 @@ def test_open_mpi_of_the_system(jobs, debian, scheme):
 def test_what_was_sent_has_left_any_buffers(jobs, name, buffers, tmp_path):
     # With one buffer and credits, messages may be refused by the packet that returned the credit for the one before, as
     # often as it happens; a send that is injected is not waited for so long.
-    jobs.succeed(wheel(name), 2, [QUIET, str(tmp_path / "round")], **buffers)
+    jobs.succeed(wheel(name), 2, [QUIET, str(tmp_path / "round"), "6", "1"], **buffers)
 
 
 @pytest.mark.full

@@ -99,10 +99,12 @@ def test_enough_descriptors_are_enough(two):
     assert result.clean, result.explain()
 
 
+@pytest.mark.parametrize(("count", "length", "slots"), [(6, 1, SMALLEST), (50, 64, {})])
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_what_was_sent_has_left_before_its_sender_falls_silent(two, name, tmp_path):
+def test_what_was_sent_has_left_before_its_sender_falls_silent(two, name, count, length, slots, tmp_path):
     mpi = mpis.WHEELS[name]()
-    result = made.run(two, mpi, 1, [mpi.compile(QUIET), str(tmp_path / "round")], mpi.environment(Fabric.TIDEGATE, **SMALLEST), timeout=60)
+    words = [mpi.compile(QUIET), str(tmp_path / "round"), str(count), str(length)]
+    result = made.run(two, mpi, 1, words, mpi.environment(Fabric.TIDEGATE, **slots), timeout=60)
     assert result.clean, result.explain()
 
 

@@ -3,6 +3,7 @@
 //! can give ranks another environment.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use tidegate_fi::misspelling::misspelling;
 use tidegate_fi::parameter::{Settings, variable};
@@ -60,7 +61,7 @@ fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
         eager_bytes: 0,
         operations: 0,
         receive_memory: bytes,
-        patience: 0,
+        patience: Duration::ZERO,
         packets_per_progress: 0,
         bulk_bytes_per_progress: 0,
     };

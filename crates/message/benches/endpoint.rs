@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 use std::rc::Rc;
 use std::slice;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tidegate_message::flow::{Config, Packet, PacketKind, Placement, SchemeName};
 use tidegate_message::{
     Access, Arrival, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Buffer, Capabilities, Context, Counter, Counters,
@@ -134,7 +134,7 @@ impl Pair {
             eager_bytes: 2048,
             operations: 1 << 20,
             receive_memory: 64 << 20,
-            patience: 0,
+            patience: Duration::ZERO,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
         };

@@ -250,7 +250,7 @@ mod tests {
             eager_bytes: 2048,
             operations: 64,
             receive_memory,
-            patience: 0,
+            patience: std::time::Duration::ZERO,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
         }

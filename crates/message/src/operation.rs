@@ -1,5 +1,6 @@
 //! The operations of an application: one value for each, handed to a method of `Endpoint`.
 
+use std::time::Duration;
 use tidegate_flow::{Config, PeerId};
 
 /// What the application calls the operation: opaque here, given back in the completion.
@@ -19,9 +20,8 @@ pub struct EndpointConfig {
     /// Most memory, in bytes, that the endpoint holds on behalf of its senders: mailbox, book-keeping and messages that
     /// no receive waits for. What it has no room for waits with its sender.
     pub receive_memory: usize,
-    /// How often in a row an injected message that cannot leave yet is [refused](TryAgain), before it is copied and
-    /// waits here. Each refusal is a call of `progress` for its receiver's credits to come.
-    pub patience: u32,
+    /// How long injected messages that cannot leave yet are [refused](TryAgain), before they are copied and wait here.
+    pub patience: Duration,
     /// Packets handled per progress call at most.
     pub packets_per_progress: usize,
     /// Bytes of bulk transfer per progress call, about.

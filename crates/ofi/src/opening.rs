@@ -16,15 +16,14 @@ use crate::lower::{Choice, Lower, Wants};
 use crate::operation::EventKind;
 use crate::reach::{self, Links};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tidegate_link::fabric::{Contact, FabricLink, Greeting, Network};
 use tidegate_link::{Address, BulkChoice, NAMES, ShmConfig, ShmLink, StatsConfig};
 use tidegate_message::flow::Config;
 use tidegate_message::{EndpointConfig, EndpointError};
 
-/// How often an injected message is refused that would have to wait for credits, and the MPI makes progress each time:
-/// two milliseconds or so, many round trips between hosts. A receiver that computes for longer is not waited for again
-/// until it returns credits.
-const PATIENCE: u32 = 20_000;
+/// How long injected messages are refused that would have to wait for credits: many round trips between hosts.
+const PATIENCE: Duration = Duration::from_millis(2);
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
 /// Bytes of bulk data moved per progress call, about.

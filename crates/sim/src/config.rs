@@ -1,6 +1,7 @@
 //! [`SimulationConfig`]: everything about a run but its program; and why a run may have no outcome.
 
 use std::fmt;
+use std::time::Duration;
 
 use tidegate_flow::{Buffers, Config, PEERS_MAX, SchemeName};
 use tidegate_message::{Endpoint, EndpointConfig, EndpointError};
@@ -200,7 +201,7 @@ impl SimulationConfig {
             eager_bytes: self.eager_bytes,
             operations: OPERATIONS,
             receive_memory: self.receive_memory.unwrap_or(usize::MAX / 2),
-            patience: 0,
+            patience: Duration::ZERO,
             packets_per_progress: PACKETS_PER_PROGRESS,
             // A pull is one transfer: the interface cuts it into frames.
             bulk_bytes_per_progress: usize::MAX,

@@ -21,7 +21,7 @@ use tidegate_flow::{Header as PacketHeader, Instant, PACKET_BYTES, Packet, Packe
 /// Batches that may be sent and not acknowledged, per pair and direction.
 pub const UNACKNOWLEDGED: u64 = 4;
 /// Batches that may be sent beyond, after a pause.
-pub const BURST: u64 = 12;
+pub const BURST: u64 = 60;
 /// Nothing has been written to the pair for so long.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Most bytes that may be sent and not acknowledged.
@@ -371,7 +371,7 @@ mod tests {
                 .sum::<usize>()
         };
         let burst = (UNACKNOWLEDGED + BURST) as usize;
-        assert_eq!(write(&mut outbox, &mut now, 40), burst, "each message by itself, and the others gather");
+        assert_eq!(write(&mut outbox, &mut now, 100), burst, "each message by itself, and the others gather");
         assert_eq!(outbox.handle_acknowledgement(burst as u64), Some(true));
         assert_eq!(send(&mut outbox), [burst as u64], "in one batch");
         assert_eq!(write(&mut outbox, &mut now, 40), UNACKNOWLEDGED as usize - 1, "there was no pause");

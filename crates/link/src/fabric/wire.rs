@@ -22,13 +22,13 @@ use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 
 /// Most bytes of a batch.
-pub const BATCH_BYTES: usize = 4096;
+pub const BATCH_BYTES: usize = 8192;
 /// Bytes of its header.
 pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 const MARK: [u8; 3] = *b"TGB";
 const CLOSING: u8 = 1;

@@ -4,7 +4,7 @@ use crate::local_link::{LocalLink, Network};
 use crate::shm_support::{Folder, TEST_TIMEOUT};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tidegate_flow::{Config, PeerId, SchemeName};
 use tidegate_link::{IoBuffer, Path, Paths, ShmConfig, ShmLink};
 use tidegate_message::{
@@ -60,7 +60,7 @@ impl<L: Link<Buffer = IoBuffer>> Party<L> {
             eager_bytes: 2048,
             operations: 1000,
             receive_memory: 64 << 20,
-            patience: 0,
+            patience: Duration::ZERO,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
         };

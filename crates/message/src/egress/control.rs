@@ -3,15 +3,33 @@
 //! requests were sent.
 
 use super::mailboxes::Mailboxes;
-use crate::counter::Counter;
+use crate::counter::{Counter, Counters};
 use crate::link::WriteError;
 use std::collections::VecDeque;
-use tidegate_flow::{Config, Control, PacketKind, PeerId, Peers};
+use tidegate_flow::{Config, Control, FlowControl, PacketKind, PeerId, Peers};
 
 /// The most control packets that wait for a peer whose mailbox is full. A peer that waits for credits is never owed
 /// more than the credit packets that its credit slots hold, one return request and one response.
 pub(crate) fn refused_most(config: &Config) -> u32 {
     config.credit_slots + 2
+}
+
+/// Monitoring, stealing and blocking come with control packets or shortly before some; what is counted of posted
+/// buffers comes with refusals, timers and changes of their number.
+pub(super) fn publish_tally(flow: &FlowControl, counters: &Counters) {
+    let tally = flow.tally();
+    let counts = [
+        (Counter::MonitoringPoints, tally.monitoring_points),
+        (Counter::Steals, tally.steals),
+        (Counter::BlockedPackets, tally.blocked_packets),
+        (Counter::Refusals, tally.refusals),
+        (Counter::Retries, tally.retries),
+        (Counter::LimitEvents, tally.limit_events),
+        (Counter::BuffersAdded, tally.buffers_added),
+        (Counter::GrowthsDenied, tally.growths_denied),
+        (Counter::BuffersWithdrawn, tally.buffers_withdrawn),
+    ];
+    counts.into_iter().for_each(|(counter, count)| counters.set(counter, count));
 }
 
 /// What one peer is owed.

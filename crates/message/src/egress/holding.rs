@@ -1,22 +1,132 @@
 //! Injected messages that cannot leave are refused for a while, so that their senders do not fall silent with them.
+//!
+//! To its sender an injected message counts as sent, and who has sent all may make no progress any more, though the
+//! receiver waits. So the sender is asked to try again, as long as credits may come soon: a receiver that makes
+//! progress returns them in microseconds. One that computes returns none; so the endpoint, whatever the peer, refuses
+//! for `patience` at most, and then not again for [`REST`], or until credits come from somebody to whom a message was
+//! refused. And who has not been worth waiting for is not waited for until credits come from there.
+//!
+//! Patience is a time and not a number of refusals: between two of them an MPI may give the processor to a process that
+//! computes. The number has a bound, too, for callers that make no progress in between, and so tell no time.
 
-use super::Egress;
-use crate::link::Buffer;
-use tidegate_flow::PeerId;
+use std::time::Duration;
+use tidegate_flow::Instant;
 
-impl<B: Buffer> Egress<B> {
-    /// Whether a message that cannot leave had better be refused than wait here: `most` times in a row.
-    #[cold]
-    pub(crate) fn hold(&mut self, to: PeerId, most: u32) -> bool {
-        let held = &mut self.lanes.of(to).held;
-        let is_held = *held < most;
-        *held += u32::from(is_held);
-        is_held
+/// How long nothing is refused after it was in vain.
+const REST: Duration = Duration::from_secs(1);
+/// Most refusals before time is told.
+const UNTIMED_MOST: u32 = 100_000;
+
+/// What holds for all peers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Holding {
+    #[default]
+    Idle,
+    /// So many messages were refused, and no time has been told since.
+    Begun(u32),
+    /// Messages have been refused since this moment, or were and have left.
+    Since(Instant),
+    /// It was in vain: nothing is refused until then.
+    RestUntil(Instant),
+}
+
+/// What holds for one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hold {
+    /// A message to it has been refused since credits came.
+    pub(super) is_holding: bool,
+    /// It was in vain.
+    pub(super) has_given_up: bool,
+    /// It was in vain though there were some credits, and there have never been enough for such a message since: it may
+    /// be that there never are.
+    pub(super) is_scarce: bool,
+}
+
+impl Hold {
+    /// Nothing waits for the peer any more, or credits have come. Returns whether a message had been refused.
+    pub(super) fn end(&mut self) -> bool {
+        self.has_given_up = false;
+        std::mem::take(&mut self.is_holding)
+    }
+}
+
+impl Holding {
+    /// Whether its time counts.
+    #[inline]
+    pub(super) fn is_timed(self) -> bool {
+        self != Holding::Idle
     }
 
-    /// Whether anything goes on when credits come: something waits for the peer, or was refused.
-    #[inline]
-    pub(crate) fn wants_credits(&self, peer: PeerId) -> bool {
-        self.lanes.get(peer).is_some_and(|lane| !lane.backlog.is_empty() || lane.held > 0)
+    /// What was waited for has come.
+    pub(super) fn end_if(&mut self, has_come: bool) {
+        if has_come {
+            *self = Holding::Idle;
+        }
+    }
+
+    /// Time is told.
+    pub(super) fn tell_time(&mut self, now: Instant) {
+        *self = match *self {
+            Holding::Begun(_) => Holding::Since(now),
+            Holding::Since(begun) if now.since(begun) >= REST => Holding::Idle,
+            Holding::RestUntil(end) if now >= end => Holding::Idle,
+            other => other,
+        };
+    }
+
+    /// A message cannot leave. Returns whether it is refused.
+    pub(super) fn refuse(&mut self, patience: Duration, now: Instant) -> bool {
+        match self {
+            Holding::Idle => *self = Holding::Begun(1),
+            Holding::Begun(refusals) if *refusals < UNTIMED_MOST => *refusals += 1,
+            Holding::Since(begun) if now.since(*begun) < patience => {}
+            Holding::RestUntil(_) => return false,
+            Holding::Begun(_) | Holding::Since(_) => {
+                *self = Holding::RestUntil(now + REST);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(2);
+
+    fn at(microseconds: u64) -> Instant {
+        Instant::default() + Duration::from_micros(microseconds)
+    }
+
+    #[test]
+    fn refuses_for_its_patience_from_the_first_time_told_and_then_rests() {
+        let mut holding = Holding::default();
+        assert!(holding.refuse(PATIENCE, at(0)));
+        // Whoever was away for long before is not said to have been refused meanwhile.
+        holding.tell_time(at(50_000));
+        assert!(holding.refuse(PATIENCE, at(51_999)));
+        assert!(!holding.refuse(PATIENCE, at(52_000)));
+        assert!(!holding.refuse(PATIENCE, at(52_000)), "it rests");
+        holding.tell_time(at(1_051_999));
+        assert!(!holding.refuse(PATIENCE, at(1_051_999)));
+        holding.tell_time(at(1_052_000));
+        assert!(!holding.is_timed() && holding.refuse(PATIENCE, at(1_052_000)));
+    }
+
+    #[test]
+    fn who_tells_no_time_is_not_refused_without_end() {
+        let mut holding = Holding::default();
+        assert_eq!((0..2 * UNTIMED_MOST).filter(|_| holding.refuse(PATIENCE, at(0))).count(), UNTIMED_MOST as usize);
+    }
+
+    #[test]
+    fn what_was_refused_and_has_left_is_not_timed_for_ever() {
+        let mut holding = Holding::default();
+        assert!(holding.refuse(PATIENCE, at(0)));
+        holding.tell_time(at(1));
+        holding.tell_time(at(1_000_001));
+        assert_eq!(holding, Holding::Idle);
     }
 }

@@ -1,6 +1,7 @@
 //! [`Lane`]: what waits for one peer; [`Delayed`]: for how many something does.
 
 use super::backlog::Backlog;
+use super::holding::Hold;
 use crate::link::Buffer;
 
 /// What waits for one peer.
@@ -12,21 +13,26 @@ pub(super) struct Lane<B> {
     pub(super) is_delayed: bool,
     /// Whether the peer is in `Egress::full`.
     pub(super) is_full: bool,
-    /// How often an injected message has been refused since credits came.
-    pub(super) held: u32,
+    /// Whether injected messages are refused.
+    pub(super) hold: Hold,
 }
 
-impl<B> Lane<B> {
-    /// Nothing waits any more. Returns whether the peer has counted in `Egress::delayed`.
-    pub(super) fn end_delay(&mut self) -> bool {
-        self.held = 0;
-        std::mem::take(&mut self.is_delayed)
+impl<B: Buffer> Lane<B> {
+    /// Nothing waits any more. Returns whether the peer has counted in `Egress::delayed`, and whether messages were
+    /// refused.
+    pub(super) fn end_delay(&mut self) -> (bool, bool) {
+        (std::mem::take(&mut self.is_delayed), self.hold.end())
+    }
+
+    /// Whether anything goes on when credits come.
+    pub(super) fn wants_credits(&self) -> bool {
+        !self.backlog.is_empty() || self.hold != Hold::default()
     }
 }
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, held: 0 }
+        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, hold: Hold::default() }
     }
 }
 

@@ -10,8 +10,9 @@ mod holding;
 mod lane;
 mod mailboxes;
 mod outgoing;
+mod refusing;
 
-use crate::counter::{Counter, Counters};
+use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
 use crate::wire::MessageKind;
 use tidegate_flow::{
@@ -21,7 +22,9 @@ use tidegate_flow::{
 use backlog::Waiting;
 pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
+use control::publish_tally;
 pub(crate) use control::refused_most;
+use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 use outgoing::Departing;
@@ -67,6 +70,7 @@ pub(crate) struct Egress<B: Buffer> {
     delayed: Delayed,
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
+    holding: Holding,
     /// Flow control's own packets.
     controls: Controls,
 }
@@ -84,6 +88,7 @@ impl<B: Buffer> Egress<B> {
             waiting: Waiting::default(),
             delayed: Delayed::default(),
             full: Vec::new(),
+            holding: Holding::default(),
             controls: Controls::new(config),
         }
     }
@@ -150,7 +155,8 @@ impl<B: Buffer> Egress<B> {
     /// Whether something is going on here whose time counts.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
-        self.delayed.peers as usize + self.to_retry() > 0 || self.flow.is_timed()
+        let timed = self.delayed.peers as usize + self.to_retry() + usize::from(self.holding.is_timed());
+        timed > 0 || self.flow.is_timed()
     }
 
     /// Whether peers have sends waiting since time was told last.
@@ -160,7 +166,8 @@ impl<B: Buffer> Egress<B> {
     }
 
     /// Time is told. Returns how many peers have had sends waiting ever since it was told last.
-    pub(crate) fn tell_time(&mut self) -> u32 {
+    pub(crate) fn tell_time(&mut self, now: Instant) -> u32 {
+        self.holding.tell_time(now);
         let Delayed { peers, before } = self.delayed;
         self.delayed.before = peers;
         peers.min(before)
@@ -175,14 +182,14 @@ impl<B: Buffer> Egress<B> {
     pub(crate) fn handle_timeout(&mut self, mailboxes: &mut impl Mailboxes, now: Instant) {
         self.flow.handle_timeout(now);
         self.flush_control(mailboxes, now);
-        self.publish_tally(mailboxes.counters());
+        publish_tally(&self.flow, mailboxes.counters());
     }
 
     /// A packet that had left for a peer found no buffer there. The link writes it again.
     pub(crate) fn handle_refusal(&mut self, mailboxes: &impl Mailboxes, by: PeerId, now: Instant) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
         self.flow.handle_late_refusal(by, now);
-        self.publish_tally(mailboxes.counters());
+        publish_tally(&self.flow, mailboxes.counters());
     }
 
     /// The next peer whose sends flow control has let wait and that may go on.
@@ -370,10 +377,10 @@ impl<B: Buffer> Egress<B> {
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        if self.lanes.get_mut(to).is_some_and(Lane::end_delay) {
-            self.delayed.peers -= 1;
-            self.delayed.before = self.delayed.before.min(self.delayed.peers);
-        }
+        let Some((was_delayed, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
+        self.holding.end_if(was_refused);
+        self.delayed.peers -= u32::from(was_delayed);
+        self.delayed.before = self.delayed.before.min(self.delayed.peers);
     }
 
     /// How many control packets found no place in a peer's mailbox.
@@ -415,26 +422,8 @@ impl<B: Buffer> Egress<B> {
             has_sent = true;
         }
         if has_sent {
-            self.publish_tally(mailboxes.counters());
+            publish_tally(&self.flow, mailboxes.counters());
         }
-    }
-
-    /// Monitoring, stealing and blocking come with control packets or shortly before some; what is counted of posted
-    /// buffers comes with refusals, timers and changes of their number.
-    fn publish_tally(&self, counters: &Counters) {
-        let tally = self.flow.tally();
-        let counts = [
-            (Counter::MonitoringPoints, tally.monitoring_points),
-            (Counter::Steals, tally.steals),
-            (Counter::BlockedPackets, tally.blocked_packets),
-            (Counter::Refusals, tally.refusals),
-            (Counter::Retries, tally.retries),
-            (Counter::LimitEvents, tally.limit_events),
-            (Counter::BuffersAdded, tally.buffers_added),
-            (Counter::GrowthsDenied, tally.growths_denied),
-            (Counter::BuffersWithdrawn, tally.buffers_withdrawn),
-        ];
-        counts.into_iter().for_each(|(counter, count)| counters.set(counter, count));
     }
 
     /// Fewer buffers are left in our pool than the limit: flow control posts more.

@@ -133,6 +133,11 @@ impl<B: Buffer> Outgoing<B> {
         Outgoing { head, body, packets: 0, head_bytes, has_waited: false, total: head_bytes + length, notice }
     }
 
+    /// Packets of a message of the application that travels whole.
+    pub(crate) fn eager_packets(send: &Send<B>) -> u32 {
+        (head_of(send).head_bytes() + send.buffer.len()).div_ceil(PAYLOAD_BYTES) as u32
+    }
+
     /// Bytes of the body.
     #[inline]
     pub(crate) fn body_bytes(&self) -> usize {

@@ -36,7 +36,7 @@ fn a_message_leaves_as_far_as_credits_reach_and_the_next_waits_behind_it() {
     assert_eq!(send(&mut egress, &mut written, B, message(0)), Step::Sent, "another peer has its own credits");
     assert_eq!((egress.waiting(), egress.is_idle(A), egress.is_idle(B)), (2, false, true));
     assert!(egress.is_timed() && egress.has_new_delays());
-    assert_eq!([egress.tell_time(), egress.tell_time()], [0, 1], "it counts from the second telling");
+    assert_eq!([(); 2].map(|()| egress.tell_time(Instant::default())), [0, 1], "it counts from the second telling");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl<L: Link> Endpoint<L> {
         send: Send<L::Buffer>,
         step: Option<Step>,
     ) -> Result<(), TryAgain> {
-        if send.inject && self.must_hold(to, step.as_ref()) {
+        if send.inject && self.must_hold(to, &send, step.as_ref()) {
             let cost = Memory::<L::Buffer>::eager_cost(send.buffer.len());
             self.deferral.rooms.put_back(to, cost);
             return Err(TryAgain);
@@ -59,17 +59,15 @@ impl<L: Link> Endpoint<L> {
         self.count(Counter::MessagesEager, 1);
     }
 
-    /// Whether an injected message is refused, because it would wait here for credits. To its sender it would count as
-    /// sent; and who has sent all may make no progress any more, though the receiver waits. A receiver that makes
-    /// progress returns credits soon; one that makes none is not waited for any longer than
-    /// [`patience`](crate::operation::EndpointConfig::patience).
+    /// Whether an injected message is refused, because it would wait here (`egress/holding.rs`).
     #[cold]
-    fn must_hold(&mut self, to: PeerId, step: Option<&Step>) -> bool {
+    fn must_hold(&mut self, to: PeerId, send: &Send<L::Buffer>, step: Option<&Step>) -> bool {
         let is_stuck = match step {
             Some(step) => matches!(step, Step::NoCredits | Step::Full),
-            None => self.presence.lost(to).is_none() && (!self.egress.is_idle(to) || self.egress.credits(to) == 0),
+            None if self.presence.lost(to).is_some() => false,
+            None => !self.egress.is_idle(to) || !self.egress.has_credits_for(to, Outgoing::eager_packets(send)),
         };
-        is_stuck && self.egress.hold(to, self.config.patience)
+        is_stuck && self.egress.hold(to, self.config.patience, self.now)
     }
 
     /// The first packet of an eager message.

@@ -145,7 +145,7 @@ impl<L: Link> Endpoint<L> {
     fn account_for_time(&mut self, now: Instant) {
         let passed = now.since(self.now).as_nanos() as u64;
         self.now = self.now.max(now);
-        let waited = self.egress.tell_time();
+        let waited = self.egress.tell_time(self.now);
         if waited > 0 {
             self.count(Counter::DelayNanoseconds, passed.saturating_mul(waited.into()));
         }

@@ -1,6 +1,8 @@
 //! Messages up to the eager limit: every size around a packet boundary, in every setting.
 
-use crate::support::{Setup, pattern};
+use crate::support::{Setup, World, pattern};
+use std::time::Duration;
+use tidegate_message::flow::SchemeName;
 use tidegate_message::{Counter, Operation, Space};
 
 /// 40 bytes ride in the first packet, 56 in each further one; 2048 is the eager limit.
@@ -126,7 +128,7 @@ fn an_injected_buffer_may_change_at_once() {
 fn what_is_injected_leaves_before_its_sender_falls_silent() {
     // What is refused goes by a request to send, and needs its sender.
     for setup in Setup::all(2, 17).filter(Setup::never_refuses) {
-        let mut world = Setup { patience: 10_000, ..setup }.build();
+        let mut world = Setup { patience: Duration::from_millis(10), ..setup }.build();
         let receives: Vec<_> = (0..20).map(|n| world.receive(1).tagged(n).capacity(40).post()).collect();
         for n in 0..20 {
             while world.send(0).to(1).tagged(n).bytes(&pattern(n as usize, 40)).inject().silent().try_post().is_err() {
@@ -143,26 +145,75 @@ fn what_is_injected_leaves_before_its_sender_falls_silent() {
     }
 }
 
+/// Posts an injected message, with so much time between two attempts. Returns how long that has taken.
+fn inject_in_the_end(world: &mut World, to: usize, bytes: &[u8], between: Duration) -> Duration {
+    let begun = world.now();
+    while world.send(0).to(to).tagged(0).bytes(bytes).inject().silent().try_post().is_err() {
+        world.pass(between);
+        // Enough for each node to make progress.
+        world.steps(20);
+    }
+    world.now().since(begun)
+}
+
 #[test]
 fn a_receiver_that_makes_no_progress_is_waited_for_once_until_credits_come() {
-    for patience in [0, 1, 5] {
-        let mut world = Setup { patience, slots: 4, ..Setup::new(2) }.build();
+    let patience = Duration::from_millis(2);
+    for between in [Duration::from_micros(1), Duration::from_millis(12)] {
+        let mut world = Setup { patience, slots: 4, ..Setup::new(3) }.build();
         for round in 0..3 {
             world.pause(1);
-            let mut refused = 0;
-            for n in 0..20 {
-                while world.send(0).to(1).tagged(n).bytes(&[n as u8; 8]).inject().silent().try_post().is_err() {
-                    refused += 1;
-                    world.step();
-                }
+            world.pause(2);
+            let waited: Duration = (0..20).map(|n| inject_in_the_end(&mut world, 1, &[n; 8], between)).sum();
+            // The first attempt after its patience has run out is not refused, however long an MPI takes to make it.
+            let expected = patience.max(between);
+            assert!(
+                (expected..expected + patience + between).contains(&waited),
+                "{waited:?} between {between:?} in round {round}"
+            );
+            let another: Duration = (0..20).map(|n| inject_in_the_end(&mut world, 2, &[n; 8], between)).sum();
+            assert_eq!(another, Duration::ZERO, "patience is one for all peers");
+            world.pass(Duration::from_secs(2));
+            for receiver in [1, 2] {
+                world.resume(receiver);
+                let receives: Vec<_> = (0..20).map(|_| world.receive(receiver).tagged(0).capacity(8).post()).collect();
+                world.settle();
+                receives
+                    .into_iter()
+                    .enumerate()
+                    .for_each(|(n, receive)| assert_eq!(world.bytes(receive), [n as u8; 8]));
             }
-            assert_eq!(refused, patience, "in round {round}");
-            world.resume(1);
-            let receives: Vec<_> = (0..20).map(|n| world.receive(1).from(0).tagged(n).capacity(8).post()).collect();
+            assert_eq!(inject_in_the_end(&mut world, 1, &[0], between), Duration::ZERO);
+            let receive = world.receive(1).tagged(0).capacity(1).post();
             world.settle();
-            receives.into_iter().enumerate().for_each(|(n, receive)| assert_eq!(world.bytes(receive), [n as u8; 8]));
+            assert_eq!(world.bytes(receive), [0]);
         }
         world.assert_windows(0);
+    }
+}
+
+#[test]
+fn a_message_of_two_packets_leaves_whole_or_is_refused() {
+    for scheme in [SchemeName::Static, SchemeName::Dynamic] {
+        // A receiver that never lends more than one credit gets what leaves first, and later what follows.
+        for (slots, credit_slots, is_whole) in [(8, 2, true), (2, 1, false)] {
+            let patience = Duration::from_millis(2);
+            let mut world = Setup { patience, slots, credit_slots, scheme, ..Setup::new(2) }.build();
+            let mut waited = Duration::ZERO;
+            for n in 0..30 {
+                let receive = world.receive(1).tagged(0).capacity(64).post();
+                waited += inject_in_the_end(&mut world, 1, &pattern(n, 64), Duration::from_micros(10));
+                world.pause(0);
+                (0..100).for_each(|_| _ = world.step());
+                if is_whole {
+                    assert_eq!(world.bytes(receive), pattern(n, 64), "its sender computes\n{world}");
+                }
+                world.resume(0);
+                world.settle();
+                assert_eq!(world.bytes(receive), pattern(n, 64));
+            }
+            assert!(waited < 2 * patience, "{waited:?}: what never comes is not waited for with each message");
+        }
     }
 }
 

@@ -156,7 +156,7 @@ impl Layout {
             eager_bytes: Self::EAGER_BYTES,
             operations: 4096,
             receive_memory: 1 << 30,
-            patience: 0,
+            patience: std::time::Duration::ZERO,
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
         };

@@ -4,6 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::slice;
+use std::time::Duration;
 use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
@@ -143,7 +144,7 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
         eager_bytes: 2048,
         operations: 1000,
         receive_memory: 4 << 30,
-        patience: 0,
+        patience: Duration::ZERO,
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
     };

@@ -35,7 +35,7 @@ pub struct Setup {
     /// Bytes per peer for unmatched messages, beyond one envelope; `None`: plenty.
     pub window: Option<usize>,
     /// How often an injected message is refused that cannot leave.
-    pub patience: u32,
+    pub patience: Duration,
 }
 
 impl Setup {
@@ -53,7 +53,7 @@ impl Setup {
             eager_bytes: 2048,
             operations: 4096,
             window: None,
-            patience: 0,
+            patience: Duration::ZERO,
         }
     }
 
