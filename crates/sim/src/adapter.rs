@@ -189,8 +189,8 @@ impl Adapter {
         self.give_turn(pair);
     }
 
-    /// The receiver's adapter has taken all of a message of ours, and says how many buffers are left, if it does. Returns
-    /// whether the connection can send more now.
+    /// The receiver's adapter has taken all of a message of ours, and says how many buffers are left, if it does.
+    /// Returns whether the connection can send more now.
     pub fn handle_accepted(&mut self, pair: Pair, number: u32, posted: Option<u32>) -> bool {
         let Some(connection) = self.sending.get_mut(&pair) else { return false };
         let message = connection.queue.handle_accepted(number);

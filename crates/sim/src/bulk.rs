@@ -3,8 +3,8 @@
 //!
 //! To read, a request crosses the network to the owner of the memory, whose interface, without its processor, sends the
 //! bytes back in frames; to write, frames leave at once. They share the network and the interfaces with the packets of
-//! mailboxes, and need no slots and no posted buffers. That the last frame of a write has arrived is known to the writer
-//! at once, as with messages (`adapter.rs`).
+//! mailboxes, and need no slots and no posted buffers. That the last frame of a write has arrived is known to the
+//! writer at once, as with messages (`adapter.rs`).
 
 use std::collections::VecDeque;
 

@@ -6,8 +6,8 @@
 //!
 //! - `ending`, `departure`: operations end, peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
-//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and
-//!   receives meet.
+//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages
+//!   and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`: what the application calls.

@@ -1,11 +1,11 @@
 //! Long messages that their senders write into their receivers' memory, where links do so
 //! ([`Link::writes_bulk`]): the rendezvous of L §3.1.
 //!
-//! The request to send is L's *Start*. Once it has matched, the receiver (`pulling`) admits a write to the memory of its
-//! receive and sends a clear to send, L's *Reply*, whose name for the receive is the memory's key. The sender writes, by
-//! RDMA, which takes no buffer of anybody; when the link says that all is there the send is complete, and [`Written`],
-//! L's *Finish*, tells the receiver. So a long message is three messages under flow control, two of them its sender's,
-//! where a pull has one from the sender and one back.
+//! The request to send is L's *Start*. Once it has matched, the receiver (`pulling`) admits a write to the memory of
+//! its receive and sends a clear to send, L's *Reply*, whose name for the receive is the memory's key. The sender
+//! writes, by RDMA, which takes no buffer of anybody; when the link says that all is there the send is complete, and
+//! [`Written`], L's *Finish*, tells the receiver. So a long message is three messages under flow control, two of them
+//! its sender's, where a pull has one from the sender and one back.
 //!
 //! Only the simulator has such links, and there no peer departs before its messages have arrived.
 

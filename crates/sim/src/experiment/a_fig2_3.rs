@@ -7,6 +7,7 @@ use tidegate_message::Counter;
 
 use super::case::{Case, Measurement, Workload};
 use super::estimate::Estimate;
+use super::l_fig2_8::residuals;
 use super::l_flows::lumps;
 use super::machine::{Cluster, Interruptions};
 use super::measurement::Runs;
@@ -41,14 +42,14 @@ const TIMER_US: u64 = 640;
 /// early, so what the statements say does not depend on how many there are once the window has settled.
 fn iterations(workshop: &Workshop<'_>, benchmark: Benchmark) -> Option<u32> {
     let (full, quick, smallest) = match benchmark {
-        Benchmark::Is => (None, 3, 1),
-        Benchmark::Ft => (Some(10), 2, 1),
-        Benchmark::Lu => (Some(20), 4, 2),
-        Benchmark::Cg => (Some(15), 2, 1),
-        Benchmark::Mg => (None, 4, 2),
-        Benchmark::Bt | Benchmark::Sp => (Some(50), 6, 2),
+        Benchmark::Is => (5, 2, 1),
+        Benchmark::Ft => (2, 1, 1),
+        Benchmark::Lu => (6, 2, 1),
+        Benchmark::Cg => (3, 1, 1),
+        Benchmark::Mg => (8, 2, 1),
+        Benchmark::Bt | Benchmark::Sp => (12, 3, 1),
     };
-    workshop.scale.pick(full, Some(quick), Some(smallest))
+    workshop.scale.pick(Some(full), Some(quick), Some(smallest))
 }
 
 fn nas(workshop: &Workshop<'_>, benchmark: Benchmark) -> NasRun {
@@ -91,8 +92,8 @@ struct Windows {
 
 impl Windows {
     fn run(workshop: &Workshop<'_>) -> Result<Self, SimulationError> {
-        let all = vec![16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
-        let most = workshop.scale.pick(all, vec![16, 32, 64, 512, 4096], vec![16, 64, 4096]);
+        let all = vec![16, 32, 64, 128, 512, 4096];
+        let most = workshop.scale.pick(all, vec![16, 64, 4096], vec![16, 64, 4096]);
         let flows: Vec<FlowChoice> = std::iter::once(pool(FIXED, FIXED, TIMER_US))
             .chain(most.iter().map(|&most| pool(FIRST, most, TIMER_US)))
             .collect();
@@ -123,6 +124,41 @@ impl Windows {
         places.map(|at| self.performance(benchmark, at).mean()).fold(f64::MAX, f64::min)
     }
 
+    /// What pools ended with.
+    fn table(&self) -> Table {
+        let last = self.most.len() - 1;
+        let mut table = Table::new(
+            "fig2",
+            "By benchmark: window and memory that 8–4096 ended with, memory with 8–16 and with 512, refusals, events",
+            &[
+                "benchmark",
+                "window",
+                "memory (KiB)",
+                "8–16 (KiB)",
+                "fixed 512 (KiB)",
+                "refusals with 8–16",
+                "refusals",
+                "limit events",
+            ],
+        );
+        for (benchmark, of) in Benchmark::ALL.iter().enumerate() {
+            let runs = &self.runs[benchmark];
+            let window = runs[last].estimate(|run| run.posted.unwrap_or_default().buffers_mean).mean();
+            let count = |at: usize, counter| runs[at].estimate(|run| run.counter(counter) as f64).mean();
+            table.row([
+                name(*of),
+                format!("{window:.0}"),
+                format!("{:.0}", self.memory(benchmark, last).mean()),
+                format!("{:.0}", self.memory(benchmark, 0).mean()),
+                format!("{:.0}", self.fixed[benchmark].estimate(memory).mean()),
+                format!("{:.0}", count(0, Counter::Refusals)),
+                format!("{:.0}", count(last, Counter::Refusals)),
+                format!("{:.0}", count(last, Counter::LimitEvents)),
+            ]);
+        }
+        table
+    }
+
     fn figure(&self, name_of: &str, title: &str, y_axis: &str, value: impl Fn(usize, usize) -> Estimate) -> Figure {
         let series = Benchmark::ALL.iter().enumerate().map(|(benchmark, of)| {
             let points =
@@ -146,6 +182,28 @@ const EQUAL: f64 = 0.97;
 /// Fig. 2.
 pub(super) fn largest_window(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let windows = Windows::run(workshop)?;
+    let facts = facts_of_windows(&windows);
+    let table = windows.table();
+    let figures = vec![
+        windows.figure(
+            "fig2-performance",
+            "Performance beside a fixed window of 512",
+            "performance (1: the same)",
+            |benchmark, at| windows.performance(benchmark, at),
+        ),
+        windows.figure("fig2-memory", "Communication memory of a process", "memory (KiB)", |benchmark, at| {
+            windows.memory(benchmark, at)
+        }),
+    ];
+    Ok(Findings {
+        setup: setup(workshop),
+        figures,
+        tables: vec![table, causes(workshop)?, residuals(workshop, Cluster::of_a(32), "A", (2000.0, 4000.0))?],
+        facts,
+    })
+}
+
+fn facts_of_windows(windows: &Windows) -> Vec<Fact> {
     let all = 0..Benchmark::ALL.len();
     let last = windows.most.len() - 1;
     let from_64: Vec<f64> = all.clone().map(|benchmark| windows.worst(benchmark, windows.from(64))).collect();
@@ -162,7 +220,7 @@ pub(super) fn largest_window(workshop: &Workshop<'_>) -> Result<Findings, Simula
         let each = Benchmark::ALL.iter().zip(values).map(|(of, value)| format!("{} {value:.digits$}", name(*of)));
         each.collect::<Vec<_>>().join(", ")
     };
-    let facts = vec![
+    vec![
         Fact::tested(
             "A largest window of 64 or more performs as the fixed one, on every benchmark (at least 0.97 of it).",
             from_64.iter().all(|worst| *worst >= EQUAL),
@@ -204,55 +262,14 @@ pub(super) fn largest_window(workshop: &Workshop<'_>) -> Result<Findings, Simula
             format!("{} KiB", list(&more, 0)),
         )
         .because(MEMORY),
-    ];
-    let mut table = Table::new(
-        "fig2",
-        "By benchmark: window and memory that 8–4096 ended with, memory with 8–16 and with 512, refusals, events",
-        &[
-            "benchmark",
-            "window",
-            "memory (KiB)",
-            "8–16 (KiB)",
-            "fixed 512 (KiB)",
-            "refusals with 8–16",
-            "refusals",
-            "limit events",
-        ],
-    );
-    for (benchmark, of) in Benchmark::ALL.iter().enumerate() {
-        let runs = &windows.runs[benchmark];
-        let window = runs[last].estimate(|run| run.posted.unwrap_or_default().buffers_mean).mean();
-        let count = |at: usize, counter| runs[at].estimate(|run| run.counter(counter) as f64).mean();
-        table.row([
-            name(*of),
-            format!("{window:.0}"),
-            format!("{:.0}", windows.memory(benchmark, last).mean()),
-            format!("{:.0}", windows.memory(benchmark, 0).mean()),
-            format!("{:.0}", fixed_memory[benchmark]),
-            format!("{:.0}", count(0, Counter::Refusals)),
-            format!("{:.0}", count(last, Counter::Refusals)),
-            format!("{:.0}", count(last, Counter::LimitEvents)),
-        ]);
-    }
-    let figures = vec![
-        windows.figure(
-            "fig2-performance",
-            "Performance beside a fixed window of 512",
-            "performance (1: the same)",
-            |benchmark, at| windows.performance(benchmark, at),
-        ),
-        windows.figure("fig2-memory", "Communication memory of a process", "memory (KiB)", |benchmark, at| {
-            windows.memory(benchmark, at)
-        }),
-    ];
-    Ok(Findings { setup: setup(workshop), figures, tables: vec![table, causes(workshop)?], facts })
+    ]
 }
 
 /// What windows, memory and performance become when something is changed.
 fn causes(workshop: &Workshop<'_>) -> Result<Table, SimulationError> {
     let benchmarks = [Benchmark::Is, Benchmark::Lu, Benchmark::Cg, Benchmark::Mg, Benchmark::Sp];
     let changes: Vec<(&str, Option<Interruptions>, u32)> = vec![
-        ("as above", None, 1),
+        ("nothing", None, 1),
         ("interruptions of 1 ms, as much in all", lumps(1_000), 1),
         ("interruptions of 10 ms, as much in all", lumps(10_000), 1),
         ("interruptions of 100 ms, as much in all", lumps(100_000), 1),
@@ -293,13 +310,13 @@ const MEMORY: &str = "Windows grow with what arrives while a process computes or
 
 /// Fig. 3's timers, in microseconds: from the shortest to the longest that there is.
 fn timers(workshop: &Workshop<'_>) -> Vec<u64> {
-    workshop.scale.pick(vec![10, 80, 640, 5_120, 40_960, 655_360], vec![10, 640, 655_360], vec![10, 655_360])
+    workshop.scale.pick(vec![10, 640, 40_960, 655_360], vec![10, 640, 655_360], vec![10, 655_360])
 }
 
 /// Fig. 3.
 pub(super) fn retry_timer(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let timers = timers(workshop);
-    let most = workshop.scale.pick(vec![16, 32, 64, 512, 4096], vec![16, 64, 4096], vec![16, 4096]);
+    let most = workshop.scale.pick(vec![16, 64, 4096], vec![16, 64], vec![16, 4096]);
     let benchmarks = [Benchmark::Is, Benchmark::Lu, Benchmark::Cg, Benchmark::Mg, Benchmark::Bt];
     let mut cases = Vec::new();
     for benchmark in benchmarks {
@@ -355,28 +372,34 @@ pub(super) fn retry_timer(workshop: &Workshop<'_>) -> Result<Findings, Simulatio
         )
         .because(TIMER_TIME),
     ];
-    let figure = |of: usize, what: &str, y_axis: &str, value: &dyn Fn(&Runs) -> Estimate| {
+    let figures = [Benchmark::Lu, Benchmark::Mg]
+        .into_iter()
+        .flat_map(|of| timer_figures(of, &most, &timers, &by_benchmark[place(of)]))
+        .collect();
+    Ok(Findings { setup: setup(workshop), figures, tables: Vec::new(), facts })
+}
+
+/// Memory and time of a benchmark by the retry timer, a curve for each largest window.
+fn timer_figures(of: Benchmark, most: &[u32], timers: &[u64], runs: &[&[Runs]]) -> [Figure; 2] {
+    let figure = |what: &str, y_axis: &str, value: &dyn Fn(&Runs) -> Estimate| {
         let series = most.iter().enumerate().map(|(window, &most)| {
-            let points = timers
-                .iter()
-                .enumerate()
-                .map(|(timer, &us)| value(&by_benchmark[of][window][timer]).point((us as f64 / 10.0).log2()));
+            let points = timers.iter().enumerate();
+            let points = points.map(|(timer, &us)| value(&runs[window][timer]).point((us as f64 / 10.0).log2()));
             Series::of(format!("8–{most}"), points)
         });
         Figure {
-            name: format!("fig3-{}-{what}", benchmarks[of].name()),
-            title: format!("{}: {what} by retry timer", name(benchmarks[of])),
+            name: format!("fig3-{}-{what}", of.name()),
+            title: format!("{}: {what} by retry timer", name(of)),
             x_axis: "retry timer (2^x × 0.01 ms)".to_owned(),
             y_axis: y_axis.to_owned(),
             series: series.collect(),
             ..Figure::default()
         }
     };
-    let lu = place(Benchmark::Lu);
-    let memory_figure = |of| figure(of, "memory", "memory (KiB)", &|runs| runs.estimate(memory));
-    let time_figure = |of| figure(of, "time", "time (s)", &|runs| runs.estimate(|run| run.time / 1e6));
-    let figures = vec![memory_figure(lu), time_figure(lu), memory_figure(mg), time_figure(mg)];
-    Ok(Findings { setup: setup(workshop), figures, tables: Vec::new(), facts })
+    [
+        figure("memory", "memory (KiB)", &|runs| runs.estimate(memory)),
+        figure("time", "time (s)", &|runs| runs.estimate(|run| run.time / 1e6)),
+    ]
 }
 
 const SHORT_TIMER: &str = "";

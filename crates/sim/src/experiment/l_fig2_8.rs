@@ -33,7 +33,7 @@ type Changed = (&'static str, Change, bool);
 fn changes() -> Vec<Changed> {
     let timer = |timer_us| Change { timer_us: Some(timer_us), ..Change::NONE };
     vec![
-        ("as above", Change::NONE, false),
+        ("nothing", Change::NONE, false),
         ("retry timer 0.01 ms instead of 0.64", timer(10), false),
         ("retry timer 0.08 ms", timer(80), false),
         ("retry timer 10.24 ms", timer(10_240), false),
@@ -131,7 +131,53 @@ pub(super) fn latency(workshop: &Workshop<'_>) -> Result<Findings, SimulationErr
         .implied("The book-keeping of credits costs what the machine's parameters say, which are assumed."),
     ];
     let setup = format!("{SETUP}: a message there and back, {repetitions} times; half of that is the latency.");
-    Ok(Findings { setup, figures: vec![figure], tables: Vec::new(), facts })
+    Ok(Findings {
+        setup,
+        figures: vec![figure],
+        tables: vec![residuals(workshop, CLUSTER, "L", (1000.0, 1067.0))?],
+        facts,
+    })
+}
+
+/// What the machine does beside what its paper and its hardware tell: the rates of a link and of a bus, in MB/s.
+pub(super) fn residuals(
+    workshop: &Workshop<'_>,
+    cluster: Cluster,
+    paper: &str,
+    (link, bus): (f64, f64),
+) -> Result<Table, SimulationError> {
+    const LARGE: u64 = 1 << 20;
+    let case = |operation, bytes, repetitions| {
+        let benchmark = Benchmark { bytes, warm_up: 1, repetitions, ..Benchmark::new(operation) };
+        Case::on_cluster(cluster, flow(SchemeName::Rnr, 100), Workload::Benchmark(benchmark))
+    };
+    let stream = Operation::Stream { window: 8, calls: Calls::NonBlocking };
+    let cases = [case(Operation::Pingpong, 4, 100), case(stream, LARGE, 5), case(Operation::Pingping, LARGE, 10)];
+    let runs = workshop.run(&cases)?;
+    let one_way = runs[1].estimate(|run| rate(run, LARGE)).mean();
+    let both_ways = runs[2].estimate(|run| 2.0 * rate(run, LARGE)).mean();
+    let told = if paper == "L" { "not told" } else { "1.5–3.0 µs, InfiniBand in general" };
+    let off = |rate: f64, most: f64| format!("{:+.1} %", 100.0 * (rate / most - 1.0));
+    let latency = runs[0].time();
+    let beyond =
+        if paper == "L" { String::new() } else { format!("{:+.1} % of 3.0 µs", 100.0 * (latency / 3.0 - 1.0)) };
+    let mut table = Table::new("residuals", "The machine beside what is told of it", &["", paper, "here", "residual"]);
+    let row = |cells: [String; 4]| cells;
+    table.row(row(["4 bytes, one way".to_owned(), told.to_owned(), format!("{latency:.2} µs"), beyond]));
+    let limit = |what: &str, most: f64| format!("at most {most:.0} MB/s ({what})");
+    table.row(row([
+        "1 MiB, one way".to_owned(),
+        limit("link", link),
+        format!("{one_way:.0} MB/s"),
+        off(one_way, link),
+    ]));
+    table.row(row([
+        "1 MiB, both ways at once, together".to_owned(),
+        limit("bus, both directions", bus),
+        format!("{both_ways:.0} MB/s"),
+        off(both_ways, bus),
+    ]));
+    Ok(table)
 }
 
 /// A bandwidth figure: its name, buffers, calls.

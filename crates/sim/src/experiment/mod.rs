@@ -14,17 +14,22 @@
 //! * `judge.rs`: statements judged anew from the runs that a report holds;
 //! * `operation.rs`: every workload by name, repeated and timed;
 //! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
-//! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
+//! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures;
+//! * `l_*.rs`, `a_*.rs`: those of L (Liu, Panda) and A (Sur, Koop, Panda);
+//! * `compare.rs`: all seven schemes at equal memory.
 
 mod a_fig2_3;
 mod assumptions;
 mod case;
+mod compare;
 mod curve;
 mod estimate;
 mod forecast;
 mod hash;
 mod judge;
+mod l_fig10_table2;
 mod l_fig2_8;
+mod l_fig9_table1;
 mod l_flows;
 mod l_nas;
 mod machine;
@@ -122,18 +127,25 @@ impl Experiment {
             l_fig2_8::small_messages,
         ),
         simulated("L-fig7-8", "Bandwidth of 32 KiB, by window", "§6.2.2, figures 7–8", l_fig2_8::large_messages),
-        simulated("L-fig9", "NAS benchmarks, 100 buffers", "§6.3.1, figure 9", l_nas::enough_buffers),
-        simulated("L-table1", "Explicit credit messages", "§6.3.1, table 1", l_nas::credit_messages),
-        simulated("L-fig10", "NAS benchmarks, from 100 buffers to 1", "§6.3.2, figure 10", l_nas::one_buffer),
-        simulated("L-table2", "Buffers that growing reaches", "§6.3.2, table 2", l_nas::buffers_reached),
+        simulated("L-fig9", "NAS benchmarks, 100 buffers", "§6.3.1, figure 9", l_fig9_table1::enough_buffers),
+        simulated("L-table1", "Explicit credit messages", "§6.3.1, table 1", l_fig9_table1::credit_messages),
+        simulated("L-fig10", "NAS benchmarks, from 100 buffers to 1", "§6.3.2, figure 10", l_fig10_table2::one_buffer),
+        simulated("L-table2", "Buffers that growing reaches", "§6.3.2, table 2", l_fig10_table2::buffers_reached),
         simulated("A-fig2", "Largest window of a pool", "§4.2, figure 2", a_fig2_3::largest_window),
         simulated("A-fig3", "Retry timer of a pool", "§4.3, figure 3", a_fig2_3::retry_timer),
+        simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
     ];
 
     /// The experiment of that name, whatever the case of its letters.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Experiment> {
         Experiment::ALL.iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
+    }
+
+    /// The letter of its paper; empty if it is of none.
+    #[must_use]
+    pub fn paper(&self) -> &'static str {
+        self.id.split_once('-').map_or("", |(paper, _)| paper)
     }
 
     /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.

@@ -31,8 +31,8 @@ impl NasRun {
         Nas { benchmark, class, iterations, rate: f64::from(rate) }
     }
 
-    /// Runs it. The time is that of the benchmark's own clock. Every process also notes how many messages it sent in the
-    /// whole run: by `eager`, `rendezvous` and `credits`.
+    /// Runs it. The time is that of the benchmark's own clock. Every process also notes how many messages it sent in
+    /// the whole run: by `eager`, `rendezvous` and `credits`.
     pub fn run(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
         let nas = self.nas();
         nas.check(config.size()).map_err(SimulationError::Setup)?;

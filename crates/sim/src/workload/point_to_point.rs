@@ -83,8 +83,8 @@ pub enum Calls {
     NonBlocking,
 }
 
-/// The time per message of a stream of `repetitions` windows (L §6.2.2): the lower of the two partners sends a window of
-/// messages back to back, and the other answers with four bytes when it has all of them.
+/// The time per message of a stream of `repetitions` windows (L §6.2.2): the lower of the two partners sends a window
+/// of messages back to back, and the other answers with four bytes when it has all of them.
 pub async fn stream(
     group: &Communicator,
     partner: u32,
