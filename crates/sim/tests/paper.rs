@@ -189,3 +189,20 @@ fn nas_benchmarks_with_posted_buffers() {
     ];
     all_come_out_but(&["L-fig9", "L-table1", "L-fig10", "L-table2"], &differing);
 }
+
+#[test]
+fn pools_that_adapt() {
+    let differing = [
+        "On the two others there is degradation",
+        "It is two to three times less",
+        "From 16 to 4096 memory grows",
+        "With a very small largest window",
+        "On the others neither",
+    ];
+    all_come_out_but(&["A-fig2", "A-fig3"], &differing);
+}
+
+#[test]
+fn seven_schemes_at_equal_memory() {
+    all_come_out_but(&["compare"], &["With the most memory all seven", "With the least memory a pool"]);
+}

@@ -320,14 +320,14 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
             "expected: memory decides, not the scheme",
             list,
         )
-        .because(PLENTY),
+        .perhaps_because(PLENTY),
         Fact::tested(
             "With the least memory a pool serves 64 processes better than credits for each connection do.",
             pool.zip(fixed).is_some_and(|(pool, fixed)| pool < fixed),
             "expected: what is shared goes further",
             format!("shared_window {}, static {}, dynamic {}", said(pool), said(fixed), said(moving)),
         )
-        .because(LEAST),
+        .perhaps_because(LEAST),
     ];
     let setup = format!(
         "One machine, infiniband2007 with the eager limit at 2 KiB and long messages read by their receivers: 64 processes \
@@ -339,5 +339,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     Ok(Findings { setup, figures, tables, facts })
 }
 
-const PLENTY: &str = "";
-const LEAST: &str = "";
+const PLENTY: &str = "growing begins with one buffer however much memory there is, and these programs are short; dynamic handles more \
+    control packets (the table of counts has how many).";
+const LEAST: &str = "with 8 KiB the pool has a single buffer for all, and whoever finds it taken waits for the retry timer, 0.64 ms, \
+    where a sender without credits waits only until they come back.";
