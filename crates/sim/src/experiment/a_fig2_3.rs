@@ -304,7 +304,7 @@ const SMALL_WINDOWS: &str = "Here a receiver takes messages out about as fast as
     near. Tested (table of causes): neither longer interruptions nor faster processors make another benchmark degrade, so what \
     did in A is not explained; A does not say how many processes there were, nor which benchmarks these are.";
 const MEMORY: &str = "The pool grows less here: few messages of 12 KiB or less arrive while a process computes. Tested (table of causes): \
-    interruptions of 1 ms triple what LU takes, processors ten times as fast nearly double it, and nothing that was changed \
+    interruptions of 1 ms multiply what LU takes, processors ten times as fast about double it, and nothing that was changed \
     brings memory near A's, so that is not explained. A's memory may count what is no part of the pool.";
 
 /// Fig. 3's timers, in microseconds: from the shortest to the longest that there is.
