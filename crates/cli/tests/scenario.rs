@@ -268,3 +268,28 @@ fn comma_separated_values_can_go_to_standard_output() {
     assert!(!folder.path().join("-").exists());
     assert_eq!(run(&["--csv", "-", "--json"]).status.code(), Some(2));
 }
+
+/// The clusters of the papers on posted buffers come with their nodes, their eager limit and their rendezvous; what a
+/// file says besides holds.
+#[test]
+fn a_cluster_brings_its_nodes_and_its_rendezvous() {
+    use tidegate_sim::{FlowChoice, Rendezvous};
+    let file = "[machine]\nparameters = ['infiniband2003', 'infiniband2007']\n[flow]\nscheme = 'rnr'\n[workload]\noperation = 'barrier'\n";
+    let sweep = read(file).unwrap();
+    let of = |point: usize| &sweep.points[point].1.config;
+    assert_eq!([0, 1].map(|point| of(point).size()), [8, 64]);
+    assert_eq!([0, 1].map(|point| of(point).eager_bytes), [2 << 10, 12 << 10]);
+    let packets = [0, 1].map(|point| match of(point).flow {
+        FlowChoice::Posted { buffers, .. } => buffers.packets,
+        _ => 0,
+    });
+    assert_eq!(packets, [37, 220], "a buffer holds an eager message");
+    assert!([0, 1].iter().all(|&point| of(point).rendezvous == Rendezvous::Write && of(point).adapter_credits));
+    let changed = read(
+        &format!("{file}[network]\nsizes = '4'\n")
+            .replace("[flow]", "[flow]\nrendezvous = 'read'\nadapter_credits = false"),
+    );
+    let changed = changed.unwrap();
+    let config = &changed.points[0].1.config;
+    assert_eq!((config.size(), config.rendezvous, config.adapter_credits), (4, Rendezvous::Read, false));
+}
