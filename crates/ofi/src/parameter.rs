@@ -110,7 +110,7 @@ const FABRIC: Parameter = Parameter {
     default: "auto",
     allowed: "auto, none, or a provider of libfabric, with /DOMAIN behind it if wanted: tcp, tcp/eth0, verbs;ofi_rxm",
     help: "What reaches processes of other hosts: a provider and, as its domain, an interface (fi_info lists them), nothing, \
-           or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same in all processes of a job",
+           or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same provider in all processes of a job",
 };
 
 const TABLE: [&Parameter; 13] = [

@@ -47,6 +47,8 @@ pub struct Peer {
     pub contact: Contact,
     /// The network's name for it, once it was needed.
     pub route: Option<Route>,
+    /// What the user may have set wrong if it never answers.
+    pub doubt: Option<String>,
     /// How far we have come.
     pub phase: Phase,
     /// Its packets are dropped: it broke the protocol.
@@ -85,6 +87,7 @@ impl Peer {
         Peer {
             contact,
             route: None,
+            doubt: None,
             phase: Phase::Greeting,
             is_quarantined: false,
             lost: String::new(),
@@ -107,7 +110,10 @@ impl Peer {
     pub fn route_by(&mut self, network: &mut impl Network) -> Result<Route, String> {
         match self.route {
             Some(route) => Ok(route),
-            None => Ok(*self.route.insert(network.resolve(&self.contact.lower)?)),
+            None => {
+                self.doubt = network.doubt(&self.contact.lower);
+                Ok(*self.route.insert(network.resolve(&self.contact.lower)?))
+            }
         }
     }
 

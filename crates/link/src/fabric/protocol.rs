@@ -50,7 +50,8 @@ pub struct Counts {
     pub resent: u64,
     /// Batches that came and were for us.
     pub received: u64,
-    /// Batches that came and were dropped: strangers', malformed, or of peers that count as lost.
+    /// Batches that came and were dropped: strangers', malformed, longer than a batch may be, cut off when their
+    /// connection broke, or of peers that count as lost.
     pub dropped: u64,
 }
 
@@ -105,6 +106,9 @@ pub struct Protocol {
     pub(super) notices: VecDeque<Notice>,
     /// The number of the last notice.
     notice_number: u32,
+    /// Answers to strangers in this second, and when it is over.
+    pub(super) answers: u32,
+    pub(super) answers_until: Instant,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
     /// Whether peers to whom nothing can be sent are there.
@@ -142,6 +146,8 @@ impl Protocol {
             acknowledgements: VecDeque::new(),
             notices: VecDeque::new(),
             notice_number: 0,
+            answers: 0,
+            answers_until: Instant::default(),
             departing: Departing::new(flow.peers as usize),
             knocking: Knocking::new(flow.peers as usize),
             reads: Reads::default(),
@@ -191,8 +197,8 @@ impl Protocol {
         }
         if contact.lower.is_empty() {
             return Err(elsewhere(
-                "it runs on another host, or as another user, and has opened no network: FI_TIDEGATE_FABRIC must be the \
-                 same in all processes of a job",
+                "it runs on another host, or as another user, and has opened no network: FI_TIDEGATE_FABRIC must \
+                 name the same provider in all processes of a job",
             ));
         }
         self.own.contact.check_settings(contact)?;
@@ -341,6 +347,9 @@ impl Protocol {
         let Some(peer) = self.known(place).filter(|peer| peer.phase != Phase::Ended) else { return };
         let who = peer.name();
         peer.phase = Phase::Ended;
+        // Who has never answered may not be where we think.
+        let doubt = peer.doubt.take().filter(|_| !orderly && peer.greeting.is_none());
+        let why = &doubt.as_ref().map_or_else(|| why.to_owned(), |doubt| format!("{why}, or {doubt}"));
         peer.lost = format!("{who}: {why}");
         peer.outbox.clear();
         peer.due.probe = false;
@@ -350,7 +359,7 @@ impl Protocol {
         let name = if orderly { who } else { format!("{who} ({why})") };
         if !orderly {
             let text = peer.lost.clone();
-            log::line(Level::Warn, || text);
+            log::line(if doubt.is_some() { Level::Trouble } else { Level::Warn }, || text);
         }
         self.tell(LinkEvent::Departed(Departure { peer: place, orderly, name }));
     }
@@ -401,13 +410,15 @@ impl Protocol {
         self.events.retain(|(_, event)| subject(event) != Some(place));
     }
 
-    /// Says something to somebody who has no place, unless there are as many such already.
-    pub(super) fn add_notice(&mut self, contact: Contact, batch: Vec<u8>, now: Instant, most: usize) {
-        if self.notices.len() < most && !self.notices.iter().any(|notice| notice.contact == contact) {
+    /// Says something to somebody who has no place, unless there are as many such already. Returns whether it will.
+    pub(super) fn add_notice(&mut self, contact: Contact, batch: Vec<u8>, now: Instant, most: usize) -> bool {
+        let has_room = self.notices.len() < most && !self.notices.iter().any(|notice| notice.contact == contact);
+        if has_room {
             self.notice_number = self.notice_number.wrapping_add(1);
             let (route, until, number) = (None, now + NOTICE_FOR, self.notice_number);
             self.notices.push_back(Notice { contact, route, batch, until, number, is_under_way: false });
         }
+        has_room
     }
 
     /// Whether something waits that the application may believe sent, or a peer may wait for: packets of messages that

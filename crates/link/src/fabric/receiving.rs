@@ -14,8 +14,10 @@ use tidegate_message::LinkEvent;
 
 /// How long an acknowledgement waits for something that carries it, unless the sender may be waiting.
 const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_micros(50);
-/// Strangers who are answered at a time.
+/// Strangers who are answered at a time,
 const ANSWERS_MOST: usize = 16;
+/// and in a second: an answer goes to the address that the stranger names, which may be that of somebody else.
+const ANSWERS_PER_SECOND: u32 = 64;
 
 impl Protocol {
     /// Takes what has come; anything may stand in `bytes`.
@@ -80,7 +82,7 @@ impl Protocol {
         // It counts as lost, or there is no place for it: untold, it would wait for ever.
         self.counts.dropped += 1;
         let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
-        self.add_notice(contact, batch, now, ANSWERS_MOST);
+        self.answer_stranger(contact, batch, now);
     }
 
     /// A batch for another endpoint than ours, which may have had our port before: who still asks for it is told that
@@ -90,11 +92,28 @@ impl Protocol {
         let Header { kind, from, to, .. } = batch.header;
         let contact = Contact::from_bytes(batch.body()).filter(|contact| contact.id() == from);
         let (Kind::Hello | Kind::Ping, Some(contact)) = (kind, contact) else { return };
-        if contact.lower.is_empty() || contact.id() == self.own.contact.id() {
+        if contact.id() == self.own.contact.id() {
+            // Nobody else knows our id, and which of our peers has no answer from us.
+            if let Some(place) = self.by_id.get(&to).copied() {
+                self.end(place, false, "what is sent to its address comes to this process itself");
+            }
+            return;
+        }
+        if contact.lower.is_empty() {
             return;
         }
         let batch = greeting::batch_from(to, &contact, Kind::Severed);
-        self.add_notice(contact, batch, now, ANSWERS_MOST);
+        self.answer_stranger(contact, batch, now);
+    }
+
+    /// Who is not answered asks again, if it is a peer of old.
+    fn answer_stranger(&mut self, contact: Contact, batch: Vec<u8>, now: Instant) {
+        if now >= self.answers_until {
+            (self.answers, self.answers_until) = (0, now + Duration::from_secs(1));
+        }
+        if self.answers < ANSWERS_PER_SECOND && self.add_notice(contact, batch, now, ANSWERS_MOST) {
+            self.answers += 1;
+        }
     }
 
     fn handle_greeting(&mut self, place: PeerId, batch: &Batch, now: Instant) {
@@ -205,7 +224,7 @@ impl Protocol {
             // Any batch of ours tells it our version.
             if let Some(contact) = contact.filter(|contact| contact.id() == from && !contact.lower.is_empty()) {
                 let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
-                self.add_notice(contact, batch, now, ANSWERS_MOST);
+                self.answer_stranger(contact, batch, now);
             }
             return;
         };

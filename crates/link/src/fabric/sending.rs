@@ -102,6 +102,7 @@ impl Protocol {
             match network.poll() {
                 None => break,
                 Some(NetworkEvent::Received(batch)) => self.handle_batch(batch, now),
+                Some(NetworkEvent::Dropped) => self.counts.dropped += 1,
                 Some(NetworkEvent::Sent(token)) => self.handle_ended(token, None, now),
                 Some(NetworkEvent::Failed(token, why)) => self.handle_ended(token, Some(why), now),
                 Some(NetworkEvent::Read(token)) => self.handle_read(token, None, now),
