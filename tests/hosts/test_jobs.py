@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from conftest import PROGRAMS
+from conftest import PROGRAMS, posted
 from harness import hosts as made
 from harness import mpi as mpis
 from harness.mpi import Fabric
@@ -52,6 +52,20 @@ def succeed(hosts: made.Hosts, fabric: Fabric, name: str, ranks_per_host: int, p
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_two_hosts_with_two_ranks_each(two, fabric, name, scheme):
     output = succeed(two, fabric, name, 2, [TRAFFIC, "3", "10", "200003", "1"], SCHEME=scheme)
+    assert "from each of 4 ranks to each, all as sent" in output
+
+
+@posted(["rnr-10", "preposted-10", "growing-1", "shared_window-8-4096"])
+def test_two_hosts_with_two_ranks_each_in_posted_buffers(two, fabric, buffers):
+    output = succeed(two, fabric, "mpich", 2, [TRAFFIC, "3", "10", "200003", "1"], **buffers)
+    assert "from each of 4 ranks to each, all as sent" in output
+
+
+@pytest.mark.full
+@posted()
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_two_hosts_with_any_posted_buffers(two, fabric, name, buffers):
+    output = succeed(two, fabric, name, 2, [TRAFFIC, "3", "10", "70000", "1"], **buffers)
     assert "from each of 4 ranks to each, all as sent" in output
 
 

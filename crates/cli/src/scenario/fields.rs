@@ -248,10 +248,10 @@ pub const FIELDS: &[Field] = fields! {
 /// `None`: mailboxes without end.
 fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
     let text = text.to_lowercase();
-    if let Ok(scheme) = SchemeName::simulated(&text) {
+    if let Ok(scheme) = text.parse::<SchemeName>() {
         return Ok(Some(scheme));
     }
-    let offered = SchemeName::OFFERED.iter().chain(SchemeName::SIMULATED).map(|scheme| scheme.name());
+    let offered = SchemeName::OFFERED.iter().map(|scheme| scheme.name());
     word(&text, &["unlimited"].into_iter().chain(offered).collect::<Vec<_>>()).map(|_| None)
 }
 

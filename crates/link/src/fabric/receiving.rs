@@ -37,7 +37,7 @@ impl Protocol {
     }
 
     fn handle(&mut self, batch: &Batch, now: Instant) {
-        let Header { kind, from, sequence, acknowledged, .. } = batch.header;
+        let Header { kind, from, sequence, acknowledged, receipt, .. } = batch.header;
         let Some(place) = self.by_id.get(&from).copied() else { return self.handle_stranger(batch, now) };
         let Some(peer) = self.known(place) else { return };
         peer.probe.handle_heard(now);
@@ -49,6 +49,7 @@ impl Protocol {
             None if peer.phase == Phase::Ended => {}
             None => return self.counts.dropped += 1,
         }
+        self.handle_receipt(place, receipt, now);
         if was_in_trouble {
             self.knocking.stop(place);
             self.hurry(place);
@@ -81,7 +82,7 @@ impl Protocol {
         }
         // It counts as lost, or there is no place for it: untold, it would wait for ever.
         self.counts.dropped += 1;
-        let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
+        let batch = self.own.batch(&contact, Kind::Severed, 0);
         self.answer_stranger(contact, batch, now);
     }
 
@@ -159,10 +160,12 @@ impl Protocol {
             return self.counts.dropped += 1;
         };
         let (mut inbox, has_ended) = (mem::take(&mut peer.inbox), peer.phase == Phase::Ended);
+        let mut arriving = mem::take(&mut peer.arriving);
+        let receipt = arriving.receipt();
         let (mut last, mut came, mut is_full) = (Marks::default(), 0, false);
         let taken = inbox.handle(sequence, Marks { is_closing, is_last }, batch.body(), |body, marks| {
             if !has_ended {
-                self.deliver(wire::packets(body, generation, place));
+                self.deliver_from(place, generation, body, &mut arriving);
             }
             came += 1;
             is_full |= body.len() >= PACKETS_PER_BATCH * PACKET_BYTES;
@@ -170,8 +173,10 @@ impl Protocol {
         });
         let Some(peer) = self.known(place) else { return };
         peer.inbox = inbox;
+        let is_refused = arriving.receipt().refusals != receipt.refusals;
+        peer.arriving = arriving;
         peer.unacknowledged += came;
-        let is_urgent = is_full || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        let is_urgent = is_full || is_refused || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {
@@ -223,7 +228,7 @@ impl Protocol {
         let Some(place) = self.by_id.get(&from).copied() else {
             // Any batch of ours tells it our version.
             if let Some(contact) = contact.filter(|contact| contact.id() == from && !contact.lower.is_empty()) {
-                let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
+                let batch = self.own.batch(&contact, Kind::Severed, 0);
                 self.answer_stranger(contact, batch, now);
             }
             return;

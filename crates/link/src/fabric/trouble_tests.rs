@@ -7,7 +7,7 @@ use super::peer::FLIGHTS_MOST;
 use super::protocol::Protocol;
 use super::testing::{Faults, contact};
 use super::tests::{Job, MOMENT, Node, WHILE, flow, greeting};
-use super::wire::{HEADER_BYTES, Header, Kind};
+use super::wire::{HEADER_BYTES, Header, Kind, Receipt};
 use super::{LowerAddress, Network, NetworkEvent, Sending};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId, SchemeName};
@@ -109,7 +109,7 @@ fn who_has_the_port_of_another_says_that_it_is_another() {
 fn a_stranger_of_another_version_is_told() {
     let mut job = Job::new(2, 1);
     job.peer(0, 1);
-    let mut hello = greeting(0, 64).batch(&contact(1, 1, 64), Kind::Hello, 1, 0);
+    let mut hello = greeting(0, 64).batch(&contact(1, 1, 64), Kind::Hello, 1);
     hello[3] += 1;
     job.nodes[1].protocol.handle_batch(&hello, job.now);
     job.exchange(1);
@@ -127,7 +127,8 @@ fn a_hello_that_is_none_takes_no_place() {
     let mut job = Job::new(2, 1);
     let mut batch = vec![0; HEADER_BYTES];
     let (kind, is_closing, is_last) = (Kind::Hello, false, false);
-    Header { kind, is_closing, is_last, to: 1, from: 0, sequence: 1, acknowledged: 0 }.emit(&mut batch);
+    Header { kind, is_closing, is_last, to: 1, from: 0, sequence: 1, acknowledged: 0, receipt: Receipt::default() }
+        .emit(&mut batch);
     batch.extend(contact(0, 0, 64).to_bytes());
     job.nodes[1].protocol.handle_batch(&batch, job.now);
     assert!(job.nodes[1].protocol.by_id.is_empty());
@@ -282,7 +283,7 @@ fn strangers_are_answered_at_a_bounded_rate() {
         let stranger = Contact { lower: contact(0, 0, 64).lower, ..contact(1000 + number, 1, 64) };
         let mut own = greeting(1, 64);
         own.contact = stranger;
-        job.nodes[1].protocol.handle_batch(&own.batch(&contact(77, 77, 64), Kind::Ping, 1, 0), job.now);
+        job.nodes[1].protocol.handle_batch(&own.batch(&contact(77, 77, 64), Kind::Ping, 1), job.now);
         job.now = job.now + Duration::from_micros(250);
         job.exchange(1);
     }

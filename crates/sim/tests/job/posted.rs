@@ -20,7 +20,7 @@ fn posted(scheme: SchemeName, change: impl FnOnce(&mut Buffers)) -> FlowChoice {
 /// Each scheme with the fewest buffers, a few, and as many as by default; messages of one buffer and of several.
 fn posted_flows() -> Vec<FlowChoice> {
     let mut flows = Vec::new();
-    for &scheme in SchemeName::SIMULATED {
+    for &scheme in SchemeName::WITH_BUFFERS {
         flows.push(posted(scheme, |_| {}));
         for (count, packets) in [(1, 37), (2, 5), (3, 37)] {
             let few = |of: &mut Buffers| {
