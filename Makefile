@@ -28,7 +28,7 @@ mpi: ## install MPICH, Open MPI and Intel MPI into .mpi/ (demo, test and bench d
 optional: ## as root: install the system's libfabric and Open MPI too, which the tests use where they find them
 	@$(PYTHON) scripts/setup.py optional
 
-demo: ## install what is missing, build, compare none, static and dynamic on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
+demo: ## install what is missing, build, compare all seven schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
 	@$(PYTHON) demo/demo.py
 
 bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own shared memory (BENCH=--quick: shorter)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real MPI programs over the three schemes, with the same mailbox memory: what the demo shows in its first table.
+"""Real MPI programs over all schemes, with the same mailbox memory: what the demo shows in its first table.
 
 Installs what is missing, builds, runs the Intel MPI Benchmarks (Intel MPI) and `slow_receiver.c` (MPICH) on 8 ranks, through
 `tidegate run`, which sets up the MPI and reads the counters. The schemes take turns; times are medians over the rounds. Then come
@@ -28,12 +28,23 @@ from harness import process  # noqa: E402
 from harness.mpi import Mpi  # noqa: E402
 from harness.paths import BUILD, TIDEGATE  # noqa: E402
 
-SCHEMES = ["none", "static", "dynamic"]
 RANKS = 8
-SLOTS = 24
-"""Slots per peer: fewer than the 37 packets of a 2 KiB message, so that it matters who has them."""
+BUFFER_SLOTS = 37
+"""Slots that a message of 2 KiB takes, and with it a posted buffer."""
+BUFFERS = 2
+"""Such messages for which there is room per peer, under every scheme."""
+SLOTS = BUFFERS * BUFFER_SLOTS
 CREDIT_SLOTS = 2
-ROUNDS = 3
+SCHEMES = {
+    **{scheme: ["--slots", SLOTS, "--credit-slots", CREDIT_SLOTS] for scheme in ("none", "static", "dynamic")},
+    "rnr": ["--buffers", BUFFERS],
+    "preposted": ["--buffers", BUFFERS],
+    "growing": ["--buffers", 1, "--buffers-most", BUFFERS],
+    # While messages wait to be taken out, a pool has twice as many buffers as it posts at most.
+    "shared_window": ["--pool-first", BUFFERS, "--pool-most", BUFFERS * RANKS // 2],
+}
+"""How each is told to take that memory."""
+ROUNDS = 2
 LENGTH = 2048
 """Message length of the benchmarks, in bytes: the largest that goes through the mailbox."""
 RUN_SECONDS = 60
@@ -87,7 +98,7 @@ def imb(benchmark: str, *words: str) -> Workload:
 
     def program() -> list[str]:
         lengths.write_text(f"{LENGTH}\n")
-        return [str(mpi.benchmarks / "IMB-MPI1"), benchmark, "-npmin", str(RANKS), "-msglen", str(lengths), "-iter", "1000", "-time", "0.5", *words]
+        return [str(mpi.benchmarks / "IMB-MPI1"), benchmark, "-npmin", str(RANKS), "-msglen", str(lengths), "-iter", "1000", "-time", "0.4", *words]
 
     return Workload(f"{'Multi-' if words else ''}{benchmark} 2 KiB", mpi, program, imb_times)
 
@@ -112,7 +123,7 @@ def run(workload: Workload, scheme: str, samples: Samples) -> None:
     """One run of a workload under a scheme."""
     with tempfile.TemporaryDirectory() as folder:
         counters = Path(folder) / "counters.json"
-        command = [TIDEGATE, "run", "--quiet", "--scheme", scheme, "--slots", str(SLOTS), "--credit-slots", str(CREDIT_SLOTS), "--peers", str(RANKS),
+        command = [TIDEGATE, "run", "--quiet", "--scheme", scheme, *map(str, SCHEMES[scheme]), "--peers", str(RANKS),
                    "--json", counters, "--", *workload.mpi.command(RANKS, workload.program())]
         # The benchmarks are not linked with the place of their MPI: it is what an MPI's own `vars.sh` would set.
         environment = os.environ | {"LD_LIBRARY_PATH": f"{workload.mpi.prefix}/lib"}
@@ -153,6 +164,10 @@ ROWS: list[tuple[str, str, float]] = [
     ("refused by a full mailbox", "mailbox_full", 1),
     ("mailbox slots used, peak", "mailbox_peak_slots", 1),
     ("credit packets", "credit_packets", 1),
+    ("found no posted buffer", "refusals", 1),
+    ("  tried again", "retries", 1),
+    ("buffers added", "buffers_added", 1),
+    ("pool below its limit", "limit_events", 1),
     ("credits piggybacked", "credits_piggybacked", 1),
     ("unexpected KiB, peak", "unexpected_peak_bytes", 1 / 1024),
 ]
@@ -167,18 +182,19 @@ def number(value: float) -> str:
 def table(results: dict[tuple[str, str], Samples]) -> list[str]:
     """The one table."""
     labels = {"time": "time, us", "flood": "flooding the slow one, ms", "beside": "  exchanges beside it, ms", "pairs": "fast pairs, ms"}
-    lines = [f"{'':<22}{'':<28}" + "".join(f"{scheme:>12}" for scheme in SCHEMES), "-" * 86]
+    names = [[*scheme.split("_"), ""][:2] for scheme in SCHEMES]
+    lines = [f"{'':<50}" + "".join(f"{name[part]:>11}" for name in names) for part in range(2)] + ["-" * (50 + 11 * len(SCHEMES))]
     for workload in WORKLOADS:
         samples = [results[workload.name, scheme] for scheme in SCHEMES]
         head = workload.name
         for name in samples[0].times:
             scale = 1e6 if name == "time" else 1e3
-            lines.append(f"{head:<22}{labels[name]:<28}" + "".join(f"{number(sample.time(name) * scale):>12}" for sample in samples))
+            lines.append(f"{head:<22}{labels[name]:<28}" + "".join(f"{number(sample.time(name) * scale):>11}" for sample in samples))
             head = ""
         for label, name, scale in ROWS:
             values = [sample.counter(name) * scale for sample in samples]
             if any(values):
-                lines.append(f"{'':<22}{label:<28}" + "".join(f"{number(value):>12}" for value in values))
+                lines.append(f"{'':<22}{label:<28}" + "".join(f"{number(value):>11}" for value in values))
         lines.append("")
     return lines
 
@@ -188,7 +204,7 @@ def memory(results: dict[tuple[str, str], Samples]) -> str:
     sample = results[WORKLOADS[-1].name, "none"]
     mailbox = sample.counter("mailbox_bytes") / RANKS / 1024
     extra = [results[WORKLOADS[-1].name, scheme].counter("bookkeeping_bytes") / RANKS / 1024 for scheme in SCHEMES]
-    return (f"{RANKS} ranks; {SLOTS} slots per peer under every scheme: {mailbox:.1f} KiB of mailbox per rank; "
+    return (f"{RANKS} ranks; room for {BUFFERS} messages of 2 KiB per peer under every scheme: {mailbox:.1f} KiB of mailbox per rank; "
             f"book-keeping {', '.join(f'{value:.0f}' for value in extra)} KiB per rank.")
 
 
@@ -204,7 +220,8 @@ def main() -> None:
     print()
     print("\n".join(table(results)))
     print(memory(results))
-    print("A send waits when it has no credits (under `none`: when the mailbox is full). `tidegate run` shows these counters for any MPI program.\n", flush=True)
+    print("A send waits when it has no credits (under `none`: when the mailbox is full; under `rnr` and `shared_window`: when no buffer is posted).\n"
+          "`tidegate run` shows these counters for any MPI program.\n", flush=True)
     print("\n".join(flood.table(progress)))
     print("What finds no room in the receiver's memory stays with its sender, who waits, until the receiver wants it.\n", flush=True)
     print("\n".join(two_hosts.table(progress)))

@@ -7,7 +7,7 @@ providers: a test that fails there as well is no fault of Tidegate's.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,23 @@ from harness.paths import PROVIDER, ROOT  # noqa: E402
 PROGRAMS = ROOT / "tests" / "programs"
 SMALLEST = {"SLOTS": 2, "CREDIT_SLOTS": 1}
 """The smallest mailbox that the configuration allows: one slot for data and one for credits per peer."""
+POSTED = {
+    **{f"{scheme}-{buffers}": {"SCHEME": scheme, "BUFFERS": buffers} for scheme in ("rnr", "preposted", "growing") for buffers in (100, 10, 1)},
+    "shared_window-512": {"SCHEME": "shared_window", "POOL_FIRST": 512, "POOL_MOST": 512},
+    "shared_window-8-4096": {"SCHEME": "shared_window"},
+    "shared_window-1": {"SCHEME": "shared_window", "POOL_FIRST": 1, "POOL_MOST": 1},
+}
+"""Schemes with posted buffers: those of the papers, and one buffer for each sender or for all."""
+POSTED_FEW = ["rnr-10", "preposted-10", "growing-1", "shared_window-8-4096"]
+"""Of these, one for each scheme."""
+
+
+def posted(names: Iterable[str] = POSTED) -> pytest.MarkDecorator:
+    """A test for each of these."""
+    names = list(names)
+    return pytest.mark.parametrize("buffers", [POSTED[name] for name in names], ids=names)
+
+
 ALONE = 1
 """Ranks of an MPICH job that must fail in MPI_Init and say why. With more, MPICH 5's launcher may die of a broken pipe
 (once in 150 jobs: it answers one rank while another ends), and what the ranks had printed is lost with it."""

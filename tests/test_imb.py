@@ -4,7 +4,7 @@ smallest mailbox."""
 from __future__ import annotations
 
 import pytest
-from conftest import SMALLEST
+from conftest import POSTED_FEW, SMALLEST, posted
 from harness import mpi as mpis
 from harness.paths import BUILD
 
@@ -63,6 +63,11 @@ def test_mpi1_runs_to_the_end_at_the_smallest_mailbox(jobs, scheme):
     run_imb(jobs, mpis.impi(), "IMB-MPI1", 4, MPI1, lengths=LENGTHS, SCHEME=scheme, **SMALLEST)
 
 
+@posted(POSTED_FEW)
+def test_mpi1_runs_to_the_end_in_posted_buffers(jobs, buffers):
+    run_imb(jobs, mpis.impi(), "IMB-MPI1", 4, MPI1, lengths=LENGTHS, **buffers)
+
+
 def test_mpi1_runs_with_the_library_of_mpich(jobs):
     run_imb(jobs, mpis.mpich(), "IMB-MPI1", 4, MPI1, lengths=LENGTHS, SCHEME="dynamic")
 
@@ -72,6 +77,14 @@ def test_mpi1_runs_with_the_library_of_mpich(jobs):
 ], ids=lambda value: "" if isinstance(value, list) else str(value))
 def test_other_suites_run_to_the_end(jobs, suite, ranks, benchmarks):
     run_imb(jobs, mpis.impi(), suite, ranks, benchmarks, lengths=LENGTHS, SCHEME="dynamic")
+
+
+@pytest.mark.full
+@posted()
+@pytest.mark.parametrize("ranks", [2, 4, 16])
+@pytest.mark.parametrize("suite", ["IMB-MPI1", "IMB-P2P", "IMB-NBC", "IMB-RMA", "IMB-MT"])
+def test_whole_suites_in_posted_buffers(jobs, suite, ranks, buffers):
+    run_imb(jobs, mpis.impi(), suite, ranks, [], lengths=LENGTHS_FULL if ranks < 16 else LENGTHS, timeout=1200, **buffers)
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ Tidegate does.
 from __future__ import annotations
 
 import pytest
+from conftest import posted
 from harness import mpi as mpis
 from harness.mpi import Fabric
 from harness.paths import MPI4PY_TESTS
@@ -41,15 +42,21 @@ def test_subset_passes(jobs, name, ranks):
     assert result.output.count("Ran ") >= 1 and "Ran 0 tests" not in result.output, result.explain()
 
 
-def passes_wherever_it_passes_over_tcp(jobs, over_tcp, name: str, ranks: int) -> None:
+@posted(["rnr-10", "preposted-10"])
+def test_point_to_point_passes_in_posted_buffers(jobs, buffers):
+    result = run_modules(jobs, mpis.WHEELS["mpich"](), 2, ["p2p_buf", "p2p_buf_matched", "cco_buf"], timeout=300, **buffers)
+    assert result.clean and "Ran 0 tests" not in result.output, result.explain(200)
+
+
+def passes_wherever_it_passes_over_tcp(jobs, over_tcp, name: str, ranks: int, **parameters) -> None:
     """All modules; where that fails, each by itself in `jobs` and, if it fails there, in `over_tcp`."""
     mpi = mpis.WHEELS[name]()
-    if run_modules(jobs, mpi, ranks, MODULES, timeout=900).clean:
+    if run_modules(jobs, mpi, ranks, MODULES, timeout=900, **parameters).clean:
         return
     # Now module by module, to see which ones fail over Tidegate only.
     ours, both = [], []
     for module in MODULES:
-        result = run_modules(jobs, mpi, ranks, [module], timeout=300)
+        result = run_modules(jobs, mpi, ranks, [module], timeout=300, **parameters)
         if not result.clean:
             theirs = run_modules(over_tcp, mpi, ranks, [module], timeout=300)
             (both if theirs.status != 0 else ours).append(f"{module}: {result.explain(40)}")
@@ -62,3 +69,11 @@ def passes_wherever_it_passes_over_tcp(jobs, over_tcp, name: str, ranks: int) ->
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_whole_suite_passes_wherever_it_passes_over_tcp(jobs, name, ranks):
     passes_wherever_it_passes_over_tcp(jobs, type(jobs)(Fabric.TCP), name, ranks)
+
+
+@pytest.mark.full
+@posted()
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_whole_suite_passes_in_posted_buffers_wherever_it_passes_over_tcp(jobs, name, ranks, buffers):
+    passes_wherever_it_passes_over_tcp(jobs, type(jobs)(Fabric.TCP), name, ranks, **buffers)

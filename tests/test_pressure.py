@@ -9,6 +9,7 @@ FI_TIDEGATE_RX_MEMORY promises, namely what the MPI and this program take meanwh
 from __future__ import annotations
 
 import pytest
+from conftest import POSTED, posted
 from harness import mpi as mpis
 from harness import pressure
 from harness.pressure import Flood
@@ -62,6 +63,20 @@ def test_a_flood_ends_within_the_bound(jobs, name, flood):
 @pytest.mark.parametrize("scheme", ["none", "static"])
 def test_the_bound_holds_under_every_scheme(jobs, scheme):
     withstands(jobs, mpis.mpich(), Flood("flood", "order", 2, 20000, 1024), SCHEME=scheme)
+
+
+@posted(["rnr-10", "preposted-100", "growing-1", "shared_window-512"])
+def test_the_bound_holds_in_posted_buffers(jobs, buffers):
+    withstands(jobs, mpis.mpich(), Flood("flood", "order", 2, 20000, 1024), **buffers)
+
+
+@pytest.mark.full
+@posted(name for name in POSTED if name != "shared_window-8-4096")
+@pytest.mark.parametrize("flood", [*BLOCKING, *STARTING, *LENGTHS], ids=lambda flood: flood.name)
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_flood_ends_within_the_bound_in_posted_buffers(jobs, name, flood, buffers):
+    # A pool of up to 4096 buffers takes more than the bound here by itself, and is refused.
+    withstands(jobs, mpis.WHEELS[name](), flood, **buffers)
 
 
 @pytest.mark.full

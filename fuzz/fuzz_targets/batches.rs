@@ -41,7 +41,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let (piece, behind) = more.split_at((*length as usize).min(more.len()));
         let mut batch = piece.to_vec();
         if is_sound & 1 == 1 && batch.len() >= 40 {
-            batch[..4].copy_from_slice(b"TGB\x02");
+            batch[..4].copy_from_slice(b"TGB\x04");
             batch[8..16].copy_from_slice(&1_u64.to_le_bytes());
             batch[16..24].copy_from_slice(&u64::from(2 + (is_sound >> 1)).to_le_bytes());
         }

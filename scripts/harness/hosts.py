@@ -137,7 +137,10 @@ class Hosts:
     def environment(self, mpi: Mpi) -> dict[str, str]:
         """What the launcher needs in its environment beside what it needs on one host."""
         return self._providers(mpi) | {
+            # Open MPI 5, and 4.1.
             "PRTE_MCA_plm_ssh_agent": str(self.rsh),
+            "OMPI_MCA_plm_rsh_agent": str(self.rsh),
+            "OMPI_MCA_oob_tcp_if_include": f"{SUBNET}.0/24",
             "PRTE_MCA_prte_if_include": f"{SUBNET}.0/24",
             "OMPI_MCA_btl_tcp_if_include": f"{SUBNET}.0/24",
         }

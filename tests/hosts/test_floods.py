@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from conftest import POSTED, posted
 from harness import hosts as made
 from harness import mpi as mpis
 from harness import pressure
@@ -51,6 +52,18 @@ def withstands(hosts: made.Hosts, fabric: Fabric, name: str, flood: Flood, **par
 @pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.name)
 def test_a_flood_from_two_hosts_ends_within_the_bound(two, fabric, flood):
     withstands(two, fabric, "mpich", flood)
+
+
+@posted(["rnr-10", "shared_window-512"])
+def test_a_flood_into_posted_buffers_from_two_hosts_ends_within_the_bound(two, fabric, buffers):
+    withstands(two, fabric, "mpich", FLOODS[0], **buffers)
+
+
+@pytest.mark.full
+@posted(name for name in POSTED if name != "shared_window-8-4096")
+@pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.name)
+def test_every_flood_into_posted_buffers_from_two_hosts_ends_within_the_bound(two, fabric, flood, buffers):
+    withstands(two, fabric, "mpich", flood, **buffers)
 
 
 @pytest.mark.full

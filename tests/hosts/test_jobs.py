@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from conftest import PROGRAMS
+from conftest import PROGRAMS, posted
 from harness import hosts as made
 from harness import mpi as mpis
 from harness.mpi import Fabric
 
-TRAFFIC, FLOOD = PROGRAMS / "traffic.c", PROGRAMS / "flood.c"
+TRAFFIC, FLOOD, LONG = PROGRAMS / "traffic.c", PROGRAMS / "flood.c", PROGRAMS / "long.c"
 SCHEMES = ["none", "static", "dynamic"]
 KILLED_SECONDS = 60
 """Longer than MPICH takes to end when it gets an error."""
@@ -55,12 +55,40 @@ def test_two_hosts_with_two_ranks_each(two, fabric, name, scheme):
     assert "from each of 4 ranks to each, all as sent" in output
 
 
+@posted(["rnr-10", "preposted-10", "growing-1", "shared_window-8-4096"])
+def test_two_hosts_with_two_ranks_each_in_posted_buffers(two, fabric, buffers):
+    output = succeed(two, fabric, "mpich", 2, [TRAFFIC, "3", "10", "200003", "1"], **buffers)
+    assert "from each of 4 ranks to each, all as sent" in output
+
+
+@pytest.mark.full
+@posted()
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_two_hosts_with_any_posted_buffers(two, fabric, name, buffers):
+    output = succeed(two, fabric, name, 2, [TRAFFIC, "3", "10", "70000", "1"], **buffers)
+    assert "from each of 4 ranks to each, all as sent" in output
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_four_hosts_with_four_ranks_each(four, fabric, name, scheme):
     output = succeed(four, fabric, name, 4, [TRAFFIC, "2", "5", "65537", "2"], SCHEME=scheme)
     assert "from each of 16 ranks to each, all as sent" in output
+
+
+@pytest.mark.full
+@pytest.mark.skipif(mpis.debian_openmpi() is None, reason="the system has no Open MPI with a compiler: scripts/setup.py optional")
+@pytest.mark.parametrize("program", [[LONG, "1"], [FLOOD]], ids=["long", "flood"])
+def test_the_open_mpi_and_the_libfabric_of_the_system(two, fabric, program):
+    """Open MPI 4.1 with libfabric 1.17, whose provider for TCP is called `net`. Not `traffic`: its matched probes (MPI_Mprobe) hang
+    with this Open MPI, on one host as well."""
+    if fabric is not Fabric.TIDEGATE:
+        pytest.skip("its tcp has no reliable datagrams")
+    mpi = mpis.debian_openmpi()
+    environment = mpi.environment(fabric) | {"FI_LOG_LEVEL": "info"}
+    result = made.run(two, mpi, 2, [mpi.compile(program[0]), *program[1:]], environment, timeout=60)
+    assert result.clean and "other hosts are reached by net/eth0" in result.output, result.explain()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

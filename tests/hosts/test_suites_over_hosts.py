@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from conftest import JobsOverHosts
+from conftest import POSTED_FEW, JobsOverHosts, posted
 from harness import hosts as made
 from harness import mpi as mpis
 from harness.mpi import Fabric
@@ -70,6 +70,25 @@ def test_whole_benchmark_suites_run_over_hosts(over_hosts, suite, scheme):
 @pytest.mark.parametrize("suite", ["IMB-MPI1", "IMB-RMA"])
 def test_whole_benchmark_suites_run_over_hosts_with_the_library_of_mpich(over_hosts, suite, scheme):
     run_imb(over_hosts, mpis.mpich(), suite, RANKS, [], lengths=LENGTHS_FULL, timeout=1200, SCHEME=scheme)
+
+
+@posted(["preposted-10", "shared_window-8-4096"])
+def test_mpi1_runs_to_the_end_over_hosts_in_posted_buffers(over_hosts, buffers):
+    run_imb(over_hosts, mpis.impi(), "IMB-MPI1", RANKS, MPI1_SUBSET, lengths=LENGTHS, **buffers)
+
+
+@pytest.mark.full
+@posted()
+@pytest.mark.parametrize("suite", ["IMB-MPI1", "IMB-RMA", "IMB-NBC", "IMB-P2P"])
+def test_whole_benchmark_suites_run_over_hosts_in_posted_buffers(over_hosts, suite, buffers):
+    run_imb(over_hosts, mpis.impi(), suite, RANKS, [], lengths=LENGTHS_FULL, timeout=1200, **buffers)
+
+
+@pytest.mark.full
+@posted(POSTED_FEW)
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_mpi4py_passes_over_hosts_in_posted_buffers(over_hosts, two, name, buffers):
+    passes_wherever_it_passes_over_tcp(over_hosts, JobsOverHosts(Fabric.TCP, two), name, RANKS, **buffers)
 
 
 @pytest.mark.full

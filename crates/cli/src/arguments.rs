@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use tidegate_fi::parameter;
-use tidegate_flow::SchemeName;
+
+use crate::tuning::Tuning;
 
 /// `tidegate`.
 #[derive(Debug, Parser)]
@@ -257,99 +256,6 @@ pub struct CompletionsArguments {
     pub shell: clap_complete::Shell,
 }
 
-/// What both `run` and `env` take. What is not given stays as the environment says, else at the provider's default.
-#[derive(Debug, Default, Args)]
-pub struct Tuning {
-    /// Flow control [default: dynamic]
-    #[arg(long, value_parser = scheme(), help_heading = "Flow control")]
-    pub scheme: Option<SchemeName>,
-
-    /// Mailbox slots of 64 bytes per peer, credit slots included [default: 64]
-    #[arg(long, value_name = "N", value_parser = value_of("slots"), help_heading = "Flow control")]
-    pub slots: Option<String>,
-
-    /// Slots per peer reserved for credit packets [default: 2]
-    #[arg(long, value_name = "N", value_parser = value_of("credit_slots"), help_heading = "Flow control")]
-    pub credit_slots: Option<String>,
-
-    /// Whether credits ride on data packets [default: on]
-    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true, help_heading = "Flow control")]
-    pub piggyback: Option<Switch>,
-
-    /// Largest message sent through the mailbox, in bytes; k and M mean 1024 and 1024² [default: 2k]
-    #[arg(long, value_name = "BYTES", value_parser = value_of("eager_size"), help_heading = "Flow control")]
-    pub eager_size: Option<String>,
-
-    /// Bound on the memory for messages that wait to be received, mailbox included, in bytes; k, M, G, T are powers of
-    /// 1024 [default: 64M]
-    #[arg(long, value_name = "BYTES", value_parser = value_of("rx_memory"), help_heading = "Flow control")]
-    pub rx_memory: Option<String>,
-
-    /// Peers that may connect to one process [default: job size + 16]
-    #[arg(long, value_name = "N", value_parser = value_of("peers"), help_heading = "Flow control")]
-    pub peers: Option<String>,
-
-    /// How the data of long messages travels [default: auto]
-    #[arg(long, value_enum, help_heading = "Flow control")]
-    pub bulk: Option<Bulk>,
-
-    /// Bounce buffers of 32 KiB per process, for long messages [default: 32]
-    #[arg(long, value_name = "N", value_parser = value_of("bounce_buffers"), help_heading = "Flow control")]
-    pub bounce_buffers: Option<String>,
-
-    /// The MPI to set up
-    #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
-    pub mpi: MpiChoice,
-
-    /// Folder that holds libtidegate-fi.so [default: found near this command]
-    #[arg(long, value_name = "DIR", env = "TIDEGATE_PROVIDER_DIR", hide_env_values = true, value_hint = ValueHint::DirPath,
-          help_heading = "Environment")]
-    pub provider_dir: Option<PathBuf>,
-}
-
-/// The names of flow control schemes, with their help. Schemes for tests are accepted and not shown.
-fn scheme() -> impl TypedValueParser<Value = SchemeName> {
-    let words = SchemeName::ALL.iter().map(|scheme| {
-        PossibleValue::new(scheme.name()).help(scheme.help()).hide(!SchemeName::OFFERED.contains(scheme))
-    });
-    PossibleValuesParser::new(words).map(|word| word.parse().expect("only names of schemes are let through"))
-}
-
-/// On or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum Switch {
-    On,
-    Off,
-}
-
-/// How the bytes of long messages travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Bulk {
-    /// Direct where the system allows it and it is found to be faster, else bounced
-    Auto,
-    /// The receiver reads the sender's memory
-    Direct,
-    /// In large pieces through bounce buffers in shared memory
-    Bounced,
-    /// In packets through the mailbox
-    Mailbox,
-}
-
-/// An MPI, or the wish to have it recognised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum MpiChoice {
-    /// Recognise it from the launcher
-    #[default]
-    Auto,
-    /// MPICH and what derives from it
-    Mpich,
-    /// Open MPI 4.1 or later
-    Openmpi,
-    /// Intel MPI
-    Impi,
-}
-
 /// Which ranks the report shows one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ranks {
@@ -363,16 +269,6 @@ pub enum Ranks {
     None,
 }
 
-/// Checks a value as the provider does, so that a value which it would not accept is refused in the same words.
-fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
-    move |text| match parameter::check(name, text) {
-        // To the provider an empty variable is an unset one.
-        Ok(()) if !text.is_empty() => Ok(text.to_owned()),
-        Ok(()) => Err("a value is needed".to_owned()),
-        Err(misfit) => Err(misfit.remedy()),
-    }
-}
-
 fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
@@ -381,25 +277,6 @@ fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
 fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|number| (0.01..=50.0).contains(number));
     number.ok_or_else(|| "must be a number from 0.01 to 50".to_owned())
-}
-
-impl Tuning {
-    /// The provider's parameters that the options ask for, in the order of the help.
-    pub fn parameters(&self) -> Vec<(&'static str, String)> {
-        let word = |value: clap::builder::PossibleValue| value.get_name().to_owned();
-        let mut parameters = Vec::new();
-        let mut set = |name, value: Option<String>| parameters.extend(value.map(|value| (name, value)));
-        set("FI_TIDEGATE_SCHEME", self.scheme.map(|scheme| scheme.to_string()));
-        set("FI_TIDEGATE_SLOTS", self.slots.clone());
-        set("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.clone());
-        set("FI_TIDEGATE_PIGGYBACK", self.piggyback.and_then(|v| v.to_possible_value()).map(word));
-        set("FI_TIDEGATE_EAGER_SIZE", self.eager_size.clone());
-        set("FI_TIDEGATE_RX_MEMORY", self.rx_memory.clone());
-        set("FI_TIDEGATE_PEERS", self.peers.clone());
-        set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
-        set("FI_TIDEGATE_BOUNCE_BUFFERS", self.bounce_buffers.clone());
-        parameters
-    }
 }
 
 #[cfg(test)]
@@ -422,13 +299,17 @@ mod tests {
     #[test]
     fn every_option_becomes_its_parameter() {
         let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M \
-            --peers 9 --bulk mailbox --bounce-buffers 5 x";
+            --peers 9 --bulk mailbox --bounce-buffers 5 --buffers 3 --buffers-most 7 --buffer-size 1k \
+            --credit-threshold 2 --growth exponential --retry-timer 0.01 --pool-first 4 --pool-most 16 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
             lines.join("\n"),
             "FI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\nFI_TIDEGATE_CREDIT_SLOTS=1\nFI_TIDEGATE_PIGGYBACK=off\n\
+             FI_TIDEGATE_BUFFERS=3\nFI_TIDEGATE_BUFFERS_MOST=7\nFI_TIDEGATE_BUFFER_SIZE=1k\n\
+             FI_TIDEGATE_CREDIT_THRESHOLD=2\nFI_TIDEGATE_GROWTH=exponential\nFI_TIDEGATE_RETRY_TIMER=0.01\n\
+             FI_TIDEGATE_POOL_FIRST=4\nFI_TIDEGATE_POOL_MOST=16\n\
              FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_RX_MEMORY=16M\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\n\
              FI_TIDEGATE_BOUNCE_BUFFERS=5"
         );
@@ -463,6 +344,9 @@ mod tests {
             (&["--rx-memory", "", "x"], "a value is needed"),
             (&["--rx-memory", "2T", "x"], "must be bytes from 0 to 1T"),
             (&["--piggyback", "maybe", "x"], "--piggyback"),
+            (&["--buffers", "0", "x"], "must be a number of buffers from 1 to 16383"),
+            (&["--growth", "fast", "x"], "must be linear or exponential"),
+            (&["--retry-timer", "0.001", "x"], "must be milliseconds from 0.01 to 655.36"),
             (&[], "<COMMAND>"),
         ] {
             let error = run(words).unwrap_err();

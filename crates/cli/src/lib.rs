@@ -25,6 +25,7 @@ pub mod quote;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod tuning;
 
 #[cfg(test)]
 #[path = "../tests/support/script.rs"]

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::arguments::MpiChoice;
 use crate::launcher::Launcher;
+use crate::tuning::MpiChoice;
 
 /// How long a launcher may take to answer `--version`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

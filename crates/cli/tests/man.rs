@@ -111,7 +111,7 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
 #[test]
 fn the_page_of_the_provider_names_every_parameter_with_its_default() {
     let page = fs::read_to_string(page("fi_tidegate.7")).unwrap();
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../ofi/src/parameter.rs");
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../ofi/src/parameter/rows.rs");
     let source = fs::read_to_string(source).unwrap();
     let strings = |field: &str| -> Vec<String> {
         let values = source.lines().filter_map(|line| line.trim().strip_prefix(field)?.trim().strip_prefix('"'));

@@ -44,7 +44,7 @@ fn lists_make_every_combination_in_the_order_of_the_file() {
 /// becomes a request to send, which does not.)
 #[test]
 fn every_scheme_can_be_simulated() {
-    for scheme in SchemeName::ALL {
+    for scheme in SchemeName::WITHOUT_BUFFERS {
         let words = "slots_per_peer = 32\n[network]\ntopology = 'ideal'\nsizes = '2'\n[machine]\nprocesses_per_node = 2\n[workload]\nform = 'pairwise'\n";
         let sweep = read(&format!("[flow]\nscheme = '{scheme}'\n{words}[run]\nreference = false\n")).unwrap();
         let scenario = &sweep.points[0].1;
@@ -58,7 +58,7 @@ fn every_scheme_can_be_simulated() {
 #[test]
 fn schemes_with_posted_buffers_are_simulated_and_nonsense_about_them_is_refused() {
     let small = "[network]\ntopology = 'ideal'\nsizes = '2'\n[machine]\nprocesses_per_node = 2\n[workload]\nform = 'pairwise'\n[run]\nreference = false\nchecks = true\n";
-    for scheme in SchemeName::SIMULATED {
+    for scheme in SchemeName::WITH_BUFFERS {
         for more in
             ["", "buffers = 2\nbuffer_bytes = '100 B'\npool_first = 1\npool_most = 2\nretry_timer = '0.01 ms'\n"]
         {
@@ -267,4 +267,29 @@ fn comma_separated_values_can_go_to_standard_output() {
     assert_eq!(columns(text.lines().next().unwrap()), columns(text.lines().nth(1).unwrap()), "{text}");
     assert!(!folder.path().join("-").exists());
     assert_eq!(run(&["--csv", "-", "--json"]).status.code(), Some(2));
+}
+
+/// The clusters of the papers on posted buffers come with their nodes, their eager limit and their rendezvous; what a
+/// file says besides holds.
+#[test]
+fn a_cluster_brings_its_nodes_and_its_rendezvous() {
+    use tidegate_sim::{FlowChoice, Rendezvous};
+    let file = "[machine]\nparameters = ['infiniband2003', 'infiniband2007']\n[flow]\nscheme = 'rnr'\n[workload]\noperation = 'barrier'\n";
+    let sweep = read(file).unwrap();
+    let of = |point: usize| &sweep.points[point].1.config;
+    assert_eq!([0, 1].map(|point| of(point).size()), [8, 64]);
+    assert_eq!([0, 1].map(|point| of(point).eager_bytes), [2 << 10, 12 << 10]);
+    let packets = [0, 1].map(|point| match of(point).flow {
+        FlowChoice::Posted { buffers, .. } => buffers.packets,
+        _ => 0,
+    });
+    assert_eq!(packets, [37, 220], "a buffer holds an eager message");
+    assert!([0, 1].iter().all(|&point| of(point).rendezvous == Rendezvous::Write && of(point).adapter_credits));
+    let changed = read(
+        &format!("{file}[network]\nsizes = '4'\n")
+            .replace("[flow]", "[flow]\nrendezvous = 'read'\nadapter_credits = false"),
+    );
+    let changed = changed.unwrap();
+    let config = &changed.points[0].1.config;
+    assert_eq!((config.size(), config.rendezvous, config.adapter_credits), (4, Rendezvous::Read, false));
 }

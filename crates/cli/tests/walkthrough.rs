@@ -14,7 +14,7 @@ fn files() -> Vec<&'static str> {
 #[test]
 fn every_file_in_it_can_be_read() {
     let files = files();
-    assert_eq!(files.len(), 3);
+    assert_eq!(files.len(), 4);
     for file in files {
         Sweep::read(file, Path::new("")).unwrap_or_else(|error| panic!("{error} in\n{file}"));
     }

@@ -74,6 +74,11 @@ impl Buffers {
         bytes.div_ceil(crate::PAYLOAD_BYTES as u32)
     }
 
+    /// Of a pool's first window, the limit: an event comes when fewer buffers are left (A §3).
+    pub const fn pool_limit(&self) -> u32 {
+        limit_of(self.pool_first)
+    }
+
     /// Buffers that a pool may have at most, posted or full. A window says how many are posted; while the receiver
     /// does not take messages out, A's event handler posts others for those that are full. Here it does so until
     /// there are twice as many as the largest window: memory has a bound.

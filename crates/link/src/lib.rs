@@ -26,7 +26,8 @@ pub use clock::now;
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
 pub use shm::{
-    Address, BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError, DEFAULT_BOUNCE_BUFFERS, LinkError,
-    Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage, check_settings, random, reclaim,
+    Address, BOUNCE_BUFFERS_MOST, BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Claim, ClaimError,
+    DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
+    check_settings, random, reclaim,
 };
-pub use stats::{EndpointStats, StatsConfig};
+pub use stats::{EndpointStats, PostedBuffers, StatsConfig};

@@ -12,7 +12,7 @@
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Capabilities, Counters, Departure, Link, LinkEvent, RemoteMemory, Span, TransferId,
     TransferStatus, WriteError,
@@ -301,6 +301,18 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         match &mut self.second {
             Some(second) if self.is_seconds => second.give_back(lent),
             _ => self.first.give_back(lent),
+        }
+    }
+
+    /// A pool is one for each link.
+    fn post(&mut self, posting: Posting) {
+        match (posting.peer(), &mut self.second) {
+            (_, None) => self.first.post(posting),
+            (None, Some(second)) => {
+                self.first.post(posting);
+                second.post(posting);
+            }
+            (Some(peer), Some(_)) => by_path!(self, peer, link, place => link.post(posting.of_peer(place)), else ()),
         }
     }
 

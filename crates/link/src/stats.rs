@@ -17,7 +17,7 @@ use tidegate_flow::{Config, SchemeName};
 use tidegate_message::{Counter, Counters};
 
 /// Marks a page of counters; the last byte is the version of the layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"TIDESTA\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"TIDESTA\x02");
 const HEADER_WORDS: usize = 64;
 const PROGRAM_BYTES: usize = 256;
 const PROGRAM_AT: usize = HEADER_WORDS * 8 - PROGRAM_BYTES;
@@ -42,6 +42,12 @@ enum Word {
     Piggyback,
     Peers,
     Bulk,
+    /// The next five where buffers are posted, else 0.
+    BufferPackets,
+    Buffers,
+    BuffersMost,
+    PoolFirst,
+    PoolMost,
 }
 
 /// How an endpoint moves bulk data, as far as is known. Discriminants are the file's.
@@ -127,6 +133,14 @@ impl StatsPage {
         page.describe(Word::CreditSlots, flow.credit_slots.into());
         page.describe(Word::Piggyback, flow.piggyback.into());
         page.describe(Word::Peers, flow.peers.into());
+        if flow.scheme.lends().posts_buffers() {
+            let buffers = &flow.buffers;
+            page.describe(Word::BufferPackets, buffers.packets.into());
+            page.describe(Word::Buffers, buffers.per_connection.into());
+            page.describe(Word::BuffersMost, buffers.per_connection_most.into());
+            page.describe(Word::PoolFirst, buffers.pool_first.into());
+            page.describe(Word::PoolMost, buffers.pool_most.into());
+        }
         page.write_program(&program());
         page.describe(Word::Magic, MAGIC);
         Ok(page)
@@ -183,6 +197,21 @@ fn program() -> Vec<u8> {
     Path::new(std::ffi::OsStr::from_bytes(path)).file_name().map_or_else(Vec::new, |name| name.as_bytes().to_vec())
 }
 
+/// How an endpoint posted buffers, as far as its scheme looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedBuffers {
+    /// Packets that a buffer holds.
+    pub packets: u32,
+    /// For each sender at the start, without a pool.
+    pub each: u32,
+    /// `growing`: at most, times the peers.
+    pub most: u32,
+    /// `shared_window`: in the pool at the start.
+    pub pool_first: u32,
+    /// `shared_window`: in the pool at most.
+    pub pool_most: u32,
+}
+
 /// What one endpoint left in its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointStats {
@@ -204,6 +233,8 @@ pub struct EndpointStats {
     pub piggyback: bool,
     /// Peers that may connect.
     pub peers: u32,
+    /// Posted buffers, where the scheme has such.
+    pub posted: Option<PostedBuffers>,
     /// How bulk data travels, as `ShmLink::bulk` says it.
     pub bulk: String,
     /// Name of the program.
@@ -239,6 +270,16 @@ impl EndpointStats {
             credit_slots: half(Word::CreditSlots)?,
             piggyback: word(Word::Piggyback)? != 0,
             peers: half(Word::Peers)?,
+            posted: match half(Word::BufferPackets)? {
+                0 => None,
+                packets => Some(PostedBuffers {
+                    packets,
+                    each: half(Word::Buffers)?,
+                    most: half(Word::BuffersMost)?,
+                    pool_first: half(Word::PoolFirst)?,
+                    pool_most: half(Word::PoolMost)?,
+                }),
+            },
             bulk: bulk.get(half(Word::Bulk)? as usize)?.name().to_owned(),
             program: String::from_utf8_lossy(program).into_owned(),
             values: words.get(HEADER_WORDS..HEADER_WORDS + Counter::COUNT)?.to_vec(),

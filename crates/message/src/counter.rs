@@ -97,7 +97,7 @@ counters! {
     BatchesSent, "batches_sent", Count, Sum, "Batches of packets, acknowledgements and questions sent to other hosts.";
     BatchesResent, "batches_resent", Count, Sum, "Batches of packets sent to other hosts again, because the network had lost them or may have.";
     BatchesReceived, "batches_received", Count, Sum, "Batches from other hosts that were for this endpoint.";
-    BatchesDropped, "batches_dropped", Count, Sum, "Batches from other hosts that were dropped: strangers', malformed, or of peers that count as lost.";
+    BatchesDropped, "batches_dropped", Count, Sum, "Batches from other hosts that were dropped: strangers', malformed, too long, cut off when their connection broke, or of peers that count as lost.";
     Refusals, "refusals", Count, Sum, "Messages and credit packets of ours that found no posted buffer at their receiver, each time that they did.";
     Retries, "retries", Count, Sum, "Times that a refused message of ours was tried again, because the retry timer had run out.";
     LimitEvents, "limit_events", Count, Sum, "Times that fewer posted buffers than the limit were left in our pool, so that more were posted.";

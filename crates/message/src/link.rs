@@ -226,6 +226,17 @@ pub trait Link {
         offset: usize,
     ) -> TransferStatus;
 
+    /// Whether a long message is written into its receiver's memory by its sender, once that memory has been named, as
+    /// L §3.1 has it, and not read by its receiver. A job's links agree on that. A link that does so
+    /// [admits writes](Self::admit_write).
+    fn writes_bulk(&self) -> bool {
+        false
+    }
+
+    /// Lets `peer` write into `buffer`, by [`write_peer`](Self::write_peer) to memory of this key, once: this is asked
+    /// for only where [`writes_bulk`](Self::writes_bulk).
+    fn admit_write(&mut self, _peer: PeerId, _key: u64, _buffer: &Self::Buffer) {}
+
     /// Copies `from`, from `offset` on, to the peer's memory `to` (pieces in order).
     fn write_peer(
         &mut self,

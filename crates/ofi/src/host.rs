@@ -18,9 +18,9 @@ pub fn is_this_host(node: &CStr, numeric: bool) -> bool {
 }
 
 /// Whether an address is one of ours: of an interface, of the loopback network, or "any".
-fn is_own(address: &IpAddr, interfaces: &[IpAddr]) -> bool {
+fn is_own(address: &IpAddr, interfaces: &[(String, IpAddr)]) -> bool {
     let address = address.to_canonical();
-    address.is_loopback() || address.is_unspecified() || interfaces.contains(&address)
+    address.is_loopback() || address.is_unspecified() || interfaces.iter().any(|(_, own)| *own == address)
 }
 
 /// The name of this host.
@@ -56,8 +56,8 @@ fn resolve(node: &CStr, numeric: bool) -> Vec<IpAddr> {
     addresses
 }
 
-/// Addresses of this host's interfaces.
-fn interfaces() -> Vec<IpAddr> {
+/// The addresses of this host's interfaces, each with the name of its interface.
+pub fn interfaces() -> Vec<(String, IpAddr)> {
     let mut list = core::ptr::null_mut();
     // SAFETY: the call sets `list` if it succeeds.
     if unsafe { libc::getifaddrs(&mut list) } != 0 {
@@ -68,7 +68,8 @@ fn interfaces() -> Vec<IpAddr> {
     // SAFETY: the list is the library's until it is freed below; each member is null or valid.
     unsafe {
         while let Some(interface) = next.as_ref() {
-            addresses.extend(ip_of(interface.ifa_addr));
+            let name = || CStr::from_ptr(interface.ifa_name).to_string_lossy().into_owned();
+            addresses.extend(ip_of(interface.ifa_addr).map(|ip| (name(), ip)));
             next = interface.ifa_next;
         }
         libc::freeifaddrs(list);
@@ -108,7 +109,7 @@ mod tests {
             assert!(is_this_host(node, false), "{node:?}");
         }
         assert!(is_this_host(&CString::new(host_name()).unwrap(), false));
-        for address in interfaces() {
+        for (_, address) in interfaces() {
             assert!(is_this_host(&CString::new(address.to_string()).unwrap(), true), "{address}");
         }
     }

@@ -11,123 +11,22 @@ use crate::log;
 use crate::lower::Choice;
 use std::ffi::CString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
-use tidegate_message::flow::{Config, ConfigError, SchemeName};
+use tidegate_message::flow::{Buffers, Config, ConfigError, Growth, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName};
+
+mod rows;
+mod values;
+
+use rows::*;
+pub use values::Misfit;
+use values::*;
 
 /// What the names of all variables begin with.
 pub(crate) const PREFIX: &str = "FI_TIDEGATE_";
-
-/// One row of the table.
-#[derive(Debug)]
-struct Parameter {
-    name: &'static str,
-    default: &'static str,
-    allowed: &'static str,
-    help: &'static str,
-}
-
-const SCHEME: Parameter =
-    Parameter { name: "scheme", default: "dynamic", allowed: SchemeName::CHOICES, help: SchemeName::HELP };
-const SLOTS: Parameter = Parameter {
-    name: "slots",
-    default: "64",
-    allowed: "a number of slots up to 16777215, at least twice FI_TIDEGATE_CREDIT_SLOTS",
-    help: "Slots of 64 bytes in the mailbox per peer, credit slots included: it takes slots * peers * 64 bytes. The same in \
-           all processes of a job",
-};
-const CREDIT_SLOTS: Parameter = Parameter {
-    name: "credit_slots",
-    default: "2",
-    allowed: "a number of slots up to 65535, at least 1 (with scheme none also 0) and at most half of FI_TIDEGATE_SLOTS",
-    help: "How many of these slots are reserved for credit packets. The same in all processes of a job",
-};
-const PIGGYBACK: Parameter = Parameter {
-    name: "piggyback",
-    default: "on",
-    allowed: "on or off",
-    help: "Whether credits return on data packets that have room. The same in all processes of a job",
-};
-const EAGER_SIZE: Parameter = Parameter {
-    name: "eager_size",
-    default: "2k",
-    allowed: "bytes from 0 to 1M, with suffix k or M if wanted",
-    help: "Bytes of the longest message that is sent through the mailbox at once; the receiver pulls longer ones",
-};
-const RX_MEMORY: Parameter = Parameter {
-    name: "rx_memory",
-    default: "64M, or the smallest that is legal if that is more",
-    allowed: "bytes from 0 to 1T, with suffix k, M, G or T if wanted; at least what mailbox and book-keeping need",
-    help: "Most memory that an endpoint takes on behalf of its senders: mailbox, book-keeping, and messages that no receive waits \
-           for; what finds no room there is deferred: it waits with its sender",
-};
-const PEERS: Parameter = Parameter {
-    name: "peers",
-    default: "ranks of the job as the launcher tells, else the number of addresses that fi_av_open is told, plus 16",
-    allowed: "a number of processes from 1 to 1048575",
-    help: "How many other processes may exchange messages with this one over its life",
-};
-const BULK: Parameter = Parameter {
-    name: "bulk",
-    default: "auto",
-    allowed: "auto, direct, bounced or mailbox",
-    help: "How long messages travel: copied once between the processes' memories (direct), through bounce buffers in shared memory \
-           (bounced), packet by packet (mailbox), or directly where a trial at connection works and measurements of \
-           the first messages find it faster than bounce buffers (auto)",
-};
-const BOUNCE_BUFFERS: Parameter = Parameter {
-    name: "bounce_buffers",
-    default: "32",
-    allowed: "a number of bounce buffers from 0 to 32768",
-    help: "Bounce buffers of 32 KiB per process, through which long messages travel with FI_TIDEGATE_BULK auto and bounced",
-};
-const SPIN: Parameter = Parameter {
-    name: "spin",
-    default: "many if the ranks fit the processors, else few",
-    allowed: "a number of polls from 0 to 4294967295",
-    help: "Polls that find nothing before progress gives the processor to another process",
-};
-const CLOSE_TIMEOUT: Parameter = Parameter {
-    name: "close_timeout",
-    default: "300",
-    allowed: "seconds from 0 to 86400",
-    help: "How long closing an endpoint waits, in seconds, until living peers have taken what was sent to them; what they have not taken by \
-           then is lost, and reported",
-};
-const STATS_DIR: Parameter = Parameter {
-    name: "stats_dir",
-    default: "none",
-    allowed: "an existing folder that this user may write to, with ? before it one that may be missing on some hosts",
-    help: "Folder where each endpoint keeps its counters in a small file; with ? before it, processes that have no such \
-           folder keep none. `tidegate run` sets it",
-};
-
-const FABRIC: Parameter = Parameter {
-    name: "fabric",
-    default: "auto",
-    allowed: "auto, none, or a provider of libfabric, with /DOMAIN behind it if wanted: tcp, tcp/eth0, verbs;ofi_rxm",
-    help: "What reaches processes of other hosts: a provider and, as its domain, an interface (fi_info lists them), nothing, \
-           or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same in all processes of a job",
-};
-
-const TABLE: [&Parameter; 13] = [
-    &SCHEME,
-    &SLOTS,
-    &CREDIT_SLOTS,
-    &PIGGYBACK,
-    &EAGER_SIZE,
-    &RX_MEMORY,
-    &PEERS,
-    &BULK,
-    &BOUNCE_BUFFERS,
-    &SPIN,
-    &CLOSE_TIMEOUT,
-    &STATS_DIR,
-    &FABRIC,
-];
 
 /// All parameters with their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +39,8 @@ pub struct Settings {
     pub credit_slots: u32,
     /// See `FI_TIDEGATE_PIGGYBACK`.
     pub piggyback: bool,
+    /// What was said of posted buffers.
+    pub buffers: BufferSettings,
     /// Longest eager message in bytes.
     pub eager_bytes: usize,
     /// The bound on receive memory in bytes, if the user said.
@@ -160,6 +61,58 @@ pub struct Settings {
     pub fabric: Choice,
     /// What the launcher told.
     pub job: Job,
+}
+
+/// What the user said of posted buffers: defaults depend on the scheme, and on each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferSettings {
+    each: Option<u32>,
+    most: Option<u32>,
+    bytes: Option<usize>,
+    credit_threshold: Option<u32>,
+    growth: Option<Growth>,
+    retry_timer: Option<Duration>,
+    pool_first: Option<u32>,
+    pool_most: Option<u32>,
+}
+
+impl BufferSettings {
+    fn read(get: impl Fn(&Parameter) -> Option<String>) -> Result<Self, Misfit> {
+        let timer = RETRY_TIMER_LEAST..=RETRY_TIMER_MOST;
+        // No buffer holds a message of no bytes.
+        let size = bytes(&BUFFER_SIZE, get(&BUFFER_SIZE), BUFFER_BYTES_MOST)?;
+        if size == Some(0) {
+            return Err(Misfit { parameter: &BUFFER_SIZE, value: get(&BUFFER_SIZE).unwrap_or_default() });
+        }
+        Ok(BufferSettings {
+            each: number(&BUFFERS, get(&BUFFERS), 1..=tidegate_link::BUFFERS_MOST)?,
+            most: number(&rows::BUFFERS_MOST, get(&rows::BUFFERS_MOST), 1..=2 * tidegate_link::BUFFERS_MOST + 1)?,
+            bytes: size,
+            credit_threshold: number(&CREDIT_THRESHOLD, get(&CREDIT_THRESHOLD), 1..=tidegate_link::BUFFERS_MOST)?,
+            growth: get(&GROWTH).map(|text| choose(&GROWTH, Some(text), &GROWTHS)).transpose()?,
+            retry_timer: milliseconds(&RETRY_TIMER, get(&RETRY_TIMER), timer)?,
+            pool_first: number(&POOL_FIRST, get(&POOL_FIRST), 1..=POOL_BUFFERS_MOST)?,
+            pool_most: number(&POOL_MOST, get(&POOL_MOST), 1..=POOL_BUFFERS_MOST)?,
+        })
+    }
+
+    /// The buffers under a scheme. What was not said gives way to what was.
+    pub fn of(&self, scheme: SchemeName) -> Buffers {
+        let usual = Buffers::of(scheme);
+        let each = self.each.unwrap_or(usual.per_connection);
+        let packets = |bytes: usize| Buffers::packets_of((bytes + MESSAGE_HEADER_BYTES) as u32);
+        Buffers {
+            packets: self.bytes.map_or(usual.packets, packets),
+            per_connection: each,
+            per_connection_most: self.most.unwrap_or(usual.per_connection_most.max(each)),
+            credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
+            growth: self.growth.unwrap_or(usual.growth),
+            retry_timer: self.retry_timer.unwrap_or(usual.retry_timer),
+            pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
+            pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
+            ..usual
+        }
+    }
 }
 
 /// Registers the table with libfabric.
@@ -186,21 +139,6 @@ pub enum Refusal {
     Value(Misfit),
     /// Values that flow control cannot work with together.
     Combination(ConfigError),
-}
-
-/// A value that a parameter does not take.
-#[derive(Debug)]
-pub struct Misfit {
-    parameter: &'static Parameter,
-    value: String,
-}
-
-impl Misfit {
-    /// What the parameter takes instead.
-    pub fn remedy(&self) -> String {
-        let Parameter { default, allowed, .. } = self.parameter;
-        format!("must be {allowed} (default: {default})")
-    }
 }
 
 impl fmt::Display for Refusal {
@@ -233,6 +171,12 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 const RECEIVE_MEMORY: usize = 64 << 20;
 /// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
 const PEERS_SPARE: u32 = 16;
+/// The longest message that a posted buffer may hold, in bytes.
+const BUFFER_BYTES_MOST: usize = 64 << 10;
+/// Most buffers that a pool may post: of the longest, with as many that are full, the mailbox has room.
+const POOL_BUFFERS_MOST: u32 = 1 << 19;
+/// The header of the first packet of a message, in bytes: what is kept of a buffer for it.
+const MESSAGE_HEADER_BYTES: usize = 16;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
@@ -249,7 +193,9 @@ impl Settings {
         let expected = u32::try_from(expected).unwrap_or(PEERS_MOST).max(1);
         let known = self.job.size.unwrap_or(expected);
         let peers = self.peers.unwrap_or(known.saturating_add(PEERS_SPARE).min(PEERS_MOST));
-        Config { piggyback: self.piggyback, ..Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots) }
+        let buffers = self.buffers.of(self.scheme);
+        let config = Config::new(self.scheme, peers, self.slots_per_peer, self.credit_slots);
+        Config { piggyback: self.piggyback, buffers, ..config }
     }
 }
 
@@ -271,6 +217,7 @@ impl Settings {
             slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=SLOTS_PER_PEER_MOST)?.unwrap_or(64),
             credit_slots: number(&CREDIT_SLOTS, get(&CREDIT_SLOTS), 0..=CREDIT_SLOTS_MOST)?.unwrap_or(2),
             piggyback: choose(&PIGGYBACK, get(&PIGGYBACK), &SWITCH)?,
+            buffers: BufferSettings::read(get)?,
             eager_bytes: bytes(&EAGER_SIZE, get(&EAGER_SIZE), 1 << 20)?.unwrap_or(2 << 10),
             receive_memory: bytes(&RX_MEMORY, get(&RX_MEMORY), 1 << 40)?,
             peers: number(&PEERS, get(&PEERS), 1..=PEERS_MOST)?,
@@ -285,80 +232,6 @@ impl Settings {
             fabric: fabric(get(&FABRIC))?,
             job: Job::from_environment(),
         })
-    }
-}
-
-fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
-    let Some(text) = text else { return Ok(SchemeName::Dynamic) };
-    text.trim().to_lowercase().parse().map_err(|_| refuse(&SCHEME, &text))
-}
-
-fn fabric(text: Option<String>) -> Result<Choice, Misfit> {
-    let Some(text) = text else { return Ok(Choice::Auto) };
-    text.parse().map_err(|()| refuse(&FABRIC, &text))
-}
-
-const BULKS: [(&str, BulkChoice); 4] = [
-    ("auto", BulkChoice::Auto),
-    ("direct", BulkChoice::Direct),
-    ("bounced", BulkChoice::Bounced),
-    ("mailbox", BulkChoice::Mailbox),
-];
-const SWITCH: [(&str, bool); 8] = [
-    ("on", true),
-    ("1", true),
-    ("yes", true),
-    ("true", true),
-    ("off", false),
-    ("0", false),
-    ("no", false),
-    ("false", false),
-];
-
-fn refuse(parameter: &'static Parameter, value: &str) -> Misfit {
-    Misfit { parameter, value: value.to_owned() }
-}
-
-/// One of a few words; the first is the default.
-fn choose<T: Copy>(parameter: &'static Parameter, text: Option<String>, choices: &[(&str, T)]) -> Result<T, Misfit> {
-    let Some(text) = text else { return Ok(choices[0].1) };
-    let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
-    found.map(|(_, choice)| *choice).ok_or_else(|| refuse(parameter, &text))
-}
-
-fn number(
-    parameter: &'static Parameter,
-    text: Option<String>,
-    range: core::ops::RangeInclusive<u32>,
-) -> Result<Option<u32>, Misfit> {
-    let Some(text) = text else { return Ok(None) };
-    let value = text.trim().parse().ok().filter(|value| range.contains(value));
-    value.map(Some).ok_or_else(|| refuse(parameter, &text))
-}
-
-fn bytes(parameter: &'static Parameter, text: Option<String>, most: usize) -> Result<Option<usize>, Misfit> {
-    let Some(text) = text else { return Ok(None) };
-    let trimmed = text.trim();
-    let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match trimmed[digits.len()..].to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kb" | "kib" => Some(1 << 10),
-        "m" | "mb" | "mib" => Some(1 << 20),
-        "g" | "gb" | "gib" => Some(1 << 30),
-        "t" | "tb" | "tib" => Some(1 << 40),
-        _ => None,
-    };
-    let value = digits.trim().parse::<usize>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
-    value.filter(|&value| value <= most).map(Some).ok_or_else(|| refuse(parameter, &text))
-}
-
-fn folder(parameter: &'static Parameter, text: Option<String>) -> Result<Option<PathBuf>, Misfit> {
-    let Some(text) = text else { return Ok(None) };
-    let (path, may_be_missing) = text.strip_prefix('?').map_or((&text[..], false), |path| (path, true));
-    match (Path::new(path).is_dir(), may_be_missing) {
-        (true, _) => Ok(Some(path.into())),
-        (false, true) => Ok(None),
-        (false, false) => Err(refuse(parameter, &text)),
     }
 }
 
@@ -409,8 +282,24 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_with_what_is_allowed() {
         let said = with("scheme", "fast").unwrap_err();
-        assert_eq!(said, "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic (default: dynamic)");
+        assert_eq!(
+            said,
+            "FI_TIDEGATE_SCHEME is \"fast\", but must be one of none, static, dynamic, rnr, preposted, growing, shared_window (default: dynamic)"
+        );
         for (name, value) in [
+            ("buffers", "0"),
+            ("buffers", "16384"),
+            ("buffers_most", "32768"),
+            ("buffer_size", "0"),
+            ("buffer_size", "65k"),
+            ("credit_threshold", "0"),
+            ("growth", "fast"),
+            ("retry_timer", "0.009"),
+            ("retry_timer", "655.37"),
+            ("retry_timer", "NaN"),
+            ("retry_timer", "1 ms"),
+            ("pool_first", "0"),
+            ("pool_most", "524289"),
             ("slots", "-1"),
             ("slots", "many"),
             ("credit_slots", "-1"),
@@ -430,6 +319,30 @@ mod tests {
             let said = with(name, value).unwrap_err();
             assert!(said.contains(&format!("FI_TIDEGATE_{} is \"{value}\"", name.to_uppercase())), "{said}");
         }
+    }
+
+    #[test]
+    fn choosing_a_scheme_needs_no_other_option_and_one_option_makes_room_for_itself() {
+        let buffers = |pairs: &[(&str, &str)]| {
+            let value_of =
+                |asked: &str| pairs.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
+            Settings::parse(value_of).map(|settings| settings.flow(1).buffers).map_err(|refusal| refusal.to_string())
+        };
+        for scheme in SchemeName::WITH_BUFFERS {
+            assert_eq!(buffers(&[("scheme", scheme.name())]), Ok(Buffers::of(*scheme)));
+        }
+        let some = buffers(&[("scheme", "growing"), ("buffers", "200")]).unwrap();
+        assert_eq!((some.per_connection, some.per_connection_most), (200, 200));
+        let some = buffers(&[("scheme", "shared_window"), ("pool_most", "4")]).unwrap();
+        assert_eq!((some.pool_first, some.pool_most), (4, 4));
+        let some = buffers(&[("scheme", "shared_window"), ("pool_first", "8192")]).unwrap();
+        assert_eq!((some.pool_first, some.pool_most), (8192, 8192));
+        let some = buffers(&[("scheme", "rnr"), ("retry_timer", "0.01"), ("buffer_size", "64k")]).unwrap();
+        assert_eq!((some.retry_timer, some.packets), (Duration::from_micros(10), 1171));
+        let refusal = buffers(&[("scheme", "growing"), ("buffers", "10"), ("buffers_most", "9")]).unwrap_err();
+        assert_eq!(refusal, "FI_TIDEGATE_BUFFERS_MOST=9 is not allowed: choose from 10 to 1048576");
+        let refusal = buffers(&[("scheme", "shared_window"), ("pool_first", "9"), ("pool_most", "8")]).unwrap_err();
+        assert_eq!(refusal, "FI_TIDEGATE_POOL_FIRST=9 is not allowed: choose from 1 to 8");
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn main() {
     }
     println!("{:<9} {:>9} {:>8} {:>10} {:>10}", "scheme", "processes", "open us", "open KiB", "talked KiB");
     let program = std::env::current_exe().expect("this program has a name");
-    for scheme in SchemeName::OFFERED {
+    for scheme in SchemeName::WITHOUT_BUFFERS {
         for (job, (processes, _)) in JOBS.iter().enumerate() {
             let status = Command::new(&program).arg(scheme.name()).arg(job.to_string()).status();
             assert!(status.expect("it starts").success(), "{scheme}, {processes} processes");

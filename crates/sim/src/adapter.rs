@@ -8,15 +8,22 @@
 //! comes back, the connection waits for the retry timer, and everything goes again from the refused message on; the
 //! node's other connections do not wait.
 //!
+//! # Credits between adapters
+//!
+//! Where connections have buffers of their own, an acknowledgement says how many of them are still posted (InfiniBand's
+//! end-to-end flow control, L §2.2). The sender's adapter has no more messages under way than that, or one if it knows
+//! of none: this one asks, by being refused, and after the timer it asks again. A buffer that is posted meanwhile makes
+//! itself known with the next acknowledgement only. For a pool there are no such credits, and nothing but the queue
+//! limits what is under way.
+//!
 //! # The receiver's half
 //!
 //! The first packet of a message takes a posted buffer of its process ([`ReceiveQueues`](tidegate_flow::ReceiveQueues),
 //! in the process's link). If there is none, a refusal goes back through the network, and the rest of the message and
 //! those behind it are dropped as they come.
 //!
-//! What is simpler than hardware: that a message was accepted is known to its sender's adapter at once, without an
-//! acknowledgement that takes time and bandwidth (InfiniBand joins many into one packet); and adapters have no credits
-//! of their own, by which InfiniBand slows a sender down before it is refused (notes, 3).
+//! What is simpler than hardware: that a message was accepted, and how many buffers are left, is known to its sender's
+//! adapter at once, without an acknowledgement that takes time and bandwidth (InfiniBand joins many into one packet).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -50,6 +57,10 @@ struct Sending {
     /// The packets of a message of which not all were written.
     written: Vec<Parcel>,
     under_way: Option<UnderWay>,
+    /// Messages that were sent and neither accepted nor refused.
+    unanswered: u32,
+    /// How many of them there may be: the buffers that the receiver had posted when it accepted the last one.
+    credits: u32,
     /// Whether it is among those that take turns.
     has_turn: bool,
 }
@@ -59,6 +70,9 @@ impl Sending {
     fn next(&self) -> Option<(Parcel, u32, bool)> {
         if let Some(UnderWay { number, packets, gone }) = &self.under_way {
             return Some((packets[*gone], *number, false));
+        }
+        if self.unanswered >= self.credits.max(1) {
+            return None;
         }
         self.queue.next_to_send().map(|(number, packets)| (packets[0], number, true))
     }
@@ -70,6 +84,7 @@ impl Sending {
         {
             self.under_way = Some(UnderWay { number, packets: packets.clone(), gone: 0 });
             self.queue.note_sent();
+            self.unanswered += 1;
         }
         if let Some(message) = &mut self.under_way {
             message.gone += 1;
@@ -81,8 +96,11 @@ impl Sending {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Adapter {
+    /// What each connection knows of its receiver's buffers before the first is used; no limit where adapters have no
+    /// credits.
+    first_credits: u32,
     sending: HashMap<Pair, Sending>,
     /// The connections that have something to send.
     turns: VecDeque<Pair>,
@@ -98,10 +116,29 @@ pub(crate) fn ends_buffer(header: Header) -> bool {
 }
 
 impl Adapter {
+    /// An adapter whose connections begin with so many credits; `None`: adapters have none.
+    pub fn new(credits: Option<u32>) -> Self {
+        Adapter {
+            first_credits: credits.unwrap_or(u32::MAX),
+            sending: HashMap::new(),
+            turns: VecDeque::new(),
+            refusals: VecDeque::new(),
+            arriving: HashMap::new(),
+        }
+    }
+
     /// A process of this node has written a packet for another, on `node`.
     pub fn take(&mut self, from: Rank, to: Rank, node: NodeId, parcel: Parcel) {
-        let new =
-            || Sending { node, queue: SendQueue::default(), written: Vec::new(), under_way: None, has_turn: false };
+        let credits = self.first_credits;
+        let new = || Sending {
+            node,
+            queue: SendQueue::default(),
+            written: Vec::new(),
+            under_way: None,
+            unanswered: 0,
+            credits,
+            has_turn: false,
+        };
         let connection = self.sending.entry((from, to)).or_insert_with(new);
         connection.written.push(parcel);
         if ends_buffer(parcel.header) {
@@ -110,14 +147,16 @@ impl Adapter {
         }
     }
 
-    /// A connection that has something to send takes turns with the others.
-    fn give_turn(&mut self, pair: Pair) {
+    /// A connection that has something to send takes turns with the others. Returns whether it did not before.
+    fn give_turn(&mut self, pair: Pair) -> bool {
         if let Some(connection) = self.sending.get_mut(&pair)
             && connection.next().is_some()
             && !std::mem::replace(&mut connection.has_turn, true)
         {
             self.turns.push_back(pair);
+            return true;
         }
+        false
     }
 
     /// Whether there is something to send.
@@ -150,16 +189,25 @@ impl Adapter {
         self.give_turn(pair);
     }
 
-    /// The receiver's adapter has taken all of a message of ours.
-    pub fn handle_accepted(&mut self, pair: Pair, number: u32) {
-        let message = self.sending.get_mut(&pair).and_then(|connection| connection.queue.handle_accepted(number));
+    /// The receiver's adapter has taken all of a message of ours, and says how many buffers are left, if it does.
+    /// Returns whether the connection can send more now.
+    pub fn handle_accepted(&mut self, pair: Pair, number: u32, posted: Option<u32>) -> bool {
+        let Some(connection) = self.sending.get_mut(&pair) else { return false };
+        let message = connection.queue.handle_accepted(number);
         debug_assert!(message.is_some(), "a message was accepted that is not under way");
+        connection.unanswered = connection.unanswered.saturating_sub(1);
+        if let Some(posted) = posted {
+            connection.credits = posted;
+        }
+        self.give_turn(pair)
     }
 
     /// The receiver's adapter has refused a message of ours. Returns whether the retry timer is to be started.
     pub fn handle_refused(&mut self, pair: Pair, number: u32) -> bool {
         let Some(connection) = self.sending.get_mut(&pair) else { return false };
         connection.under_way = None;
+        // What was sent behind it is dropped.
+        connection.unanswered = 0;
         let begins = connection.queue.handle_refused(number);
         if std::mem::take(&mut connection.has_turn) {
             self.turns.retain(|&other| other != pair);

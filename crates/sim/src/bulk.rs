@@ -1,14 +1,17 @@
-//! Bulk data (P §2: the RMA engine): the receiver of a rendezvous message reads it out of its sender's memory.
+//! Bulk data. The receiver of a rendezvous message reads it out of its sender's memory (P §2: the RMA engine), or the
+//! sender writes it into the receiver's (L §3.1).
 //!
-//! A request crosses the network to the owner of the memory, whose interface, without its processor, sends the bytes
-//! back in frames. They share the network and the interfaces with the packets of mailboxes, and need no slots.
+//! To read, a request crosses the network to the owner of the memory, whose interface, without its processor, sends the
+//! bytes back in frames; to write, frames leave at once. They share the network and the interfaces with the packets of
+//! mailboxes, and need no slots and no posted buffers. That the last frame of a write has arrived is known to the
+//! writer at once, as with messages (`adapter.rs`).
 
 use std::collections::VecDeque;
 
 use tidegate_flow::{Header, PacketKind};
 
 use crate::flight::{Flight, Label, NodeId, Rank};
-use crate::link::TransferRequest;
+use crate::link::{Transfer, TransferRequest};
 use crate::parcel::{Body, Parcel};
 
 /// Kinds of packets that go to no mailbox. They are the last numbers, because the message layer numbers its kinds from
@@ -22,10 +25,11 @@ const ADDRESS_BYTES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BulkId(u32);
 
-/// A read under way.
+/// A read or a write under way.
 #[derive(Debug)]
 pub(crate) struct BulkRead {
-    pub reader: Rank,
+    /// Who asked for it.
+    pub owner: Rank,
     pub request: TransferRequest,
     pub bytes: u64,
     /// Number of frames that have not arrived.
@@ -87,11 +91,12 @@ impl Bulk {
         Bulk { reads: Vec::new(), free: Vec::new(), jobs, frame_bytes: u64::from(frame_bytes.max(1)) }
     }
 
-    /// A process of `from` wants to read memory that is on `to`.
-    pub fn start(&mut self, reader: Rank, from: NodeId, to: NodeId, request: TransferRequest) {
+    /// A process of `from` wants to read or to write memory that is on `to`.
+    pub fn start(&mut self, owner: Rank, from: NodeId, to: NodeId, request: TransferRequest) {
         let bytes: u64 = request.remote.iter().map(|memory| memory.span.length).sum();
         let left = bytes.div_ceil(self.frame_bytes).max(1);
-        let read = Some(BulkRead { reader, request, bytes, left });
+        let transfer = request.transfer;
+        let read = Some(BulkRead { owner, request, bytes, left });
         let id = match self.free.pop() {
             Some(index) => {
                 self.reads[index as usize] = read;
@@ -102,7 +107,11 @@ impl Bulk {
                 BulkId((self.reads.len() - 1) as u32)
             }
         };
-        self.jobs[from.0 as usize].push_back(Job { packet: BulkPacket::Request(id), from, to, bytes: 0 });
+        let (packet, bytes) = match transfer {
+            Transfer::Read => (BulkPacket::Request(id), 0),
+            Transfer::Write => (BulkPacket::Frame(id), bytes),
+        };
+        self.jobs[from.0 as usize].push_back(Job { packet, from, to, bytes });
     }
 
     /// A request has come to the node that has the bytes: they go back to where it came from.

@@ -12,6 +12,7 @@ use crate::cost::{Cost, SlowReceivers};
 use crate::flight::NodeId;
 use crate::link::SimLink;
 use crate::noise::Noise;
+use crate::rendezvous::Rendezvous;
 use crate::topology::Topology;
 use crate::{Network, NetworkError, NetworkParameters, Time};
 
@@ -78,6 +79,12 @@ pub struct SimulationConfig {
     /// each pair a random number of them: all have heard all, and under `static` each receiver has some packets of each
     /// sender that it has not yet returned credits for. `None`: it begins with the program.
     pub amid_messages_of: Option<u32>,
+    /// Who moves the data of long messages.
+    pub rendezvous: Rendezvous,
+    /// Where each connection has posted buffers of its own: whether acknowledgements tell the sender's adapter how many
+    /// are left, and it sends no more messages than that, or one if it knows of none (InfiniBand's end-to-end flow
+    /// control, L §2.2). Adapters have none for a pool.
+    pub adapter_credits: bool,
     /// Most bytes that an endpoint keeps on behalf of its senders. `None`: no bound, as in P.
     pub receive_memory: Option<usize>,
     /// Whether processes of one node reach each other without mailbox and credits (P §7.2).
@@ -110,6 +117,8 @@ impl SimulationConfig {
             peers: None,
             eager_bytes: 2048,
             amid_messages_of: None,
+            rendezvous: Rendezvous::Read,
+            adapter_credits: true,
             receive_memory: None,
             intra_node_path: false,
             slow_receivers: SlowReceivers::default(),
@@ -118,6 +127,35 @@ impl SimulationConfig {
             contents: Contents::default(),
             checks: false,
             seed: 1,
+        }
+    }
+
+    /// The cluster of L (§6.1): eight nodes on one switch, a process on each, without flow control. Long messages are
+    /// written by their senders.
+    #[must_use]
+    pub fn infiniband2003() -> Self {
+        SimulationConfig {
+            network: NetworkParameters::infiniband2003(),
+            cost: Cost::infiniband2003(),
+            processes_per_node: 1,
+            rendezvous: Rendezvous::Write,
+            blocked_sender: BlockedSender::Retrieves,
+            ..SimulationConfig::extoll(one_switch(8))
+        }
+    }
+
+    /// The cluster of A (§4.1): 32 nodes on one switch, two processes on each, without flow control. A states neither
+    /// its eager limit nor the size of its buffers, nor how long messages travel: 12 KiB and the rendezvous of L are
+    /// assumed.
+    #[must_use]
+    pub fn infiniband2007() -> Self {
+        SimulationConfig {
+            network: NetworkParameters::infiniband2007(),
+            cost: Cost::infiniband2007(),
+            processes_per_node: 2,
+            eager_bytes: 12 << 10,
+            topology: one_switch(32),
+            ..SimulationConfig::infiniband2003()
         }
     }
 
@@ -208,6 +246,11 @@ impl SimulationConfig {
         };
         Ok((endpoint, slots))
     }
+}
+
+/// All nodes of a cluster on one switch.
+fn one_switch(nodes: u32) -> Topology {
+    Topology::switch(nodes).expect("there are nodes")
 }
 
 /// Operations that a process may have outstanding: more than any program starts.

@@ -10,8 +10,9 @@
 //! * `parcel.rs`, `flight.rs`: a packet in 16 bytes, a packet under way, and the pool of them;
 //! * `router.rs`: queues and link-level credits;
 //! * `network/`: the network model itself, from injection to extraction;
-//! * `buffer.rs`, `link.rs`, `outbox.rs`, `bulk.rs`, `local.rs`: the environment of an endpoint: memory, mailbox, what
-//!   it has written, remote memory, and the path between processes of one node;
+//! * `buffer.rs`, `contacts.rs`, `link.rs`, `outbox.rs`, `bulk.rs`, `rendezvous.rs`, `local.rs`: the environment of an
+//!   endpoint: memory, peers, mailbox, what it has written, remote memory, and the path between processes of one node;
+//! * `adapter.rs`, `posted.rs`: interfaces whose receivers post buffers;
 //! * `cost.rs`, `noise.rs`, `node.rs`, `process.rs`: what work costs, what interrupts it, network interfaces, and
 //!   processes: a real endpoint and a program;
 //! * `task.rs`, `workload/`: the calls that programs make, and programs;
@@ -29,6 +30,7 @@ mod bulk;
 pub mod calibration;
 pub mod checker;
 mod config;
+mod contacts;
 mod cost;
 mod event_queue;
 pub mod experiment;
@@ -45,6 +47,7 @@ mod parcel;
 mod posted;
 mod process;
 mod random;
+mod rendezvous;
 mod router;
 mod simulation;
 mod task;
@@ -59,10 +62,11 @@ pub use event_queue::EventQueue;
 pub use flight::{Flight, Label, NodeId, Rank};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
 pub use noise::Noise;
-pub use outcome::{Outcome, ProcessOutcome};
+pub use outcome::{Outcome, PostedBuffers, ProcessOutcome};
 pub use parameters::{Bandwidth, NetworkParameters};
 pub use parcel::{Body, Parcel};
 pub use random::Random;
+pub use rendezvous::Rendezvous;
 pub use simulation::Simulation;
 pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
 pub use time::Time;

@@ -23,61 +23,32 @@ use crate::Time;
 use crate::adapter::ends_buffer;
 use crate::buffer::MemoryBuffer;
 use crate::checker::Ledger;
+use crate::contacts::{PeerTable, Ranks};
 use crate::cost::{Activity, Cost, Spent};
 use crate::flight::Rank;
 use crate::noise::Interruptions;
 use crate::outbox::Outbox;
 use crate::parcel::{Bodies, Body, Parcel};
 use crate::posted::Posted;
+use crate::rendezvous::Rendezvous;
 
-/// The ranks that a process has contact with, by their place in its endpoint's table of peers.
-#[derive(Debug)]
-enum PeerTable {
-    /// All but itself, in order: nothing to store.
-    Everybody { me: u32 },
-    /// Those that it has had contact with, in the order of first contact.
-    Contacts { ranks: Vec<Rank>, places: HashMap<Rank, PeerId>, most: u32 },
+/// Which way bulk data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// From the peer's memory to ours.
+    Read,
+    /// From our memory to the peer's, which has [admitted](Link::admit_write) it.
+    Write,
 }
 
-impl PeerTable {
-    fn rank(&self, peer: PeerId) -> Rank {
-        match self {
-            PeerTable::Everybody { me } => Rank(peer.0 + u32::from(peer.0 >= *me)),
-            PeerTable::Contacts { ranks, .. } => ranks[peer.0 as usize],
-        }
-    }
-
-    /// The place of `rank`, if it has one.
-    fn find(&self, rank: Rank) -> Option<PeerId> {
-        match self {
-            PeerTable::Everybody { me } => Some(PeerId(rank.0 - u32::from(rank.0 > *me))),
-            PeerTable::Contacts { places, .. } => places.get(&rank).copied(),
-        }
-    }
-
-    /// The place of `rank`, a new one if it has none; `None` if the table is full.
-    fn admit(&mut self, rank: Rank) -> Option<PeerId> {
-        if let Some(peer) = self.find(rank) {
-            return Some(peer);
-        }
-        let PeerTable::Contacts { ranks, places, most } = self else { return None };
-        let peer = PeerId(ranks.len() as u32);
-        if peer.0 == *most {
-            return None;
-        }
-        ranks.push(rank);
-        places.insert(rank, peer);
-        Some(peer)
-    }
-}
-
-/// A piece of a peer's memory that the endpoint asked for.
+/// A copy from or to a peer's memory that the endpoint asked for.
 #[derive(Debug)]
 pub(crate) struct TransferRequest {
     pub id: TransferId,
+    pub transfer: Transfer,
     pub peer: Rank,
     pub remote: Vec<RemoteMemory>,
-    /// Where the bytes go.
+    /// Where the bytes go, or come from.
     pub local: MemoryBuffer,
     pub offset: usize,
 }
@@ -107,30 +78,6 @@ impl Mailbox {
     #[inline]
     pub(crate) fn push(&mut self, source: Rank, parcel: Parcel) {
         self.0.push_back(Slot { header: parcel.header, body: parcel.body, source });
-    }
-}
-
-/// A set of ranks, a bit for each.
-#[derive(Debug, Default)]
-struct Ranks {
-    words: Vec<u64>,
-    count: u32,
-}
-
-impl Ranks {
-    /// Whether this is a new one.
-    #[inline]
-    fn add(&mut self, rank: Rank) -> bool {
-        let (word, bit) = (rank.0 as usize / 64, 1 << (rank.0 % 64));
-        if self.words.get(word).is_some_and(|word| word & bit != 0) {
-            return false;
-        }
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        self.words[word] |= bit;
-        self.count += 1;
-        true
     }
 }
 
@@ -197,6 +144,10 @@ pub struct SimLink {
     pub(crate) outbox: Outbox,
     pub(crate) requests: Vec<TransferRequest>,
     ended: VecDeque<TransferId>,
+    /// Who moves the data of long messages.
+    rendezvous: Rendezvous,
+    /// The memory that peers may write into, by peer and key.
+    admitted: HashMap<(Rank, u64), MemoryBuffer>,
     /// Whose adapters have refused messages of ours since the endpoint was told last.
     refused: VecDeque<PeerId>,
     /// Where the scheme posts buffers.
@@ -212,10 +163,7 @@ pub struct SimLink {
 impl SimLink {
     /// The link of process `me` of `size`, whose endpoint has room for `peers`.
     pub(crate) fn new(me: Rank, size: u32, peers: u32, costs: Rc<PacketCost>, bodies: Rc<RefCell<Bodies>>) -> Self {
-        let peers = match peers + 1 >= size {
-            true => PeerTable::Everybody { me: me.0 },
-            false => PeerTable::Contacts { ranks: Vec::new(), places: HashMap::new(), most: peers },
-        };
+        let peers = PeerTable::new(me, size, peers);
         SimLink {
             me,
             peers,
@@ -230,6 +178,8 @@ impl SimLink {
             outbox: Outbox::default(),
             requests: Vec::new(),
             ended: VecDeque::new(),
+            rendezvous: Rendezvous::default(),
+            admitted: HashMap::new(),
             refused: VecDeque::new(),
             posted: None,
             counters: Box::default(),
@@ -250,6 +200,16 @@ impl SimLink {
         self.interruptions = interruptions;
     }
 
+    /// Says who moves the data of long messages.
+    pub(crate) fn meet_by(&mut self, rendezvous: Rendezvous) {
+        self.rendezvous = rendezvous;
+    }
+
+    /// The memory that `peer` was let write into under this key: it is written once.
+    pub(crate) fn take_admitted(&mut self, peer: Rank, key: u64) -> Option<MemoryBuffer> {
+        self.admitted.remove(&(peer, key))
+    }
+
     /// Gives the process buffers to post.
     pub(crate) fn post_buffers(&mut self, queues: ReceiveQueues) {
         self.posted = Some(Posted::new(queues));
@@ -267,10 +227,7 @@ impl SimLink {
 
     /// The rank behind a place, if the place is taken.
     pub(crate) fn known_rank(&self, peer: PeerId) -> Option<Rank> {
-        match &self.peers {
-            PeerTable::Everybody { .. } => Some(self.peers.rank(peer)),
-            PeerTable::Contacts { ranks, .. } => ranks.get(peer.0 as usize).copied(),
-        }
+        self.peers.known_rank(peer)
     }
 
     /// The place of `rank` in the endpoint's table, if it has one.
@@ -303,7 +260,7 @@ impl SimLink {
         for rank in (0..size).map(Rank).filter(|&rank| rank != self.me) {
             self.senders.add(rank);
         }
-        self.far = self.costs.cost.far(self.senders.count);
+        self.far = self.costs.cost.far(self.senders.count());
     }
 
     /// A packet found the mailbox full.
@@ -389,7 +346,7 @@ impl Link for SimLink {
         let activity = if is_data { Activity::Receive } else { Activity::Credits };
         let cost = &self.costs.cost;
         if is_data && self.senders.add(source) {
-            self.far = cost.far(self.senders.count);
+            self.far = cost.far(self.senders.count());
         }
         let far = if is_data { self.far } else { Time::ZERO };
         self.spend(activity, cost.of_packet(cost.retrieve_packet, is_data) + far + self.sink_delay);
@@ -420,20 +377,33 @@ impl Link for SimLink {
         self.spend(Activity::Receive, self.costs.cost.bulk_call);
         let peer = self.peers.rank(peer);
         let (remote, local) = (from.to_vec(), into.clone());
-        self.requests.push(TransferRequest { id, peer, remote, local, offset });
+        self.requests.push(TransferRequest { id, transfer: Transfer::Read, peer, remote, local, offset });
         TransferStatus::Pending
     }
 
-    /// No simulated program writes remote memory, so only a peer that breaks the protocol could ask for this.
+    fn writes_bulk(&self) -> bool {
+        self.rendezvous == Rendezvous::Write
+    }
+
+    fn admit_write(&mut self, peer: PeerId, key: u64, buffer: &MemoryBuffer) {
+        self.spend(Activity::Receive, self.costs.cost.bulk_call);
+        self.admitted.insert((self.peers.rank(peer), key), buffer.clone());
+    }
+
+    /// No simulated program writes remote memory by itself: this is the data of a long message.
     fn write_peer(
         &mut self,
-        _: TransferId,
-        _: PeerId,
-        _: &[RemoteMemory],
-        _: &MemoryBuffer,
-        _: usize,
+        id: TransferId,
+        peer: PeerId,
+        to: &[RemoteMemory],
+        from: &MemoryBuffer,
+        offset: usize,
     ) -> TransferStatus {
-        TransferStatus::Failed
+        self.spend(Activity::Send, self.costs.cost.bulk_call);
+        let peer = self.peers.rank(peer);
+        let (remote, local) = (to.to_vec(), from.clone());
+        self.requests.push(TransferRequest { id, transfer: Transfer::Write, peer, remote, local, offset });
+        TransferStatus::Pending
     }
 
     /// No simulated peer closes or dies, so no transfer is ever cancelled.

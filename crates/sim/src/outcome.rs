@@ -18,6 +18,17 @@ pub struct ProcessOutcome {
     pub spent: Spent,
     /// How long peers were blocked that it had asked to return credits, from request to answer, added over peers.
     pub blocked: Time,
+    /// Buffers that it had posted at the end, where receivers post buffers.
+    pub buffers: PostedBuffers,
+}
+
+/// Buffers that a process has posted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PostedBuffers {
+    /// Most of one connection; of a pool all.
+    pub most: u32,
+    /// All of them.
+    pub all: u32,
 }
 
 impl ProcessOutcome {

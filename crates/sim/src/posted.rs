@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use tidegate_flow::{PeerId, Posting, ReceiveQueues};
 
 use crate::Time;
+use crate::outcome::PostedBuffers;
 
 /// See the module.
 #[derive(Debug)]
@@ -51,5 +52,15 @@ impl Posted {
     /// Buffers posted in a pool, and those that are full.
     pub(crate) fn pool(&self, peers: u32) -> (u32, u32) {
         (self.queues.posted(PeerId(0)), (0..peers).map(|peer| self.queues.taken(PeerId(peer))).sum())
+    }
+
+    /// All buffers, of `peers` peers or in the pool, free or full.
+    pub(crate) fn count(&self, peers: u32, is_pool: bool) -> PostedBuffers {
+        if is_pool {
+            let (free, full) = self.pool(peers);
+            return PostedBuffers { most: free + full, all: free + full };
+        }
+        let each = || (0..peers).map(|peer| self.buffers(PeerId(peer)));
+        PostedBuffers { most: each().max().unwrap_or(0), all: each().sum() }
     }
 }

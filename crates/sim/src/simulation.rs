@@ -171,6 +171,7 @@ impl Simulation {
                 link.attach(ledger.clone());
             }
             let tidegate_flow::Config { scheme, peers, ref buffers, .. } = endpoint_config.flow;
+            link.meet_by(self.config.rendezvous);
             if let Some(queues) = ReceiveQueues::new(scheme, peers, buffers) {
                 link.post_buffers(queues);
             }
@@ -265,7 +266,8 @@ impl Simulation {
             self.nodes[home.0 as usize] = Node::new(*home, index as u32 * per_node, per_node, is_shared);
         }
         if self.posts_buffers() {
-            self.adapters = (0..all).map(|_| Adapter::default()).collect();
+            let credits = self.adapter_credits();
+            self.adapters = (0..all).map(|_| Adapter::new(credits)).collect();
         }
     }
 
@@ -421,6 +423,7 @@ impl Simulation {
                 counters: process.counters(),
                 spent: process.finished.map_or_else(Spent::default, |(_, spent)| spent),
                 blocked: process.endpoint.link().blocked.total(),
+                buffers: self.posted_by(process),
             })
             .collect();
         let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every experiment of the main paper at its smallest scale: the paper's statements that come out must go on coming
+//! Every experiment of the papers at its smallest scale: the paper's statements that come out must go on coming
 //! out.
 //!
 //! Those that do not are named here one by one. docs/paper says why, and what comes out at larger scales; where one of
@@ -161,4 +161,48 @@ fn with_noise_piggybacking_lowers_the_overhead() {
     assert_eq!(fact.verdict, Verdict::Reproduced, "{}", fact.here);
     let not_simulated = Experiment::find("P-table1").unwrap().run(&workshop).unwrap();
     assert_eq!(not_simulated.noise_percent, 0.0);
+}
+
+#[test]
+fn latency_and_bandwidth_with_posted_buffers() {
+    let differing = [
+        "With 100 buffers all three schemes perform comparably",
+        "Preposted is the worst",
+        "Under preposted blocking calls achieve more",
+        "Under growing, too",
+        "With 10 buffers all three schemes perform well",
+    ];
+    all_come_out_but(&["L-fig2", "L-fig3-6", "L-fig7-8"], &differing);
+}
+
+#[test]
+fn nas_benchmarks_with_posted_buffers() {
+    let differing = [
+        "On LU rnr outperforms",
+        "On LU both schemes with credits are slower",
+        "IS, FT, SP and BT lose at most 2 %",
+        "Under rnr performance drops significantly on LU",
+        "And on MG",
+        "Preposted drops most on LU",
+        "And next on CG",
+        "LU reaches as many as it has planes",
+    ];
+    all_come_out_but(&["L-fig9", "L-table1", "L-fig10", "L-table2"], &differing);
+}
+
+#[test]
+fn pools_that_adapt() {
+    let differing = [
+        "On the two others there is degradation",
+        "It is two to three times less",
+        "From 16 to 4096 memory grows",
+        "With a very small largest window",
+        "On the others neither",
+    ];
+    all_come_out_but(&["A-fig2", "A-fig3"], &differing);
+}
+
+#[test]
+fn seven_schemes_at_equal_memory() {
+    all_come_out_but(&["compare"], &["With the most memory all seven", "With the least memory a pool"]);
 }

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use tidegate_link::log::print_line;
 
-use crate::arguments::Tuning;
 use crate::check::{Misspelt, check, misspelt};
 use crate::failure::Failure;
 use crate::launcher::{Launcher, look_up};
 use crate::mpi::{Mpi, MpiKind, recognise};
 use crate::provider;
 use crate::settings::{Plan, ROOT_PERMISSION, Setting};
+use crate::tuning::Tuning;
 
 /// The MPI of a command and the settings for it.
 struct Prepared {

@@ -169,8 +169,13 @@ fn list(experiments: &[&Experiment], as_json: bool) -> Result<(), Failure> {
     }
     let mut text = String::new();
     for experiment in experiments {
-        let _ =
-            writeln!(text, "{:<11} {:<28} {}", experiment.id, format!("P {}", experiment.section), experiment.title);
+        let _ = writeln!(
+            text,
+            "{:<11} {:<28} {}",
+            experiment.id,
+            format!("{} {}", experiment.paper(), experiment.section).trim_start(),
+            experiment.title
+        );
     }
     super::print(text.as_bytes())
 }

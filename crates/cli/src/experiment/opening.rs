@@ -22,10 +22,14 @@ const PAPER_SLOTS: [(&str, f64); 2] = [("static", 64.0), ("dynamic", 16.0)];
 #[must_use]
 pub fn opening(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
     let mut text = String::new();
-    headline(&mut text, reports);
+    if reports.is_empty() || reports.iter().any(|report| report.paper() == "P") {
+        headline(&mut text, reports);
+    } else {
+        text.push_str("## What comes out\n\n");
+    }
     outcomes(&mut text, reports);
     how_sure(&mut text, reports);
-    assumptions(&mut text);
+    assumptions(&mut text, reports);
     repeat(&mut text, reports);
     how_long(&mut text, reports, times);
     text
@@ -252,14 +256,17 @@ fn intervals(reports: &[Report]) -> BTreeMap<String, Intervals> {
     all
 }
 
-fn assumptions(text: &mut String) {
+fn assumptions(text: &mut String, reports: &[Report]) {
     let _ = write!(
         text,
         "## What was assumed\n\n\
          The machine of the paper was not at hand, and the paper gives few numbers of it. `docs/simulator.md` says what \
          is modelled and what is left out.\n\n| | value here | where it comes from |\n|---|---|---|\n"
     );
-    for Assumption { what, value, source } in Assumption::all() {
+    let of_clusters = reports.iter().any(|report| report.paper() != "P").then(Assumption::of_clusters);
+    let is_of_p = of_clusters.is_none() || reports.iter().any(|report| report.paper() == "P");
+    let of_p = is_of_p.then(Assumption::all);
+    for Assumption { what, value, source } in of_p.into_iter().chain(of_clusters).flatten() {
         let _ = writeln!(text, "| {what} | {} | {} |", cell(&value), cell(&source));
     }
     text.push('\n');

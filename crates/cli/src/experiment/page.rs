@@ -29,12 +29,48 @@ fn command(report: &Report) -> String {
     format!("tidegate paper {}{} --out results", report.id, opening::options(report))
 }
 
+/// The letters of the papers of some reports, each once.
+fn papers(reports: &[Report]) -> Vec<&str> {
+    let mut papers: Vec<&str> = Vec::new();
+    for report in reports {
+        if !papers.contains(&report.paper()) {
+            papers.push(report.paper());
+        }
+    }
+    papers
+}
+
+/// Which paper a letter stands for.
+fn who(paper: &str) -> &'static str {
+    match paper {
+        "P" => {
+            "P is Prades, Silla, Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. "
+        }
+        "L" => "L is Liu, Panda: Implementing Efficient and Scalable Flow Control Schemes in MPI over InfiniBand. ",
+        "A" => "A is Sur, Koop, Panda: the paper on a receive window that adapts, over InfiniBand's shared queues. ",
+        _ => "",
+    }
+}
+
+fn heading(papers: &[&str]) -> &'static str {
+    match papers {
+        ["P"] => "The main paper: what comes out, and its figures one by one",
+        ["L"] => "L: flow control in MPI over InfiniBand: what comes out, figure by figure",
+        ["A"] => "A: receive windows that adapt: what comes out, figure by figure",
+        [""] => "Seven schemes compared",
+        _ => "The papers: what comes out, and their figures one by one",
+    }
+}
+
 fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
-    let mut text = String::from(
-        "# The main paper: what comes out, and its figures one by one\n\n\
-         Written by `tidegate paper --out FOLDER`; the JSON and CSV files beside this page hold every number. P \
-         is Prades, Silla, Duato, Nüssle, Fröning: the paper on end-to-end flow control in the EXTOLL network. A \
-         statement of the paper that does not come out here is listed as `differs`, with the best explanation; nothing is \
+    let papers = papers(reports);
+    let who: String = papers.iter().map(|paper| who(paper)).collect();
+    let mut text = format!(
+        "# {}\n\nWritten by `tidegate paper --out FOLDER`; the JSON and CSV files beside this page hold every number. {who}",
+        heading(&papers)
+    );
+    text.push_str(
+        "A statement of the paper that does not come out here is listed as `differs`, with the best explanation; nothing is \
          tuned to hide it. One that holds, but could hardly fail here, or is our reading and no sentence of the paper, is \
          `implied`, with the reason, and not counted as reproduced. Where there are several seeds, numbers are means over them, statements are judged on the \
          means and again on each seed alone (`2 of 3 seeds`: one seed alone says something else than the means, so that other \
@@ -44,7 +80,7 @@ fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
     text.push_str(&opening::opening(reports, times));
     text.push_str(
         "## The experiments\n\n\
-         | experiment | P | size | reproduced | differs | implied | not run |\n|---|---|---|---|---|---|---|\n",
+         | experiment | where | size | reproduced | differs | implied | not run |\n|---|---|---|---|---|---|---|\n",
     );
     let mut total = [0; 4];
     for report in reports {
@@ -60,7 +96,8 @@ fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
         );
     }
     let _ = writeln!(text, "| all | | | {} | {} | {} | {} |", total[0], total[1], total[2], total[3]);
-    let missing = Experiment::ALL.iter().filter(|experiment| reports.iter().all(|report| report.id != experiment.id));
+    let of_these = Experiment::ALL.iter().filter(|experiment| papers.contains(&experiment.paper()));
+    let missing = of_these.filter(|experiment| reports.iter().all(|report| report.id != experiment.id));
     let missing: Vec<_> = missing.map(|experiment| format!("{} ({})", experiment.id, experiment.title)).collect();
     if !missing.is_empty() {
         let _ = writeln!(text, "\nNot run: {}.", missing.join(", "));
@@ -89,7 +126,7 @@ pub(super) fn sureness(fact: &Fact) -> String {
 
 fn section(text: &mut String, report: &Report) {
     let _ =
-        write!(text, "\n## {}\n\n**{}** (P {}), {}.\n\n", report.id, report.title, report.section, text::scale(report));
+        write!(text, "\n## {}\n\n**{}** ({}), {}.\n\n", report.id, report.title, report.source(), text::scale(report));
     let setup = format!("{} {}", report.setup, text::method(report));
     let _ = write!(text, "{}\n\n```sh\n{}\n```\n\n", setup.trim_end(), command(report));
     if let Some(older) = text::older_runs(report) {

@@ -130,7 +130,7 @@ fn facts(facts: &[Fact]) -> String {
 #[must_use]
 pub fn report(report: &Report) -> String {
     let mut text =
-        format!("{}  {} (P {})\n{}; seed {}\n", report.id, report.title, report.section, scale(report), report.seed);
+        format!("{}  {} ({})\n{}; seed {}\n", report.id, report.title, report.source(), scale(report), report.seed);
     let _ = writeln!(text, "{}", report.setup);
     let notes = [method(report), older_runs(report).unwrap_or_default()];
     notes.iter().filter(|note| !note.is_empty()).for_each(|note| text.extend([note, "\n"]));

@@ -114,6 +114,15 @@ fn job_counters(job: &Job) -> Value {
 fn process(process: &Process) -> Value {
     let counters = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), json!(process.get(*counter))));
     let setup = &process.setup;
+    let posted = setup.posted.map(|posted| {
+        json!({
+            "packets": posted.packets,
+            "buffers": posted.each,
+            "buffers_most": posted.most,
+            "pool_first": posted.pool_first,
+            "pool_most": posted.pool_most,
+        })
+    });
     json!({
         "rank": process.rank,
         "pid": process.pid,
@@ -125,6 +134,7 @@ fn process(process: &Process) -> Value {
         "credit_slots": setup.credit_slots,
         "piggyback": setup.piggyback,
         "peers": setup.peers,
+        "posted_buffers": posted,
         "bulk": setup.bulk,
         "counters": counters.collect::<Map<_, _>>(),
     })

@@ -13,7 +13,7 @@ pub mod units;
 pub mod usage;
 
 use tidegate_flow::SchemeName;
-use tidegate_link::EndpointStats;
+use tidegate_link::{EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter};
 
 /// How an endpoint was set up.
@@ -29,8 +29,27 @@ pub struct Setup {
     pub piggyback: bool,
     /// Peers that may connect.
     pub peers: u32,
+    /// Posted buffers, where the scheme has such.
+    pub posted: Option<PostedBuffers>,
     /// How bulk data travels.
     pub bulk: String,
+}
+
+impl Setup {
+    /// What receivers lend, in words: slots of a mailbox, or buffers.
+    pub fn lends(&self) -> String {
+        let Setup { scheme, slots_per_peer, credit_slots, .. } = self;
+        let Some(PostedBuffers { packets, each, most, pool_first, pool_most }) = self.posted else {
+            return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
+        };
+        let many = match scheme {
+            SchemeName::SharedWindow if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
+            SchemeName::SharedWindow => format!("{pool_first} to {pool_most} posted buffers for all peers"),
+            SchemeName::Growing => format!("{each} posted buffers per peer, at most {most} times the peers"),
+            _ => format!("{each} posted buffers per peer"),
+        };
+        format!("{many}, of {packets} packets each")
+    }
 }
 
 /// What one process did, over all its endpoints.
@@ -65,6 +84,7 @@ impl Process {
                 credit_slots: page.credit_slots,
                 piggyback: page.piggyback,
                 peers: page.peers,
+                posted: page.posted,
                 bulk: page.bulk.clone(),
             },
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
@@ -189,6 +209,7 @@ pub(crate) mod tests {
                 credit_slots: 2,
                 piggyback: true,
                 peers: 20,
+                posted: None,
                 bulk: "direct".into(),
             },
             values: [0; Counter::COUNT],

@@ -59,12 +59,11 @@ pub fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
     let time = human(wall_time.as_nanos().try_into().unwrap_or(u64::MAX), Unit::Nanoseconds);
     format!(
         "tidegate: {} {noun} of {}{mpi}, {time}\n\
-         tidegate: scheme {}, {} slots per peer, {} of them for credit packets, piggyback {}, {} peers, bulk {}\n",
+         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}\n",
         processes.len(),
         of(&|p| p.program.clone()),
         of(&|p| p.setup.scheme.to_string()),
-        of(&|p| p.setup.slots_per_peer.to_string()),
-        of(&|p| p.setup.credit_slots.to_string()),
+        of(&|p| p.setup.lends()),
         of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
         of(&|p| p.setup.peers.to_string()),
         of(&|p| p.setup.bulk.clone()),
@@ -174,6 +173,8 @@ pub fn aggregate_name(counter: Counter) -> &'static str {
 mod tests {
     use super::*;
     use crate::report::tests::{job, process};
+    use tidegate_flow::SchemeName;
+    use tidegate_link::PostedBuffers;
 
     fn four_ranks() -> Job {
         let ranks = (0..4u64).map(|rank| {
@@ -231,7 +232,25 @@ mod tests {
         let mut other = process(1, &[]);
         other.setup.slots_per_peer = 16;
         let text = heading(&job(vec![process(0, &[]), other]), None, Duration::ZERO);
-        assert!(text.contains(", 64|16 slots per peer,"), "{text}");
+        let both = "64 slots per peer, 2 of them for credit packets|16 slots per peer, 2 of them for credit packets";
+        assert!(text.contains(both), "{text}");
+    }
+
+    #[test]
+    fn posted_buffers_are_described_as_their_scheme_has_them() {
+        let posted = PostedBuffers { packets: 37, each: 10, most: 100, pool_first: 8, pool_most: 64 };
+        let said = |scheme, posted| {
+            let mut setup = process(0, &[]).setup;
+            (setup.scheme, setup.posted) = (scheme, Some(posted));
+            setup.lends()
+        };
+        assert_eq!(said(SchemeName::Rnr, posted), "10 posted buffers per peer, of 37 packets each");
+        let growing = "10 posted buffers per peer, at most 100 times the peers, of 37 packets each";
+        assert_eq!(said(SchemeName::Growing, posted), growing);
+        let pool = "8 to 64 posted buffers for all peers, of 37 packets each";
+        assert_eq!(said(SchemeName::SharedWindow, posted), pool);
+        let fixed = PostedBuffers { pool_first: 64, ..posted };
+        assert_eq!(said(SchemeName::SharedWindow, fixed), "64 posted buffers for all peers, of 37 packets each");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The fields of a file, in the order in which they take effect.
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::{BlockedSender, Cost, NetworkParameters, NodeId};
+use tidegate_sim::{BlockedSender, NodeId, Rendezvous};
 
 use super::Draft;
 use super::buffers;
-use super::value::{bytes, frame, number, number_from, numbers, overhead, positive, rate, step, time, truth, word};
+use super::value::{
+    bytes, frame, number, number_from, numbers, overhead, positive, rate, rate_or_unlimited, step, time, truth, word,
+};
 use super::workload::OPERATIONS;
 
 /// One field.
@@ -41,12 +43,10 @@ macro_rules! fields {
 /// All fields. They take effect in this order, so a set of parameters comes before the fields that change one of them.
 pub const FIELDS: &[Field] = fields! {
     "machine" "parameters" "extoll"
-        "Where the fields of [network] and [cost] begin: extoll, the calibrated machine of the paper; or free, the \
-         same network with processes that need no time" =>
-        |d, t| match word(t, &["extoll", "free"])? {
-            "free" => d.config.cost = Cost::free(),
-            _ => (d.config.cost, d.config.network) = (Cost::extoll(), NetworkParameters::extoll()),
-        };
+        "Where the fields of [machine], [network], [cost] and [flow] begin: extoll, the calibrated machine of the paper; \
+         free, the same network with processes that need no time; infiniband2003, 8 nodes of one process on a switch, or \
+         infiniband2007, 32 nodes of two (the clusters of the papers on posted buffers)" =>
+        |d, t| d.begin_with(word(t, &["extoll", "free", "infiniband2003", "infiniband2007"])?);
     "machine" "processes_per_node" "16"
         "Processes of each node; they share its network interface" =>
             |d, t| d.config.processes_per_node = positive(t)?;
@@ -138,6 +138,9 @@ pub const FIELDS: &[Field] = fields! {
     "cost" "extraction" "" "An interface puts a packet into a mailbox" => |d, t| d.config.cost.extraction = step(t)?;
     "cost" "shared_host_interface" ""
         "Whether injection and extraction take turns" => |d, t| d.config.cost.shared_host_interface = truth(t)?;
+    "cost" "host_bandwidth" "unlimited"
+        "Rate at which bulk data crosses the host interface, beside injection and extraction; or unlimited" =>
+            |d, t| d.config.cost.host_bandwidth = rate_or_unlimited(t)?;
     "cost" "bulk_frame" ""
         "Bytes of bulk data in one packet of the network" =>
             |d, t| d.config.cost.bulk_frame_bytes = frame(t)?;
@@ -184,6 +187,16 @@ pub const FIELDS: &[Field] = fields! {
             |d, t| d.buffers.pool_first = Some(number(t)?);
     "flow" "pool_most" ""
         "With shared_window: the largest window; without it 4096" => |d, t| d.buffers.pool_most = Some(number(t)?);
+    "flow" "adapter_credits" "true"
+        "With rnr, preposted and growing: whether a sender's interface learns how many buffers a connection has left, and \
+         sends no more messages than that, or one where it knows of none" =>
+            |d, t| d.config.adapter_credits = truth(t)?;
+    "flow" "rendezvous" "read"
+        "How the data of a long message travels: its receiver reads it, or its sender is told where to write it" =>
+        |d, t| d.config.rendezvous = match word(t, &["read", "write"])? {
+            "write" => Rendezvous::Write,
+            _ => Rendezvous::Read,
+        };
     "flow" "eager" "2 KiB"
         "The largest message that travels through the mailbox" => |d, t| d.config.eager_bytes = bytes(t)? as usize;
     "flow" "receive_memory" ""
@@ -235,10 +248,10 @@ pub const FIELDS: &[Field] = fields! {
 /// `None`: mailboxes without end.
 fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
     let text = text.to_lowercase();
-    if let Ok(scheme) = SchemeName::simulated(&text) {
+    if let Ok(scheme) = text.parse::<SchemeName>() {
         return Ok(Some(scheme));
     }
-    let offered = SchemeName::OFFERED.iter().chain(SchemeName::SIMULATED).map(|scheme| scheme.name());
+    let offered = SchemeName::OFFERED.iter().map(|scheme| scheme.name());
     word(&text, &["unlimited"].into_iter().chain(offered).collect::<Vec<_>>()).map(|_| None)
 }
 

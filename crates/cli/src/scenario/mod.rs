@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use tidegate_sim::experiment::Benchmark;
-use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError, Topology};
+use tidegate_sim::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology};
 use toml::de::{DeTable, DeValue};
 
 use buffers::BufferFields;
@@ -344,6 +344,27 @@ impl Draft {
             benchmark: Benchmark { repetitions: 3, ..Benchmark::new(operation) },
             reference: true,
         }
+    }
+
+    /// Begins with a set of parameters: the fields that come after it change one of them each.
+    fn begin_with(&mut self, set: &str) {
+        let of_cluster = |config: SimulationConfig| (config.topology.nodes() as u16, config);
+        let (nodes, config) = match set {
+            "infiniband2003" => of_cluster(SimulationConfig::infiniband2003()),
+            "infiniband2007" => of_cluster(SimulationConfig::infiniband2007()),
+            "free" => {
+                self.config.cost = Cost::free();
+                return;
+            }
+            _ => {
+                (self.config.cost, self.config.network) = (Cost::extoll(), NetworkParameters::extoll());
+                return;
+            }
+        };
+        (self.topology, self.sizes) = ("switch".to_owned(), vec![nodes]);
+        // Posted buffers hold what may be sent eagerly.
+        self.buffers.packets = buffers::packets(&format!("{} B", config.eager_bytes)).ok();
+        self.config = config;
     }
 
     fn finish(self, folder: &Path) -> Result<Scenario, Refusal> {

@@ -65,6 +65,11 @@ pub fn rate(text: &str) -> Result<Bandwidth, String> {
     }
 }
 
+/// A rate of data, or none that limits anything.
+pub fn rate_or_unlimited(text: &str) -> Result<Bandwidth, String> {
+    if text == "unlimited" { Ok(Bandwidth(u64::MAX)) } else { rate(text) }
+}
+
 /// Bytes around the payload of a packet, from `least` on.
 pub fn overhead(text: &str, least: u32) -> Result<u32, String> {
     few_bytes(text, least, OVERHEAD_MOST, "64 KiB")

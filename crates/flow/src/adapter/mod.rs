@@ -3,9 +3,8 @@
 //!
 //! It is the hardware under a scheme, so nothing here decides how many buffers there are: the receiving scheme says so
 //! by [`Posting`]. Whoever carries packets plays the adapter with these parts: an interface of the simulator, a link to
-//! other hosts. Over shared memory writer and reader share the counts: the writer takes a buffer from a word in the
-//! receiver's segment before it reserves slots, and is refused at once. [`ReceiveQueues::take`] is what that does, in
-//! one piece.
+//! other hosts. Over shared memory the counts are words in the receiver's segment: the writer takes a buffer before it
+//! reserves slots, and is refused at once. [`ReceiveQueues::take`] is what that does, in one piece.
 //!
 //! * [`ReceiveQueues`]: the receiver's half, a queue of posted buffers for each connection (L) or a pool for all (A).
 //! * [`SendQueue`]: the sender's half, for one connection: messages in order, from a refused one on again.
@@ -16,10 +15,10 @@
 //! kept for each peer: taking adds one, and each [`Posting`] that says that a message of the peer was processed takes
 //! one away. When the peer is gone and all its messages have been processed ([`ReceiveQueues::forget`]), what is left
 //! of the count was taken and never filled: it is posted again.
-//! In shared memory the two counts are two words, and a writer can die between them. It adds to its own word first, so
-//! that its buffer can be found; if it died before it took one, the pool would get one too many. The reader can tell
-//! when its mailbox is empty and no `writing` word is odd (`mailbox.rs`): nothing is under way then, so posted and
-//! processed buffers must make the total, and it sets the count to that.
+//! In shared memory the buffers of a connection have no count that both sides change, so there is nothing to put right.
+//! Those of a pool are one word, and a writer can die after it has taken one. The reader can tell when its mailbox is
+//! empty and no `writing` word is odd: nothing is under way then, so what counts as taken is missing, and it is posted
+//! again (`mailbox/buffers.rs` in `tidegate-link`).
 
 mod receive;
 mod send;

@@ -41,6 +41,16 @@ impl Posting {
             Posting::Window { .. } => None,
         }
     }
+
+    /// The same where its peer is called so.
+    pub fn of_peer(self, peer: PeerId) -> Posting {
+        match self {
+            Posting::Again(_) => Posting::Again(peer),
+            Posting::Withdrawn(_) => Posting::Withdrawn(peer),
+            Posting::More(_, buffers) => Posting::More(peer, buffers),
+            Posting::Window { .. } => self,
+        }
+    }
 }
 
 /// What becomes of a message that arrives.

@@ -8,13 +8,13 @@ use crate::{Config, Regions};
 macro_rules! chosen {
     ($dollar:tt
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
-        simulated { $($sim_name:ident $sim_word:literal, $sim_scheme:ty, $sim_lends:ident, $sim_help:literal;)+ }
+        offered with buffers { $($buf_name:ident $buf_word:literal, $buf_scheme:ty, $buf_lends:ident, $buf_help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// The scheme chosen. Which one is said in a byte of its own: each packet asks six times, and where the
-        /// compiler may hide the answer in a field of the scheme, each question takes five instructions more. What the
-        /// library does not offer is called out of line, so that the others' short answers stay in line: else a short
-        /// message takes forty instructions more.
+        /// compiler may hide the answer in a field of the scheme, each question takes five instructions more. Schemes
+        /// with buffers, and those for tests, are called out of line, so that the others' short answers stay in line:
+        /// else a short message takes forty instructions more.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]
@@ -23,12 +23,12 @@ macro_rules! chosen {
             Other(Other),
         }
 
-        /// A scheme that is not offered.
+        /// A scheme with buffers, or one for tests.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[allow(clippy::large_enum_variant, reason = "an endpoint has one, and each call reads it")]
         pub(crate) enum Other {
             $($test_name($test_scheme),)+
-            $($sim_name($sim_scheme),)+
+            $($buf_name($buf_scheme),)+
         }
 
         impl Chosen {
@@ -36,7 +36,7 @@ macro_rules! chosen {
                 match config.scheme {
                     $(SchemeName::$name => Chosen::$name(Scheme::new(config, regions)),)+
                     $(SchemeName::$test_name => Chosen::Other(Other::$test_name(Scheme::new(config, regions))),)+
-                    $(SchemeName::$sim_name => Chosen::Other(Other::$sim_name(Scheme::new(config, regions))),)+
+                    $(SchemeName::$buf_name => Chosen::Other(Other::$buf_name(Scheme::new(config, regions))),)+
                 }
             }
 
@@ -44,7 +44,7 @@ macro_rules! chosen {
                 match self {
                     $(Chosen::$name(_) => SchemeName::$name,)+
                     $(Chosen::Other(Other::$test_name(_)) => SchemeName::$test_name,)+
-                    $(Chosen::Other(Other::$sim_name(_)) => SchemeName::$sim_name,)+
+                    $(Chosen::Other(Other::$buf_name(_)) => SchemeName::$buf_name,)+
                 }
             }
         }
@@ -56,7 +56,7 @@ macro_rules! chosen {
                     $(Chosen::$name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                     Chosen::Other(other) => out_of_line(|| match other {
                         $(Other::$test_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
-                        $(Other::$sim_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
+                        $(Other::$buf_name(scheme) => Scheme::$method(scheme, $dollar($argument),*),)+
                     }),
                 }
             };

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// One row per scheme: `variant "name", type in this folder, what it lends, "help"`, handed to a macro that makes
-/// something of them. The part in which a row stands says who can carry the scheme: `offered` and `for tests`,
-/// everybody; `simulated`, the simulator alone, as the links do not yet keep posted buffers. A row is moved to
-/// `offered`, and then shows in help and parameters of the library, when they do.
+/// something of them. Those `offered` show in help and errors; of these, those `with buffers` are called out of line
+/// (see `chosen.rs`).
 macro_rules! table {
     ($make:ident) => {
         $make! { $
@@ -15,7 +14,7 @@ macro_rules! table {
                 Static "static", static_credits::Static, FixedSlots, "every sender owns an equal share of the slots for good";
                 Dynamic "dynamic", dynamic::Dynamic, MovingSlots, "slots move to the senders that use them";
             }
-            simulated {
+            offered with buffers {
                 Rnr "rnr", rnr::Rnr, Buffers, "posted buffers for each connection; what finds none is refused and sent again";
                 Preposted "preposted", preposted::Preposted, CreditedBuffers,
                     "posted buffers for each connection, and a credit for each";
@@ -67,36 +66,39 @@ macro_rules! names {
     };
     ($dollar:tt
         offered { $($name:ident $word:literal, $scheme:ty, $lends:ident, $help:literal;)+ }
-        simulated { $($sim_name:ident $sim_word:literal, $sim_scheme:ty, $sim_lends:ident, $sim_help:literal;)+ }
+        offered with buffers { $($buf_name:ident $buf_word:literal, $buf_scheme:ty, $buf_lends:ident, $buf_help:literal;)+ }
         for tests { $($test_name:ident $test_word:literal, $test_scheme:ty, $test_lends:ident, $test_help:literal;)+ }
     ) => {
         /// A scheme by its short name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum SchemeName {
             $(#[doc = $help] $name,)+
+            $(#[doc = $buf_help] $buf_name,)+
             $(#[doc = $test_help] $test_name,)+
-            $(#[doc = $sim_help] $sim_name,)+
         }
 
         impl SchemeName {
-            /// Every scheme that everybody can carry, the simplest first, those for tests last. The place in this list
-            /// is the scheme's number in files.
-            pub const ALL: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
-            /// Those that the simulator alone can carry.
-            pub const SIMULATED: &[SchemeName] = &[$(SchemeName::$sim_name,)+];
+            /// Every scheme, the simplest first, those for tests last. The place in this list is the scheme's number
+            /// in files.
+            pub const ALL: &[SchemeName] =
+                &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+ $(SchemeName::$test_name,)+];
+            /// Those whose receivers lend slots, or nothing.
+            pub const WITHOUT_BUFFERS: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$test_name,)+];
+            /// Those whose receivers post buffers.
+            pub const WITH_BUFFERS: &[SchemeName] = &[$(SchemeName::$buf_name,)+];
             /// Those that users choose from.
-            pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+];
+            pub const OFFERED: &[SchemeName] = &[$(SchemeName::$name,)+ $(SchemeName::$buf_name,)+];
             /// "one of …": the schemes that users choose from, for help and errors.
-            pub const CHOICES: &str = names!(@words $($word),+);
+            pub const CHOICES: &str = names!(@words $($word,)+ $($buf_word),+);
             /// The help of each that is offered.
-            pub const HELP: &str = names!(@helps $($word $help),+);
+            pub const HELP: &str = names!(@helps $($word $help,)+ $($buf_word $buf_help),+);
 
             /// The short name, as users write it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(SchemeName::$name => $word,)+
                     $(SchemeName::$test_name => $test_word,)+
-                    $(SchemeName::$sim_name => $sim_word,)+
+                    $(SchemeName::$buf_name => $buf_word,)+
                 }
             }
 
@@ -105,7 +107,7 @@ macro_rules! names {
                 match self {
                     $(SchemeName::$name => $help,)+
                     $(SchemeName::$test_name => $test_help,)+
-                    $(SchemeName::$sim_name => $sim_help,)+
+                    $(SchemeName::$buf_name => $buf_help,)+
                 }
             }
 
@@ -114,7 +116,7 @@ macro_rules! names {
                 match self {
                     $(SchemeName::$name => Lends::$lends,)+
                     $(SchemeName::$test_name => Lends::$test_lends,)+
-                    $(SchemeName::$sim_name => Lends::$sim_lends,)+
+                    $(SchemeName::$buf_name => Lends::$buf_lends,)+
                 }
             }
         }
@@ -128,12 +130,6 @@ impl SchemeName {
     pub fn has_credits(self) -> bool {
         matches!(self.lends(), Lends::FixedSlots | Lends::MovingSlots | Lends::CreditedBuffers)
     }
-
-    /// A scheme by its short name, for the simulator, which carries all.
-    pub fn simulated(name: &str) -> Result<Self, UnknownScheme> {
-        let found = Self::SIMULATED.iter().find(|scheme| scheme.name() == name);
-        found.copied().map_or_else(|| name.parse(), Ok)
-    }
 }
 
 impl fmt::Display for SchemeName {
@@ -142,7 +138,6 @@ impl fmt::Display for SchemeName {
     }
 }
 
-/// Of the schemes that everybody can carry.
 impl FromStr for SchemeName {
     type Err = UnknownScheme;
 

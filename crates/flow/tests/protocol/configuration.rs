@@ -91,7 +91,10 @@ fn scheme_names_read_as_they_are_written() {
         assert_eq!(scheme.to_string().parse(), Ok(scheme));
     }
     let error = "Static".parse::<SchemeName>().unwrap_err().to_string();
-    assert_eq!(error, "\"Static\" is not a scheme: choose one of none, static, dynamic");
+    assert_eq!(
+        error,
+        "\"Static\" is not a scheme: choose one of none, static, dynamic, rnr, preposted, growing, shared_window"
+    );
 }
 
 /// The memory of book-keeping if all peers talk, in bytes per peer, at the default of two credit slots.
@@ -113,7 +116,7 @@ fn buffer_refusal(scheme: SchemeName, change: impl FnOnce(&mut Buffers)) -> Stri
 
 #[test]
 fn schemes_with_posted_buffers_need_no_other_option() {
-    for &scheme in SchemeName::SIMULATED {
+    for &scheme in SchemeName::WITH_BUFFERS {
         let regions = Config::new(scheme, 3, 0, 0).regions().unwrap();
         let buffers = if scheme == SchemeName::SharedWindow { 2 * 4096 } else { 3 * 100 };
         assert_eq!(regions.mailbox, buffers * 37, "{scheme}: 2 KiB and a header of 16 bytes are 37 packets");
@@ -155,14 +158,13 @@ fn numbers_of_buffers_that_make_no_sense_are_refused_with_what_is_allowed() {
     assert_eq!(texts.each_ref().map(String::as_str), expected);
 }
 
-/// The libraries cannot carry them yet, so nobody is offered them.
 #[test]
-fn schemes_that_only_the_simulator_carries_are_not_offered() {
-    for &scheme in SchemeName::SIMULATED {
-        assert!(!SchemeName::ALL.contains(&scheme) && !SchemeName::OFFERED.contains(&scheme));
-        assert!(!SchemeName::CHOICES.contains(scheme.name()) && !SchemeName::HELP.contains(scheme.name()));
-        assert!(scheme.name().parse::<SchemeName>().is_err());
-        assert_eq!(SchemeName::simulated(scheme.name()), Ok(scheme));
+fn every_scheme_but_those_for_tests_is_offered() {
+    for &scheme in SchemeName::ALL {
+        let is_offered = scheme != SchemeName::RefuseThird;
+        assert_eq!(SchemeName::OFFERED.contains(&scheme), is_offered, "{scheme}");
+        assert_eq!(SchemeName::CHOICES.contains(scheme.name()), is_offered, "{scheme}");
+        assert_ne!(SchemeName::WITH_BUFFERS.contains(&scheme), SchemeName::WITHOUT_BUFFERS.contains(&scheme));
+        assert_eq!(SchemeName::ALL.get(scheme as usize), Some(&scheme), "the number of a scheme is its place");
     }
-    assert_eq!(SchemeName::simulated("static"), Ok(Static));
 }

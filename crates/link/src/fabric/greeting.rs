@@ -11,7 +11,7 @@
 //! | 74– | the host's name |
 
 use super::contact::Contact;
-use super::wire::{HEADER_BYTES, Header, Kind};
+use super::wire::{HEADER_BYTES, Header, Kind, Receipt};
 use crate::shm::Difference;
 
 /// Most bytes of a host's name that are told.
@@ -35,7 +35,17 @@ pub struct Greeting {
 /// A batch of a header only, from the endpoint of this id.
 pub fn batch_from(from: u64, to: &Contact, kind: Kind) -> Vec<u8> {
     let (mut batch, to) = (vec![0; HEADER_BYTES], to.id());
-    Header { kind, is_closing: false, is_last: false, to, from, sequence: 0, acknowledged: 0 }.emit(&mut batch);
+    Header {
+        kind,
+        is_closing: false,
+        is_last: false,
+        to,
+        from,
+        sequence: 0,
+        acknowledged: 0,
+        receipt: Receipt::default(),
+    }
+    .emit(&mut batch);
     batch
 }
 
@@ -66,11 +76,17 @@ impl Greeting {
         Some(Greeting { contact, window, rank, reads_memory: *reads_memory == 1, host })
     }
 
-    /// A batch without packets from the endpoint of this greeting.
-    pub fn batch(&self, to: &Contact, kind: Kind, sequence: u64, acknowledged: u64) -> Vec<u8> {
+    /// A batch without packets from the endpoint of this greeting, for one of whom nothing has come.
+    pub fn batch(&self, to: &Contact, kind: Kind, sequence: u64) -> Vec<u8> {
+        self.batch_after(to, kind, sequence, (0, Receipt::default()))
+    }
+
+    /// The same where so many batches have come, and messages of which this is to be said.
+    pub fn batch_after(&self, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
         let mut batch = vec![0; HEADER_BYTES];
         let (to, from) = (to.id(), self.contact.id());
-        Header { kind, is_closing: false, is_last: false, to, from, sequence, acknowledged }.emit(&mut batch);
+        let (acknowledged, receipt) = come;
+        Header { kind, is_closing: false, is_last: false, to, from, sequence, acknowledged, receipt }.emit(&mut batch);
         match kind {
             Kind::Hello | Kind::Welcome | Kind::Refusal => self.emit(&mut batch),
             Kind::Ping => batch.extend_from_slice(&self.contact.to_bytes()),

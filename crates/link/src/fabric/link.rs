@@ -9,7 +9,7 @@ use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Maker};
 use std::thread;
 use std::time::Duration;
-use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement};
+use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus,
     WriteError,
@@ -162,6 +162,10 @@ impl<N: Network> Link for FabricLink<N> {
             self.poll();
         }
         self.protocol.retrieve()
+    }
+
+    fn post(&mut self, posting: Posting) {
+        self.protocol.post(posting);
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {

@@ -6,6 +6,7 @@
 //! | `contact` | how an endpoint is reached, 64 bytes; who is on the same host |
 //! | `wire`, `greeting` | the bytes of a batch, and of what two endpoints say of themselves first |
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
+//! | `buffers`, `posting` | posted buffers: what is refused, and sent again |
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
 //! | `knocking` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
@@ -17,6 +18,7 @@
 //!
 //! Nothing here does input or output but through `network`, and the time comes as an argument, except in `link`.
 
+mod buffers;
 mod contact;
 mod departing;
 mod greeting;
@@ -30,6 +32,9 @@ mod link;
 mod liveness;
 mod network;
 mod peer;
+mod posting;
+#[cfg(test)]
+mod posting_tests;
 mod protocol;
 mod reading;
 #[cfg(test)]

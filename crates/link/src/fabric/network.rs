@@ -4,13 +4,14 @@
 
 use crate::memory::IoBuffer;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use tidegate_message::{RemoteMemory, Span};
 
 /// Most bytes of an address of the network below: what a [`Contact`](super::contact::Contact) has room for.
 pub const LOWER_ADDRESS_MOST: usize = 24;
 
-/// An address of the network below, as bytes that only that network reads.
+/// An address of the network below, as bytes that only that network reads. Addresses of sockets are as the kernel has
+/// them, but those of IPv6 without the four bytes of the flow label, for which there is no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LowerAddress {
     length: u8,
@@ -36,9 +37,34 @@ impl LowerAddress {
     }
 }
 
-/// For people who look for the address in a log of the network below.
+/// Bytes of an address of a socket: of IPv4, and of IPv6 without its flow label.
+const SOCKET_BYTES: [usize; 2] = [16, 24];
+
+impl LowerAddress {
+    /// The socket that it is the address of, if it looks like one.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        let bytes = self.as_bytes();
+        let (family, port) = (bytes.first_chunk::<2>()?, bytes.get(2..)?.first_chunk::<2>()?);
+        let (family, port) = (i32::from(u16::from_ne_bytes(*family)), u16::from_be_bytes(*port));
+        match (family, bytes.len()) {
+            (libc::AF_INET, length) if length == SOCKET_BYTES[0] => {
+                Some((Ipv4Addr::from(*bytes[4..].first_chunk::<4>()?), port).into())
+            }
+            (libc::AF_INET6, length) if length == SOCKET_BYTES[1] => {
+                let (ip, scope) = (bytes[4..].first_chunk::<16>()?, bytes[20..].first_chunk::<4>()?);
+                Some(SocketAddrV6::new(Ipv6Addr::from(*ip), port, 0, u32::from_ne_bytes(*scope)).into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// For people: as they would write it, if it is that of a socket; else as a log of the network below may have it.
 impl fmt::Display for LowerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(socket) = self.socket() {
+            return socket.fmt(f);
+        }
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
@@ -100,6 +126,9 @@ pub enum Answer {
 pub enum NetworkEvent<'a> {
     /// Bytes have come, from anybody.
     Received(&'a [u8]),
+    /// Something has come that could not be received: it is longer than a batch, or its connection broke on the way.
+    /// That says something of its sender, whoever it is, and nothing of the network.
+    Dropped,
     /// A sending has ended: the network is done with it.
     Sent(Token),
     /// A sending has failed; the text says why. It may have arrived all the same.
@@ -120,6 +149,11 @@ pub trait Network {
 
     /// Makes a peer known. Errors are for people: they name the address and what is wrong.
     fn resolve(&mut self, address: &LowerAddress) -> Result<Route, String>;
+
+    /// What the user may have set wrong if nobody ever answers at this address, and the remedy.
+    fn doubt(&self, _address: &LowerAddress) -> Option<String> {
+        None
+    }
 
     /// Nothing more is sent by this route.
     fn forget(&mut self, route: Route);
@@ -168,4 +202,19 @@ pub trait Network {
 
     /// Ends it.
     fn close(&mut self, _knock: Knock) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_sockets_are_shown_as_people_write_them() {
+        let show = |bytes: &[u8]| LowerAddress::new(bytes).unwrap().to_string();
+        let four = [&(libc::AF_INET as u16).to_ne_bytes()[..], &[0xa1, 0x10, 172, 17, 0, 1], &[0; 8]].concat();
+        assert_eq!(show(&four), "172.17.0.1:41232");
+        let mut six = [&(libc::AF_INET6 as u16).to_ne_bytes()[..], &[0, 80], &[0; 20]].concat();
+        six[19] = 1;
+        assert_eq!((show(&six), show(&[2, 0xff]), show(&[])), ("[::1]:80".into(), "02ff".into(), String::new()));
+    }
 }

@@ -1,12 +1,13 @@
 //! [`Peer`]: what is known of one endpoint on another host, and what is to be said to it next.
 
+use super::buffers::{Arriving, Unaccepted};
 use super::contact::Contact;
 use super::greeting::Greeting;
 use super::liveness::{Probe, Reach, Trouble};
 use super::network::{Network, Route};
 use super::stream::{Inbox, Outbox};
-use super::wire::Kind;
-use tidegate_flow::Instant;
+use super::wire::{Kind, Receipt};
+use tidegate_flow::{Header, Instant, Packet, PacketKind};
 
 /// Sendings to a peer that the network may have at a time: what one peer does not take must not use up the buffers
 /// that there are for all.
@@ -47,6 +48,8 @@ pub struct Peer {
     pub contact: Contact,
     /// The network's name for it, once it was needed.
     pub route: Option<Route>,
+    /// What the user may have set wrong if it never answers.
+    pub doubt: Option<String>,
     /// How far we have come.
     pub phase: Phase,
     /// Its packets are dropped: it broke the protocol.
@@ -61,6 +64,10 @@ pub struct Peer {
     pub outbox: Outbox,
     /// What it sends us.
     pub inbox: Inbox,
+    /// Of what we send it, what it has not accepted; where receivers post buffers.
+    pub unaccepted: Option<Unaccepted>,
+    /// What comes from it for our posted buffers.
+    pub arriving: Arriving,
     /// Batches that it has sent since we last acknowledged.
     pub unacknowledged: u64,
     /// What is to be said to it beside packets.
@@ -85,6 +92,7 @@ impl Peer {
         Peer {
             contact,
             route: None,
+            doubt: None,
             phase: Phase::Greeting,
             is_quarantined: false,
             lost: String::new(),
@@ -92,6 +100,8 @@ impl Peer {
             is_closing: false,
             outbox: Outbox::default(),
             inbox: Inbox::default(),
+            unaccepted: None,
+            arriving: Arriving::default(),
             unacknowledged: 0,
             due: Due::default(),
             is_queued: false,
@@ -107,7 +117,10 @@ impl Peer {
     pub fn route_by(&mut self, network: &mut impl Network) -> Result<Route, String> {
         match self.route {
             Some(route) => Ok(route),
-            None => Ok(*self.route.insert(network.resolve(&self.contact.lower)?)),
+            None => {
+                self.doubt = network.doubt(&self.contact.lower);
+                Ok(*self.route.insert(network.resolve(&self.contact.lower)?))
+            }
         }
     }
 
@@ -127,7 +140,53 @@ impl Peer {
             due if due.acknowledgement.is_some() => Kind::Acknowledgement,
             _ => return None,
         };
-        Some(own.batch(&self.contact, kind, 0, self.inbox.expected()))
+        Some(own.batch_after(&self.contact, kind, 0, self.come()))
+    }
+
+    /// How many of its batches have come, and what we say of the messages in them.
+    pub fn come(&self) -> (u64, Receipt) {
+        (self.inbox.expected(), self.arriving.receipt())
+    }
+
+    /// Adds a packet to what is sent.
+    pub fn push(&mut self, packet: &mut Packet) {
+        if let Some(unaccepted) = &mut self.unaccepted {
+            unaccepted.add(packet);
+        }
+        self.outbox.push(packet);
+    }
+
+    /// How many packets may be added.
+    pub fn room(&self) -> usize {
+        let is_taken = self.unaccepted.as_ref().is_some_and(|unaccepted| !unaccepted.has_room());
+        if is_taken { 0 } else { self.outbox.room() }
+    }
+
+    /// Sends again what was refused, if its time has come.
+    pub fn send_refused(&mut self, now: Instant) {
+        let Some(unaccepted) = self.unaccepted.as_mut().filter(|unaccepted| unaccepted.has_more()) else { return };
+        while self.outbox.room() > 0
+            && let Some(packet) = unaccepted.next_again(now)
+        {
+            self.outbox.push(&packet);
+        }
+    }
+
+    /// Whether packets of messages have not reached it for good.
+    pub fn has_messages(&self) -> bool {
+        let is_message = |header: Header| header.kind() == PacketKind::Data;
+        self.outbox.has_messages() || self.unaccepted.iter().flat_map(Unaccepted::headers).any(is_message)
+    }
+
+    /// Whether all has reached it.
+    pub fn is_empty(&self) -> bool {
+        self.outbox.is_empty() && self.unaccepted.as_ref().is_none_or(Unaccepted::is_empty)
+    }
+
+    /// The headers of the packets that have not.
+    pub fn unsent(&self) -> impl Iterator<Item = Header> {
+        let accepted = self.outbox.headers().filter(|_| self.unaccepted.is_none());
+        accepted.chain(self.unaccepted.iter().flat_map(Unaccepted::headers))
     }
 
     /// The network below could not take something for it, or has failed to send it; `why`: its words, if it has any.

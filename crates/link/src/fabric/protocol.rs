@@ -14,6 +14,7 @@
 //!
 //! Memory: [`Protocol::bytes_most`]. `peer` is one peer, `receiving` what a batch does, `sending` what is sent when.
 
+use super::buffers::{KEPT_MOST, Unaccepted};
 use super::contact::Contact;
 use super::departing::Departing;
 use super::greeting::Greeting;
@@ -27,7 +28,7 @@ use crate::log::{self, Level};
 use crate::shm::LinkError;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement};
+use tidegate_flow::{Config, Header, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues};
 use tidegate_message::{Arrival, Departure, LinkEvent, WriteError};
 
 /// Packets that are filled together.
@@ -50,7 +51,8 @@ pub struct Counts {
     pub resent: u64,
     /// Batches that came and were for us.
     pub received: u64,
-    /// Batches that came and were dropped: strangers', malformed, or of peers that count as lost.
+    /// Batches that came and were dropped: strangers', malformed, longer than a batch may be, cut off when their
+    /// connection broke, or of peers that count as lost.
     pub dropped: u64,
 }
 
@@ -94,7 +96,7 @@ pub struct Protocol {
     delivered: u64,
     taken: u64,
     /// What has happened, each with the packets that have to be taken before it is told.
-    events: VecDeque<(u64, LinkEvent)>,
+    pub(super) events: VecDeque<(u64, LinkEvent)>,
     /// Peers to whom something is to be sent.
     pub(super) ready: VecDeque<PeerId>,
     /// Peers for whom the network took nothing, and when the first of them is tried again.
@@ -102,9 +104,17 @@ pub struct Protocol {
     pub(super) late_at: Instant,
     /// Peers that are owed an acknowledgement, and until when something else may carry it.
     pub(super) acknowledgements: VecDeque<(Instant, PeerId)>,
+    /// Our posted buffers, where receivers post such.
+    pub(super) queues: Option<ReceiveQueues>,
+    /// Peers that have refused a message of ours, and until when that waits.
+    pub(super) refused: VecDeque<(Instant, PeerId)>,
+    pub(super) retry_timer: Duration,
     pub(super) notices: VecDeque<Notice>,
     /// The number of the last notice.
     notice_number: u32,
+    /// Answers to strangers in this second, and when it is over.
+    pub(super) answers: u32,
+    pub(super) answers_until: Instant,
     /// The network's names for those who have no place any more.
     pub(super) departing: Departing,
     /// Whether peers to whom nothing can be sent are there.
@@ -140,8 +150,13 @@ impl Protocol {
             late: Vec::new(),
             late_at: Instant::default(),
             acknowledgements: VecDeque::new(),
+            queues: ReceiveQueues::new(flow.scheme, flow.peers, &flow.buffers),
+            refused: VecDeque::new(),
+            retry_timer: flow.buffers.retry_timer,
             notices: VecDeque::new(),
             notice_number: 0,
+            answers: 0,
+            answers_until: Instant::default(),
             departing: Departing::new(flow.peers as usize),
             knocking: Knocking::new(flow.peers as usize),
             reads: Reads::default(),
@@ -157,7 +172,9 @@ impl Protocol {
     pub fn bytes_most(flow: &Config, peers: usize) -> usize {
         let table = size_of::<Place>() + size_of::<Peer>() + 8 * (2 + 2 * ENDED_PER_PEER) + 6 * 48;
         let table = table + Knocking::BYTES_PER_PEER;
-        let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table;
+        // Packets that may have to be sent again, where receivers post buffers.
+        let kept = if flow.scheme.lends().posts_buffers() { 4 * KEPT_MOST * (PACKET_BYTES + 8) } else { 0 };
+        let each = Outbox::BYTES_MOST + Inbox::BYTES_MOST + 2 * table + kept;
         2 * mailbox_most(flow) * PACKET_BYTES + peers * each + NOTICES_MOST * 256
     }
 
@@ -191,8 +208,8 @@ impl Protocol {
         }
         if contact.lower.is_empty() {
             return Err(elsewhere(
-                "it runs on another host, or as another user, and has opened no network: FI_TIDEGATE_FABRIC must be the \
-                 same in all processes of a job",
+                "it runs on another host, or as another user, and has opened no network: FI_TIDEGATE_FABRIC must \
+                 name the same provider in all processes of a job",
             ));
         }
         self.own.contact.check_settings(contact)?;
@@ -211,7 +228,9 @@ impl Protocol {
             let place = PeerId(self.places.len() as u32);
             (place.0 < self.places_most).then(|| self.places.push(Place::default())).map(|()| place)
         })?;
-        self.places[place.0 as usize].peer = Some(Box::new(Peer::new(*contact)));
+        let mut peer = Box::new(Peer::new(*contact));
+        peer.unaccepted = self.queues.as_ref().map(|_| Unaccepted::default());
+        self.places[place.0 as usize].peer = Some(peer);
         self.by_id.insert(contact.id(), place);
         Some(place)
     }
@@ -270,7 +289,7 @@ impl Protocol {
             Phase::Greeting => return Err(WriteError::Full),
             Phase::Open => peer.outbox.handle_write(now),
         }
-        let places = peer.outbox.room().min(count as usize);
+        let places = peer.room().min(count as usize);
         if places == 0 {
             return Err(WriteError::Full);
         }
@@ -279,7 +298,7 @@ impl Protocol {
         while left > 0 {
             let chunk = &mut packets[..left.min(PACKETS_AT_ONCE)];
             fill(chunk, Placement::default());
-            chunk.iter().for_each(|packet| peer.outbox.push(packet));
+            chunk.iter_mut().for_each(|packet| peer.push(packet));
             left -= left.min(PACKETS_AT_ONCE);
         }
         self.queue(to);
@@ -341,8 +360,12 @@ impl Protocol {
         let Some(peer) = self.known(place).filter(|peer| peer.phase != Phase::Ended) else { return };
         let who = peer.name();
         peer.phase = Phase::Ended;
+        // Who has never answered may not be where we think.
+        let doubt = peer.doubt.take().filter(|_| !orderly && peer.greeting.is_none());
+        let why = &doubt.as_ref().map_or_else(|| why.to_owned(), |doubt| format!("{why}, or {doubt}"));
         peer.lost = format!("{who}: {why}");
         peer.outbox.clear();
+        peer.unaccepted = None;
         peer.due.probe = false;
         self.reads.end_peer(place);
         self.knocking.stop(place);
@@ -350,7 +373,7 @@ impl Protocol {
         let name = if orderly { who } else { format!("{who} ({why})") };
         if !orderly {
             let text = peer.lost.clone();
-            log::line(Level::Warn, || text);
+            log::line(if doubt.is_some() { Level::Trouble } else { Level::Warn }, || text);
         }
         self.tell(LinkEvent::Departed(Departure { peer: place, orderly, name }));
     }
@@ -386,6 +409,11 @@ impl Protocol {
             self.late.retain(|late| *late != place);
         }
         self.knocking.stop(place);
+        // What it took and did not fill is posted again.
+        if let Some(queues) = &mut self.queues {
+            queues.forget(place);
+        }
+        self.refused.retain(|(_, refused)| *refused != place);
         self.free.push(place);
         self.by_id.remove(&contact.id());
         self.reads.forget(place);
@@ -401,24 +429,26 @@ impl Protocol {
         self.events.retain(|(_, event)| subject(event) != Some(place));
     }
 
-    /// Says something to somebody who has no place, unless there are as many such already.
-    pub(super) fn add_notice(&mut self, contact: Contact, batch: Vec<u8>, now: Instant, most: usize) {
-        if self.notices.len() < most && !self.notices.iter().any(|notice| notice.contact == contact) {
+    /// Says something to somebody who has no place, unless there are as many such already. Returns whether it will.
+    pub(super) fn add_notice(&mut self, contact: Contact, batch: Vec<u8>, now: Instant, most: usize) -> bool {
+        let has_room = self.notices.len() < most && !self.notices.iter().any(|notice| notice.contact == contact);
+        if has_room {
             self.notice_number = self.notice_number.wrapping_add(1);
             let (route, until, number) = (None, now + NOTICE_FOR, self.notice_number);
             self.notices.push_back(Notice { contact, route, batch, until, number, is_under_way: false });
         }
+        has_room
     }
 
     /// Whether something waits that the application may believe sent, or a peer may wait for: packets of messages that
     /// a peer has not acknowledged, unless it counts as lost.
     pub fn has_unsent(&self) -> bool {
-        self.peers().any(|peer| peer.phase == Phase::Open && peer.outbox.has_messages())
+        self.peers().any(|peer| peer.phase == Phase::Open && peer.has_messages())
     }
 
     /// The headers of the packets that no peer has acknowledged yet that could.
     pub fn unsent(&self) -> impl Iterator<Item = Header> {
-        self.peers().filter(|peer| peer.phase == Phase::Open).flat_map(|peer| peer.outbox.headers())
+        self.peers().filter(|peer| peer.phase == Phase::Open).flat_map(|peer| peer.unsent())
     }
 
     fn peers(&self) -> impl Iterator<Item = &Peer> {
@@ -452,7 +482,7 @@ impl Protocol {
         let mut peers = self.peers().filter(|peer| peer.route.is_some());
         self.notices.is_empty()
             && self.acknowledgements.is_empty()
-            && peers.all(|peer| peer.flights == 0 && (peer.phase != Phase::Open || peer.outbox.is_empty()))
+            && peers.all(|peer| peer.flights == 0 && (peer.phase != Phase::Open || peer.is_empty()))
     }
 
     /// Whether there is anybody to whom something has been said, or will be.

@@ -6,6 +6,7 @@ use super::testing::{Faults, Random};
 use super::tests::{Job, MOMENT, Node, WHILE, greeting};
 use crate::memory::IoBuffer;
 use proptest::prelude::*;
+use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Buffer, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus};
 
@@ -198,6 +199,33 @@ fn peers_that_compute_hold_up_nobody_else() {
     }
     assert_eq!(reads.poll_ended(), Some((TransferId(last.0), TransferStatus::Done)));
     assert_eq!(reads.poll_ended(), None);
+}
+
+/// A peer goes, with chunks under way, and another gets its place.
+#[test]
+fn who_gets_the_place_of_another_has_nothing_to_do_with_what_was_read_from_that() {
+    let (mut reads, now) = (Reads::default(), Instant::from_nanos(1));
+    let memory = |length| [RemoteMemory { key: 1, span: Span { address: 0, length } }];
+    let into = || IoBuffer::leaked(&[0; 8], &[8]);
+    let mut later = now;
+    // It fails again and again, and a chunk is under way when it goes.
+    assert!(reads.begin(TransferId(1), PeerId(0), &memory(8), into()));
+    for _ in 0..7 {
+        later = later + Duration::from_secs(1);
+        let chunk = reads.next_chunk(PeerId(0), later).expect("the pause is over");
+        reads.handle_ended(chunk.token, true, later);
+    }
+    later = later + Duration::from_secs(1);
+    let chunk = reads.next_chunk(PeerId(0), later).expect("the pause is over");
+    reads.forget(PeerId(0));
+    assert!(!reads.is_broken(PeerId(0)) && reads.begin(TransferId(2), PeerId(0), &memory(8), into()));
+    let next = reads.next_chunk(PeerId(0), now).expect("there is no pause, and room");
+    assert_eq!(reads.handle_ended(chunk.token, true, later), None, "that concerns nobody");
+    assert_eq!(reads.poll_ended(), Some((TransferId(1), TransferStatus::Unreachable)));
+    assert!(!reads.is_broken(PeerId(0)));
+    reads.handle_ended(next.token, false, later);
+    assert_eq!(reads.poll_ended(), Some((TransferId(2), TransferStatus::Done)));
+    assert!(!reads.is_busy());
 }
 
 /// A transfer of a test, and what it must bring.

@@ -63,7 +63,8 @@ struct UnderWay {
 
 #[derive(Debug)]
 struct Transfer {
-    peer: PeerId,
+    /// `None`: its place has gone to another, who has nothing to do with it.
+    peer: Option<PeerId>,
     from: VecDeque<RemoteMemory>,
     into: IoBuffer,
     /// Where the first of `from` goes.
@@ -143,7 +144,9 @@ impl Reads {
         let from = from.iter().copied().filter(|piece| piece.span.length > 0).collect();
         let (position, under_way, round, failures) = (0, 0, 0, 0);
         let (again, is_waiting, verdict) = (Vec::new(), false, None);
-        let transfer = Transfer { peer, from, into, position, again, under_way, round, failures, is_waiting, verdict };
+        let of = Some(peer);
+        let transfer =
+            Transfer { peer: of, from, into, position, again, under_way, round, failures, is_waiting, verdict };
         self.transfers.insert(id, transfer);
         self.wait(id, peer, false);
         true
@@ -219,7 +222,7 @@ impl Reads {
         self.free.push(number);
         let transfer = self.transfers.get_mut(&chunk.transfer)?;
         transfer.under_way -= 1;
-        if let Some(line) = self.lines.get_mut(&transfer.peer) {
+        if let Some(line) = transfer.peer.and_then(|peer| self.lines.get_mut(&peer)) {
             line.under_way -= 1;
         }
         Some(chunk)
@@ -230,7 +233,7 @@ impl Reads {
         let Some(chunk) = self.take(token) else { return };
         let Some(transfer) = self.transfers.get_mut(&chunk.transfer) else { return };
         transfer.again.push(chunk.part);
-        let peer = transfer.peer;
+        let Some(peer) = transfer.peer else { return };
         if let Some(line) = self.lines.get_mut(&peer) {
             line.pause_until = line.pause_until.max(now + PAUSE_NOT_TAKEN);
         }
@@ -241,7 +244,10 @@ impl Reads {
     pub fn handle_ended(&mut self, token: Token, has_failed: bool, now: Instant) -> Option<PeerId> {
         let UnderWay { transfer: id, part, round } = self.take(token)?;
         let transfer = self.transfers.get_mut(&id)?;
-        let peer = transfer.peer;
+        let Some(peer) = transfer.peer else {
+            self.end_if_over(id);
+            return None;
+        };
         match has_failed {
             false => transfer.failures = 0,
             true => {
@@ -301,7 +307,9 @@ impl Reads {
         };
         let (peer, is_idle) = (transfer.peer, transfer.under_way == 0);
         transfer.verdict = Some(TransferStatus::Failed);
-        self.leave_line(id, peer);
+        if let Some(peer) = peer {
+            self.leave_line(id, peer);
+        }
         if is_idle {
             self.transfers.remove(&id);
         }
@@ -310,7 +318,7 @@ impl Reads {
 
     /// Nothing more is read from a peer: its transfers end, as soon as the network is done with them.
     pub fn end_peer(&mut self, peer: PeerId) {
-        let ids = self.transfers.iter().filter(|(_, transfer)| transfer.peer == peer);
+        let ids = self.transfers.iter().filter(|(_, transfer)| transfer.peer == Some(peer));
         for id in ids.map(|(id, _)| *id).collect::<Vec<_>>() {
             if let Some(transfer) = self.transfers.get_mut(&id) {
                 transfer.verdict.get_or_insert(TransferStatus::Unreachable);
@@ -328,7 +336,11 @@ impl Reads {
     /// The place of a peer goes to another.
     pub fn forget(&mut self, peer: PeerId) {
         self.end_peer(peer);
-        self.lines.retain(|other, line| *other != peer || line.under_way > 0);
+        self.lines.remove(&peer);
+        // Chunks that are under way end without a word to the next owner of the place.
+        for transfer in self.transfers.values_mut().filter(|transfer| transfer.peer == Some(peer)) {
+            transfer.peer = None;
+        }
     }
 
     /// The next transfer that has ended.

@@ -14,8 +14,10 @@ use tidegate_message::LinkEvent;
 
 /// How long an acknowledgement waits for something that carries it, unless the sender may be waiting.
 const ACKNOWLEDGEMENT_DELAY: Duration = Duration::from_micros(50);
-/// Strangers who are answered at a time.
+/// Strangers who are answered at a time,
 const ANSWERS_MOST: usize = 16;
+/// and in a second: an answer goes to the address that the stranger names, which may be that of somebody else.
+const ANSWERS_PER_SECOND: u32 = 64;
 
 impl Protocol {
     /// Takes what has come; anything may stand in `bytes`.
@@ -35,7 +37,7 @@ impl Protocol {
     }
 
     fn handle(&mut self, batch: &Batch, now: Instant) {
-        let Header { kind, from, sequence, acknowledged, .. } = batch.header;
+        let Header { kind, from, sequence, acknowledged, receipt, .. } = batch.header;
         let Some(place) = self.by_id.get(&from).copied() else { return self.handle_stranger(batch, now) };
         let Some(peer) = self.known(place) else { return };
         peer.probe.handle_heard(now);
@@ -47,6 +49,7 @@ impl Protocol {
             None if peer.phase == Phase::Ended => {}
             None => return self.counts.dropped += 1,
         }
+        self.handle_receipt(place, receipt, now);
         if was_in_trouble {
             self.knocking.stop(place);
             self.hurry(place);
@@ -79,8 +82,8 @@ impl Protocol {
         }
         // It counts as lost, or there is no place for it: untold, it would wait for ever.
         self.counts.dropped += 1;
-        let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
-        self.add_notice(contact, batch, now, ANSWERS_MOST);
+        let batch = self.own.batch(&contact, Kind::Severed, 0);
+        self.answer_stranger(contact, batch, now);
     }
 
     /// A batch for another endpoint than ours, which may have had our port before: who still asks for it is told that
@@ -90,11 +93,28 @@ impl Protocol {
         let Header { kind, from, to, .. } = batch.header;
         let contact = Contact::from_bytes(batch.body()).filter(|contact| contact.id() == from);
         let (Kind::Hello | Kind::Ping, Some(contact)) = (kind, contact) else { return };
-        if contact.lower.is_empty() || contact.id() == self.own.contact.id() {
+        if contact.id() == self.own.contact.id() {
+            // Nobody else knows our id, and which of our peers has no answer from us.
+            if let Some(place) = self.by_id.get(&to).copied() {
+                self.end(place, false, "what is sent to its address comes to this process itself");
+            }
+            return;
+        }
+        if contact.lower.is_empty() {
             return;
         }
         let batch = greeting::batch_from(to, &contact, Kind::Severed);
-        self.add_notice(contact, batch, now, ANSWERS_MOST);
+        self.answer_stranger(contact, batch, now);
+    }
+
+    /// Who is not answered asks again, if it is a peer of old.
+    fn answer_stranger(&mut self, contact: Contact, batch: Vec<u8>, now: Instant) {
+        if now >= self.answers_until {
+            (self.answers, self.answers_until) = (0, now + Duration::from_secs(1));
+        }
+        if self.answers < ANSWERS_PER_SECOND && self.add_notice(contact, batch, now, ANSWERS_MOST) {
+            self.answers += 1;
+        }
     }
 
     fn handle_greeting(&mut self, place: PeerId, batch: &Batch, now: Instant) {
@@ -140,10 +160,12 @@ impl Protocol {
             return self.counts.dropped += 1;
         };
         let (mut inbox, has_ended) = (mem::take(&mut peer.inbox), peer.phase == Phase::Ended);
+        let mut arriving = mem::take(&mut peer.arriving);
+        let receipt = arriving.receipt();
         let (mut last, mut came, mut is_full) = (Marks::default(), 0, false);
         let taken = inbox.handle(sequence, Marks { is_closing, is_last }, batch.body(), |body, marks| {
             if !has_ended {
-                self.deliver(wire::packets(body, generation, place));
+                self.deliver_from(place, generation, body, &mut arriving);
             }
             came += 1;
             is_full |= body.len() >= PACKETS_PER_BATCH * PACKET_BYTES;
@@ -151,8 +173,10 @@ impl Protocol {
         });
         let Some(peer) = self.known(place) else { return };
         peer.inbox = inbox;
+        let is_refused = arriving.receipt().refusals != receipt.refusals;
+        peer.arriving = arriving;
         peer.unacknowledged += came;
-        let is_urgent = is_full || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
+        let is_urgent = is_full || is_refused || last.is_last || peer.unacknowledged >= UNACKNOWLEDGED / 2;
         let is_news = last.is_closing && !peer.is_closing;
         peer.is_closing |= is_news;
         match taken {
@@ -204,8 +228,8 @@ impl Protocol {
         let Some(place) = self.by_id.get(&from).copied() else {
             // Any batch of ours tells it our version.
             if let Some(contact) = contact.filter(|contact| contact.id() == from && !contact.lower.is_empty()) {
-                let batch = self.own.batch(&contact, Kind::Severed, 0, 0);
-                self.add_notice(contact, batch, now, ANSWERS_MOST);
+                let batch = self.own.batch(&contact, Kind::Severed, 0);
+                self.answer_stranger(contact, batch, now);
             }
             return;
         };

@@ -102,6 +102,7 @@ impl Protocol {
             match network.poll() {
                 None => break,
                 Some(NetworkEvent::Received(batch)) => self.handle_batch(batch, now),
+                Some(NetworkEvent::Dropped) => self.counts.dropped += 1,
                 Some(NetworkEvent::Sent(token)) => self.handle_ended(token, None, now),
                 Some(NetworkEvent::Failed(token, why)) => self.handle_ended(token, Some(why), now),
                 Some(NetworkEvent::Read(token)) => self.handle_read(token, None, now),
@@ -195,6 +196,7 @@ impl Protocol {
             self.queue(place);
         }
         self.queue_late(now);
+        self.queue_refused(now);
         for _ in 0..self.ready.len() {
             let Some(place) = self.ready.pop_front() else { break };
             if let Some(peer) = self.known(place) {
@@ -223,6 +225,7 @@ impl Protocol {
             if peer.flights >= FLIGHTS_MOST {
                 return Outcome::Done;
             }
+            peer.send_refused(now);
             let Some(item) = next_item(peer, now) else { return Outcome::Done };
             let route = match peer.route_by(network) {
                 Ok(route) => route,
@@ -297,7 +300,8 @@ impl Protocol {
         let acknowledgement = self.acknowledgements.front().map(|(at, _)| *at);
         let look = self.has_peers().then_some(self.look_at);
         let read = self.reads.next_begin();
-        [retry, late, acknowledgement, look, read].into_iter().flatten().min()
+        let refused = self.refused.front().map(|(at, _)| *at);
+        [retry, late, acknowledgement, look, read, refused].into_iter().flatten().min()
     }
 }
 
@@ -306,18 +310,19 @@ fn is_again(peer: &mut Peer, item: Item) -> bool {
 }
 
 fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network, to: Route, token: u64) -> Sending {
-    let acknowledged = peer.inbox.expected();
+    let come = peer.come();
     match item {
         Item::Control(kind, sequence) => {
             let low = if matches!(kind, Kind::Hello | Kind::Ping) { PROBE } else { 0 };
-            network.send(to, Token(token | low), &own.batch(&peer.contact, kind, sequence, acknowledged))
+            network.send(to, Token(token | low), &own.batch_after(&peer.contact, kind, sequence, come))
         }
         Item::Packets(_) => {
             let Some(due) = peer.outbox.poll_due() else { return Sending::Again };
             let (is_closing, is_last) = (due.marks.is_closing, due.marks.is_last);
             let (to_id, from, sequence) = (peer.contact.id(), own.contact.id(), due.sequence);
             let kind = Kind::Packets;
-            Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged }.emit(due.bytes);
+            let (acknowledged, receipt) = come;
+            Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged, receipt }.emit(due.bytes);
             network.send(to, Token(token | (1 + (sequence & SEQUENCE_MASK))), due.bytes)
         }
     }

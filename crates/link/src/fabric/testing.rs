@@ -112,14 +112,16 @@ pub(super) struct World {
     pub lose_packets: u32,
     /// What the nodes' kernels do with connections that nobody uses.
     pub kernels: Kernels,
+    /// What is wrong, probably, where nobody answers.
+    pub doubt: Option<String>,
 }
 
 impl World {
     pub fn new(nodes: usize, seed: u64) -> Rc<RefCell<World>> {
         let (kernels, random) = (Kernels::new(nodes), Random(seed | 1));
         let nodes = (0..nodes).map(|_| Node::default()).collect();
-        let (faults, most, tried, lose_packets) = (Faults::default(), 0, 0, 0);
-        Rc::new(RefCell::new(World { nodes, faults, random, most, tried, lose_packets, kernels }))
+        let (faults, most, tried, lose_packets, doubt) = (Faults::default(), 0, 0, 0, None);
+        Rc::new(RefCell::new(World { nodes, faults, random, most, tried, lose_packets, kernels, doubt }))
     }
 
     /// The process of a node ends.
@@ -215,6 +217,10 @@ impl Network for SimNetwork {
         }
         *world.nodes[self.me].known.entry(node as usize).or_default() += 1;
         Ok(Route(node))
+    }
+
+    fn doubt(&self, _: &LowerAddress) -> Option<String> {
+        self.world.borrow().doubt.clone()
     }
 
     fn forget(&mut self, route: Route) {

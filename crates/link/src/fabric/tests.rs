@@ -6,7 +6,7 @@ use super::network::{Network, Route, Sending, Token};
 use super::protocol::Protocol;
 use super::stream::UNACKNOWLEDGED;
 use super::testing::{Faults, Random, SimNetwork, World, contact};
-use super::wire::{BATCH_BYTES, HEADER_BYTES, Header, Kind, PACKETS_PER_BATCH};
+use super::wire::{BATCH_BYTES, HEADER_BYTES, Header, Kind, PACKETS_PER_BATCH, Receipt};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -216,7 +216,17 @@ fn strangers_change_nothing() {
     for (to, from) in [(99, 0), (1, 99)] {
         for kind in kinds {
             let mut batch = vec![0; HEADER_BYTES];
-            Header { kind, is_closing: true, is_last: true, to, from, sequence: 0, acknowledged: 0 }.emit(&mut batch);
+            Header {
+                kind,
+                is_closing: true,
+                is_last: true,
+                to,
+                from,
+                sequence: 0,
+                acknowledged: 0,
+                receipt: Receipt::default(),
+            }
+            .emit(&mut batch);
             job.nodes[1].protocol.handle_batch(&batch, job.now);
             batch.resize(BATCH_BYTES, 0x7f);
             job.nodes[1].protocol.handle_batch(&batch, job.now);
@@ -349,7 +359,7 @@ proptest! {
         let to = job.peer(0, 1);
         job.steps(3, MOMENT);
         for (kind, flags, sequence, acknowledged, body) in batches {
-            let header = Header { kind: Kind::Ping, is_closing: false, is_last: false, to: 0, from: 1, sequence, acknowledged };
+            let header = Header { kind: Kind::Ping, is_closing: false, is_last: false, to: 0, from: 1, sequence, acknowledged, receipt: Receipt::default() };
             let mut batch = vec![0; HEADER_BYTES];
             header.emit(&mut batch);
             (batch[4], batch[5]) = (kind, flags);

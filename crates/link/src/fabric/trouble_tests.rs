@@ -7,7 +7,7 @@ use super::peer::FLIGHTS_MOST;
 use super::protocol::Protocol;
 use super::testing::{Faults, contact};
 use super::tests::{Job, MOMENT, Node, WHILE, flow, greeting};
-use super::wire::{HEADER_BYTES, Header, Kind};
+use super::wire::{HEADER_BYTES, Header, Kind, Receipt};
 use super::{LowerAddress, Network, NetworkEvent, Sending};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PeerId, SchemeName};
@@ -109,7 +109,7 @@ fn who_has_the_port_of_another_says_that_it_is_another() {
 fn a_stranger_of_another_version_is_told() {
     let mut job = Job::new(2, 1);
     job.peer(0, 1);
-    let mut hello = greeting(0, 64).batch(&contact(1, 1, 64), Kind::Hello, 1, 0);
+    let mut hello = greeting(0, 64).batch(&contact(1, 1, 64), Kind::Hello, 1);
     hello[3] += 1;
     job.nodes[1].protocol.handle_batch(&hello, job.now);
     job.exchange(1);
@@ -127,7 +127,8 @@ fn a_hello_that_is_none_takes_no_place() {
     let mut job = Job::new(2, 1);
     let mut batch = vec![0; HEADER_BYTES];
     let (kind, is_closing, is_last) = (Kind::Hello, false, false);
-    Header { kind, is_closing, is_last, to: 1, from: 0, sequence: 1, acknowledged: 0 }.emit(&mut batch);
+    Header { kind, is_closing, is_last, to: 1, from: 0, sequence: 1, acknowledged: 0, receipt: Receipt::default() }
+        .emit(&mut batch);
     batch.extend(contact(0, 0, 64).to_bytes());
     job.nodes[1].protocol.handle_batch(&batch, job.now);
     assert!(job.nodes[1].protocol.by_id.is_empty());
@@ -211,4 +212,81 @@ fn one_peer_has_a_bounded_number_of_sendings() {
         }
     }
     assert!(job.world.borrow().tried <= 4 + u64::from(FLIGHTS_MOST), "{}", job.world.borrow().tried);
+}
+
+#[test]
+fn what_is_dropped_below_is_counted_and_ends_nothing() {
+    let mut protocol = Protocol::new(greeting(0, 64), &flow());
+    protocol.peer(&contact(1, 1, 64)).unwrap();
+    for _ in 0..1000 {
+        protocol.exchange(&mut Dropping, Instant::from_nanos(1));
+    }
+    assert_eq!((protocol.counts().dropped, protocol.poll_event()), (32_000, None));
+}
+
+/// A network to which a stranger sends what is too long.
+struct Dropping;
+
+impl Network for Dropping {
+    fn address(&self) -> LowerAddress {
+        LowerAddress::default()
+    }
+    fn resolve(&mut self, _: &LowerAddress) -> Result<Route, String> {
+        Ok(Route(0))
+    }
+    fn forget(&mut self, _: Route) {}
+    fn send(&mut self, _: Route, _: Token, _: &[u8]) -> Sending {
+        Sending::Taken
+    }
+    fn poll(&mut self) -> Option<NetworkEvent<'_>> {
+        Some(NetworkEvent::Dropped)
+    }
+}
+
+/// How a peer is missed that is killed, before it was ever heard of or after.
+fn missed(is_known: bool) -> String {
+    let mut job = Job::new(2, 1);
+    job.world.borrow_mut().doubt = Some("its address is one of ours".into());
+    job.peer(0, 1);
+    if is_known {
+        job.steps(3, MOMENT);
+    }
+    job.world.borrow_mut().kill(1);
+    job.nodes.remove(1);
+    job.steps(100, WHILE);
+    job.departure(0).unwrap().1
+}
+
+#[test]
+fn who_has_never_answered_may_not_be_where_we_think() {
+    let said = missed(false);
+    assert!(said.contains("its process has ended, or its address is one of ours"), "{said}");
+    assert!(!missed(true).contains("its address is one of ours"));
+}
+
+#[test]
+fn an_address_that_leads_back_to_us_is_noticed() {
+    let mut job = Job::new(2, 1);
+    let other = Contact { lower: contact(0, 0, 64).lower, ..contact(1, 1, 64) };
+    job.nodes[0].protocol.peer(&other).unwrap();
+    job.steps(4, MOMENT);
+    let (orderly, name) = job.departure(0).unwrap();
+    assert!(!orderly && name.contains("comes to this process itself"), "{name}");
+}
+
+#[test]
+fn strangers_are_answered_at_a_bounded_rate() {
+    let mut job = Job::new(2, 1);
+    let before = job.world.borrow().tried;
+    for number in 0..10_000 {
+        // Each claims to be another one that has talked to who had our port before.
+        let stranger = Contact { lower: contact(0, 0, 64).lower, ..contact(1000 + number, 1, 64) };
+        let mut own = greeting(1, 64);
+        own.contact = stranger;
+        job.nodes[1].protocol.handle_batch(&own.batch(&contact(77, 77, 64), Kind::Ping, 1), job.now);
+        job.now = job.now + Duration::from_micros(250);
+        job.exchange(1);
+    }
+    let answered = job.world.borrow().tried - before;
+    assert!((64..=256).contains(&answered), "{answered} in 2.5 seconds");
 }

@@ -7,8 +7,9 @@
 //! | 3 | version of this format. In every version the mark, this, `to` and `from` stand where they do, and the
 //!         sender's contact behind the header of its hello |
 //! | 4 | [`Kind`] |
-//! | 5 | flags: 1 the sender is closing, 2 the sender's last batch |
-//! | 6–7 | 0 |
+//! | 5 | flags: 1 the sender is closing, 2 the sender's last batch; above them, in six bits, how many messages the
+//!         sender has refused that found no posted buffer |
+//! | 6–7 | the number of the message that the sender expects next in a posted buffer; see `buffers` |
 //! | 8–15 | `to`: the receiver's endpoint id, which is random. Batches with another one are dropped and counted |
 //! | 16–23 | `from`: the sender's endpoint id |
 //! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
@@ -27,11 +28,21 @@ pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 const MARK: [u8; 3] = *b"TGB";
 const CLOSING: u8 = 1;
 const LAST: u8 = 2;
+const REFUSALS_FROM: u32 = 2;
+
+/// What an endpoint says of the messages that have come for its posted buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// The number of the message that it expects next.
+    pub expected: u16,
+    /// How often it has refused one, in six bits.
+    pub refusals: u8,
+}
 
 /// What a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +96,8 @@ pub struct Header {
     pub sequence: u64,
     /// See the module.
     pub acknowledged: u64,
+    /// Of messages for posted buffers.
+    pub receipt: Receipt,
 }
 
 /// Bytes that are no batch of this version.
@@ -126,8 +139,9 @@ impl Header {
         bytes[0..3].copy_from_slice(&MARK);
         bytes[3] = VERSION;
         bytes[4] = self.kind as u8;
-        bytes[5] = (u8::from(self.is_closing) * CLOSING) | (u8::from(self.is_last) * LAST);
-        bytes[6..8].fill(0);
+        let flags = (u8::from(self.is_closing) * CLOSING) | (u8::from(self.is_last) * LAST);
+        bytes[5] = flags | self.receipt.refusals << REFUSALS_FROM;
+        bytes[6..8].copy_from_slice(&self.receipt.expected.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.to.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.from.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.sequence.to_le_bytes());
@@ -152,7 +166,7 @@ impl<'a> Batch<'a> {
             Kind::Acknowledgement | Kind::Answer | Kind::Severed => body.is_empty(),
             Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => !body.is_empty(),
         };
-        if !is_sound || head[5] & !(CLOSING | LAST) != 0 {
+        if !is_sound {
             return Err(Malformed::Nonsense);
         }
         let header = Header {
@@ -163,6 +177,7 @@ impl<'a> Batch<'a> {
             from,
             sequence: word(head, 24),
             acknowledged: word(head, 32),
+            receipt: Receipt { expected: u16::from_le_bytes([head[6], head[7]]), refusals: head[5] >> REFUSALS_FROM },
         };
         Ok(Batch { header, body })
     }
@@ -176,8 +191,13 @@ impl<'a> Batch<'a> {
 /// The packets of a batch's body, as those of the peer at a place of our table. Of each, the link's fields are the
 /// receiver's: `stamp` and `source`, and every packet has one slot.
 pub fn packets(body: &[u8], stamp: u16, source: PeerId) -> impl Iterator<Item = Packet> {
-    body.chunks_exact(PACKET_BYTES).map(move |bytes| {
-        let header = PacketHeader::from_bits(word(bytes, 0) & !LINK_BITS).published(stamp, source);
+    sent_packets(body).map(move |packet| Packet { header: packet.header.published(stamp, source), ..packet })
+}
+
+/// The packets of a batch's body as they were sent, each of one slot.
+pub fn sent_packets(body: &[u8]) -> impl Iterator<Item = Packet> {
+    body.chunks_exact(PACKET_BYTES).map(|bytes| {
+        let header = PacketHeader::from_bits(word(bytes, 0) & !LINK_BITS);
         let mut payload = [0; PAYLOAD_BYTES];
         payload.copy_from_slice(&bytes[PACKET_BYTES - PAYLOAD_BYTES..]);
         Packet { header, payload }
@@ -206,7 +226,16 @@ mod tests {
     use tidegate_flow::PacketKind;
 
     fn header(kind: Kind) -> Header {
-        Header { kind, is_closing: true, is_last: false, to: 1, from: 2, sequence: 3, acknowledged: u64::MAX }
+        Header {
+            kind,
+            is_closing: true,
+            is_last: false,
+            to: 1,
+            from: 2,
+            sequence: 3,
+            acknowledged: u64::MAX,
+            receipt: Receipt { expected: 0x8765, refusals: 0x3f },
+        }
     }
 
     fn batch(kind: Kind, body: &[u8]) -> Vec<u8> {
@@ -264,7 +293,7 @@ mod tests {
             let mut bytes = bytes;
             if is_marked && bytes.len() >= HEADER_BYTES {
                 bytes[0..3].copy_from_slice(&MARK);
-                (bytes[3], bytes[4], bytes[5]) = (VERSION, kind, bytes[5] & 3);
+                (bytes[3], bytes[4]) = (VERSION, kind);
             }
             if let Ok(batch) = Batch::parse(&bytes) {
                 prop_assert_eq!(packets(batch.body(), 1, PeerId(2)).count(), batch.body().len() / PACKET_BYTES);

@@ -5,8 +5,9 @@
 //! number, its *nonce*: it is part of the address and of the name of the endpoint's file, and lies in the memory of the
 //! process, where whoever reads or writes that memory finds out whose it is (see `bulk`).
 
+use super::config::NAMES;
 use std::fmt;
-use tidegate_flow::{Config, SchemeName};
+use tidegate_flow::{BufferField, Config, Lends, SchemeName};
 
 /// Where an endpoint is found. Small and plain, so that it travels through libfabric's address vectors as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,8 +40,80 @@ pub(crate) struct Settings {
     /// Place in `SchemeName::ALL`.
     pub scheme: u8,
     pub piggyback: bool,
-    pub slots_per_peer: u32,
-    pub credit_slots: u32,
+    pub sizes: Sizes,
+}
+
+/// How large things are. What the scheme has no use for need not agree, and is not said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sizes {
+    /// Where mailboxes are shared by slots.
+    Slots { per_peer: u32, credit: u32 },
+    /// Where receivers post buffers.
+    Buffers { packets: u32, each: u32, most: u32 },
+}
+
+impl Sizes {
+    /// What the fields hold at most: 24 and 16 bits; 11, 14 and 15.
+    const SLOTS: u64 = SLOTS_PER_PEER_MOST as u64;
+    const BUFFERS: u64 = BUFFERS_MOST as u64;
+    const PACKETS_BITS: u32 = 11;
+    const BUFFERS_BITS: u32 = 14;
+
+    fn of(flow: &Config) -> Sizes {
+        let buffers = &flow.buffers;
+        match flow.scheme.lends() {
+            Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => {
+                Sizes::Slots { per_peer: flow.slots_per_peer, credit: flow.credit_slots }
+            }
+            Lends::Buffers | Lends::CreditedBuffers => {
+                let most = if flow.scheme == SchemeName::Growing { buffers.per_connection_most } else { 0 };
+                Sizes::Buffers { packets: buffers.packets, each: buffers.per_connection, most }
+            }
+            // A pool is its owner's affair.
+            Lends::PoolBuffers => Sizes::Buffers { packets: buffers.packets, each: 0, most: 0 },
+        }
+    }
+
+    /// In 40 bits. What is larger than they say is said as the largest.
+    fn bits(self) -> u64 {
+        match self {
+            Sizes::Slots { per_peer, credit } => {
+                u64::from(per_peer).min(Self::SLOTS) | u64::from(credit.min(CREDIT_SLOTS_MOST)) << 24
+            }
+            Sizes::Buffers { packets, each, most } => {
+                let most = u64::from(most).min(2 * Self::BUFFERS + 1) << (Self::PACKETS_BITS + Self::BUFFERS_BITS);
+                u64::from(packets.min(0x7ff)) | u64::from(each).min(Self::BUFFERS) << Self::PACKETS_BITS | most
+            }
+        }
+    }
+
+    fn from_bits(bits: u64, scheme: u8) -> Sizes {
+        let posts = SchemeName::ALL.get(usize::from(scheme)).is_some_and(|scheme| scheme.lends().posts_buffers());
+        let part = |from: u32, most: u64| ((bits >> from) & most) as u32;
+        match posts {
+            false => Sizes::Slots { per_peer: part(0, Self::SLOTS), credit: part(24, CREDIT_SLOTS_MOST.into()) },
+            true => Sizes::Buffers {
+                packets: part(0, 0x7ff),
+                each: part(Self::PACKETS_BITS, Self::BUFFERS),
+                most: part(Self::PACKETS_BITS + Self::BUFFERS_BITS, 2 * Self::BUFFERS + 1),
+            },
+        }
+    }
+
+    /// Names and values.
+    fn named(self) -> Vec<(&'static str, String)> {
+        let [slots, credit_slots] = [NAMES.slots, NAMES.credit_slots];
+        match self {
+            Sizes::Slots { per_peer, credit } => {
+                vec![(slots, per_peer.to_string()), (credit_slots, credit.to_string())]
+            }
+            Sizes::Buffers { packets, each, most } => vec![
+                ((NAMES.buffers)(BufferField::Packets), packets.to_string()),
+                ((NAMES.buffers)(BufferField::PerConnection), each.to_string()),
+                ((NAMES.buffers)(BufferField::PerConnectionMost), most.to_string()),
+            ],
+        }
+    }
 }
 
 /// A parameter that two processes have set differently: its name, and what each has.
@@ -61,15 +134,12 @@ const MARK: [u8; 3] = *b"TG3";
 pub const SLOTS_PER_PEER_MOST: u32 = 0xff_ffff;
 /// The same for credit slots.
 pub const CREDIT_SLOTS_MOST: u32 = 0xffff;
+/// The same for posted buffers of a connection at the start. Twice as many and one may it come to have.
+pub const BUFFERS_MOST: u32 = 0x3fff;
 
 impl Settings {
     pub fn of(flow: &Config) -> Settings {
-        Settings {
-            scheme: flow.scheme as u8,
-            piggyback: flow.piggyback,
-            slots_per_peer: flow.slots_per_peer,
-            credit_slots: flow.credit_slots,
-        }
+        Settings { scheme: flow.scheme as u8, piggyback: flow.piggyback, sizes: Sizes::of(flow) }
     }
 
     /// The first parameter in which `theirs` differ from ours.
@@ -78,13 +148,14 @@ impl Settings {
             SchemeName::ALL.get(usize::from(settings.scheme)).map_or("unknown", |scheme| scheme.name()).to_owned()
         };
         let switch = |settings: &Settings| if settings.piggyback { "on" } else { "off" }.to_owned();
-        let values: [(&'static str, String, String); 4] = [
+        let words = [
             ("FI_TIDEGATE_SCHEME", scheme(self), scheme(theirs)),
-            ("FI_TIDEGATE_SLOTS", self.slots_per_peer.to_string(), theirs.slots_per_peer.to_string()),
-            ("FI_TIDEGATE_CREDIT_SLOTS", self.credit_slots.to_string(), theirs.credit_slots.to_string()),
             ("FI_TIDEGATE_PIGGYBACK", switch(self), switch(theirs)),
         ];
-        let differing = values.into_iter().find(|(_, ours, theirs)| ours != theirs);
+        // Of one scheme, both have sizes of the same kind.
+        let sizes = self.sizes.named().into_iter().zip(theirs.sizes.named());
+        let sizes = sizes.map(|((name, ours), (_, theirs))| (name, ours, theirs));
+        let differing = words.into_iter().chain(sizes).find(|(_, ours, theirs)| ours != theirs);
         differing.map(|(parameter, ours, theirs)| Difference { parameter, ours, theirs })
     }
 }
@@ -98,8 +169,6 @@ impl Address {
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let Address { identity, settings } = self;
         let mut bytes = [0; Self::BYTES];
-        let slots = settings.slots_per_peer.min(SLOTS_PER_PEER_MOST);
-        let credit_slots = settings.credit_slots.min(CREDIT_SLOTS_MOST) as u16;
         bytes[0..3].copy_from_slice(&MARK);
         bytes[4..12].copy_from_slice(&identity.boot.to_le_bytes());
         bytes[12..16].copy_from_slice(&identity.namespace.to_le_bytes());
@@ -107,8 +176,7 @@ impl Address {
         bytes[20..24].copy_from_slice(&identity.uid.to_le_bytes());
         bytes[24..26].copy_from_slice(&identity.serial.to_le_bytes());
         bytes[26] = settings.scheme | u8::from(settings.piggyback) << 7;
-        bytes[27..30].copy_from_slice(&slots.to_le_bytes()[..3]);
-        bytes[30..32].copy_from_slice(&credit_slots.to_le_bytes());
+        bytes[27..32].copy_from_slice(&settings.sizes.bits().to_le_bytes()[..5]);
         bytes[32..40].copy_from_slice(&identity.nonce.to_le_bytes());
         bytes
     }
@@ -130,8 +198,7 @@ impl Address {
             settings: Settings {
                 scheme: bytes[26] & 0x7f,
                 piggyback: bytes[26] & 0x80 != 0,
-                slots_per_peer: half(27) & SLOTS_PER_PEER_MOST,
-                credit_slots: half(30) & CREDIT_SLOTS_MOST,
+                sizes: Sizes::from_bits(word(27) & 0xff_ffff_ffff, bytes[26] & 0x7f),
             },
         })
     }
@@ -204,7 +271,7 @@ mod tests {
                 serial: 2,
                 nonce: 0x1234_5678_9abc_def0,
             },
-            settings: Settings { scheme: 1, piggyback: true, slots_per_peer: 64, credit_slots: 2 },
+            settings: Settings { scheme: 1, piggyback: true, sizes: Sizes::Slots { per_peer: 64, credit: 2 } },
         }
     }
 
@@ -237,10 +304,27 @@ mod tests {
         assert_eq!(difference(ours), None);
         let found = difference(Settings { scheme: 100, ..ours });
         assert!(found.as_ref().is_some_and(|text| text.ends_with("unknown")), "{found:?}");
-        let found = difference(Settings { slots_per_peer: 16, ..ours });
+        let found = difference(Settings { sizes: Sizes::Slots { per_peer: 16, credit: 2 }, ..ours });
         assert_eq!(found.as_deref(), Some("FI_TIDEGATE_SLOTS 64 16"));
         let found = difference(Settings { piggyback: false, ..ours });
         assert_eq!(found.as_deref(), Some("FI_TIDEGATE_PIGGYBACK on off"));
+    }
+
+    #[test]
+    fn settings_of_posted_buffers_travel_as_far_as_they_have_to_agree() {
+        for scheme in SchemeName::WITH_BUFFERS {
+            let mut flow = Config::new(*scheme, 3, 64, 2);
+            (flow.buffers.packets, flow.buffers.per_connection) = (1171, BUFFERS_MOST);
+            flow.buffers.per_connection_most = 2 * BUFFERS_MOST + 1;
+            let address = Address { settings: Settings::of(&flow), ..example() };
+            assert_eq!(Address::from_bytes(&address.to_bytes()), Some(address), "{scheme}");
+            flow.slots_per_peer = 2;
+            assert_eq!(Settings::of(&flow), address.settings, "slots mean nothing to {scheme}");
+            flow.buffers.packets = 5;
+            let found = address.settings.difference(&Settings::of(&flow)).expect("a difference");
+            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("1171", "5"));
+            assert_eq!(found.parameter, "FI_TIDEGATE_BUFFER_SIZE (in packets)");
+        }
     }
 
     #[test]

@@ -13,9 +13,23 @@ pub const NAMES: Names = Names {
     credit_slots: "FI_TIDEGATE_CREDIT_SLOTS",
     peers: "FI_TIDEGATE_PEERS",
     receive_memory: "FI_TIDEGATE_RX_MEMORY",
-    // No scheme that shared memory carries posts buffers: nobody sees these names.
-    buffers: BufferField::name,
+    buffers: variable_of,
 };
+
+/// The variable by which users set what flow control calls so.
+const fn variable_of(field: BufferField) -> &'static str {
+    match field {
+        BufferField::Packets => "FI_TIDEGATE_BUFFER_SIZE (in packets)",
+        BufferField::PerConnection => "FI_TIDEGATE_BUFFERS",
+        BufferField::PerConnectionMost => "FI_TIDEGATE_BUFFERS_MOST",
+        BufferField::CreditThreshold => "FI_TIDEGATE_CREDIT_THRESHOLD",
+        BufferField::RetryTimer => "FI_TIDEGATE_RETRY_TIMER",
+        BufferField::PoolFirst => "FI_TIDEGATE_POOL_FIRST",
+        BufferField::PoolMost => "FI_TIDEGATE_POOL_MOST",
+        // These are not for users to set.
+        BufferField::QuietAfter | BufferField::RefusalsMost => field.name(),
+    }
+}
 
 /// Bounce buffers of an endpoint, unless the user says otherwise: 1 MiB in all.
 pub const DEFAULT_BOUNCE_BUFFERS: u32 = 32;

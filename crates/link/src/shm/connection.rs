@@ -5,7 +5,7 @@ use super::bulk::PeerMemory;
 use super::config::BulkChoice;
 use super::error::LinkError;
 use super::life::{Fate, Here};
-use super::mailbox::{Admission, Writer};
+use super::mailbox::{Admission, Taker, Writer};
 use super::peer::{State, Table};
 use super::peer_segment::PeerSegment;
 use super::wake::WakeName;
@@ -13,8 +13,8 @@ use crate::memory::IoBuffer;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Packet, PeerId, Placement};
-use tidegate_message::{Access, Span};
+use tidegate_flow::{Config, Lends, Packet, PeerId, Placement};
+use tidegate_message::{Access, Span, WriteError};
 
 /// What stays the same for all connections of an endpoint.
 #[derive(Debug)]
@@ -56,7 +56,10 @@ impl Connection {
         let admission = if terms.flow.scheme.has_credits() { Admission::Credits } else { Admission::Room };
         // SAFETY: the writer is a field of the value that owns the segment, and is never handed out. The place is ours
         // alone, and we are the only connection to this peer.
-        let writer = unsafe { Writer::new(segment.mailbox(), segment.table().writing(place), place, admission) };
+        let mut writer = unsafe { Writer::new(segment.mailbox(), segment.table().writing(place), place, admission) };
+        if let Some(taker) = taker(&segment, place, terms.flow) {
+            writer = writer.taking_buffers(taker);
+        }
         let wakes = segment.header().wakes.load(Ordering::Relaxed) != 0;
         Ok((Connection { writer, wakes, memory, place, segment }, obstacle))
     }
@@ -66,6 +69,11 @@ impl Connection {
     pub fn write_many(&mut self, count: u32, fill: impl FnMut(&mut [Packet], Placement)) -> (u32, bool) {
         let written = self.writer.write_many(count, fill);
         (written, written > 0 && self.wakes && self.disarm())
+    }
+
+    /// Why nothing could be written.
+    pub fn why_nothing(&self) -> WriteError {
+        if self.writer.is_refused() { WriteError::Refused } else { WriteError::Full }
     }
 
     /// Whether the peer waits to be woken. One writer alone is told so, the first that looks, and wakes it.
@@ -150,6 +158,22 @@ impl Connection {
     /// Writes with another sender's index from now on.
     pub fn pretend_to_be(&mut self, source: PeerId) {
         self.writer.pretend_to_be(source);
+    }
+}
+
+/// Our way to the buffers that the peer has posted, if its scheme posts any.
+fn taker(segment: &PeerSegment, place: PeerId, flow: &Config) -> Option<Taker> {
+    let buffers = &flow.buffers;
+    match flow.scheme.lends() {
+        Lends::Nothing | Lends::FixedSlots | Lends::MovingSlots => None,
+        Lends::Buffers | Lends::CreditedBuffers => {
+            // SAFETY: the caller keeps what is returned in the value that owns the segment.
+            Some(unsafe { Taker::of_connection(segment.table().posted(place), buffers.per_connection) })
+        }
+        Lends::PoolBuffers => {
+            // SAFETY: as above.
+            Some(unsafe { Taker::of_pool(segment.pool(), segment.table().claim(place), buffers.refusals_most) })
+        }
     }
 }
 

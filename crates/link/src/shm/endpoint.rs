@@ -1,14 +1,16 @@
 //! The endpoint's life and its [`Link`]: packets are written and retrieved, bulk data is copied, an idle process waits.
 
 use super::bounce::BOUNCE_BUFFER_BYTES;
-use super::bulk::{self, TransferError};
+use super::bulk;
 use super::config::ShmConfig;
 use super::connection::Connection;
+use super::copying::Direction;
 use super::error::LinkError;
 use super::hindrance::{Announcer, Hindrance};
 use super::layout;
 use super::life::Here;
-use super::mailbox::Reader;
+use super::mailbox::{Pool, Reader};
+use super::posting::pool_of;
 use super::segment::{self, OwnSegment};
 use super::service;
 use super::spin::{SpinPolicy, Step};
@@ -25,10 +27,10 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement};
+use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Buffer, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, Span,
-    TransferId, TransferStatus, WriteError,
+    Access, Arrival, BounceBuffers, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId,
+    TransferStatus, WriteError,
 };
 
 /// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
@@ -72,7 +74,9 @@ impl ShmLink {
         stats.counters().set(Counter::MailboxBytes, segment.mailbox_bytes());
         stats.counters().set(Counter::BounceBufferBytes, segment.bounce_buffer_bytes());
         stats.counters().set(Counter::BookkeepingBytes, segment.bookkeeping_bytes());
+        let pool = pool_of(&config.flow, &segment);
         let mut link = ShmLink {
+            pool,
             reader: Reader::new(mailbox),
             is_armed: false,
             burst: 0,
@@ -233,66 +237,6 @@ impl ShmLink {
             self.stats.counters().raise(Counter::MailboxPeak, backlog + 1);
         }
     }
-
-    /// Copies between a peer's memory, `remote`, and ours: `local` from `offset` on.
-    fn transfer(
-        &mut self,
-        direction: Direction,
-        peer: PeerId,
-        remote: &[RemoteMemory],
-        local: &IoBuffer,
-        offset: usize,
-    ) -> TransferStatus {
-        let room = local.len().checked_sub(offset);
-        let wanted = remote.iter().try_fold(0_u64, |sum, memory| sum.checked_add(memory.span.length));
-        let (Some(room), Some(wanted)) = (room, wanted) else { return TransferStatus::Failed };
-        if wanted > room as u64 {
-            return TransferStatus::Failed;
-        }
-        // Makes the connection if there is none.
-        self.connection(peer);
-        let connection = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.connection.as_mut());
-        let Some(connection) = connection else { return TransferStatus::Unreachable };
-        let Some(memory) = connection.memory() else { return TransferStatus::Unreachable };
-        let (pid, spans) = (memory.pid(), local.spans_of(offset, wanted as usize));
-        let remote = remote.iter().map(|memory| memory.span);
-        // SAFETY: the spans are parts of an `IoBuffer`, whose maker promised that memory for reading and, where
-        // `Link` has it by `&mut`, for writing.
-        let copied = unsafe {
-            match direction {
-                Direction::Read => self.copier.read(memory, spans, remote),
-                Direction::Write => self.copier.write(memory, spans, remote),
-            }
-        };
-        match copied {
-            Ok(()) => TransferStatus::Done,
-            Err(TransferError::Fault(error)) => {
-                log::line(Level::Warn, || format!("bulk transfer of {wanted} bytes with pid {pid}: {error}"));
-                TransferStatus::Failed
-            }
-            Err(TransferError::Unreachable(error)) => {
-                // Memory that cannot be written to may be readable all the same: then only writes go another way.
-                if direction == Direction::Read || memory.is_writable() {
-                    connection.give_up_memory();
-                    log::line(Level::Info, || {
-                        format!(
-                            "the memory of pid {pid} cannot be reached any more, its bulk data goes another way: {error}"
-                        )
-                    });
-                }
-                TransferStatus::Unreachable
-            }
-        }
-    }
-}
-
-/// Which way bulk data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    /// From the peer's memory to ours.
-    Read,
-    /// From ours to the peer's.
-    Write,
 }
 
 impl Link for ShmLink {
@@ -310,10 +254,13 @@ impl Link for ShmLink {
             return Err(WriteError::Full);
         };
         let (written, wake) = connection.write_many(count, fill);
+        if written == 0 {
+            return Err(connection.why_nothing());
+        }
         if wake {
             self.wake_peer(to);
         }
-        if written > 0 { Ok(written) } else { Err(WriteError::Full) }
+        Ok(written)
     }
 
     #[inline(always)]
@@ -332,18 +279,24 @@ impl Link for ShmLink {
             }
             // What a dead writer has left of a long packet, or an unsound one.
             if packet.header.follows() {
+                self.note_dropped(packet.header);
                 continue;
             }
             let source = packet.header.source();
             if self.peers.get(source.0 as usize).is_some_and(|peer| peer.standing.is_heard()) || self.admit(source) {
                 return Some(Arrival { source, packet });
             }
+            self.note_dropped(packet.header);
         }
         None
     }
 
     fn retrieve_following(&mut self, first: &Header, into: &mut [[u8; PAYLOAD_BYTES]]) -> Option<Packet> {
         self.reader.retrieve_following(*first, into)
+    }
+
+    fn post(&mut self, posting: Posting) {
+        self.post_buffers(posting);
     }
 
     fn bookkeeping_bytes(flow: &Config) -> usize {
@@ -456,6 +409,9 @@ impl Link for ShmLink {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_LOOK) {
             self.watch();
+            if self.pool.as_mut().is_some_and(Pool::poll_limit_reached) {
+                return Some(LinkEvent::LimitReached);
+            }
         }
         if self.monitor.has_closings() || self.monitor.has_departures() { self.next_event() } else { None }
     }

@@ -3,7 +3,7 @@
 use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::config::BOUNCE_BUFFERS_MOST;
 use super::index::Index;
-use super::mailbox::{Alone, Mailbox, Pointers, Slot};
+use super::mailbox::{Alone, Mailbox, Pointers, PoolWords, Slot};
 use super::memory_map::{self, Mapping, Shared};
 use super::peer::{Entry, Memory, Parts, Places, Table};
 use super::region::{Place, REGIONS, Regions};
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// First word of a segment; the last byte is the version of everything that peers read in it.
-pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x07");
+pub(super) const MAGIC: u64 = u64::from_be_bytes(*b"TIDEGAT\x08");
 /// A bound for checks: more peers than flow control accepts.
 pub(super) const PEERS_LIMIT: u64 = 1 << 20;
 pub(super) const PAGE: usize = 4096;
@@ -51,6 +51,8 @@ pub(crate) struct Signals {
     pub armed: Alone<AtomicU64>,
     pointers: Pointers,
     places: Places,
+    /// Posted buffers that all peers share; used where receivers have such a pool.
+    pool: PoolWords,
 }
 
 // SAFETY: atomics only.
@@ -190,6 +192,11 @@ impl View {
         let slots = self.shared.slice::<Slot>(self.layout.slots_at, self.layout.slots);
         // SAFETY: valid as long as the mapping.
         unsafe { Mailbox::new(slots, NonNull::from(&self.signals().pointers)) }
+    }
+
+    /// The words of a pool of posted buffers. They lie there as long as the view.
+    pub(super) fn pool(&self) -> NonNull<PoolWords> {
+        NonNull::from(&self.signals().pool)
     }
 
     /// # Safety

@@ -203,9 +203,10 @@ fn is_zombie(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_flow::{Config, SchemeName};
 
     fn identity(here: &Here) -> Identity {
-        here.address(0, Settings { scheme: 0, piggyback: true, slots_per_peer: 64, credit_slots: 2 }).identity
+        here.address(0, Settings::of(&Config::new(SchemeName::None, 1, 64, 2))).identity
     }
 
     #[test]

@@ -89,6 +89,7 @@ impl ShmLink {
             self.look_at_own_file();
             self.ask_about_some();
             self.look_at_hole();
+            self.look_at_pool(now);
         }
     }
 

@@ -20,7 +20,8 @@
 //! **Why a write never overtakes the reader.** Under credits, a writer has been told that its slot is free: each
 //! credit was given after a retrieval, the reservation takes the credit's history along (`AcqRel` on the write
 //! pointer), so whoever gets the slot's next ticket comes after that retrieval. Without credits (`none`) the reader
-//! publishes its position, rarely, and the writer refuses to reserve what might still be unread.
+//! publishes its position, rarely, and the writer refuses to reserve what might still be unread. Where buffers are
+//! posted, a writer takes one first, and there are as many slots as all buffers hold (`buffers.rs`).
 //!
 //! **Why a dead writer does not stop the reader.** Between reservation and publication a writer can be killed; the
 //! slot then stays a *hole*. Each writer has a word of its own, `writing`, in the receiver's table of peers: odd from
@@ -47,6 +48,7 @@ use tidegate_flow::PacketKind;
 use tidegate_flow::packet::PAYLOAD_BYTES;
 use tidegate_flow::{Header, Packet, Placement};
 
+mod buffers;
 mod hole;
 mod lap;
 #[cfg(all(test, loom))]
@@ -55,6 +57,7 @@ mod loom_tests;
 mod tests;
 mod writer;
 
+pub(crate) use buffers::{Claim, Claims, Pool, PoolWords, Taker, change as change_claim};
 pub(crate) use hole::{Hole, Verdict};
 use lap::{stamp_after, stamp_of};
 pub(crate) use writer::{Admission, Writer};

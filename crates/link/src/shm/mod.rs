@@ -3,7 +3,8 @@
 //! Each endpoint owns one `segment`: a file in `/dev/shm` with a table of `peer`s, its `index`, and a `mailbox`, which
 //! peers write to, and a list of published `region`s and `bounce` buffers for bulk data, which they only read. A
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
-//! table. `bulk` data goes from memory to memory. A `service` is a name that leads to an endpoint. `state` says what an
+//! table. `bulk` data goes from memory to memory (`copying`). `posting` is what the owner does with posted buffers,
+//! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an
 //! endpoint is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what
 //! makes that wait, `endpoint` what messages see of all that. `vacant` finds out who has come, `liveness` who closes or
 //! dies and what is left behind; `life` says who lives, by each `lock` that an endpoint holds and no forked child of it
@@ -15,6 +16,7 @@ mod bulk;
 mod config;
 mod connecting;
 mod connection;
+mod copying;
 mod endpoint;
 mod error;
 mod fork;
@@ -29,6 +31,7 @@ mod mailbox;
 pub(crate) mod memory_map;
 mod peer;
 mod peer_segment;
+mod posting;
 mod region;
 mod segment;
 mod service;
@@ -41,7 +44,7 @@ mod vacant;
 mod wake;
 
 pub(crate) use address::Difference;
-pub use address::{Address, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST, random};
+pub use address::{Address, BUFFERS_MOST, CREDIT_SLOTS_MOST, SLOTS_PER_PEER_MOST, random};
 pub use config::{BOUNCE_BUFFERS_MOST, BulkChoice, DEFAULT_BOUNCE_BUFFERS, NAMES, ShmConfig};
 pub use connecting::check_settings;
 pub use error::{LinkError, Shortage};

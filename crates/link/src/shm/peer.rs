@@ -12,6 +12,7 @@
 
 use super::address::Address;
 use super::index::{Found, Hash, Index, look, store_follows};
+use super::mailbox::{Claim, Claims, change_claim};
 use super::memory_map::Shared;
 use super::sync;
 use std::io;
@@ -30,6 +31,8 @@ pub(crate) struct Entry {
     address: [AtomicU64; ADDRESS_WORDS],
     /// Whether the peer holds the lock that says that it lives (`Byte::of`); it may be short of descriptors.
     is_locked: AtomicU64,
+    /// How many buffers the owner has posted for the peer beside those at the start. The owner alone writes this.
+    posted: sync::AtomicU64,
     changing: Changing,
 }
 
@@ -41,6 +44,8 @@ struct Changing {
     writing: sync::AtomicU64,
     /// In the list of free places, the next one plus one; 0: there is none.
     next_free: AtomicU64,
+    /// Whether the peer claims a buffer of the owner's pool, or one is kept for it; see the mailbox.
+    claim: sync::AtomicU64,
 }
 
 /// What the table says of its places as a whole.
@@ -299,6 +304,8 @@ impl Table {
     pub fn free(&self, peer: PeerId) {
         let entry = &self.entries()[peer.0 as usize];
         let hash = self.hash_at(peer);
+        entry.posted.store(0, sync::Ordering::Relaxed);
+        entry.changing.claim.store(Claim::None as u64, sync::Ordering::Relaxed);
         entry.state.store(State::Free as u64, Ordering::Release);
         if let Some(hash) = hash
             && !self.0.index.remove(hash, peer, |peer| self.hash_at(peer))
@@ -315,10 +322,48 @@ impl Table {
         NonNull::from(&self.entries()[peer.0 as usize].changing.writing)
     }
 
+    /// How many buffers were posted for the peer beside those at the start.
+    pub fn posted(&self, peer: PeerId) -> NonNull<sync::AtomicU64> {
+        NonNull::from(&self.entries()[peer.0 as usize].posted)
+    }
+
+    /// The owner of the table has posted so many by now.
+    pub fn set_posted(&self, peer: PeerId, buffers: u64) {
+        if let Some(entry) = self.entries().get(peer.0 as usize) {
+            // Whoever finds the buffers there finds their slots retrieved.
+            entry.posted.store(buffers, sync::Ordering::Release);
+        }
+    }
+
+    /// The peer's claim to a buffer.
+    pub fn claim(&self, peer: PeerId) -> NonNull<sync::AtomicU64> {
+        NonNull::from(&self.entries()[peer.0 as usize].changing.claim)
+    }
+
+    /// Whether a peer is amid a write, or may have died amid one.
+    pub fn is_any_writing(&self) -> bool {
+        self.taken().any(|peer| self.writing_word(peer).is_some_and(|word| word % 2 == 1))
+    }
+
     /// What the `writing` word of a place in use says.
     pub fn writing_word(&self, peer: PeerId) -> Option<u64> {
         let entry = self.entries().get(peer.0 as usize).filter(|_| self.state(peer) != State::Free)?;
         Some(entry.changing.writing.load(sync::Ordering::Acquire))
+    }
+}
+
+impl Claims for Table {
+    fn places(&self) -> u32 {
+        self.used() as u32
+    }
+
+    fn read(&self, peer: PeerId) -> u64 {
+        let entry = self.entries().get(peer.0 as usize);
+        entry.map_or(Claim::None as u64, |entry| entry.changing.claim.load(sync::Ordering::Acquire))
+    }
+
+    fn change(&self, peer: PeerId, from: Claim, to: Claim) -> bool {
+        self.entries().get(peer.0 as usize).is_some_and(|entry| change_claim(&entry.changing.claim, from, to))
     }
 }
 

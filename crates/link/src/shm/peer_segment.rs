@@ -6,12 +6,13 @@ use super::layout::{BOUNCE_BUFFERS_AT, Header, Layout, MAGIC, PAGE, Signals, Vie
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
 use super::lock_file::{LockFile, has_descriptors_to_spare};
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, PoolWords};
 use super::memory_map::{Access, Mapping};
 use super::peer::{State, Table};
 use crate::memory::IoBuffer;
 use std::io;
 use std::path::Path;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_flow::PeerId;
@@ -147,6 +148,11 @@ impl PeerSegment {
     pub unsafe fn mailbox(&self) -> Mailbox {
         // SAFETY: handed on to the caller.
         unsafe { self.view.mailbox() }
+    }
+
+    /// The words of the peer's pool of posted buffers. They lie there as long as the segment.
+    pub fn pool(&self) -> NonNull<PoolWords> {
+        self.view.pool()
     }
 
     /// Copies the first `length` bytes of the peer's bounce buffer. `false` if there is no such bounce buffer.

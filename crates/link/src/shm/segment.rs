@@ -13,7 +13,7 @@ use super::layout::{Header, Layout, MAGIC, Signals, View};
 use super::life::{self, Fate, Here, Rights};
 use super::lock::{self, Byte};
 use super::lock_file::LockFile;
-use super::mailbox::{Mailbox, Slot};
+use super::mailbox::{Mailbox, PoolWords, Slot};
 use super::memory_map::{Access, Mapping};
 use super::peer::{Memory, Table};
 use super::region::Regions;
@@ -22,6 +22,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate_flow::Config;
@@ -134,6 +135,11 @@ impl OwnSegment {
     pub unsafe fn mailbox(&self) -> Mailbox {
         // SAFETY: handed on to the caller.
         unsafe { self.view.mailbox() }
+    }
+
+    /// The words of our pool of posted buffers. They lie there as long as the segment.
+    pub fn pool(&self) -> NonNull<PoolWords> {
+        self.view.pool()
     }
 
     /// Whether any peer in our table has ended, so that its place will go to another.

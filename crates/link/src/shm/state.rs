@@ -8,7 +8,7 @@ use super::config::ShmConfig;
 use super::connection::Connection;
 use super::hindrance::{Announcer, Hindrance};
 use super::life::Here;
-use super::mailbox::{Hole, Reader};
+use super::mailbox::{Hole, Pool, Reader};
 use super::peer::{State, Table};
 use super::region::Regions;
 use super::segment::OwnSegment;
@@ -39,6 +39,8 @@ pub(super) struct Peer {
     /// What has kept us from connecting to it.
     pub(super) hindrance: Hindrance,
     pub(super) standing: Standing,
+    /// Buffers that we have posted for its messages, beside those at the start.
+    pub(super) posted: u64,
     /// Where it is in the roster.
     listed_at: usize,
 }
@@ -144,6 +146,8 @@ impl Monitor {
 #[derive(Debug)]
 pub struct ShmLink {
     pub(super) reader: Reader,
+    /// Where flow control posts buffers in a pool.
+    pub(super) pool: Option<Pool>,
     /// [`arm`](Self::arm) was called: writers are to wake us.
     pub(super) is_armed: bool,
     /// Packets retrieved in a row.
@@ -302,6 +306,9 @@ impl ShmLink {
 
     /// Gives the place of a peer away that will write no more, or never has.
     pub(super) fn forget(&mut self, peer: PeerId) {
+        if let Some(pool) = &mut self.pool {
+            pool.forget(peer, &self.table);
+        }
         self.strike(peer);
         let known = std::mem::take(&mut self.peers[peer.0 as usize]);
         self.peers[peer.0 as usize] =

@@ -209,6 +209,16 @@ impl<B: Buffer> Pulls<B> {
         Ok(at as usize)
     }
 
+    /// Where the message of this peer goes, if it may be written there.
+    pub(crate) fn buffer(&self, key: Key) -> Option<(PeerId, &B)> {
+        self.pulls.get(key).map(|pull| (pull.remote.peer, &pull.active.buffer))
+    }
+
+    /// The sender says that it has written all of a message: whether it was told where to.
+    pub(crate) fn is_written(&self, from: PeerId, key: Key) -> bool {
+        self.pulls.get(key).is_some_and(|pull| pull.remote.peer == from && pull.is_asked && pull.admitted == 0)
+    }
+
     /// Where the message goes.
     pub(crate) fn buffer_mut(&mut self, key: Key) -> Option<&mut B> {
         self.pulls.get_mut(key).map(|pull| &mut pull.active.buffer)

@@ -16,6 +16,8 @@ use tidegate_flow::PeerId;
 pub(crate) enum TransferOwner {
     /// A pull.
     Pull(Key),
+    /// A send that is written into its receiver's memory, and the receiver's name for it.
+    Send(Key, u32),
     /// A remote operation.
     Operation(Key),
 }

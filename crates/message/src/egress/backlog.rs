@@ -23,8 +23,8 @@
 //!   dropped unless our query has left, and we make one query at a time.
 //! - a request for a remote operation: a note with the result, or what is left to read, and the piece under way. Why
 //!   that is bounded: an account of unanswered requests (`rma::request`); who exceeds it is quarantined.
-//! - `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Reply`, data of a read: nothing, or what our own
-//!   operations need anyway. Why that is bounded: it must name an operation of ours that waits for it; an
+//! - `Acknowledged`, `Decline`, `Accept`, `ClearToSend`, `Finished`, `Written`, `Reply`, data of a read: nothing, or
+//!   what our own operations need anyway. Why that is bounded: it must name an operation of ours that waits for it; an
 //!   `Acknowledged`, `Decline` or `Accept` also must answer what has left.
 //! - completion data of a write: a completion. Why that is bounded: nothing is retrieved while the program does not
 //!   take its completions.
@@ -273,6 +273,7 @@ mod tests {
     use crate::operation::Queue;
     use crate::wire::{
         Accept, Acknowledged, BounceCopied, ClearToSend, Decline, Eager, Finished, NoMatch, Query, Room, Status,
+        Written,
     };
 
     /// A buffer of no bytes.
@@ -367,6 +368,7 @@ mod tests {
             Note::NoMatch(NoMatch),
             Note::Decline(Decline { send: 5 }),
             Note::Accept(Accept { send: 5 }),
+            Note::Written(Written { pull: 6 }),
         ];
         for note in notes {
             let head = Message::Note(note);

@@ -51,6 +51,8 @@ pub(super) struct Controls {
     most: u32,
     /// Peers that are owed more.
     overdrawn: Vec<PeerId>,
+    /// Whether flow control makes another packet, with all that is owed by then, in place of one that found no room.
+    are_made_anew: bool,
 }
 
 impl Controls {
@@ -65,6 +67,7 @@ impl Controls {
             owed: Peers::new(config.peers, ()),
             most: refused_most(config),
             overdrawn: Vec::new(),
+            are_made_anew: config.scheme.lends().posts_buffers(),
         }
     }
 
@@ -85,8 +88,8 @@ impl Controls {
         !self.waiting.is_empty() && self.of(peer) > 0
     }
 
-    /// Writes a control packet, or lets it wait. Returns one for which its receiver had no buffer: flow control says
-    /// what becomes of it.
+    /// Writes a control packet, or lets it wait. Returns one for which its receiver had no buffer, or its link no room
+    /// under a scheme with buffers: flow control says what becomes of it.
     pub(super) fn send(&mut self, mailboxes: &mut impl Mailboxes, control: Control) -> Option<Control> {
         if self.has_any_of(control.to) {
             self.keep(control);
@@ -95,6 +98,7 @@ impl Controls {
         match write(mailboxes, &control) {
             Ok(()) => return None,
             Err(WriteError::Refused) => return Some(control),
+            Err(WriteError::Full) if self.are_made_anew => return Some(control),
             Err(_) => self.keep(control),
         }
         None
@@ -208,6 +212,20 @@ mod tests {
         controls.lose_peer(A);
         assert_eq!((controls.len(), controls.of(A)), (0, 0));
     }
+
+    /// As many as there are buffers may be due while the link has no room: none is kept, and nobody is taken for one
+    /// who ignores credits.
+    #[test]
+    fn in_posted_buffers_packets_without_room_are_made_anew() {
+        let mut controls = Controls::new(&Config::new(SchemeName::Preposted, 2, 8, 3));
+        let mut written = Written::default();
+        written.refuse = Some(WriteError::Full);
+        for _ in 0..100 {
+            assert!(controls.send(&mut written, credit(A, 5)).is_some());
+        }
+        assert_eq!((controls.of(A), controls.poll_overdrawn()), (0, None));
+    }
+
     #[test]
     fn a_packet_that_found_no_buffer_comes_back_to_whoever_made_it() {
         let mut controls = Controls::new(&Config::new(SchemeName::Static, 2, 8, 3));

@@ -202,6 +202,7 @@ impl<L: Link> Endpoint<L> {
             Note::NoMatch(_) => self.handle_no_match(from),
             Note::Decline(decline) => self.handle_decline(from, Key(decline.send)),
             Note::Accept(accept) => self.handle_accept(from, Key(accept.send)),
+            Note::Written(written) => self.handle_written(from, Key(written.pull)),
         }
     }
 }

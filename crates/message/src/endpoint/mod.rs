@@ -6,8 +6,8 @@
 //!
 //! - `ending`, `departure`: operations end, peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
-//! - `finishing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages and receives
-//!   meet.
+//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages
+//!   and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`: what the application calls.
@@ -35,6 +35,7 @@ mod sending;
 mod streaming;
 mod submit;
 mod window;
+mod writing;
 
 use crate::assembly::Assembly;
 use crate::bulk::Bulk;

@@ -69,6 +69,9 @@ impl<L: Link> Endpoint<L> {
         if self.bulk.pulls.is_complete(key) {
             return self.end_pull(key, Ok(()));
         }
+        if self.link.writes_bulk() {
+            return self.ask_for_write(key);
+        }
         let bounce_bytes = self.bulk.bounces.bytes();
         match self.bulk.pulls.choose_way(key, waited, bounce_bytes, |peer| self.link.capabilities(peer)) {
             Way::Read => self.step_pull(key),
@@ -93,6 +96,25 @@ impl<L: Link> Endpoint<L> {
         if self.egress.is_idle(peer) {
             self.bulk.pulls.note_asked(key);
         }
+    }
+
+    /// Lets a message's sender write it into the memory of the receive, and tells it with a clear to send.
+    fn ask_for_write(&mut self, key: Key) {
+        if let Some((peer, buffer)) = self.bulk.pulls.buffer(key) {
+            self.link.admit_write(peer, key.0.into(), buffer);
+        }
+        self.ask_for_rest(key);
+    }
+
+    /// The sender of a message has written it.
+    pub(super) fn handle_written(&mut self, from: PeerId, key: Key) -> Result<(), Malformed> {
+        if !self.link.writes_bulk() || !self.bulk.pulls.is_written(from, key) {
+            return Err(Malformed);
+        }
+        if let Some(remote) = self.complete_pull(key, Ok(())) {
+            self.release_kept(&remote);
+        }
+        Ok(())
     }
 
     /// Reads the next part of a message out of its sender's memory.
@@ -123,6 +145,7 @@ impl<L: Link> Endpoint<L> {
     pub(super) fn end_transfer(&mut self, id: TransferId, status: TransferStatus) {
         match self.bulk.transfers.end(Key(id.0)) {
             Some(Ended::Part(TransferOwner::Pull(key), length)) => self.end_pull_part(key, length, status),
+            Some(Ended::Part(TransferOwner::Send(key, pull), _)) => self.end_written(key, pull, status),
             // The departure of the operation's peer ends it.
             Some(Ended::Part(TransferOwner::Operation(_), _)) if status == TransferStatus::Unreachable => {}
             Some(Ended::Part(TransferOwner::Operation(key), _)) => {
@@ -149,14 +172,21 @@ impl<L: Link> Endpoint<L> {
 
     /// A pull is over: completes the receive and tells the sender.
     fn end_pull(&mut self, key: Key, result: Result<(), Failure>) {
-        let Some(pull) = self.bulk.pulls.end(key, result.is_ok(), self.now) else { return };
         let status = if result.is_ok() { Status::Success } else { Status::Fault };
+        if let Some(remote) = self.complete_pull(key, result) {
+            self.tell_finished(&remote, status);
+            self.release_kept(&remote);
+        }
+    }
+
+    /// Completes the receive of a pull, and returns whose message it was.
+    fn complete_pull(&mut self, key: Key, result: Result<(), Failure>) -> Option<RemoteSend> {
+        let pull = self.bulk.pulls.end(key, result.is_ok(), self.now)?;
         match result {
             Ok(()) => self.complete_receive(pull.active, &pull.envelope, pull.queue),
             Err(failure) => self.fail_receive(pull.active, &pull.envelope, pull.queue, failure),
         }
-        self.tell_finished(&pull.remote, status);
-        self.release_kept(&pull.remote);
+        Some(pull.remote)
     }
 
     /// A pull is over: what it kept of its sender's window is free.

@@ -53,6 +53,10 @@ impl<L: Link> Endpoint<L> {
         let position = usize::try_from(clear.position).map_err(|_| Malformed)?;
         self.bulk.begin_stream(key, wanted, position).ok_or(Malformed)?;
         match &self.bulk.send(key).ok_or(Malformed)?.payload {
+            Payload::Application(buffer) if self.link.writes_bulk() => {
+                let part = buffer.slice(position, wanted - position);
+                self.write_message(from, key, clear.pull, &part);
+            }
             Payload::Application(buffer) => {
                 let buffer = buffer.slice(0, wanted);
                 self.bulk.push_stream(Stream::new(from, key, clear.pull, buffer, position));

@@ -79,6 +79,7 @@ kinds! {
     NoMatch = 23,
     Decline = 24,
     Accept = 25,
+    Written = 26,
 }
 
 /// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of

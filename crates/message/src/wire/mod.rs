@@ -32,7 +32,9 @@ pub(crate) use deferral::{
     Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room,
 };
 pub(crate) use eager::Eager;
-pub(crate) use rendezvous::{BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, SPAN_BYTES};
+pub(crate) use rendezvous::{
+    BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, SPAN_BYTES, Written,
+};
 pub(crate) use rma::{Atomic, Read, ReadData, Reply, Status, Write, WriteNotice};
 
 /// Makes an enum of the heads of a group, and perhaps an inner group, which can do what each of them can.
@@ -115,6 +117,7 @@ heads! {
         NoMatch(NoMatch),
         Decline(Decline),
         Accept(Accept),
+        Written(Written),
     }
 }
 
@@ -260,7 +263,7 @@ mod tests {
     #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let known = |kind: &u8| MessageKind::from_number(*kind).is_some();
-        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=25).collect::<Vec<_>>());
+        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=26).collect::<Vec<_>>());
         for kind in (0..=u8::MAX).filter(|kind| !known(kind)) {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }

@@ -157,6 +157,30 @@ impl Head for Finished {
     }
 }
 
+/// The sender has written all of a message into its receiver's memory (L §3.1: the Finish of its rendezvous).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The receiver's name for what it waits for.
+    pub(crate) pull: u32,
+}
+
+impl Head for Written {
+    const FIELDS: usize = 0;
+
+    fn kind(&self) -> MessageKind {
+        MessageKind::Written
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.header(0, self.pull);
+    }
+
+    fn parse(_: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.allow(0)?;
+        Some(Written { pull: reader.aux })
+    }
+}
+
 /// A part of a message after a clear to send. Body: the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {

@@ -233,7 +233,7 @@ pub fn assert_over(world: &mut World, reference: &Reference) {
         }
         let bound = world.counter(node, Counter::ReceiveBound);
         assert!(world.counter(node, Counter::ReceivePeak) <= bound, "{world}");
-        let slots = world.setup.slots as usize * (world.setup.nodes - 1);
+        let slots = world.network().slots();
         assert!(world.network().peak(node) <= slots, "{world}");
         world.assert_windows(node);
     }

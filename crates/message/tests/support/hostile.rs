@@ -13,7 +13,8 @@ const LONGEST_INPUT: usize = 8192;
 /// The setting that the first bytes of a fuzzer's input choose.
 fn setup_from(bytes: &[u8]) -> Setup {
     let at = |place: usize| usize::from(bytes.get(place).copied().unwrap_or(0));
-    let scheme = SchemeName::ALL[at(0) % SchemeName::ALL.len()];
+    // Who waits for a buffer of one that has stopped tries again for ever, and such a run is never still.
+    let scheme = SchemeName::WITHOUT_BUFFERS[at(0) % SchemeName::WITHOUT_BUFFERS.len()];
     let (slots, credit_slots) = [(2, 1), (3, 1), (8, 2)][at(0) / 3 % 3];
     let memory = Memory::ALL[at(0) / 9 % 6];
     let window = [None, Some(0), Some(200), Some(3000)][at(1) / 2 % 4];

@@ -7,7 +7,7 @@ use super::random::Random;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use tidegate_message::flow::{Config, Packet, PacketKind, Regions, SchemeName};
+use tidegate_message::flow::{Config, Packet, PacketKind, Posting, ReceiveQueues, Regions, SchemeName};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory,
     Span, TransferId, TransferStatus, WriteError,
@@ -77,14 +77,20 @@ struct Node {
     finished: VecDeque<(TransferId, TransferStatus)>,
     /// What else its link has to tell it.
     events: VecDeque<LinkEvent>,
+    /// Its posted buffers, where the scheme has such.
+    queues: Option<ReceiveQueues>,
+    /// Of each node, whether the last packet that it has written here goes on with a buffer.
+    is_amid: Vec<bool>,
     regions: BTreeMap<u64, Region>,
     bounce_buffers: Vec<Vec<u8>>,
 }
 
 impl Node {
-    fn new(nodes: usize) -> Self {
+    fn new(nodes: usize, config: &Config) -> Self {
         Node {
             alive: true,
+            queues: ReceiveQueues::new(config.scheme, config.peers, &config.buffers),
+            is_amid: vec![false; nodes],
             in_transit: vec![VecDeque::new(); nodes],
             mailbox: VecDeque::new(),
             peak: 0,
@@ -167,7 +173,7 @@ impl Network {
     pub fn new(nodes: usize, config: Config, memory: Memory, scheduled: bool) -> Self {
         let regions = config.regions().expect("the test's configuration is legal");
         let arena = Arena::default();
-        let nodes = (0..nodes).map(|_| Node::new(nodes)).collect();
+        let nodes = (0..nodes).map(|_| Node::new(nodes, &config)).collect();
         Network {
             config,
             regions,
@@ -210,6 +216,7 @@ impl Network {
         if self.config.scheme == SchemeName::RefuseThird && self.refuses() {
             return Err(WriteError::Refused);
         }
+        self.take_buffer(from, to)?;
         let used = self.nodes[to].slots_used();
         if used >= self.regions.mailbox as usize {
             if self.config.scheme.has_credits() && !self.hostile {
@@ -220,9 +227,34 @@ impl Network {
         Ok(())
     }
 
+    /// A packet that does not go on with a buffer takes one, where the scheme posts such.
+    fn take_buffer(&mut self, from: usize, to: usize) -> Result<(), WriteError> {
+        let source = peer_of(to, from, self.nodes.len());
+        let node = &mut self.nodes[to];
+        let Some(queues) = node.queues.as_mut().filter(|_| !node.is_amid[from]) else { return Ok(()) };
+        if !queues.take(source) {
+            return Err(WriteError::Refused);
+        }
+        if queues.poll_limit_reached() {
+            node.events.push_back(LinkEvent::LimitReached);
+        }
+        Ok(())
+    }
+
+    /// What flow control of a node wants done with its posted buffers.
+    fn post(&mut self, node: usize, posting: Posting) {
+        if let Some(queues) = &mut self.nodes[node].queues {
+            queues.post(posting);
+        }
+    }
+
     /// A packet for which there is a place.
     fn publish_packet(&mut self, from: usize, to: usize, packet: Packet) {
         self.inject(from, to, packet);
+        self.nodes[to].is_amid[from] = packet.header.kind() == PacketKind::Data && !packet.header.ends_buffer();
+        if self.nodes[to].queues.is_some() {
+            return;
+        }
         let of_pair = self.nodes[to].in_transit[from].iter().chain(&self.nodes[to].mailbox);
         let source = peer_of(to, from, self.nodes.len());
         let credit = |packet: &&Packet| packet.header.source() == source && packet.header.kind() == PacketKind::Credit;
@@ -422,7 +454,7 @@ impl Network {
             self.nodes[other].released.retain(|released| *released != node);
             self.nodes[other].gone.retain(|gone| *gone != node);
         }
-        self.nodes[node] = Node::new(self.nodes.len());
+        self.nodes[node] = Node::new(self.nodes.len(), &self.config);
     }
 
     /// Whether `node` gave the place of the departed `peer` free.
@@ -433,6 +465,11 @@ impl Network {
     /// Most slots of the node's mailbox ever used.
     pub fn peak(&self, node: usize) -> usize {
         self.nodes[node].peak
+    }
+
+    /// Slots of each mailbox.
+    pub fn slots(&self) -> usize {
+        self.regions.mailbox as usize
     }
 
     /// The mailbox of a node, in one line.

@@ -57,8 +57,8 @@ impl Setup {
         }
     }
 
-    /// Every scheme with and without piggybacking, at the smallest legal number of slots, one more (the smallest with a
-    /// dynamic region) and plenty, over every kind of memory; delays by `seed`.
+    /// Every scheme that lends slots, or nothing, with and without piggybacking, at the smallest legal number of slots,
+    /// one more (the smallest with a dynamic region) and plenty, over every kind of memory; delays by `seed`.
     pub fn all(nodes: usize, seed: u64) -> impl Iterator<Item = Setup> {
         let schemes = [
             (SchemeName::None, false),
@@ -81,7 +81,7 @@ impl Setup {
 
     /// Whether short messages leave at once and whole, and none goes by a request to send because it was refused.
     pub fn never_refuses(&self) -> bool {
-        self.scheme != SchemeName::RefuseThird
+        self.scheme != SchemeName::RefuseThird && !self.scheme.lends().posts_buffers()
     }
 
     /// The job, with nothing posted.
@@ -107,10 +107,17 @@ impl Setup {
     }
 
     fn flow(&self) -> Config {
-        Config {
-            piggyback: self.piggyback,
-            ..Config::new(self.scheme, self.nodes as u32 - 1, self.slots, self.credit_slots)
+        let mut config = Config::new(self.scheme, self.nodes as u32 - 1, self.slots, self.credit_slots);
+        config.piggyback = self.piggyback;
+        // Few slots stand for few buffers, which long messages take several of.
+        let each = self.slots.div_ceil(3);
+        let buffers = &mut config.buffers;
+        (buffers.per_connection, buffers.per_connection_most) = (each, 2 * each);
+        (buffers.pool_first, buffers.pool_most) = (each, 2 * each);
+        if self.slots < 64 {
+            buffers.packets = 4;
         }
+        config
     }
 }
 

@@ -5,6 +5,7 @@
 //! there is nothing. It must not be asked while libfabric loads or unloads providers, because it holds its lock then.
 
 use super::choice::Choice;
+use super::interfaces::Interfaces;
 use crate::bindings::*;
 use crate::loader::Loader;
 use std::cell::Cell;
@@ -120,6 +121,12 @@ impl Offer {
         })
     }
 
+    /// Receives that may be posted at a time.
+    pub fn receives_most(&self) -> usize {
+        // SAFETY: as in `parts`.
+        unsafe { (*self.parts().0.rx_attr).size }
+    }
+
     /// Bytes that precede every message.
     pub fn has_prefix(&self) -> bool {
         self.parts().0.mode & FI_MSG_PREFIX != 0
@@ -165,7 +172,8 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
         };
         let mut fitting: Vec<Offer> =
             offers.into_iter().filter(|offer| offer.provider() == provider && fits(offer)).collect();
-        fitting.sort_by_key(Offer::is_version_six);
+        let interfaces = Interfaces::here();
+        fitting.sort_by_cached_key(|offer| (interfaces.preference(&offer.domain()), offer.is_version_six()));
         if let Some(offer) = fitting.into_iter().next() {
             return Ok(offer);
         }

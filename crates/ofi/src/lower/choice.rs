@@ -11,7 +11,7 @@ pub enum Choice {
     Auto,
     /// None: processes of one host only.
     None,
-    /// The provider of this name, and of its domains the one of this name, or the first that is no loopback.
+    /// The provider of this name, and of its domains the one of this name, or the best (`interfaces`).
     Named {
         /// As `fi_info` shows it, such as `tcp` or `verbs;ofi_rxm`.
         provider: String,

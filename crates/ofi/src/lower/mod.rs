@@ -5,11 +5,14 @@
 //! |---|---|
 //! | `choice` | which provider and which interface: `FI_TIDEGATE_FABRIC` |
 //! | `asking` | `fi_getinfo`, called from inside a provider, and what it lists |
+//! | `interfaces` | which interface is taken where the user has not said |
 //! | `wants` | what an endpoint is opened for |
 //! | `objects` | fabric, domain, address vector, completion queue, endpoint: opened in order, closed in reverse |
 //! | `slots` | the memory that the provider below reads and writes while an operation is under way |
+//! | `receives` | those that are posted, and how many |
 //! | `reads` | what the provider below has of each read of a peer's memory |
 //! | `doors` | connections that nobody uses, to find out whether a peer and its host are there |
+//! | `failing` | for how long something fails |
 //! | `network` | batches sent and received through these |
 //! | `memory` | memory of peers read through these, and ours exposed to them |
 //!
@@ -21,13 +24,18 @@
 mod asking;
 mod choice;
 mod doors;
+mod failing;
+mod interfaces;
 mod memory;
 mod network;
 mod objects;
 #[cfg(test)]
 mod reading_tests;
 mod reads;
+mod receives;
 mod slots;
+#[cfg(test)]
+mod stranger_tests;
 #[cfg(test)]
 mod tests;
 mod wants;

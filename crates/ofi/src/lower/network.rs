@@ -3,27 +3,30 @@
 use super::asking::{self, Offer};
 use super::choice::Choice;
 use super::doors::{Doors, PORT_OF_NOBODY};
+use super::failing::Failing;
+use super::interfaces;
 use super::memory::Memory;
-use super::objects::{Objects, failure};
+use super::objects::{Objects, failure, text};
+use super::receives::Receives;
 use super::slots::{NewPage, Slots};
 use super::wants::Wants;
 use crate::bindings::*;
+use crate::host;
 use crate::loader::Loader;
 use crate::log;
 use core::ffi::{c_int, c_void};
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
+use std::time::Instant;
 use tidegate_link::fabric::{
-    Answer, BATCH_BYTES, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
+    Answer, Door, Knock, LOWER_ADDRESS_MOST, LowerAddress, Network, NetworkEvent, Route, Sending, Token,
 };
 use tidegate_link::{IoBuffer, Maker};
 use tidegate_message::{RemoteMemory, Span};
 
-/// Failures to receive in a row after which nothing more is expected to come.
-const FAILURES_MOST: u32 = 1000;
 /// The version of libfabric from which one can sleep on the descriptor of `tcp`.
 const TCP_SLEEPS_FROM: u32 = 1 << 16 | 19;
 /// Completions that are read at a time.
@@ -32,7 +35,9 @@ const ENTRIES: usize = 16;
 /// An endpoint of a provider below. The objects are closed before the memory goes that they use.
 pub struct Lower {
     objects: ManuallyDrop<Objects>,
-    receives: Slots,
+    receives: Receives,
+    /// Peers that are known: addresses that were resolved and not forgotten.
+    known: usize,
     sends: Slots,
     /// Sendings that there may be.
     sends_most: usize,
@@ -40,25 +45,25 @@ pub struct Lower {
     registers: bool,
     /// Reads of peers' memory, if the provider can.
     memory: Option<Memory>,
-    /// Failures to receive since the last success.
-    failures: u32,
+    /// Posting receives fails, or reading completions.
+    failing_to_post: Failing,
+    failing_to_read: Failing,
+    /// Nothing more is expected to come, for this reason.
+    broken: Option<String>,
     /// Of what the user is told once.
     is_told_of_failure: bool,
-    last_failure: String,
-    /// Receives that are to be posted again.
-    to_post: Vec<usize>,
     /// Completions that were read and not told.
     entries: VecDeque<fi_cq_msg_entry>,
     /// All that the last reading of completions brought has been told. Whoever polls is told that first, and handles
     /// it, before the next reading, which is a system call with most providers.
     is_told: bool,
-    /// The receive whose bytes are lent.
-    lent: Option<usize>,
     /// Peers' addresses, where a socket reaches them too, and how often each was resolved: the provider has one name
     /// for an address.
     sockets: HashMap<u64, (SocketAddr, u32)>,
     doors: Doors,
     is_tcp: bool,
+    /// This host's addresses, each with the name of its interface.
+    own: Vec<(String, IpAddr)>,
     name: String,
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
@@ -90,14 +95,11 @@ impl Lower {
         if let Err(why) = &reading {
             log::info(FI_LOG_EP_CTRL, || format!("{}: long messages go packet by packet: {why}", offer.provider()));
         }
-        // One page of receives is posted. Its memory lives longer than the objects that have it, also where opening
-        // fails.
-        let page = NewPage::new();
         let is_tcp = offer.provider().split(';').next().is_some_and(|core| core == "tcp" || core == "net");
         // Before 1.19, its fi_trywait(3) does nothing, and the descriptor stays ready for ever.
         let can_sleep = !(is_tcp && loader.version < TCP_SLEEPS_FROM);
         let wants = Wants { may_sleep: wants.may_sleep && can_sleep, ..wants };
-        let mut objects = Objects::open(loader, offer, wants)?;
+        let objects = Objects::open(loader, offer, wants)?;
         let bytes = objects.name(loader)?;
         let address = squeeze(&bytes).ok_or_else(|| {
             format!(
@@ -107,36 +109,34 @@ impl Lower {
             )
         })?;
         let registers = offer.wants_registration();
-        let descriptor = if registers { objects.register(loader, page.memory())? } else { null_mut() };
-        let mut receives = Slots::default();
-        receives.add(page, descriptor);
+        // The number that `tcp` states is no limit.
+        let receives_most = if is_tcp { usize::MAX } else { offer.receives_most() };
         let name = format!("{}/{}", offer.provider(), offer.domain());
         let mut lower = Lower {
             objects: ManuallyDrop::new(objects),
-            receives,
+            receives: Receives::new(wants.receives().min(receives_most)),
+            known: 0,
             sends: Slots::default(),
             sends_most: wants.sends(),
             registers,
             memory: reading.ok().map(|reading| Memory::new(reading, loader)),
-            failures: 0,
+            failing_to_post: Failing::default(),
+            failing_to_read: Failing::default(),
+            broken: None,
             is_told_of_failure: false,
-            last_failure: String::new(),
-            to_post: Vec::new(),
             entries: VecDeque::new(),
             is_told: false,
-            lent: None,
             sockets: HashMap::new(),
             doors: Doors::default(),
             is_tcp,
+            own: host::interfaces(),
             name,
             address,
             address_bytes: bytes.len(),
             loader,
             maker: Maker::here(),
         };
-        while let Some(slot) = lower.receives.take() {
-            lower.to_post.push(slot);
-        }
+        lower.grow_receives()?;
         lower.post_receives();
         Ok(lower)
     }
@@ -153,26 +153,21 @@ impl Lower {
 
     /// Whether a thread may sleep on the descriptor now: nothing has come that was not read.
     pub fn may_sleep(&self) -> bool {
-        self.entries.is_empty() && self.lent.is_none() && self.objects.may_sleep()
+        self.entries.is_empty() && !self.receives.is_lent() && self.objects.may_sleep()
+    }
+
+    /// As many receives as the known peers need. The error: there are not so many.
+    fn grow_receives(&mut self) -> Result<(), String> {
+        self.receives.grow(self.loader, &mut self.objects, self.registers, self.known)
     }
 
     fn post_receives(&mut self) {
-        let endpoint = self.objects.endpoint.get();
-        while let Some(slot) = self.to_post.pop() {
-            let (context, data, descriptor) = self.receives.pointers(slot);
-            // SAFETY: the endpoint is open; the slot is ours alone until its operation ends, and lives longer than the
-            // endpoint.
-            let code = unsafe {
-                (*(*endpoint).msg).recv.map_or(-FI_ENOSYS as isize, |recv| {
-                    recv(endpoint, data, BATCH_BYTES, descriptor, FI_ADDR_UNSPEC, context)
-                })
-            };
-            if code != 0 {
-                self.to_post.push(slot);
-                if code != -FI_EAGAIN as isize {
-                    self.handle_failure(failure(self.loader, "posting a receive", code as c_int));
-                }
-                return;
+        match self.receives.post(self.loader, &self.objects) {
+            Ok(true) => self.failing_to_post.handle_success(),
+            Ok(false) => {}
+            Err(why) => {
+                self.broken = self.failing_to_post.handle_failure(Instant::now(), why.clone());
+                self.tell_failure(&why);
             }
         }
     }
@@ -204,12 +199,10 @@ impl Lower {
     }
 
     /// Something has failed that is no end of an operation, and may be over when it is tried again.
-    fn handle_failure(&mut self, why: String) {
-        self.failures = self.failures.saturating_add(1);
+    fn tell_failure(&mut self, why: &str) {
         if !core::mem::replace(&mut self.is_told_of_failure, true) {
             log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
         }
-        self.last_failure = why;
     }
 
     /// The read of a context has ended, if it is one. Returns its name.
@@ -217,8 +210,8 @@ impl Lower {
         self.memory.as_mut()?.end_of(&mut self.objects, context)
     }
 
-    /// Reads completions into `entries`. Returns what failed, with the context of its operation.
-    fn read(&mut self) -> Option<(*mut c_void, String)> {
+    /// Reads completions into `entries`. Returns the context of an operation that has failed, and the error.
+    fn read(&mut self) -> Option<(*mut c_void, c_int)> {
         let queue = self.objects.queue.get();
         let empty = fi_cq_msg_entry { op_context: null_mut(), flags: 0, len: 0 };
         let mut entries = [empty; ENTRIES];
@@ -227,15 +220,13 @@ impl Lower {
             let read = (*(*queue).ops).read;
             read.map_or(-FI_ENOSYS as isize, |read| read(queue, entries.as_mut_ptr().cast(), ENTRIES))
         };
-        if count > 0 {
-            self.entries.extend(entries.iter().take(count as usize));
-            return None;
-        }
-        if count == 0 || count == -FI_EAGAIN as isize {
+        if count >= 0 || count == -FI_EAGAIN as isize {
+            self.entries.extend(entries.iter().take(count.max(0) as usize));
+            self.failing_to_read.handle_success();
             return None;
         }
         if count != -FI_EAVAIL as isize {
-            self.handle_failure(failure(self.loader, "reading completions", count as c_int));
+            self.handle_failure_to_read(count as c_int);
             return None;
         }
         // Larger than the struct of any version that there is, which grow at the end.
@@ -248,9 +239,38 @@ impl Lower {
         let (read, entry) = unsafe {
             let mut entry: Entry = core::mem::zeroed();
             let read = (*(*queue).ops).readerr;
-            (read.map_or(0, |read| read(queue, &mut entry.known, 0)), entry.known)
+            (read.map_or(-FI_ENOSYS as isize, |read| read(queue, &mut entry.known, 0)), entry.known)
         };
-        (read == 1).then(|| (entry.op_context, failure(self.loader, "an operation", -entry.err)))
+        match read {
+            1 => return Some((entry.op_context, entry.err)),
+            _ if read < 0 && read != -FI_EAGAIN as isize => self.handle_failure_to_read(read as c_int),
+            _ => {}
+        }
+        None
+    }
+
+    fn handle_failure_to_read(&mut self, code: c_int) {
+        let why = failure(self.loader, "reading completions", code);
+        self.broken = self.failing_to_read.handle_failure(Instant::now(), why.clone());
+        self.tell_failure(&why);
+    }
+
+    /// An operation has ended with an error. `None`: it is none of ours.
+    fn end_with_error(&mut self, context: *mut c_void, code: c_int) -> Option<NetworkEvent<'static>> {
+        let loader = self.loader;
+        let why = || failure(loader, "an operation", -code);
+        if let Some(slot) = self.sends.find(context) {
+            self.sends.give_back(slot);
+            return Some(NetworkEvent::Failed(self.sends.tokens[slot], why()));
+        }
+        if let Some(token) = self.end_of_read(context) {
+            return Some(NetworkEvent::ReadFailed(token, why()));
+        }
+        // It says something of its sender only: anybody may send what is longer than a batch, or break his connection.
+        log::info(FI_LOG_EP_DATA, || format!("{}: a receive has ended: {}", self.name, text(loader, code)));
+        let receive = self.receives.find(context)?;
+        self.receives.end(receive);
+        Some(NetworkEvent::Dropped)
     }
 }
 
@@ -275,17 +295,6 @@ fn expand(address: &LowerAddress) -> Vec<u8> {
         (Some(libc::AF_INET6), 24) => [&bytes[..4], &[0; 4], &bytes[4..]].concat(),
         _ => bytes.to_vec(),
     }
-}
-
-/// The socket of an address, if it is one.
-fn socket(bytes: &[u8]) -> Option<SocketAddr> {
-    let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
-    let ip = match i32::from(u16::from_ne_bytes([bytes[0], bytes[1]])) {
-        libc::AF_INET => IpAddr::from(Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?)),
-        libc::AF_INET6 => IpAddr::from(Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?)),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
 }
 
 /// A forked child's copy is not closed: what the kernel has of it is the parent's too, which goes on.
@@ -325,13 +334,22 @@ impl Network for Lower {
                 count.min(-FI_EINVAL),
             ));
         }
-        if let Some(socket) = socket(&bytes).filter(|_| self.is_tcp) {
+        self.known += 1;
+        if let Err(why) = self.grow_receives() {
+            log::trouble(FI_LOG_EP_DATA, &format!("{}: {why}", self.name));
+        }
+        if let Some(socket) = address.socket().filter(|_| self.is_tcp) {
             self.sockets.entry(route).or_insert((socket, 0)).1 += 1;
         }
         Ok(Route(route))
     }
 
+    fn doubt(&self, address: &LowerAddress) -> Option<String> {
+        interfaces::doubt(address.socket().filter(|_| self.is_tcp)?.ip(), &self.own)
+    }
+
     fn forget(&mut self, route: Route) {
+        self.known = self.known.saturating_sub(1);
         if let Some((_, uses)) = self.sockets.get_mut(&route.0) {
             *uses -= 1;
             if *uses == 0 {
@@ -369,36 +387,20 @@ impl Network for Lower {
     }
 
     fn poll(&mut self) -> Option<NetworkEvent<'_>> {
-        if let Some(slot) = self.lent.take() {
-            self.to_post.push(slot);
-        }
-        if !self.to_post.is_empty() {
+        if self.receives.is_due() {
             self.post_receives();
         }
         if self.entries.is_empty() && core::mem::take(&mut self.is_told) {
             return None;
         }
-        while self.entries.is_empty()
-            && let Some((context, why)) = self.read()
+        if self.entries.is_empty()
+            && let Some((context, code)) = self.read()
+            && let Some(event) = self.end_with_error(context, code)
         {
-            if let Some(slot) = self.sends.find(context) {
-                self.sends.give_back(slot);
-                return Some(NetworkEvent::Failed(self.sends.tokens[slot], why));
-            }
-            if let Some(token) = self.end_of_read(context) {
-                return Some(NetworkEvent::ReadFailed(token, why));
-            }
-            log::info(FI_LOG_EP_DATA, || format!("{}: a receive ended: {why}", self.name));
-            self.to_post.extend(self.receives.find(context));
-            self.failures += 1;
-            self.last_failure = why;
-            if self.failures >= FAILURES_MOST {
-                break;
-            }
+            return Some(event);
         }
-        if self.failures >= FAILURES_MOST {
-            self.failures = 0;
-            return Some(NetworkEvent::Broken(core::mem::take(&mut self.last_failure)));
+        if let Some(why) = self.broken.take() {
+            return Some(NetworkEvent::Broken(why));
         }
         while let Some(entry) = self.entries.pop_front() {
             self.is_told = self.entries.is_empty();
@@ -406,10 +408,8 @@ impl Network for Lower {
                 self.sends.give_back(slot);
                 return Some(NetworkEvent::Sent(self.sends.tokens[slot]));
             }
-            if let Some(slot) = self.receives.find(entry.op_context) {
-                (self.lent, self.failures) = (Some(slot), 0);
-                // SAFETY: the receive has ended, and is posted again by the next call.
-                return Some(NetworkEvent::Received(unsafe { self.receives.received(slot, entry.len) }));
+            if let Some(receive) = self.receives.find(entry.op_context) {
+                return Some(NetworkEvent::Received(self.receives.lend(receive, entry.len)));
             }
             if let Some(token) = self.end_of_read(entry.op_context) {
                 return Some(NetworkEvent::Read(token));

@@ -105,10 +105,15 @@ fn is_short_of_descriptors() -> bool {
     false
 }
 
-/// What failed, with libfabric's text for it.
-pub fn failure(loader: &Loader, what: &str, code: c_int) -> String {
+/// libfabric's text for an error.
+pub fn text(loader: &Loader, error: c_int) -> String {
     // SAFETY: the library's texts live for ever and end in zero.
-    let text = unsafe { CStr::from_ptr(loader.error_text(-code)) }.to_string_lossy().into_owned();
+    unsafe { CStr::from_ptr(loader.error_text(error)) }.to_string_lossy().into_owned()
+}
+
+/// What failed, with libfabric's text for it, and what helps.
+pub fn failure(loader: &Loader, what: &str, code: c_int) -> String {
+    let text = text(loader, -code);
     let remedy = match -code {
         FI_EMFILE => DESCRIPTORS_REMEDY,
         FI_EADDRNOTAVAIL => ": no port is free",

@@ -28,6 +28,8 @@ struct Page {
 #[derive(Default)]
 pub struct Slots {
     pages: Vec<Page>,
+    /// Where each page lies and its number, by place: each end of an operation looks for one.
+    places: Vec<(usize, usize)>,
     /// What is sent from each.
     pub tokens: Vec<Token>,
     /// Those that no operation uses.
@@ -58,7 +60,9 @@ impl Slots {
 
     /// Adds a page, of which operations must give this descriptor.
     pub fn add(&mut self, NewPage(slots): NewPage, descriptor: *mut c_void) {
-        let first = self.count();
+        let (first, place) = (self.count(), slots.as_ptr().addr());
+        let at = self.places.partition_point(|(other, _)| *other < place);
+        self.places.insert(at, (place, self.pages.len()));
         self.pages.push(Page { slots, descriptor });
         self.tokens.resize(first + PER_PAGE, Token(0));
         self.free.extend((first..first + PER_PAGE).rev());
@@ -85,12 +89,12 @@ impl Slots {
 
     /// The slot of a context, if it is one of ours.
     pub fn find(&self, context: *mut c_void) -> Option<usize> {
-        self.pages.iter().enumerate().find_map(|(number, page)| {
-            let offset = context.addr().checked_sub(page.slots.as_ptr().addr())?;
-            let slot = offset / size_of::<Slot>();
-            let is_ours = offset.is_multiple_of(size_of::<Slot>()) && slot < PER_PAGE;
-            is_ours.then_some(number * PER_PAGE + slot)
-        })
+        let after = self.places.partition_point(|(place, _)| *place <= context.addr());
+        let (place, page) = self.places[after.checked_sub(1)?];
+        let offset = context.addr() - place;
+        let slot = offset / size_of::<Slot>();
+        let is_ours = offset.is_multiple_of(size_of::<Slot>()) && slot < PER_PAGE;
+        is_ours.then_some(page * PER_PAGE + slot)
     }
 
     /// Copies a batch into a slot that was taken and is not yet given to the provider.
@@ -116,7 +120,7 @@ mod tests {
     fn a_slot_is_found_by_its_context_on_any_page() {
         let mut slots = Slots::default();
         assert_eq!(slots.take(), None);
-        for _ in 0..2 {
+        for _ in 0..5 {
             slots.add(NewPage::new(), null_mut());
         }
         let taken: Vec<usize> = core::iter::from_fn(|| slots.take()).collect();

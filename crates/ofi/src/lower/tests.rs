@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use tidegate_flow::{Config, Packet, PacketKind, PeerId, SchemeName};
+use tidegate_flow::{Config, Packet, PacketKind, PeerId, Posting, SchemeName};
 use tidegate_link::fabric::{
     Answer, Contact, Door, FabricLink, Greeting, LowerAddress, Network, NetworkEvent, Sending, Token,
 };
@@ -54,9 +54,13 @@ fn contact(id: u8) -> Contact {
 }
 
 pub(super) fn link(loader: &'static Loader, id: u8) -> FabricLink<Lower> {
+    link_for(loader, id, &flow())
+}
+
+fn link_for(loader: &'static Loader, id: u8, flow: &Config) -> FabricLink<Lower> {
     let own =
         Greeting { contact: contact(id), window: 1000, rank: Some(id.into()), reads_memory: true, host: "here".into() };
-    FabricLink::new(own, open(loader), &flow())
+    FabricLink::new(own, open(loader), flow)
 }
 
 pub(super) fn flow() -> Config {
@@ -96,6 +100,45 @@ pub(super) fn close_beside(link: FabricLink<Lower>, mut meanwhile: impl FnMut())
         closing.is_finished().then_some(())
     });
     closing.join().is_ok()
+}
+
+/// Two buffers, of which one at a time is posted again: most messages are refused, some more than once.
+#[test]
+fn refused_messages_go_again_in_order() {
+    const COUNT: u32 = 300;
+    with_each_library(|loader| {
+        let mut flow = Config::new(SchemeName::Rnr, 4, 64, 0);
+        flow.buffers.per_connection = 2;
+        flow.buffers.retry_timer = Duration::from_micros(50);
+        let (mut one, mut other) = (link_for(loader, 1, &flow), link_for(loader, 2, &flow));
+        let to = one.peer(&other.contact()).unwrap();
+        let (mut written, mut came, mut refused) = (0, 0, 0);
+        wait(|| {
+            while written < COUNT
+                && one
+                    .write(to, 1, |packets, _| {
+                        packets[0] = Packet::with_credits(PacketKind::Data, written);
+                        packets[0].header = packets[0].header.ending_buffer();
+                    })
+                    .is_ok()
+            {
+                written += 1;
+            }
+            one.exchange();
+            while let Some(event) = one.poll_event() {
+                assert_eq!(event, LinkEvent::Refused(to));
+                refused += 1;
+            }
+            if let Some(arrival) = other.retrieve() {
+                assert_eq!(arrival.packet.credits(), came, "lost, doubled, or out of order");
+                came += 1;
+                other.post(Posting::Again(arrival.source));
+            }
+            (came == COUNT && !one.has_unsent()).then_some(())
+        });
+        assert!(refused > 0, "two buffers are too few for what is written at once");
+        close_beside(one, || while other.retrieve().is_some() {});
+    });
 }
 
 #[test]

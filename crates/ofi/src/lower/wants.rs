@@ -1,8 +1,9 @@
 //! [`Wants`]: what an endpoint of the provider below is opened for, and what follows from it.
 
-use super::slots::PER_PAGE;
 use tidegate_link::fabric::{CHUNKS_SHARED, FLIGHTS_MOST};
 
+/// Receives that are posted beside one for each peer.
+pub const SPARE: usize = 32;
 /// Sendings that may be under way beside those to peers: last words.
 const SENDS_TO_STRANGERS: usize = 64;
 /// Sendings that may be under way to a peer.
@@ -27,9 +28,14 @@ impl Wants {
         SENDS_TO_STRANGERS + SENDS_PER_PEER * self.peers
     }
 
+    /// Receives that may be posted.
+    pub fn receives(&self) -> usize {
+        SPARE + self.peers
+    }
+
     /// Operations that may be under way, so completions that may wait to be read.
     pub fn completions(&self) -> usize {
-        let most = PER_PAGE + self.sends() + CHUNKS_SHARED + self.peers;
+        let most = self.receives() + self.sends() + CHUNKS_SHARED + self.peers;
         most.min(COMPLETIONS_MOST)
     }
 }

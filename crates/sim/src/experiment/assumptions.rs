@@ -125,4 +125,89 @@ impl Assumption {
             ),
         ]
     }
+
+    /// Those of the clusters of L and A.
+    #[must_use]
+    pub fn of_clusters() -> Vec<Assumption> {
+        let (early, late) = (Cost::infiniband2003(), Cost::infiniband2007());
+        let (network, fast) = (NetworkParameters::infiniband2003(), NetworkParameters::infiniband2007());
+        let both = |early: String, late: String| format!("L {early}; A {late}");
+        let mut all = vec![
+            assumption(
+                "the rate of a link",
+                both(megabytes(network.link_bandwidth), megabytes(fast.link_bandwidth)),
+                "from the hardware that L and A name: 10 and 20 Gb/s, of which eight in ten bits are data".to_owned(),
+            ),
+            assumption(
+                "the bus of a node",
+                both(
+                    format!("{}, shared by both directions", megabytes(early.host_bandwidth)),
+                    format!("{} each way", megabytes(late.host_bandwidth)),
+                ),
+                "from the hardware: PCI-X of 64 bits at 133 MHz, PCI Express x8".to_owned(),
+            ),
+            assumption(
+                "a message's cost to its sender and its receiver",
+                both(
+                    format!(
+                        "{} + {}, packets of 64 bytes {} and {}",
+                        early.send_call, early.complete_message, early.send_packet, early.retrieve_packet
+                    ),
+                    format!(
+                        "{} + {}, packets {} and {}",
+                        late.send_call, late.complete_message, late.send_packet, late.retrieve_packet
+                    ),
+                ),
+                "assumed: L tells no time of a message in its text, A 1.5 to 3.0 µs for InfiniBand in general"
+                    .to_owned(),
+            ),
+            assumption(
+                "what an adapter takes beside the bytes' time, on both sides, and the switch",
+                both(
+                    format!(
+                        "{} and {}",
+                        network.injection_latency + network.extraction_latency,
+                        network.router_latency
+                    ),
+                    format!("{} and {}", fast.injection_latency + fast.extraction_latency, fast.router_latency),
+                ),
+                "assumed: neither paper tells. A's switch is made of chips of 24 ports; a packet crosses up to three"
+                    .to_owned(),
+            ),
+        ];
+        all.extend(Self::about_buffers(&early, &late));
+        all
+    }
+
+    /// Those about posted buffers and the programs that use them.
+    fn about_buffers(early: &Cost, late: &Cost) -> Vec<Assumption> {
+        let both = |early: String, late: String| format!("L {early}; A {late}");
+        vec![
+            assumption(
+                "a credit message",
+                both(early.credit_packet.to_string(), late.credit_packet.to_string()),
+                "assumed, on each side beside the packet itself: a descriptor is posted, a completion taken".to_owned(),
+            ),
+            assumption(
+                "the retry timer",
+                "0.64 ms where it is not what is varied".to_owned(),
+                "assumed: neither paper states it; later versions of the library have it so".to_owned(),
+            ),
+            assumption(
+                "buffers",
+                "L 2 KiB; A 12 KiB".to_owned(),
+                "L §5; assumed for A, which states neither their size nor its eager limit".to_owned(),
+            ),
+            assumption(
+                "what a process computes in a second",
+                "L 300, A 800 million operations".to_owned(),
+                "assumed: L's and A's times are in pictures that are lost".to_owned(),
+            ),
+            assumption(
+                "an interrupt for a limit event of a pool, and an acknowledgement",
+                "take no time".to_owned(),
+                "neither paper tells".to_owned(),
+            ),
+        ]
+    }
 }

@@ -1,20 +1,23 @@
 //! [`Case`]: what is run for a point of a figure.
 //!
-//! What a case, a seed and some noise give depends on this file, `operation.rs` and `measurement.rs`, and on nothing
-//! else in this folder: `build.rs` relies on that (`version.rs`).
+//! What a case, a seed and some noise give depends on this file, `machine.rs`, `operation.rs`, `program.rs` and
+//! `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that (`version.rs`).
 
 use std::fmt;
 use std::ops::Range;
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::{Buffers, SchemeName};
 
+use super::machine::{Cluster, Machine};
 pub(super) use super::measurement::Measurement;
-use super::operation::{Benchmark, Mixed};
+use super::operation::{Benchmark, Mixed, Operation};
+use super::program::{NasRun, PatternRun};
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 #[cfg(doc)]
 use crate::cost::Cost;
 use crate::flight::NodeId;
 use crate::noise::Noise;
+use crate::outcome::Outcome;
 use crate::simulation::Simulation;
 use crate::task::Task;
 use crate::topology::Topology;
@@ -55,15 +58,17 @@ pub(super) enum Workload {
     /// An all-to-all after whose warm-up each pair exchanges messages of random lengths ([`Mixed`]).
     Mixed(Benchmark),
     Phases(PhaseSizes),
+    Nas(NasRun),
+    Pattern(PatternRun),
 }
 
 /// Processes of a node of the machine of P.
 const PROCESSES_PER_NODE: u32 = 16;
 
-/// One run on the machine of P.
+/// One run, on the machine of P or another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case {
-    /// Sizes of the mesh.
+    /// Sizes of the mesh; empty on a cluster.
     pub mesh: Vec<u16>,
     /// The nodes that run processes, if not all do.
     pub nodes: Option<Vec<u32>>,
@@ -72,13 +77,29 @@ pub(super) struct Case {
     pub intra_node_path: bool,
     /// Whether processors need no time for credits ([`Cost::with_free_credits`]).
     pub free_credits: bool,
+    pub machine: Machine,
 }
 
 impl Case {
     /// A benchmark on all nodes of a mesh.
     pub fn new(mesh: &[u16], flow: FlowChoice, benchmark: Benchmark) -> Self {
         let workload = Workload::Benchmark(benchmark);
-        Case { mesh: mesh.to_vec(), nodes: None, flow, workload, intra_node_path: false, free_credits: false }
+        let (intra_node_path, free_credits) = (false, false);
+        Case {
+            mesh: mesh.to_vec(),
+            nodes: None,
+            flow,
+            workload,
+            intra_node_path,
+            free_credits,
+            machine: Machine::Extoll,
+        }
+    }
+
+    /// A program on a cluster.
+    pub fn on_cluster(cluster: Cluster, flow: FlowChoice, workload: Workload) -> Self {
+        let (intra_node_path, free_credits, machine) = (false, false, Machine::Cluster(cluster));
+        Case { mesh: Vec::new(), nodes: None, flow, workload, intra_node_path, free_credits, machine }
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
@@ -92,23 +113,27 @@ impl Case {
             Workload::Benchmark(benchmark) => Workload::Benchmark(change(benchmark)),
             Workload::Amid(benchmark, packets) => Workload::Amid(change(benchmark), packets),
             Workload::Mixed(benchmark) => Workload::Mixed(change(benchmark)),
-            Workload::Phases(phases) => Workload::Phases(phases),
+            other @ (Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_)) => other,
         };
         Case { workload, ..self }
     }
 
     /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
-    /// could be free.
+    /// could be free, and on the machine of P that of runs from when there was no other.
     pub fn key(&self) -> String {
-        format!("{self:?}").replace(", free_credits: false", "")
+        format!("{self:?}").replace(", free_credits: false", "").replace(", machine: Extoll", "")
     }
 
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
+        if let Machine::Cluster(cluster) = self.machine {
+            let config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
+            return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
+        }
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
         let amid_messages_of = match self.workload {
             Workload::Amid(_, packets) => Some(packets),
-            Workload::Benchmark(_) | Workload::Mixed(_) | Workload::Phases(_) => None,
+            _ => None,
         };
         let config = SimulationConfig::extoll(topology);
         let cost = if self.free_credits { config.cost.with_free_credits() } else { config.cost };
@@ -122,25 +147,32 @@ impl Case {
             noise,
             ..config
         };
-        let outcome = match &self.workload {
-            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => {
-                Simulation::new(config, benchmark)?.run()?
-            }
-            Workload::Mixed(benchmark) => Simulation::new(config, &Mixed(*benchmark))?.run()?,
+        Ok(Measurement::of(&self.outcome(config)?, self.repetitions()))
+    }
+
+    /// Runs the program.
+    fn outcome(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
+        match &self.workload {
+            Workload::Nas(nas) => nas.run(config),
+            Workload::Pattern(pattern) => pattern.run(config),
+            Workload::Benchmark(benchmark) | Workload::Amid(benchmark, _) => Simulation::new(config, benchmark)?.run(),
+            Workload::Mixed(benchmark) => Simulation::new(config, &Mixed(*benchmark))?.run(),
             Workload::Phases(sizes) => {
                 let phases = sizes.phases();
                 let program = move |task: Task| {
                     let phases = phases.clone();
                     async move { phases.run(&Communicator::world(&task)).await }
                 };
-                Simulation::new(config, &program)?.run()?
+                Simulation::new(config, &program)?.run()
             }
-        };
-        Ok(Measurement::of(&outcome, self.repetitions()))
+        }
     }
 
     /// How many processes there are.
     fn processes(&self) -> u32 {
+        if let Machine::Cluster(cluster) = &self.machine {
+            return cluster.processes();
+        }
         let nodes = match &self.nodes {
             Some(nodes) => nodes.len() as u32,
             None => self.mesh.iter().map(|&size| u32::from(size)).product(),
@@ -152,6 +184,8 @@ impl Case {
     pub fn messages(&self) -> f64 {
         let processes = self.processes();
         match &self.workload {
+            Workload::Nas(nas) => nas.messages(processes),
+            Workload::Pattern(pattern) => f64::from(processes) * f64::from(pattern.messages),
             Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
@@ -170,6 +204,8 @@ impl Case {
                 benchmark.operation.to_string()
             }
             Workload::Phases(_) => "phases".to_owned(),
+            Workload::Nas(nas) => nas.benchmark.name().to_owned(),
+            Workload::Pattern(pattern) => format!("{:?}", pattern.pattern),
         };
         match self.flow {
             FlowChoice::Unlimited => format!("{operation}, reference"),
@@ -185,7 +221,7 @@ impl Case {
                 let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
                 timed * (benchmark.warm_up + benchmark.repetitions)
             }
-            Workload::Phases(_) => 1,
+            Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_) => 1,
         }
     }
 }
@@ -205,6 +241,14 @@ impl fmt::Display for Case {
             Workload::Phases(phases) => {
                 write!(f, "phases of {} all-to-alls, {processes} processes", phases.repetitions)?;
             }
+            Workload::Nas(nas) => write!(f, "{nas}, {processes} processes")?,
+            Workload::Pattern(pattern) => write!(f, "{pattern}, {processes} processes")?,
+        }
+        if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
+            write!(f, ", window {window}, {calls:?}")?;
+        }
+        if let Machine::Cluster(cluster) = &self.machine {
+            write!(f, ", {cluster}")?;
         }
         if self.free_credits {
             f.write_str(", credits free")?;
@@ -230,9 +274,23 @@ impl fmt::Display for Case {
                 }
                 quota_most.map_or(Ok(()), |most| write!(f, ", at most {most} per sender"))
             }
-            FlowChoice::Posted { scheme, buffers, .. } => write!(f, ", {scheme}, {buffers:?}"),
+            FlowChoice::Posted { scheme, buffers, .. } => write_buffers(f, scheme, &buffers),
         }
     }
+}
+
+/// What tells the buffers of two cases with one scheme apart.
+fn write_buffers(f: &mut fmt::Formatter<'_>, scheme: SchemeName, buffers: &Buffers) -> fmt::Result {
+    let Buffers { per_connection, per_connection_most, packets, credit_threshold, growth, retry_timer, .. } = buffers;
+    match scheme {
+        SchemeName::SharedWindow => write!(f, ", {scheme} {}–{}", buffers.pool_first, buffers.pool_most)?,
+        SchemeName::Growing => write!(f, ", {scheme}, {per_connection} to {per_connection_most} buffers, {growth:?}")?,
+        _ => write!(f, ", {scheme}, {per_connection} buffers")?,
+    }
+    if *credit_threshold != Buffers::of(scheme).credit_threshold {
+        write!(f, ", threshold {credit_threshold}")?;
+    }
+    write!(f, " of {packets} packets, timer {retry_timer:?}")
 }
 
 /// `static` with `slots_per_peer` slots per peer, of which `credit_slots` are for credits.

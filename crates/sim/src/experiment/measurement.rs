@@ -38,9 +38,39 @@ pub struct Measurement {
     /// Processes of the job.
     #[serde(default)]
     pub processes: u32,
+    /// What only runs with posted buffers have, and those on clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posted: Option<Posted>,
     /// What programs noted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+}
+
+/// What is to be known of runs on a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Posted {
+    /// The time of the process that took longest, in microseconds.
+    pub last_us: f64,
+    /// Most buffers that a connection had posted at the end; of a pool all of a process.
+    pub buffers_most: u32,
+    /// Mean over the processes of the buffers that each had posted at the end.
+    pub buffers_mean: f64,
+    /// Mean over the processes of the most bytes of unexpected messages that each ever stored.
+    pub unexpected_mean: f64,
+}
+
+impl Posted {
+    fn of(outcome: &Outcome) -> Self {
+        let processes = outcome.processes.len().max(1) as f64;
+        let buffers = || outcome.processes.iter().map(|process| process.buffers);
+        let unexpected = outcome.processes.iter().map(|process| process.counter(Counter::UnexpectedPeak) as f64);
+        Posted {
+            last_us: outcome.samples_of("time").map(|sample| sample.value).fold(0.0, f64::max),
+            buffers_most: buffers().map(|buffers| buffers.most).max().unwrap_or(0),
+            buffers_mean: buffers().map(|buffers| f64::from(buffers.all)).sum::<f64>() / processes,
+            unexpected_mean: unexpected.sum::<f64>() / processes,
+        }
+    }
 }
 
 /// A number that a program noted; a [`Sample`](crate::Sample) that can be kept in a file.
@@ -85,8 +115,19 @@ impl Measurement {
             spent: spent.collect(),
             blocked: blocked / outcome.processes.len().max(1) as f64,
             processes: outcome.processes.len() as u32,
+            posted: None,
             notes: notes.map(note).collect(),
         }
+    }
+
+    /// The same of a run on a cluster.
+    pub(super) fn of_cluster(outcome: &Outcome, repetitions: u32) -> Self {
+        Measurement { posted: Some(Posted::of(outcome)), ..Measurement::of(outcome, repetitions) }
+    }
+
+    /// The values of the notes with this label, by rank.
+    pub(super) fn noted(&self, label: &str) -> Vec<f64> {
+        self.notes.iter().filter(|note| note.label == label).map(|note| note.value).collect()
     }
 
     /// Stands for a run that has not been done, while the runs of an experiment are listed.

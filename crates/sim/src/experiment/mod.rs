@@ -8,21 +8,31 @@
 //! the same function then, of a workshop that shows it one seed. So a statement knows how sure its outcome is
 //! ([`Fact::by_seed`]), and no experiment has to care.
 //!
-//! * `workshop.rs`: runs cases with every seed, in parallel, each once; `case.rs`, `measurement.rs`: what is run, and
-//!   what figures want to know of it; `estimate.rs`: means over seeds;
+//! * `workshop.rs`: runs cases with every seed, in parallel, each once; `case.rs`, `machine.rs`, `program.rs`,
+//!   `measurement.rs`: what is run, on what, and what figures want to know of it; `estimate.rs`: means over seeds;
 //! * `version.rs`: what tells runs apart that are kept on disk; `forecast.rs`: how long the others will take;
 //! * `judge.rs`: statements judged anew from the runs that a report holds;
 //! * `operation.rs`: every workload by name, repeated and timed;
 //! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
-//! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures.
+//! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures;
+//! * `l_*.rs`, `a_*.rs`: those of L (Liu, Panda) and A (Sur, Koop, Panda);
+//! * `compare.rs`: all seven schemes at equal memory.
 
+mod a_fig2_3;
 mod assumptions;
 mod case;
+mod compare;
 mod curve;
 mod estimate;
 mod forecast;
 mod hash;
 mod judge;
+mod l_fig10_table2;
+mod l_fig2_8;
+mod l_fig9_table1;
+mod l_flows;
+mod l_nas;
+mod machine;
 mod measurement;
 mod operation;
 mod p_fig10_15;
@@ -39,6 +49,7 @@ mod p_table1;
 mod p_table2;
 mod p_table3;
 mod parallel;
+mod program;
 mod report;
 mod version;
 mod workshop;
@@ -108,12 +119,33 @@ impl Experiment {
         simulated("P-fig24-26", "Scatterv, Reduce_scatter, Gatherv", "§7.4.1, figures 24–26", p_fig24_26::run),
         simulated("P-fig27", "Mean overhead, Intel MPI Benchmarks", "§7.5, figure 27", p_fig20_27::mean_overhead),
         simulated("P-table3", "Memory per receiver", "§7.5, table 3", p_table3::run),
+        simulated("L-fig2", "Latency under three schemes", "§6.2.1, figure 2", l_fig2_8::latency),
+        simulated(
+            "L-fig3-6",
+            "Bandwidth of small messages, by window",
+            "§6.2.2, figures 3–6",
+            l_fig2_8::small_messages,
+        ),
+        simulated("L-fig7-8", "Bandwidth of 32 KiB, by window", "§6.2.2, figures 7–8", l_fig2_8::large_messages),
+        simulated("L-fig9", "NAS benchmarks, 100 buffers", "§6.3.1, figure 9", l_fig9_table1::enough_buffers),
+        simulated("L-table1", "Explicit credit messages", "§6.3.1, table 1", l_fig9_table1::credit_messages),
+        simulated("L-fig10", "NAS benchmarks, from 100 buffers to 1", "§6.3.2, figure 10", l_fig10_table2::one_buffer),
+        simulated("L-table2", "Buffers that growing reaches", "§6.3.2, table 2", l_fig10_table2::buffers_reached),
+        simulated("A-fig2", "Largest window of a pool", "§4.2, figure 2", a_fig2_3::largest_window),
+        simulated("A-fig3", "Retry timer of a pool", "§4.3, figure 3", a_fig2_3::retry_timer),
+        simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
     ];
 
     /// The experiment of that name, whatever the case of its letters.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Experiment> {
         Experiment::ALL.iter().find(|experiment| experiment.id.eq_ignore_ascii_case(id))
+    }
+
+    /// The letter of its paper; empty if it is of none.
+    #[must_use]
+    pub fn paper(&self) -> &'static str {
+        self.id.split_once('-').map_or("", |(paper, _)| paper)
     }
 
     /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.

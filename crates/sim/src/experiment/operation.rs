@@ -9,12 +9,13 @@ use crate::Time;
 use crate::buffer::Part;
 use crate::random::Random;
 use crate::task::{Program, Run, Task};
+use crate::workload::Communicator;
 use crate::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Blocks, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, broadcast, gather, gatherv, reduce, reduce_scatter,
     scatter, scatterv,
 };
-use crate::workload::{Communicator, point_to_point};
+use crate::workload::point_to_point::{self, Calls};
 
 /// What processes do again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,13 @@ pub enum Operation {
     MultiPingpong,
     /// The first two processes send to each other at once.
     Pingping,
+    /// The first two processes: a window of messages one way, then a short answer (L §6.2.2); the time of a message.
+    Stream {
+        /// Messages before the answer.
+        window: u32,
+        /// How they are sent and received.
+        calls: Calls,
+    },
     /// Everybody sends to the next in a ring.
     Sendrecv,
     /// Everybody exchanges with both neighbours in a ring.
@@ -81,6 +89,7 @@ impl Operation {
         let (all, rounds) = (f64::from(size), f64::from(size.max(2)).log2());
         match self {
             Operation::Pingpong | Operation::Pingping => 2.0,
+            Operation::Stream { window, .. } => f64::from(window),
             Operation::MultiPingpong | Operation::Sendrecv | Operation::Exchange => 2.0 * all,
             Operation::Alltoall(_)
             | Operation::Alltoallv(_)
@@ -93,7 +102,7 @@ impl Operation {
 
     /// Whether only the first two processes take part.
     fn is_of_a_pair(self) -> bool {
-        matches!(self, Operation::Pingpong | Operation::Pingping)
+        matches!(self, Operation::Pingpong | Operation::Pingping | Operation::Stream { .. })
     }
 
     /// Whether a repetition is a round trip, and its time half of that.
@@ -133,6 +142,7 @@ impl Operation {
             Operation::Pingpong
             | Operation::MultiPingpong
             | Operation::Pingping
+            | Operation::Stream { .. }
             | Operation::Sendrecv
             | Operation::Exchange => unreachable!("these repeat themselves"),
         }
@@ -144,6 +154,9 @@ impl Operation {
         match self {
             Operation::Pingpong => return point_to_point::pingpong(group, 1 - group.me(), bytes, repetitions).await,
             Operation::Pingping => return point_to_point::pingping(group, 1 - group.me(), bytes, repetitions).await,
+            Operation::Stream { window, calls } => {
+                return point_to_point::stream(group, 1 - group.me(), bytes, window, calls, repetitions).await;
+            }
             Operation::MultiPingpong => return point_to_point::multi_pingpong(group, bytes, repetitions).await,
             Operation::Sendrecv => return point_to_point::sendrecv(group, bytes, repetitions).await,
             Operation::Exchange => return point_to_point::exchange(group, bytes, repetitions).await,

@@ -358,6 +358,20 @@ pub struct Report {
     pub runs: Vec<RunReport>,
 }
 
+impl Report {
+    /// The letter of its paper; empty if it is of none.
+    #[must_use]
+    pub fn paper(&self) -> &str {
+        self.id.split_once('-').map_or("", |(paper, _)| paper)
+    }
+
+    /// Where the paper has it: `P §7.5, figure 27`.
+    #[must_use]
+    pub fn source(&self) -> String {
+        format!("{} {}", self.paper(), self.section).trim_start().to_owned()
+    }
+}
+
 /// A run, in a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {

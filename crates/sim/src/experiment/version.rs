@@ -107,12 +107,18 @@ impl RunClaim for NoStore {
 mod tests {
     #[test]
     fn files_that_decide_runs_use_no_others_of_this_folder() {
-        let sources =
-            [include_str!("case.rs"), include_str!("operation.rs"), include_str!("measurement.rs")].map(str::lines);
+        let sources = [
+            include_str!("case.rs"),
+            include_str!("machine.rs"),
+            include_str!("operation.rs"),
+            include_str!("program.rs"),
+            include_str!("measurement.rs"),
+        ]
+        .map(str::lines);
         let uses = sources.into_iter().flatten().filter_map(|line| line.trim().strip_prefix("use super::"));
         for line in uses {
             // Estimates are made of measurements, and decide none.
-            let allowed = ["measurement::", "operation::", "case::", "estimate::"];
+            let allowed = ["measurement::", "operation::", "program::", "machine::", "case::", "estimate::"];
             assert!(allowed.iter().any(|module| line.starts_with(module)), "`use super::{line}`");
         }
     }

@@ -6,7 +6,9 @@ use crate::Time;
 use crate::buffer::Part;
 use crate::bulk::BulkPacket;
 use crate::config::{BlockedSender, FlowChoice};
+use crate::cost::time_of;
 use crate::flight::{Flight, Rank};
+use crate::link::{Transfer, TransferRequest};
 use crate::node::Direction;
 use tidegate_message::RemoteMemory;
 
@@ -73,8 +75,9 @@ impl Simulation {
             self.rouse_blocked(now, index);
             return false;
         }
+        let busy = self.config.cost.injection + self.host_time(flight.bulk_bytes);
         let node = &mut self.nodes[index];
-        node.occupy(Direction::Out, now + self.config.cost.injection);
+        node.occupy(Direction::Out, now + busy);
         if is_bulk {
             self.bulk.sent(id);
             node.pass_turn(place, if self.bulk.has_work(id) { now } else { Time::NEVER });
@@ -148,6 +151,12 @@ impl Simulation {
         }
     }
 
+    /// How long bulk data takes to cross a node's host interface.
+    #[inline]
+    fn host_time(&self, bulk_bytes: u32) -> Time {
+        if bulk_bytes == 0 { Time::ZERO } else { time_of(self.config.cost.host_bandwidth, bulk_bytes.into()) }
+    }
+
     /// Moves one packet out of the network into a mailbox. Returns whether there was one that could move.
     #[inline]
     fn pass_in(&mut self, now: Time, index: usize) -> bool {
@@ -173,7 +182,8 @@ impl Simulation {
         else {
             return false;
         };
-        self.nodes[index].occupy(Direction::In, now + self.config.cost.extraction);
+        let busy = self.config.cost.extraction + self.host_time(flight.bulk_bytes);
+        self.nodes[index].occupy(Direction::In, now + busy);
         match bulk {
             Some(packet) => {
                 self.vain_retries = 0;
@@ -227,19 +237,38 @@ impl Simulation {
             }
             BulkPacket::Frame(id) => {
                 let Some(read) = self.bulk.receive_frame(id) else { return };
-                let request = read.request;
-                let mut offset = request.offset as u64;
-                for RemoteMemory { span, .. } in &request.remote {
-                    let part = Part { offset: span.address, length: span.length };
-                    if let Some(bytes) = self.processes[request.peer.0 as usize].task.memory().read(part) {
-                        let into = request.local.part().slice(offset, span.length);
-                        request.local.memory().write(into, &bytes);
-                    }
-                    offset += span.length;
+                match read.request.transfer {
+                    Transfer::Read => self.place_read(&read.request),
+                    Transfer::Write => self.place_written(read.owner, &read.request),
                 }
-                let reader = read.reader.0 as usize;
-                self.processes[reader].endpoint.link_mut().end_transfer(request.id);
-                self.rouse(now, reader);
+                let owner = read.owner.0 as usize;
+                self.processes[owner].endpoint.link_mut().end_transfer(read.request.id);
+                self.rouse(now, owner);
+            }
+        }
+    }
+
+    /// All of a peer's memory has come that a process wanted to read.
+    fn place_read(&mut self, request: &TransferRequest) {
+        let mut offset = request.offset as u64;
+        for RemoteMemory { span, .. } in &request.remote {
+            let part = Part { offset: span.address, length: span.length };
+            if let Some(bytes) = self.processes[request.peer.0 as usize].task.memory().read(part) {
+                let into = request.local.part().slice(offset, span.length);
+                request.local.memory().write(into, &bytes);
+            }
+            offset += span.length;
+        }
+    }
+
+    /// All has come that a process wanted to write into memory which its peer has admitted.
+    fn place_written(&mut self, writer: Rank, request: &TransferRequest) {
+        for RemoteMemory { key, span } in &request.remote {
+            let peer = &mut self.processes[request.peer.0 as usize];
+            let Some(admitted) = peer.endpoint.link_mut().take_admitted(writer, *key) else { continue };
+            let from = request.local.part().slice(request.offset as u64, span.length);
+            if let Some(bytes) = request.local.memory().read(from) {
+                admitted.memory().write(admitted.part().slice(span.address, span.length), &bytes);
             }
         }
     }

@@ -8,6 +8,8 @@ use crate::adapter::ends_buffer;
 use crate::checker::{Holder, Ledger};
 use crate::config::FlowChoice;
 use crate::flight::{Flight, Labelled};
+use crate::outcome::PostedBuffers;
+use crate::process::Process;
 
 /// Retries of each connection that waits: at the shortest timer 10 ms, in which any packet under way would have come.
 const VAIN_RETRIES: usize = 1000;
@@ -77,8 +79,7 @@ impl Simulation {
     fn deliver(&mut self, now: Time, flight: &Flight, number: u32) {
         let rank = flight.destination.0 as usize;
         if ends_buffer(flight.parcel.header) {
-            let sender = flight.from.0 as usize;
-            self.adapters[sender].handle_accepted((flight.source, flight.destination), number);
+            self.acknowledge(now, flight, number);
         }
         if !self.has_room(rank) {
             self.note_full(flight.destination);
@@ -86,6 +87,31 @@ impl Simulation {
         self.vain_retries = 0;
         self.processes[rank].endpoint.link_mut().mailbox.push(flight.source, flight.parcel);
         self.rouse(now, rank);
+    }
+
+    /// The sender's adapter learns that a message was accepted, and, where adapters have credits, how many buffers the
+    /// connection has left.
+    fn acknowledge(&mut self, now: Time, flight: &Flight, number: u32) {
+        let posted = self.adapter_credits().and_then(|_| {
+            let link = self.processes[flight.destination.0 as usize].endpoint.link_mut();
+            let peer = link.find_peer(flight.source)?;
+            Some(link.posted.as_mut()?.at(now).posted(peer))
+        });
+        let sender = flight.from.0 as usize;
+        if self.adapters[sender].handle_accepted((flight.source, flight.destination), number, posted) {
+            self.offer_adapter(now, sender);
+            self.wake_node(now, sender, now);
+        }
+    }
+
+    /// With how many credits each adapter's connections begin, if adapters have credits at all.
+    pub(super) fn adapter_credits(&self) -> Option<u32> {
+        match self.config.flow {
+            FlowChoice::Posted { scheme, buffers, .. } if scheme.lends() != Lends::PoolBuffers => {
+                self.config.adapter_credits.then_some(buffers.per_connection)
+            }
+            _ => None,
+        }
     }
 
     /// A refusal has come back to the sender's node.
@@ -142,6 +168,14 @@ impl Simulation {
                 }
             }
         }
+    }
+
+    /// The buffers that a process has posted.
+    pub(super) fn posted_by(&self, process: &Process) -> PostedBuffers {
+        let FlowChoice::Posted { scheme, .. } = self.config.flow else { return PostedBuffers::default() };
+        let peers = self.config.peers.unwrap_or(u32::MAX).min(self.config.size() - 1);
+        let posted = process.endpoint.link().posted.as_ref();
+        posted.map_or_else(PostedBuffers::default, |posted| posted.count(peers, scheme.lends() == Lends::PoolBuffers))
     }
 
     /// At the end of a run no adapter has a message that was not accepted.

@@ -73,3 +73,48 @@ pub async fn exchange(group: &Communicator, bytes: u64, repetitions: u32) -> Tim
     }
     Time(task.now().since(begin).0 / u64::from(repetitions.max(1)))
 }
+
+/// How a program calls sends and receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Calls {
+    /// `MPI_Send` and `MPI_Recv`, one after the other.
+    Blocking,
+    /// `MPI_Isend` and `MPI_Irecv`, and a wait for all of a window.
+    NonBlocking,
+}
+
+/// The time per message of a stream of `repetitions` windows (L §6.2.2): the lower of the two partners sends a window
+/// of messages back to back, and the other answers with four bytes when it has all of them.
+pub async fn stream(
+    group: &Communicator,
+    partner: u32,
+    bytes: u64,
+    window: u32,
+    calls: Calls,
+    repetitions: u32,
+) -> Time {
+    const ANSWER: Tag = Tag(2);
+    let (task, part, answer) = (group.task(), group.task().allocate(bytes), group.task().allocate(4));
+    let is_sender = group.me() < partner;
+    let begin = task.now();
+    for _ in 0..repetitions {
+        let mut under_way = Vec::new();
+        for _ in 0..window {
+            let request = match is_sender {
+                true => group.start_send(partner, TAG, part).await,
+                false => group.start_receive(partner, TAG, part).await,
+            };
+            match calls {
+                Calls::Blocking => _ = task.wait(request).await,
+                Calls::NonBlocking => under_way.push(request),
+            }
+        }
+        task.wait_all(under_way).await;
+        if is_sender {
+            group.receive(partner, ANSWER, answer).await;
+        } else {
+            group.send(partner, ANSWER, answer).await;
+        }
+    }
+    Time(task.now().since(begin).0 / u64::from(repetitions.max(1) * window.max(1)))
+}

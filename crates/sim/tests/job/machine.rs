@@ -189,7 +189,7 @@ fn a_sparse_job_needs_room_for_its_contacts_only() {
         }
         task.wait_all(requests).await;
     };
-    for &scheme in SchemeName::ALL {
+    for &scheme in SchemeName::WITHOUT_BUFFERS {
         let flow = mailbox(scheme, 8, 1, false);
         let topology = Topology::torus(&[8, 8]).expect("legal");
         let config =

@@ -7,9 +7,9 @@ use tidegate_flow::{Buffers, Growth, SchemeName};
 use tidegate_message::Counter;
 use tidegate_sim::workload::collective::{Alltoall, alltoall};
 use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic};
-use tidegate_sim::{FlowChoice, Outcome, Rank, SimulationConfig, Tag, Task, Time, Topology};
+use tidegate_sim::{FlowChoice, Outcome, Rank, Rendezvous, SimulationConfig, Tag, Task, Time, Topology};
 
-use crate::support::{job, run};
+use crate::support::{bytes_of, filled, job, read, run};
 
 fn posted(scheme: SchemeName, change: impl FnOnce(&mut Buffers)) -> FlowChoice {
     let mut buffers = Buffers { retry_timer: Duration::from_micros(10), ..Buffers::of(scheme) };
@@ -20,7 +20,7 @@ fn posted(scheme: SchemeName, change: impl FnOnce(&mut Buffers)) -> FlowChoice {
 /// Each scheme with the fewest buffers, a few, and as many as by default; messages of one buffer and of several.
 fn posted_flows() -> Vec<FlowChoice> {
     let mut flows = Vec::new();
-    for &scheme in SchemeName::SIMULATED {
+    for &scheme in SchemeName::WITH_BUFFERS {
         flows.push(posted(scheme, |_| {}));
         for (count, packets) in [(1, 37), (2, 5), (3, 37)] {
             let few = |of: &mut Buffers| {
@@ -167,4 +167,82 @@ fn equal_runs_are_equal() {
     let flow = posted(SchemeName::Rnr, |of| of.per_connection = 2);
     let [one, two] = [(); 2].map(|()| flood(40, flow));
     assert_eq!((one.time, one.events), (two.time, two.events));
+}
+
+/// Two processes on two nodes, `messages` long messages there and as many back, with their bytes checked.
+fn long_messages(messages: u64, bytes: u64, rendezvous: Rendezvous, flow: FlowChoice) -> Outcome {
+    let program = move |task: Task| async move {
+        let peer = Rank(1 - task.rank().0);
+        let out = filled(&task, bytes);
+        let into: Vec<_> = (0..messages).map(|_| task.allocate(bytes + 7)).collect();
+        let mut requests = Vec::new();
+        for (tag, &into) in into.iter().enumerate() {
+            let tag = Tag(tag as u64);
+            requests.push(task.start_receive(peer, tag, into).await);
+            requests.push(task.start_send(peer, tag, out).await);
+        }
+        task.wait_all(requests).await;
+        for into in into {
+            assert_eq!(read(&task, into.slice(0, bytes)), bytes_of(peer.0, bytes));
+        }
+    };
+    let switch = Topology::switch(2).expect("a legal switch");
+    run(SimulationConfig { processes_per_node: 1, topology: switch, rendezvous, ..job(2, flow) }, &program)
+}
+
+/// L §3.1: Start, Reply, write, Finish: three messages under flow control, which need buffers, and data that needs
+/// none.
+#[test]
+fn a_long_message_is_written_by_its_sender_with_three_messages_around_it() {
+    for flow in posted_flows() {
+        let outcome = long_messages(5, 50_000, Rendezvous::Write, flow);
+        assert_eq!(outcome.counter(Counter::MessagesRendezvous), 10);
+        assert_eq!(outcome.counter(Counter::BytesRead), 0, "nobody reads");
+        let data = outcome.counter(Counter::PacketsSent) - outcome.counter(Counter::CreditPackets);
+        assert_eq!(data, 30, "three packets for each message");
+        let outcome = long_messages(5, 50_000, Rendezvous::Read, flow);
+        assert_eq!(outcome.counter(Counter::BytesRead), 500_000);
+        let data = outcome.counter(Counter::PacketsSent) - outcome.counter(Counter::CreditPackets);
+        assert_eq!(data, 20, "a request to send and a receipt for each message");
+    }
+}
+
+/// With mailboxes, too, and where the receiver wants less than is sent nothing is written beyond.
+#[test]
+fn writes_work_with_every_scheme() {
+    for flow in crate::support::all_flows() {
+        long_messages(3, 20_000, Rendezvous::Write, flow);
+    }
+}
+
+/// Credits between adapters hold a sender back before it is refused: messages behind a refused one are not sent in
+/// vain. They are switchable, and a pool has none.
+#[test]
+fn adapters_with_credits_send_less_in_vain() {
+    let with = |scheme, adapter_credits| {
+        let program = move |task: Task| async move {
+            let part = task.allocate(8);
+            if task.rank() == Rank(1) {
+                task.compute(Time::from_microseconds(100)).await;
+            }
+            let mut requests = Vec::new();
+            for tag in (0..50).map(Tag) {
+                requests.push(match task.rank() {
+                    Rank(0) => task.start_send(Rank(1), tag, part).await,
+                    _ => task.start_receive(Rank(0), tag, part).await,
+                });
+            }
+            task.wait_all(requests).await;
+        };
+        let flow = posted(scheme, |of| (of.per_connection, of.pool_first, of.pool_most) = (10, 10, 10));
+        let switch = Topology::switch(2).expect("a legal switch");
+        run(SimulationConfig { processes_per_node: 1, topology: switch, adapter_credits, ..job(2, flow) }, &program)
+    };
+    let [credits, none] = [true, false].map(|on| with(SchemeName::Rnr, on));
+    let injected = [&credits, &none].map(|outcome| outcome.network.injected);
+    // 10 are accepted, and each retry sends one message instead of 40.
+    assert!(2 * injected[0] < injected[1], "{injected:?} packets entered the network");
+    assert!(credits.counter(Counter::Refusals) > 5, "the one that asks is refused");
+    let pools = [true, false].map(|on| with(SchemeName::SharedWindow, on).events);
+    assert_eq!(pools[0], pools[1], "a pool has no such credits");
 }

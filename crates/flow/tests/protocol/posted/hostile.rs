@@ -15,7 +15,7 @@ fn endpoint(scheme: SchemeName, piggyback: bool) -> (FlowControl, ReceiveQueues)
 
 #[test]
 fn packets_of_other_schemes_and_of_nobody() {
-    for &scheme in SchemeName::SIMULATED {
+    for &scheme in SchemeName::WITH_BUFFERS {
         let (mut endpoint, _) = endpoint(scheme, true);
         for kind in [PacketKind::ReturnRequest, PacketKind::ReturnResponse] {
             let packet = Packet::with_credits(kind, 0);
@@ -44,7 +44,7 @@ proptest! {
     /// Any bytes at all. Buffers that were never taken are not posted, whatever is said.
     #[test]
     fn any_bytes(
-        scheme in prop::sample::select(SchemeName::SIMULATED),
+        scheme in prop::sample::select(SchemeName::WITH_BUFFERS),
         piggyback: bool,
         packets in prop::collection::vec((0_u32..3, any::<u64>(), any::<u32>(), any::<u16>(), 0_u8..3), 0..200),
     ) {

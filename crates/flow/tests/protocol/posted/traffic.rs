@@ -32,7 +32,7 @@ fn buffers() -> impl Strategy<Value = Buffers> {
 /// Everybody to endpoint 0, perhaps endpoint 0 to everybody, or everybody to everybody.
 fn layouts() -> impl Strategy<Value = Layout> {
     let shape = (2_usize..7, 0_u8..3, any::<bool>(), any::<bool>(), 1_u8..6, 1_u8..5);
-    (prop::sample::select(SchemeName::SIMULATED), shape, buffers()).prop_map(|(scheme, shape, buffers)| {
+    (prop::sample::select(SchemeName::WITH_BUFFERS), shape, buffers()).prop_map(|(scheme, shape, buffers)| {
         let (endpoints, pattern, late, piggyback, message_packets, backlog) = shape;
         let carrier = if late { Carrier::Late } else { Carrier::AtOnce };
         let mut layout = Layout { buffers, piggyback, ..Layout::new(scheme, carrier, endpoints) };

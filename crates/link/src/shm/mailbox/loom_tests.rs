@@ -292,3 +292,92 @@ fn loom_nothing_of_an_unpublished_long_packet_is_taken_for_a_packet() {
         living.join().unwrap();
     });
 }
+
+/// The claims of two peers, and the words of a pool.
+struct SharedPool {
+    words: PoolWords,
+    claims: [AtomicU64; 2],
+    writing: [AtomicU64; 2],
+}
+
+// SAFETY: all fields are atomics.
+unsafe impl Sync for SharedPool {}
+
+impl Claims for SharedPool {
+    fn places(&self) -> u32 {
+        2
+    }
+
+    fn read(&self, peer: PeerId) -> u64 {
+        self.claims[peer.0 as usize].load(Ordering::Acquire)
+    }
+
+    fn change(&self, peer: PeerId, from: Claim, to: Claim) -> bool {
+        change_claim(&self.claims[peer.0 as usize], from, to)
+    }
+}
+
+impl SharedPool {
+    fn new() -> Arc<Self> {
+        let word = || AtomicU64::new(0);
+        Arc::new(SharedPool { words: PoolWords::fresh(), claims: [word(), word()], writing: [word(), word()] })
+    }
+
+    fn pool(&self, window: u32) -> Pool {
+        // SAFETY: each thread holds the `Arc` as long as its pool or taker.
+        unsafe { Pool::new(NonNull::from(&self.words), window, 1, 4) }
+    }
+
+    fn taker(&self, peer: usize) -> Taker {
+        // SAFETY: as for the pool.
+        unsafe { Taker::of_pool(NonNull::from(&self.words), NonNull::from(&self.claims[peer]), 1) }
+    }
+}
+
+/// Two writers take and claim buffers while the receiver keeps, posts and takes back: no buffer is lost or made.
+#[test]
+fn loom_buffers_of_a_pool_are_conserved_while_claims_are_made_and_served() {
+    model(3, || {
+        let shared = SharedPool::new();
+        let mut pool = shared.pool(1);
+        let threads = [0, 1].map(|peer| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let mut taker = shared.taker(peer);
+                (0..2).map(|_| u64::from(taker.take())).sum::<u64>()
+            })
+        });
+        // As though a message had come, if one was taken.
+        pool.post_again(&*shared);
+        pool.expire(tidegate_flow::Instant::default(), std::time::Duration::ZERO, &*shared);
+        let taken: u64 = threads.map(|thread| thread.join().unwrap()).iter().sum();
+        let processed = taken - pool.taken_for_tests(&*shared);
+        assert!(processed <= 1, "one at most was processed");
+        assert_eq!(shared.words.posted.load(Ordering::Acquire) + pool.kept_for_tests() + taken - processed, 1);
+    });
+}
+
+/// A writer takes a buffer and publishes its message, or dies before that, while the receiver settles the pool: it
+/// never takes a buffer for lost whose message is on its way.
+#[test]
+fn loom_a_pool_settles_only_what_no_message_will_come_for() {
+    model(3, || {
+        let shared = SharedPool::new();
+        let messages = Arc::new(AtomicU64::new(0));
+        let mut pool = shared.pool(1);
+        let (theirs, of_writer) = (messages.clone(), shared.clone());
+        let writer = thread::spawn(move || {
+            of_writer.writing[0].store(1, Ordering::Relaxed);
+            let is_there = of_writer.taker(0).take();
+            if is_there {
+                theirs.fetch_add(1, Ordering::AcqRel);
+            }
+            of_writer.writing[0].store(2, Ordering::Release);
+        });
+        let settled = pool.settle(&*shared, || {
+            shared.writing[0].load(Ordering::Acquire) % 2 == 0 && messages.load(Ordering::Acquire) == 0
+        });
+        assert_eq!(settled, 0, "its message is there, or its word is odd");
+        writer.join().unwrap();
+    });
+}

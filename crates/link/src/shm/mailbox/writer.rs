@@ -2,6 +2,7 @@
 
 use super::super::sync::{AtomicU64, Ordering};
 use super::Mailbox;
+use super::buffers::Taker;
 use super::lap::{Lap, stamp_after};
 use std::ptr::NonNull;
 use tidegate_flow::packet::MOST_SLOTS_PER_PACKET;
@@ -26,6 +27,8 @@ pub(crate) enum Admission {
     Credits,
     /// The writer itself, by looking at the read pointer (`none`).
     Room,
+    /// Posted buffers: whoever writes takes one first. All packets of one call lie in one buffer.
+    Buffers,
 }
 
 /// One sender's way into a mailbox.
@@ -38,6 +41,8 @@ pub(crate) struct Writer {
     sequence: u64,
     lap: Lap,
     admission: Admission,
+    /// Under [`Admission::Buffers`].
+    taker: Option<Taker>,
     /// The read pointer as last seen. Only `Admission::Room` uses it.
     retrieved: u64,
     /// Our index in the receiver's table of peers.
@@ -55,9 +60,20 @@ impl Writer {
         // Whoever had the place before may have died at an odd number. Its place has been given away since, so no hole
         // of it is left, and the next even number is a safe start.
         let sequence = left.wrapping_add(left & 1);
-        let writer = Writer { mailbox, writing, sequence, lap: Lap::first(), admission, retrieved: 0, source };
+        let writer =
+            Writer { mailbox, writing, sequence, lap: Lap::first(), admission, taker: None, retrieved: 0, source };
         writer.writing().store(sequence, Ordering::Release);
         writer
+    }
+
+    /// The same for a mailbox of posted buffers.
+    pub fn taking_buffers(self, taker: Taker) -> Self {
+        Writer { admission: Admission::Buffers, taker: Some(taker), ..self }
+    }
+
+    /// Why nothing was written: under [`Admission::Buffers`] there was no buffer, else no slot.
+    pub fn is_refused(&self) -> bool {
+        self.admission == Admission::Buffers
     }
 
     #[inline(always)]
@@ -77,7 +93,8 @@ impl Writer {
     }
 
     /// Publishes packets that `fill` fills in turn, some at a time, several slots as one packet; returns how many
-    /// slots. Fewer than `count` only when the mailbox is full, under [`Admission::Room`] only. One reservation serves
+    /// slots. Fewer than `count` when the mailbox is full, under [`Admission::Room`] only; none where no buffer is
+    /// posted, under [`Admission::Buffers`] only. One reservation serves
     /// all: an atomic add waits until earlier stores to slots have got their cache lines, so one for each packet would
     /// move the lines one by one from the reader's cache, where this moves many at once.
     #[inline]
@@ -102,7 +119,17 @@ impl Writer {
         match self.admission {
             Admission::Credits => (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count),
             Admission::Room => self.reserve_if_room(count),
+            Admission::Buffers => self.reserve_in_buffer(count),
         }
+    }
+
+    /// A buffer has as many slots as are wanted for it, and they are free. So none is there in part only.
+    #[inline(never)]
+    fn reserve_in_buffer(&mut self, count: u32) -> (u64, u32) {
+        if !self.taker.as_mut().is_some_and(Taker::take) {
+            return (0, 0);
+        }
+        (self.mailbox.reserved().fetch_add(count.into(), Ordering::AcqRel), count)
     }
 
     fn reserve_if_room(&mut self, count: u32) -> (u64, u32) {

@@ -5,6 +5,7 @@ use super::super::index::LOOKS;
 use super::*;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicU32;
+use tidegate_flow::{Config, SchemeName};
 
 /// A table in ordinary memory.
 struct Owned {
@@ -20,7 +21,8 @@ impl Owned {
             state: word(),
             address: std::array::from_fn(|_| word()),
             is_locked: word(),
-            changing: Changing { writing: word(), next_free: word() },
+            posted: word(),
+            changing: Changing { writing: word(), next_free: word(), claim: word() },
         };
         Owned {
             entries: (0..peers).map(entry).collect(),
@@ -52,7 +54,7 @@ fn find(table: &Table, address: &Address) -> Option<PeerId> {
 fn address(pid: u32) -> Address {
     Address {
         identity: Identity { boot: 1, namespace: 2, pid, uid: 0, serial: 0, nonce: 3 },
-        settings: Settings { scheme: 0, piggyback: true, slots_per_peer: 64, credit_slots: 2 },
+        settings: Settings::of(&Config::new(SchemeName::None, 1, 64, 2)),
     }
 }
 

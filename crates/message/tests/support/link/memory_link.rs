@@ -25,13 +25,14 @@ impl MemoryLink {
     }
 }
 
-/// How many of the packets in a mailbox go on with the message of the one before: they might have been slots of it.
+/// How many of the packets in a mailbox go on with the message of the one before, in the same buffer where those are
+/// posted: they might have been slots of it.
 fn slots_that_go_on(first: Header, mailbox: &VecDeque<Packet>) -> u32 {
-    let mut is_full = first.begins_long_packet();
+    let mut is_full = first.begins_long_packet() && !first.ends_buffer();
     let goes_on = |packet: &&Packet| {
         let (header, source) = (packet.header, first.source());
         let goes_on = is_full && (header.kind(), header.source(), header.message()) == (PacketKind::Data, source, 0);
-        is_full = header.length() == PAYLOAD_BYTES;
+        is_full = header.length() == PAYLOAD_BYTES && !header.ends_buffer();
         goes_on
     };
     mailbox.iter().take(MOST_SLOTS_PER_PACKET as usize - 1).take_while(goes_on).count() as u32
@@ -98,6 +99,10 @@ impl Link for MemoryLink {
             return None;
         }
         places.fold(None, |_, place| mailbox.pop_front().inspect(|packet| *place = packet.payload))
+    }
+
+    fn post(&mut self, posting: Posting) {
+        self.network.borrow_mut().post(self.me, posting);
     }
 
     fn poll_event(&mut self) -> Option<LinkEvent> {
@@ -235,8 +240,12 @@ impl Link for MemoryLink {
     }
 
     fn release(&mut self, peer: PeerId) {
-        let peer = self.node(peer);
+        let (place, peer) = (peer, self.node(peer));
         let node = &mut self.network.borrow_mut().nodes[self.me];
+        node.is_amid[peer] = false;
+        if let Some(queues) = &mut node.queues {
+            queues.forget(place);
+        }
         node.quarantined.retain(|quarantined| *quarantined != peer);
         node.released.push(peer);
     }

@@ -200,6 +200,12 @@ impl Nas {
     /// Runs the part of one process; the group is [legal](Self::check). Records as the sample `nas` the time in
     /// microseconds without what comes before the first timed iteration.
     pub async fn run(&self, world: &Communicator) {
+        let time = self.timed(world).await;
+        world.task().record("nas", 0, time.microseconds());
+    }
+
+    /// The same; returns that time and records nothing.
+    pub async fn timed(&self, world: &Communicator) -> Time {
         let begin = match self.benchmark {
             Benchmark::Is => is::run(self, world).await,
             Benchmark::Ft => ft::run(self, world).await,
@@ -209,8 +215,7 @@ impl Nas {
             Benchmark::Bt => multipartition::run(self, world, &multipartition::BT).await,
             Benchmark::Sp => multipartition::run(self, world, &multipartition::SP).await,
         };
-        let task = world.task();
-        task.record("nas", 0, task.now().since(begin).microseconds());
+        world.task().now().since(begin)
     }
 }
 

@@ -1,0 +1,174 @@
+//! Posted buffers between hosts: who is refused, and what is sent again.
+//!
+//! The receiving link keeps the posted buffers ([`ReceiveQueues`]). A *message* is here what lies in one buffer:
+//! packets up to one that ends its buffer, or a control packet. Each is numbered, and each packet carries its message's
+//! number and whether it is the first of it. The first takes a buffer. Where there is none, the message is refused: it
+//! and all behind it are dropped, until it comes again.
+//!
+//! The sending link keeps each packet until its message is accepted. Every batch says which message its sender expects
+//! next from us, and how often it has refused one so far ([`Receipt`]). When that number rises, the sender waits for
+//! the retry timer, and sends everything again from the refused message on, in order (L §4.1); new packets wait
+//! meanwhile.
+//!
+//! **Why nothing is lost with a batch.** The receipt is made as packets are taken, before their batch is acknowledged.
+//! So a batch that acknowledges packets also says what became of them, and whoever has asked until all was acknowledged
+//! knows of each message whether it was accepted. Receipts are counts that only grow, so that an older one that comes
+//! late changes nothing.
+//!
+//! Invariants: the receiver accepts messages in order and each once, since it accepts only the one that it expects; the
+//! sender keeps at most [`KEPT_MOST`] packets and a call's more.
+
+use super::wire::{PACKETS_PER_BATCH, Receipt};
+use std::collections::VecDeque;
+use std::time::Duration;
+use tidegate_flow::{Arrived, Header, Instant, Packet, PacketKind, PeerId, ReceiveQueues};
+
+/// Packets that are kept for a peer when nothing more is taken for it.
+pub const KEPT_MOST: usize = 4 * PACKETS_PER_BATCH;
+/// Numbers of messages have so many bits. Fewer than half of them are ever under way.
+const NUMBER_MASK: u16 = 0x7fff;
+/// The bit beside the number that says that a packet is the first of its message.
+const FIRST: u16 = 0x8000;
+/// Refusals are counted in so many bits.
+pub const REFUSALS_MASK: u8 = 0x3f;
+
+/// How far `to` is ahead of `from`.
+fn distance(from: u16, to: u16) -> u16 {
+    to.wrapping_sub(from) & NUMBER_MASK
+}
+
+/// Whether a packet is the last of its message.
+fn is_last(header: Header) -> bool {
+    header.kind() != PacketKind::Data || header.ends_buffer()
+}
+
+/// What we have sent to a peer and it has not accepted.
+#[derive(Debug, Default)]
+pub struct Unaccepted {
+    /// The number of the first message that is not accepted.
+    first: u16,
+    /// The number of the message that is begun next.
+    next: u16,
+    /// The last message has more packets to come.
+    is_amid: bool,
+    kept: VecDeque<(u16, Packet)>,
+    /// How many of them have been handed on since the last refusal.
+    sent: usize,
+    refusals: u8,
+    /// The retry timer runs until then.
+    waits_until: Option<Instant>,
+}
+
+impl Unaccepted {
+    /// Whether something may be added: not while something has to be sent again before it.
+    pub fn has_room(&self) -> bool {
+        self.waits_until.is_none() && self.sent == self.kept.len() && self.kept.len() < KEPT_MOST
+    }
+
+    /// Adds a packet, which is handed on now, and numbers it.
+    pub fn add(&mut self, packet: &mut Packet) {
+        let begins = !self.is_amid;
+        if begins {
+            self.next = self.next.wrapping_add(1) & NUMBER_MASK;
+        }
+        let number = self.next.wrapping_sub(1) & NUMBER_MASK;
+        self.is_amid = !is_last(packet.header);
+        packet.header = packet.header.published(number | if begins { FIRST } else { 0 }, PeerId(0));
+        // A message is accepted with its first packet.
+        if distance(self.first, number) < distance(self.first, self.next) {
+            self.kept.push_back((number, *packet));
+            self.sent += 1;
+        }
+    }
+
+    /// The next packet to send again, once the timer has run out.
+    pub fn next_again(&mut self, now: Instant) -> Option<Packet> {
+        if self.waits_until.is_some_and(|until| until > now) {
+            return None;
+        }
+        self.waits_until = None;
+        let (_, packet) = self.kept.get(self.sent)?;
+        self.sent += 1;
+        Some(*packet)
+    }
+
+    /// Whether packets are to be sent again, now or when the timer has run out.
+    pub fn has_more(&self) -> bool {
+        self.sent < self.kept.len()
+    }
+
+    /// What the peer has said. Returns until when to wait, if a message was refused.
+    pub fn handle_receipt(&mut self, receipt: Receipt, now: Instant, timer: Duration) -> Option<Instant> {
+        let accepted = distance(self.first, receipt.expected);
+        if accepted > distance(self.first, self.next) {
+            return None;
+        }
+        self.first = receipt.expected & NUMBER_MASK;
+        let before = self.kept.len();
+        while self
+            .kept
+            .front()
+            .is_some_and(|&(number, _)| distance(number, self.first).wrapping_sub(1) < NUMBER_MASK / 2)
+        {
+            self.kept.pop_front();
+        }
+        self.sent = self.sent.saturating_sub(before - self.kept.len());
+        let refused = receipt.refusals.wrapping_sub(self.refusals) & REFUSALS_MASK;
+        if refused == 0 || refused > REFUSALS_MASK / 2 {
+            return None;
+        }
+        self.refusals = receipt.refusals;
+        if self.kept.is_empty() || self.waits_until.is_some() {
+            return None;
+        }
+        self.sent = 0;
+        self.waits_until = Some(now + timer);
+        self.waits_until
+    }
+
+    /// The headers of the packets that are not accepted.
+    pub fn headers(&self) -> impl Iterator<Item = Header> {
+        self.kept.iter().map(|(_, packet)| packet.header)
+    }
+
+    /// Whether all is accepted.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+}
+
+/// What comes from a peer for our buffers.
+#[derive(Debug, Default)]
+pub struct Arriving {
+    /// The message that is expected next, all bits of its number.
+    expected: u32,
+    refusals: u8,
+    /// Whether the message under way was accepted.
+    is_accepted: bool,
+}
+
+impl Arriving {
+    /// What we say of it.
+    pub fn receipt(&self) -> Receipt {
+        Receipt { expected: self.expected as u16 & NUMBER_MASK, refusals: self.refusals }
+    }
+
+    /// A packet of this peer has come, with what its sender wrote into its header. Returns whether it has a buffer.
+    pub fn accept(&mut self, queues: &mut ReceiveQueues, from: PeerId, header: Header) -> bool {
+        let tag = header.stamp();
+        if tag & FIRST != 0 {
+            let ahead = distance(self.expected as u16, tag);
+            let arrived = match ahead {
+                0 => queues.handle_arrival(from, self.expected),
+                _ => Arrived::Dropped,
+            };
+            match arrived {
+                Arrived::Accepted => self.expected = self.expected.wrapping_add(1),
+                Arrived::Refused => self.refusals = self.refusals.wrapping_add(1) & REFUSALS_MASK,
+                Arrived::Dropped => {}
+            }
+            self.is_accepted = arrived == Arrived::Accepted;
+        }
+        self.is_accepted
+    }
+}

@@ -1,0 +1,52 @@
+//! What the protocol does for posted buffers; the rules are in `buffers`.
+
+use super::buffers::Arriving;
+use super::protocol::Protocol;
+use super::wire::{Receipt, packets, sent_packets};
+use tidegate_flow::{Instant, PeerId, Posting};
+use tidegate_message::LinkEvent;
+
+impl Protocol {
+    /// Does what flow control wants done with posted buffers.
+    pub fn post(&mut self, posting: Posting) {
+        if let Some(queues) = &mut self.queues {
+            queues.post(posting);
+        }
+    }
+
+    /// Puts those packets of a batch's body into the mailbox that have buffers, or all where none are posted.
+    pub(super) fn deliver_from(&mut self, place: PeerId, generation: u16, body: &[u8], arriving: &mut Arriving) {
+        let Some(mut queues) = self.queues.take() else {
+            return self.deliver(packets(body, generation, place));
+        };
+        for mut packet in sent_packets(body) {
+            if arriving.accept(&mut queues, place, packet.header) {
+                packet.header = packet.header.published(generation, place);
+                self.deliver(std::iter::once(packet));
+            }
+        }
+        if queues.poll_limit_reached() {
+            // At once, not behind packets: the pool is to grow while they come.
+            self.events.push_front((0, LinkEvent::LimitReached));
+        }
+        self.queues = Some(queues);
+    }
+
+    /// A peer has said what became of our messages.
+    pub(super) fn handle_receipt(&mut self, place: PeerId, receipt: Receipt, now: Instant) {
+        let timer = self.retry_timer;
+        let Some(unaccepted) = self.known(place).and_then(|peer| peer.unaccepted.as_mut()) else { return };
+        if let Some(until) = unaccepted.handle_receipt(receipt, now, timer) {
+            self.refused.push_back((until, place));
+            self.tell(LinkEvent::Refused(place));
+        }
+    }
+
+    /// Those whose timer has run out stand in the queue again.
+    pub(super) fn queue_refused(&mut self, now: Instant) {
+        while let Some((_, place)) = self.refused.front().copied().filter(|(until, _)| *until <= now) {
+            self.refused.pop_front();
+            self.queue(place);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the owner of a mailbox does with its posted buffers, as its flow control says. Which writer gets one, and what
+//! a dead writer leaves, is in `mailbox/buffers.rs`.
+
+use super::mailbox::Pool;
+use super::segment::OwnSegment;
+use super::state::ShmLink;
+use crate::log::{self, Level};
+use std::time::Duration;
+use tidegate_flow::{Config, Header, Instant, Lends, PacketKind, Posting};
+
+/// A buffer that is kept for a peer goes to others when the peer has not fetched it for two retry timers and so much
+/// more: then its program computes.
+const KEPT_LONGER: Duration = Duration::from_millis(200);
+
+/// Our pool of posted buffers, if flow control has one.
+pub(super) fn pool_of(flow: &Config, segment: &OwnSegment) -> Option<Pool> {
+    let buffers = &flow.buffers;
+    let has_one = flow.scheme.lends() == Lends::PoolBuffers;
+    // SAFETY: it is a field of the value that owns the segment, and is never handed out.
+    has_one
+        .then(|| unsafe { Pool::new(segment.pool(), buffers.pool_first, buffers.pool_limit(), buffers.pool_bound()) })
+}
+
+impl ShmLink {
+    /// Does what flow control wants done with posted buffers.
+    pub(super) fn post_buffers(&mut self, posting: Posting) {
+        if self.is_forked() {
+            return;
+        }
+        match (&mut self.pool, posting) {
+            (Some(pool), Posting::Again(_)) => pool.post_again(&self.table),
+            (Some(pool), Posting::Window { buffers, limit }) => pool.set_window(buffers, limit, &self.table),
+            (None, Posting::Again(peer)) => self.post_for(peer.0 as usize, 1),
+            (None, Posting::More(peer, buffers)) => self.post_for(peer.0 as usize, buffers.into()),
+            // The buffer of the message that was processed is free memory.
+            (_, Posting::Withdrawn(_)) | (Some(_), Posting::More(..)) | (None, Posting::Window { .. }) => {}
+        }
+        if self.pool.as_ref().is_some_and(Pool::is_event_due) {
+            // `poll_event` tells of it at its next look.
+            self.polls = u32::MAX;
+        }
+    }
+
+    /// So many buffers more for a peer.
+    fn post_for(&mut self, peer: usize, buffers: u64) {
+        if let Some(known) = self.peers.get_mut(peer) {
+            known.posted += buffers;
+            self.table.set_posted(tidegate_flow::PeerId(peer as u32), known.posted);
+        }
+    }
+
+    /// A packet was retrieved that nobody asks for, and flow control does not see: if it ends a buffer of the pool,
+    /// that is free.
+    #[cold]
+    pub(super) fn note_dropped(&mut self, header: Header) {
+        if let Some(pool) = &mut self.pool
+            && (header.kind() != PacketKind::Data || header.ends_buffer())
+        {
+            pool.post_again(&self.table);
+        }
+    }
+
+    /// Looks after the pool: what is kept for those who do not come, and what dead writers have taken along.
+    pub(super) fn look_at_pool(&mut self, now: Instant) {
+        let Some(pool) = &mut self.pool else { return };
+        pool.expire(now, 2 * self.config.flow.buffers.retry_timer + KEPT_LONGER, &self.table);
+        let (reader, table) = (&self.reader, self.table);
+        let missing = pool.settle(&table, || !table.is_any_writing() && reader.backlog() == Ok(0));
+        if missing > 0 {
+            log::line(Level::Info, || {
+                format!("{missing} posted buffers had been taken and never filled: posted again")
+            });
+        }
+    }
+}

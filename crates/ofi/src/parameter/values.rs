@@ -1,0 +1,114 @@
+//! What texts of parameters mean, each by itself.
+
+use super::rows::{FABRIC, Parameter, SCHEME};
+use crate::lower::Choice;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tidegate_link::BulkChoice;
+use tidegate_message::flow::{Growth, SchemeName};
+
+/// A value that a parameter does not take.
+#[derive(Debug)]
+pub struct Misfit {
+    pub(super) parameter: &'static Parameter,
+    pub(super) value: String,
+}
+
+impl Misfit {
+    /// What the parameter takes instead.
+    pub fn remedy(&self) -> String {
+        let Parameter { default, allowed, .. } = self.parameter;
+        format!("must be {allowed} (default: {default})")
+    }
+}
+
+pub(super) fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
+    let Some(text) = text else { return Ok(SchemeName::Dynamic) };
+    text.trim().to_lowercase().parse().map_err(|_| refuse(&SCHEME, &text))
+}
+
+pub(super) fn fabric(text: Option<String>) -> Result<Choice, Misfit> {
+    let Some(text) = text else { return Ok(Choice::Auto) };
+    text.parse().map_err(|()| refuse(&FABRIC, &text))
+}
+
+pub(super) const BULKS: [(&str, BulkChoice); 4] = [
+    ("auto", BulkChoice::Auto),
+    ("direct", BulkChoice::Direct),
+    ("bounced", BulkChoice::Bounced),
+    ("mailbox", BulkChoice::Mailbox),
+];
+pub(super) const GROWTHS: [(&str, Growth); 2] = [("linear", Growth::Linear), ("exponential", Growth::Exponential)];
+pub(super) const SWITCH: [(&str, bool); 8] = [
+    ("on", true),
+    ("1", true),
+    ("yes", true),
+    ("true", true),
+    ("off", false),
+    ("0", false),
+    ("no", false),
+    ("false", false),
+];
+
+fn refuse(parameter: &'static Parameter, value: &str) -> Misfit {
+    Misfit { parameter, value: value.to_owned() }
+}
+
+/// One of a few words; the first is the default.
+pub(super) fn choose<T: Copy>(
+    parameter: &'static Parameter,
+    text: Option<String>,
+    choices: &[(&str, T)],
+) -> Result<T, Misfit> {
+    let Some(text) = text else { return Ok(choices[0].1) };
+    let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
+    found.map(|(_, choice)| *choice).ok_or_else(|| refuse(parameter, &text))
+}
+
+pub(super) fn number(
+    parameter: &'static Parameter,
+    text: Option<String>,
+    range: core::ops::RangeInclusive<u32>,
+) -> Result<Option<u32>, Misfit> {
+    let Some(text) = text else { return Ok(None) };
+    let value = text.trim().parse().ok().filter(|value| range.contains(value));
+    value.map(Some).ok_or_else(|| refuse(parameter, &text))
+}
+
+pub(super) fn bytes(parameter: &'static Parameter, text: Option<String>, most: usize) -> Result<Option<usize>, Misfit> {
+    let Some(text) = text else { return Ok(None) };
+    let trimmed = text.trim();
+    let digits = trimmed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match trimmed[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kb" | "kib" => Some(1 << 10),
+        "m" | "mb" | "mib" => Some(1 << 20),
+        "g" | "gb" | "gib" => Some(1 << 30),
+        "t" | "tb" | "tib" => Some(1 << 40),
+        _ => None,
+    };
+    let value = digits.trim().parse::<usize>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
+    value.filter(|&value| value <= most).map(Some).ok_or_else(|| refuse(parameter, &text))
+}
+
+pub(super) fn folder(parameter: &'static Parameter, text: Option<String>) -> Result<Option<PathBuf>, Misfit> {
+    let Some(text) = text else { return Ok(None) };
+    let (path, may_be_missing) = text.strip_prefix('?').map_or((&text[..], false), |path| (path, true));
+    match (Path::new(path).is_dir(), may_be_missing) {
+        (true, _) => Ok(Some(path.into())),
+        (false, true) => Ok(None),
+        (false, false) => Err(refuse(parameter, &text)),
+    }
+}
+
+/// Milliseconds, down to a hundredth of one.
+pub(super) fn milliseconds(
+    parameter: &'static Parameter,
+    text: Option<String>,
+    range: core::ops::RangeInclusive<Duration>,
+) -> Result<Option<Duration>, Misfit> {
+    let Some(text) = text else { return Ok(None) };
+    let milliseconds = text.trim().parse::<f64>().ok().filter(|value| (0.0..1e6).contains(value));
+    let value = milliseconds.map(|value| Duration::from_micros((value * 1000.0).round() as u64));
+    value.filter(|value| range.contains(value)).map(Some).ok_or_else(|| refuse(parameter, &text))
+}

@@ -1,0 +1,408 @@
+//! A fig. 2 and 3: a pool of buffers that adapts, by its largest window and by the retry timer.
+
+use std::time::Duration;
+
+use tidegate_flow::{Buffers, SchemeName};
+use tidegate_message::Counter;
+
+use super::case::{Case, Measurement, Workload};
+use super::estimate::Estimate;
+use super::l_fig2_8::residuals;
+use super::l_flows::lumps;
+use super::machine::{Cluster, Interruptions};
+use super::measurement::Runs;
+use super::program::NasRun;
+use super::report::{Fact, Figure, Findings, Series, Table};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::config::FlowChoice;
+use crate::workload::nas::{Benchmark, Class};
+
+/// Millions of operations that a process of A's cluster does in a second: an assumption.
+const RATE: u32 = 800;
+/// Bytes of a buffer: an assumption (A states none).
+const BUFFER_BYTES: u32 = 12 << 10;
+/// A's first window, and the window of the version without adapting.
+const FIRST: u32 = 8;
+const FIXED: u32 = 512;
+
+/// A pool that begins with a window and grows to another.
+fn pool(first: u32, most: u32, timer_us: u64) -> FlowChoice {
+    let scheme = SchemeName::SharedWindow;
+    let packets = Buffers::packets_of(BUFFER_BYTES + 16);
+    let retry_timer = Duration::from_micros(timer_us);
+    let buffers = Buffers { packets, pool_first: first, pool_most: most, retry_timer, ..Buffers::of(scheme) };
+    FlowChoice::Posted { scheme, buffers, piggyback: true }
+}
+
+/// The retry timer where it is not what a figure is about, in microseconds; A does not state it.
+const TIMER_US: u64 = 640;
+
+/// Iterations of a benchmark; `None`: all of them. Windows only grow, and time and memory are per iteration or reached
+/// early, so what the statements say does not depend on how many there are once the window has settled.
+fn iterations(workshop: &Workshop<'_>, benchmark: Benchmark) -> Option<u32> {
+    let (full, quick, smallest) = match benchmark {
+        Benchmark::Is => (5, 2, 1),
+        Benchmark::Ft => (2, 1, 1),
+        Benchmark::Lu => (6, 2, 1),
+        Benchmark::Cg => (3, 1, 1),
+        Benchmark::Mg => (8, 2, 1),
+        Benchmark::Bt | Benchmark::Sp => (12, 3, 1),
+    };
+    workshop.scale.pick(Some(full), Some(quick), Some(smallest))
+}
+
+fn nas(workshop: &Workshop<'_>, benchmark: Benchmark) -> NasRun {
+    NasRun { benchmark, class: Class::B, iterations: iterations(workshop, benchmark), rate: RATE }
+}
+
+fn case(workshop: &Workshop<'_>, benchmark: Benchmark, flow: FlowChoice) -> Case {
+    Case::on_cluster(Cluster::of_a(32), flow, Workload::Nas(nas(workshop, benchmark)))
+}
+
+/// Communication memory of a process, in kilobytes: the pool that it ended with, and the most that unexpected messages
+/// took beside it; the mean over the processes.
+fn memory(run: &Measurement) -> f64 {
+    let posted = run.posted.unwrap_or_default();
+    (posted.buffers_mean * f64::from(BUFFER_BYTES) + posted.unexpected_mean) / 1024.0
+}
+
+fn name(benchmark: Benchmark) -> String {
+    benchmark.name().to_uppercase()
+}
+
+fn setup(workshop: &Workshop<'_>) -> String {
+    let all = Benchmark::ALL.iter().filter_map(|&benchmark| Some((benchmark, iterations(workshop, benchmark)?)));
+    let fewer: Vec<String> = all.map(|(benchmark, count)| format!("{} {count}", name(benchmark))).collect();
+    format!(
+        "NAS Parallel Benchmarks, class B, as patterns, by 64 processes on 32 nodes (A does not say how many there were); \
+         buffers of 12 KiB, which is assumed, as is a process's speed, {RATE} million operations per second. Fewer \
+         iterations than the class has: {}. NAMD is left out: nothing of its messages is published that a pattern could be \
+         written from honestly.",
+        fewer.join(", ")
+    )
+}
+
+/// By benchmark: the runs with each largest window, and those of the fixed one.
+struct Windows {
+    most: Vec<u32>,
+    runs: Vec<Vec<Runs>>,
+    fixed: Vec<Runs>,
+}
+
+impl Windows {
+    fn run(workshop: &Workshop<'_>) -> Result<Self, SimulationError> {
+        let all = vec![16, 32, 64, 128, 512, 4096];
+        let most = workshop.scale.pick(all, vec![16, 64, 4096], vec![16, 64, 4096]);
+        let flows: Vec<FlowChoice> = std::iter::once(pool(FIXED, FIXED, TIMER_US))
+            .chain(most.iter().map(|&most| pool(FIRST, most, TIMER_US)))
+            .collect();
+        let all = Benchmark::ALL.iter().flat_map(|&benchmark| flows.iter().map(move |&flow| (benchmark, flow)));
+        let cases: Vec<Case> = all.map(|(benchmark, flow)| case(workshop, benchmark, flow)).collect();
+        let runs = workshop.run(&cases)?;
+        let by_benchmark: Vec<&[Runs]> = runs.chunks(flows.len()).collect();
+        let fixed = by_benchmark.iter().map(|runs| runs[0].clone()).collect();
+        let runs = by_benchmark.iter().map(|runs| runs[1..].to_vec()).collect();
+        Ok(Windows { most, runs, fixed })
+    }
+
+    /// Performance beside the fixed window's: 1 is the same, less is worse.
+    fn performance(&self, benchmark: usize, at: usize) -> Estimate {
+        self.runs[benchmark][at].paired(&self.fixed[benchmark], |run, fixed| fixed.time / run.time)
+    }
+
+    fn memory(&self, benchmark: usize, at: usize) -> Estimate {
+        self.runs[benchmark][at].estimate(memory)
+    }
+
+    /// The largest windows from `least` on, as places.
+    fn from(&self, least: u32) -> impl Iterator<Item = usize> + '_ {
+        self.most.iter().enumerate().filter(move |(_, most)| **most >= least).map(|(at, _)| at)
+    }
+
+    fn worst(&self, benchmark: usize, places: impl Iterator<Item = usize>) -> f64 {
+        places.map(|at| self.performance(benchmark, at).mean()).fold(f64::MAX, f64::min)
+    }
+
+    /// What pools ended with.
+    fn table(&self) -> Table {
+        let last = self.most.len() - 1;
+        let mut table = Table::new(
+            "fig2",
+            "By benchmark: window and memory that 8–4096 ended with, memory with 8–16 and with 512, refusals, events",
+            &[
+                "benchmark",
+                "window",
+                "memory (KiB)",
+                "8–16 (KiB)",
+                "fixed 512 (KiB)",
+                "refusals with 8–16",
+                "refusals",
+                "limit events",
+            ],
+        );
+        for (benchmark, of) in Benchmark::ALL.iter().enumerate() {
+            let runs = &self.runs[benchmark];
+            let window = runs[last].estimate(|run| run.posted.unwrap_or_default().buffers_mean).mean();
+            let count = |at: usize, counter| runs[at].estimate(|run| run.counter(counter) as f64).mean();
+            table.row([
+                name(*of),
+                format!("{window:.0}"),
+                format!("{:.0}", self.memory(benchmark, last).mean()),
+                format!("{:.0}", self.memory(benchmark, 0).mean()),
+                format!("{:.0}", self.fixed[benchmark].estimate(memory).mean()),
+                format!("{:.0}", count(0, Counter::Refusals)),
+                format!("{:.0}", count(last, Counter::Refusals)),
+                format!("{:.0}", count(last, Counter::LimitEvents)),
+            ]);
+        }
+        table
+    }
+
+    fn figure(&self, name_of: &str, title: &str, y_axis: &str, value: impl Fn(usize, usize) -> Estimate) -> Figure {
+        let series = Benchmark::ALL.iter().enumerate().map(|(benchmark, of)| {
+            let points =
+                self.most.iter().enumerate().map(|(at, &most)| value(benchmark, at).point(f64::from(most).log2()));
+            Series::of(name(*of), points).in_panel(name(*of))
+        });
+        Figure {
+            name: name_of.to_owned(),
+            title: title.to_owned(),
+            x_axis: "largest window (2^x buffers)".to_owned(),
+            y_axis: y_axis.to_owned(),
+            series: series.collect(),
+            ..Figure::default()
+        }
+    }
+}
+
+/// No worse: what repeated runs of one program differ by (L §6.3.1 has the same of an older version), as a share.
+const EQUAL: f64 = 0.97;
+
+/// Fig. 2.
+pub(super) fn largest_window(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let windows = Windows::run(workshop)?;
+    let facts = facts_of_windows(&windows);
+    let table = windows.table();
+    let figures = vec![
+        windows.figure(
+            "fig2-performance",
+            "Performance beside a fixed window of 512",
+            "performance (1: the same)",
+            |benchmark, at| windows.performance(benchmark, at),
+        ),
+        windows.figure("fig2-memory", "Communication memory of a process", "memory (KiB)", |benchmark, at| {
+            windows.memory(benchmark, at)
+        }),
+    ];
+    Ok(Findings {
+        setup: setup(workshop),
+        figures,
+        tables: vec![table, causes(workshop)?, residuals(workshop, Cluster::of_a(32), "A", (2000.0, 4000.0))?],
+        facts,
+    })
+}
+
+fn facts_of_windows(windows: &Windows) -> Vec<Fact> {
+    let all = 0..Benchmark::ALL.len();
+    let last = windows.most.len() - 1;
+    let from_64: Vec<f64> = all.clone().map(|benchmark| windows.worst(benchmark, windows.from(64))).collect();
+    let any: Vec<f64> = all.clone().map(|benchmark| windows.worst(benchmark, windows.from(0))).collect();
+    let robust = any.iter().filter(|worst| **worst >= EQUAL).count();
+    let fixed_memory: Vec<f64> = windows.fixed.iter().map(|runs| runs.estimate(memory).mean()).collect();
+    let saved: Vec<f64> =
+        all.clone().map(|benchmark| fixed_memory[benchmark] / windows.memory(benchmark, last).mean()).collect();
+    let more: Vec<f64> = all
+        .clone()
+        .map(|benchmark| windows.memory(benchmark, last).mean() - windows.memory(benchmark, 0).mean())
+        .collect();
+    let list = |values: &[f64], digits: usize| {
+        let each = Benchmark::ALL.iter().zip(values).map(|(of, value)| format!("{} {value:.digits$}", name(*of)));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    vec![
+        Fact::tested(
+            "A largest window of 64 or more performs as the fixed one, on every benchmark (at least 0.97 of it).",
+            from_64.iter().all(|worst| *worst >= EQUAL),
+            "the same",
+            list(&from_64, 3),
+        ),
+        Fact::tested(
+            "On five of the benchmarks, MG among them, every largest window performs equally well (at least 0.97).",
+            robust >= 5 && any[4] >= EQUAL,
+            "panels (c) to (g)",
+            list(&any, 3),
+        )
+        .because(SMALL_WINDOWS),
+        Fact::tested(
+            "On the two others there is degradation with 32 and 16 (below 0.97).",
+            robust == 5,
+            "panels (a) and (b)",
+            format!("{} of 7 degrade: {}", 7 - robust, list(&any, 3)),
+        )
+        .because(SMALL_WINDOWS),
+        Fact::tested(
+            "With 4096 as the largest window memory is less than with the fixed 512, on every benchmark.",
+            saved.iter().all(|saved| *saved > 1.0),
+            "considerably less",
+            format!("by factors: {}", list(&saved, 1)),
+        ),
+        Fact::tested(
+            "It is two to three times less (1.5 to 4 times, on every benchmark).",
+            saved.iter().all(|saved| (1.5..=4.0).contains(saved)),
+            "a factor of two or three",
+            list(&saved, 1),
+        )
+        .because(MEMORY),
+        Fact::tested(
+            "From 16 to 4096 memory grows by about 500 KB (250 to 750, on five benchmarks or more).",
+            more.iter().filter(|more| (250.0..=750.0).contains(*more)).count() >= 5,
+            "around 500 KB",
+            format!("{} KiB", list(&more, 0)),
+        )
+        .because(MEMORY),
+    ]
+}
+
+/// What windows, memory and performance become when something is changed.
+fn causes(workshop: &Workshop<'_>) -> Result<Table, SimulationError> {
+    let benchmarks = [Benchmark::Is, Benchmark::Lu, Benchmark::Cg, Benchmark::Mg, Benchmark::Sp];
+    let changes: Vec<(&str, Option<Interruptions>, u32)> = vec![
+        ("nothing", None, 1),
+        ("interruptions of 1 ms, as much in all", lumps(1_000), 1),
+        ("interruptions of 10 ms, as much in all", lumps(10_000), 1),
+        ("interruptions of 100 ms, as much in all", lumps(100_000), 1),
+        ("processors ten times as fast", None, 10),
+    ];
+    let flows = [pool(FIXED, FIXED, TIMER_US), pool(FIRST, 16, TIMER_US), pool(FIRST, 4096, TIMER_US)];
+    let mut cases = Vec::new();
+    for &(_, interruptions, faster) in &changes {
+        for benchmark in benchmarks {
+            let nas = NasRun { rate: faster * RATE, ..nas(workshop, benchmark) };
+            let cluster = Cluster { interruptions, ..Cluster::of_a(32) };
+            cases.extend(flows.map(|flow| Case::on_cluster(cluster, flow, Workload::Nas(nas))));
+        }
+    }
+    let runs = workshop.run(&cases)?;
+    let heads: Vec<String> =
+        benchmarks.iter().flat_map(|&of| [format!("{} 8–16", name(of)), format!("{} (KiB)", name(of))]).collect();
+    let mut columns = vec!["changed"];
+    columns.extend(heads.iter().map(String::as_str));
+    let title = "Performance with 8–16, and memory with 8–4096: one thing changed at a time";
+    let mut table = Table::new("causes", title, &columns);
+    for ((what, ..), runs) in changes.iter().zip(runs.chunks(flows.len() * benchmarks.len())) {
+        let cells = runs.chunks(flows.len()).flat_map(|of| {
+            let performance = of[1].paired(&of[0], |run, fixed| fixed.time / run.time).mean();
+            [format!("{performance:.3}"), format!("{:.0}", of[2].estimate(memory).mean())]
+        });
+        table.row(std::iter::once((*what).to_owned()).chain(cells));
+    }
+    Ok(table)
+}
+
+const SMALL_WINDOWS: &str = "Here a receiver takes messages out about as fast as they come, and only IS, whose alltoallv has bursts, comes \
+    near. Tested (table of causes): neither longer interruptions nor faster processors make another benchmark degrade, so what \
+    did in A is not explained; A does not say how many processes there were, nor which benchmarks these are.";
+const MEMORY: &str = "The pool grows less here: few messages of 12 KiB or less arrive while a process computes. Tested (table of causes): \
+    interruptions of 1 ms multiply what LU takes, processors ten times as fast about double it, and nothing that was changed \
+    brings memory near A's, so that is not explained. A's memory may count what is no part of the pool.";
+
+/// Fig. 3's timers, in microseconds: from the shortest to the longest that there is.
+fn timers(workshop: &Workshop<'_>) -> Vec<u64> {
+    workshop.scale.pick(vec![10, 640, 40_960, 655_360], vec![10, 640, 655_360], vec![10, 655_360])
+}
+
+/// Fig. 3.
+pub(super) fn retry_timer(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let timers = timers(workshop);
+    let most = workshop.scale.pick(vec![16, 64, 4096], vec![16, 64], vec![16, 4096]);
+    let benchmarks = [Benchmark::Is, Benchmark::Lu, Benchmark::Cg, Benchmark::Mg, Benchmark::Bt];
+    let mut cases = Vec::new();
+    for benchmark in benchmarks {
+        for &most in &most {
+            cases.extend(timers.iter().map(|&timer| case(workshop, benchmark, pool(FIRST, most, timer))));
+        }
+    }
+    let runs = workshop.run(&cases)?;
+    let by_benchmark: Vec<Vec<&[Runs]>> =
+        runs.chunks(most.len() * timers.len()).map(|runs| runs.chunks(timers.len()).collect()).collect();
+    let (shortest, longest) = (0, timers.len() - 1);
+    let memory_of =
+        |benchmark: usize, window: usize, timer: usize| by_benchmark[benchmark][window][timer].estimate(memory).mean();
+    let time_of = |benchmark: usize, window: usize, timer: usize| by_benchmark[benchmark][window][timer].time();
+    let place = |of| benchmarks.iter().position(|benchmark| *benchmark == of).unwrap_or(0);
+    // How much more memory the shortest timer takes than the longest, with the smallest window.
+    let more: Vec<f64> = (0..benchmarks.len())
+        .map(|of| 100.0 * (memory_of(of, 0, shortest) / memory_of(of, 0, longest) - 1.0))
+        .collect();
+    let slower = |of: usize| {
+        let worst = |window: usize| {
+            let times = (0..timers.len()).map(|timer| time_of(of, window, timer));
+            super::l_flows::apart(times)
+        };
+        (0..most.len()).map(worst).fold(0.0, f64::max)
+    };
+    let list = |value: &dyn Fn(usize) -> f64| {
+        let each = benchmarks.iter().enumerate().map(|(at, of)| format!("{} {:.1} %", name(*of), value(at)));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let mg = place(Benchmark::Mg);
+    let facts = vec![
+        Fact::tested(
+            "With a very small largest window (16) the shortest timer takes more memory than the longest, on some benchmark \
+             (by at least 5 %).",
+            more.iter().any(|more| *more >= 5.0),
+            "more memory is consumed",
+            list(&|at| more[at]),
+        )
+        .perhaps_because(
+            "what is refused comes one message at a time, so a shorter timer does not add to what is unexpected.",
+        ),
+        Fact::tested(
+            "On MG the timer has no impact on performance, even with small windows (all timers within 3 %).",
+            slower(mg) <= 3.0,
+            "literally no impact",
+            format!("{:.1} %", slower(mg)),
+        )
+        .because(TIMER_TIME),
+        Fact::tested(
+            "On the others neither (within 3 %).",
+            (0..benchmarks.len()).all(|at| at == mg || slower(at) <= 3.0),
+            "the same trend",
+            list(&slower),
+        )
+        .because(TIMER_TIME),
+    ];
+    let figures = [Benchmark::Lu, Benchmark::Mg]
+        .into_iter()
+        .flat_map(|of| timer_figures(of, &most, &timers, &by_benchmark[place(of)]))
+        .collect();
+    Ok(Findings { setup: setup(workshop), figures, tables: Vec::new(), facts })
+}
+
+/// Memory and time of a benchmark by the retry timer, a curve for each largest window.
+fn timer_figures(of: Benchmark, most: &[u32], timers: &[u64], runs: &[&[Runs]]) -> [Figure; 2] {
+    let figure = |what: &str, y_axis: &str, value: &dyn Fn(&Runs) -> Estimate| {
+        let series = most.iter().enumerate().map(|(window, &most)| {
+            let points = timers.iter().enumerate();
+            let points = points.map(|(timer, &us)| value(&runs[window][timer]).point((us as f64 / 10.0).log2()));
+            Series::of(format!("8–{most}"), points)
+        });
+        Figure {
+            name: format!("fig3-{}-{what}", of.name()),
+            title: format!("{}: {what} by retry timer", name(of)),
+            x_axis: "retry timer (2^x × 0.01 ms)".to_owned(),
+            y_axis: y_axis.to_owned(),
+            series: series.collect(),
+            ..Figure::default()
+        }
+    };
+    [
+        figure("memory", "memory (KiB)", &|runs| runs.estimate(memory)),
+        figure("time", "time (s)", &|runs| runs.estimate(|run| run.time / 1e6)),
+    ]
+}
+
+const TIMER_TIME: &str = "IS is refused a few times with windows up to 16, and each time waits for the timer, the longest of which takes \
+    longer than the program. Tested: with windows up to 64 nothing is refused, and the timer has no effect (runs of this \
+    figure). A's programs took minutes, beside which some such waits do not show.";
