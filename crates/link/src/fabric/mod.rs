@@ -12,6 +12,7 @@
 //! | `knocking` | connections that nobody uses, by which a peer's kernel is asked whether it is there |
 //! | `departing` | the network's names for peers that have no place any more |
 //! | `protocol`, `receiving`, `sending` | all peers, the mailbox and events; what a batch does; what is sent when |
+//! | `closing` | what is said to all at the end, and when that is over |
 //! | `late` | peers for whom the network took nothing, and when they are tried again |
 //! | `reads`, `reading` | long messages: chunks of peers' memory that the network reads; from whom, and when |
 //! | `link` | the [`Link`](tidegate_message::Link) made of these |
@@ -19,6 +20,7 @@
 //! Nothing here does input or output but through `network`, and the time comes as an argument, except in `link`.
 
 mod buffers;
+mod closing;
 mod contact;
 mod departing;
 mod greeting;
@@ -49,7 +51,6 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod trouble_tests;
-
 mod wire;
 
 pub use contact::Contact;

@@ -12,7 +12,8 @@
 //!
 //! A peer for which the network takes nothing is *late*: it is tried again when its trouble says, and holds up nobody.
 //!
-//! Memory: [`Protocol::bytes_most`]. `peer` is one peer, `receiving` what a batch does, `sending` what is sent when.
+//! Memory: [`Protocol::bytes_most`]. `peer` is one peer, `receiving` what a batch does, `sending` what is sent when,
+//! `closing` when all has been said.
 
 use super::buffers::{KEPT_MOST, Unaccepted};
 use super::contact::Contact;
@@ -22,13 +23,13 @@ use super::knocking::Knocking;
 use super::network::Route;
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
-use super::stream::{Inbox, Marks, Outbox, UNACKNOWLEDGED};
+use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
 use super::wire::PACKETS_PER_BATCH;
 use crate::log::{self, Level};
 use crate::shm::LinkError;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues};
+use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues};
 use tidegate_message::{Arrival, Departure, LinkEvent, WriteError};
 
 /// Packets that are filled together.
@@ -440,54 +441,8 @@ impl Protocol {
         has_room
     }
 
-    /// Whether something waits that the application may believe sent, or a peer may wait for: packets of messages that
-    /// a peer has not acknowledged, unless it counts as lost.
-    pub fn has_unsent(&self) -> bool {
-        self.peers().any(|peer| peer.phase == Phase::Open && peer.has_messages())
-    }
-
-    /// The headers of the packets that no peer has acknowledged yet that could.
-    pub fn unsent(&self) -> impl Iterator<Item = Header> {
-        self.peers().filter(|peer| peer.phase == Phase::Open).flat_map(|peer| peer.unsent())
-    }
-
-    fn peers(&self) -> impl Iterator<Item = &Peer> {
+    pub(super) fn peers(&self) -> impl Iterator<Item = &Peer> {
         self.places.iter().filter_map(|place| place.peer.as_deref())
-    }
-
-    /// Tells all peers that we match nothing more, and will close.
-    pub fn tell_closing(&mut self) {
-        self.is_closing = true;
-        self.mark_all(Marks { is_closing: true, is_last: false });
-    }
-
-    /// Says goodbye to all peers.
-    pub fn say_goodbye(&mut self) {
-        self.is_closing = true;
-        self.mark_all(Marks { is_closing: true, is_last: true });
-    }
-
-    fn mark_all(&mut self, marks: Marks) {
-        for at in 0..self.places.len() {
-            let place = PeerId(at as u32);
-            if let Some(peer) = self.known(place).filter(|peer| peer.phase == Phase::Open) {
-                peer.outbox.mark(marks);
-                self.queue(place);
-            }
-        }
-    }
-
-    /// Whether all that was to be sent has left and been acknowledged, by those who have not ended.
-    pub fn is_flushed(&self) -> bool {
-        let mut peers = self.peers().filter(|peer| peer.route.is_some());
-        self.notices.is_empty()
-            && self.acknowledgements.is_empty()
-            && peers.all(|peer| peer.flights == 0 && (peer.phase != Phase::Open || peer.is_empty()))
-    }
-
-    /// Whether there is anybody to whom something has been said, or will be.
-    pub fn has_peers(&self) -> bool {
-        !self.by_id.is_empty() || !self.notices.is_empty()
     }
 }
 
