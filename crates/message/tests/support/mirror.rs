@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::slice;
 use std::time::Duration;
-use tidegate_message::flow::{Config, Packet, PacketKind, PeerId, Placement, SchemeName};
+use tidegate_message::flow::{Buffers, Config, Packet, PacketKind, PeerId, Placement, SchemeName};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Context, Counters, Departure, Endpoint, EndpointConfig, Instant, Link,
     LinkEvent, MatchFlags, Receive, RemoteMemory, Send, Source, Space, Span, Target, TransferId, TransferStatus,
@@ -139,8 +139,10 @@ impl Link for Mirror {
 
 /// An endpoint for so many peers.
 pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
+    // With the default of 100 each, so many peers would need more memory than there is.
+    let buffers = Buffers { per_connection: 1, per_connection_most: 1, ..Buffers::of(scheme) };
     let config = EndpointConfig {
-        flow: Config { piggyback: true, ..Config::new(scheme, peers, 8, 2) },
+        flow: Config { piggyback: true, buffers, ..Config::new(scheme, peers, 8, 2) },
         eager_bytes: 2048,
         operations: 1000,
         receive_memory: 4 << 30,
