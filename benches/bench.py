@@ -3,7 +3,8 @@
 
 All candidates run the same program, `benches/bench.c`. They take turns, round after round, so that whatever else the
 machine does meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better
-for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`.
+for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`, all seven
+schemes at equal memory (`schemes.py`), and, as root, jobs over two hosts (`hosts.py`).
 
 Where the host moves a virtual machine between processors, how far its cores are from each other changes from minute to
 minute, and with it most numbers, by factors. So `benches/distance.c` measures it before and after each run; a run amid
@@ -17,6 +18,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import pressure  # noqa: E402
+import schemes  # noqa: E402
 from harness import mpi as mpis  # noqa: E402
 from harness import process  # noqa: E402
 from harness.mpi import Fabric, Mpi  # noqa: E402
@@ -47,6 +50,8 @@ MODES = (("pair", 2), ("alltoall", 8), ("crowd", 4), ("crowd", 8))
 MPIS = (mpis.mpich(), mpis.openmpi(), mpis.impi())
 FLOOD_ROUNDS = 3
 """Most rounds of the floods: each takes minutes."""
+SCHEME_ROUNDS = 3
+"""The same of the schemes."""
 USUAL_MEMORY, AMPLE_MEMORY = "64M", "1G"
 """FI_TIDEGATE_RX_MEMORY: the default, and so much that no benchmark comes near it."""
 
@@ -223,16 +228,12 @@ def report(kind: str, results: dict[Candidate, Found]) -> list[str]:
     return lines
 
 
-def write_json(path: Path, results: dict[str, dict[Candidate, Found]], floods: pressure.Results, rounds: int, seconds: float) -> None:
-    """The medians for programs."""
+def json_rows(results: dict[str, dict[Candidate, Found]]) -> list[dict]:
+    """The medians of the messages, for programs."""
     units = {"bandwidth": "B/s", "rate": "1/s"}
-    rows = [{"machine": kind, "mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default",
+    return [{"machine": kind, "mpi": candidate.mpi.name, "fabric": candidate.fabric.value, "scheme": candidate.scheme or "default",
              "rx_memory": candidate.memory or "default", "metric": metric, "ranks": ranks, "length_bytes": length, "value": value, "unit": units.get(metric, "s")}
             for kind, by_candidate in results.items() for candidate, found in by_candidate.items() for (metric, ranks, length), value in found.items()]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps({"schema": "tidegate-bench/2", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds,
-                                "seconds_per_number": seconds, "results": rows,
-                                "floods": pressure.rows(floods)}, indent=1) + "\n")
 
 
 def main() -> None:
@@ -241,20 +242,32 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--rounds", type=int, help="how often the candidates take turns (default 5)")
     parser.add_argument("--seconds", type=float, help="measuring time of one number in one round (default 0.05)")
-    parser.add_argument("--only", choices=["messages", "floods"], help="only this half")
+    parser.add_argument("--only", choices=["messages", "floods", "schemes", "hosts"], help="only this part")
     parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where the numbers go (default build/bench.json)")
     options = parser.parse_args()
     rounds = options.rounds or (1 if options.quick else 5)
     seconds = options.seconds or (0.02 if options.quick else 0.05)
-    results, floods = {}, {}
-    if options.only != "floods":
+    found = {"schema": "tidegate-bench/3", "cores": os.cpu_count(), "kernel": platform.release(), "rounds": rounds, "seconds_per_number": seconds}
+    if options.only in (None, "messages"):
         results = measure(rounds, seconds)
-        for kind, found in results.items():
-            print("\n".join(report(kind, found)), flush=True)
-    if options.only != "messages":
+        for kind, by_candidate in results.items():
+            print("\n".join(report(kind, by_candidate)), flush=True)
+        found["results"] = json_rows(results)
+    if options.only in (None, "floods"):
         floods = pressure.measure(min(rounds, FLOOD_ROUNDS), pressure.QUICK if options.quick else pressure.FLOODS)
-        print("\n".join(pressure.report(floods)))
-    write_json(options.json, results, floods, rounds, seconds)
+        print("\n".join(pressure.report(floods)), flush=True)
+        found["floods"] = pressure.rows(floods)
+    if options.only in (None, "schemes"):
+        compared = schemes.measure(min(rounds, SCHEME_ROUNDS), schemes.QUICK if options.quick else schemes.MEMORIES)
+        print("\n".join(schemes.report(compared)), flush=True)
+        found["schemes"] = schemes.rows(compared)
+    if options.only in (None, "hosts"):
+        # That needs root: where it is missing, `hosts` says so.
+        words = [sys.executable, SOURCE.with_name("hosts.py"), "--rounds", str(rounds), "--seconds", str(seconds)]
+        if subprocess.run(words).returncode != 0:
+            print("Jobs over two hosts are left out; the reason is above.", flush=True)
+    options.json.parent.mkdir(exist_ok=True)
+    options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

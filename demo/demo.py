@@ -1,139 +1,29 @@
 #!/usr/bin/env python3
 """Real MPI programs over all schemes, with the same mailbox memory: what the demo shows in its first table.
 
-Installs what is missing, builds, runs the Intel MPI Benchmarks (Intel MPI) and `slow_receiver.c` (MPICH) on 8 ranks, through
-`tidegate run`, which sets up the MPI and reads the counters. The schemes take turns; times are medians over the rounds. Then come
-the flood of `flood.py`, with little memory, and the job over two hosts of `two_hosts.py`.
+Installs what is missing, builds, runs the Intel MPI Benchmarks (Intel MPI) and `slow_receiver.c` (MPICH) on 8 ranks. The schemes
+take turns; times are medians over the rounds. Then come the flood of `flood.py`, with little memory, and the job over two hosts of
+`two_hosts.py`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 import flood  # noqa: E402
 import two_hosts  # noqa: E402
-from harness import mpi as mpis  # noqa: E402
-from harness import process  # noqa: E402
-from harness.mpi import Mpi  # noqa: E402
-from harness.paths import BUILD, TIDEGATE  # noqa: E402
+from harness.schemes import BUFFER_BYTES, RANKS, SCHEMES, Samples, imb, options, run, slow_receiver  # noqa: E402
 
-RANKS = 8
-BUFFER_SLOTS = 37
-"""Slots that a message of 2 KiB takes, and with it a posted buffer."""
 BUFFERS = 2
-"""Such messages for which there is room per peer, under every scheme."""
-SLOTS = BUFFERS * BUFFER_SLOTS
-CREDIT_SLOTS = 2
-SCHEMES = {
-    **{scheme: ["--slots", SLOTS, "--credit-slots", CREDIT_SLOTS] for scheme in ("none", "static", "dynamic")},
-    "rnr": ["--buffers", BUFFERS],
-    "preposted": ["--buffers", BUFFERS],
-    "growing": ["--buffers", 1, "--buffers-most", BUFFERS],
-    # While messages wait to be taken out, a pool has twice as many buffers as it posts at most.
-    "shared_window": ["--pool-first", BUFFERS, "--pool-most", BUFFERS * RANKS // 2],
-}
-"""How each is told to take that memory."""
+"""Messages of 2 KiB for which there is room per peer, under every scheme."""
+MEMORY = BUFFERS * BUFFER_BYTES * RANKS
 ROUNDS = 2
-LENGTH = 2048
-"""Message length of the benchmarks, in bytes: the largest that goes through the mailbox."""
-RUN_SECONDS = 60
-MESSAGES, PAUSE_MICROSECONDS = 2000, 500
-"""What each flooder sends, and how long the slow receiver looks away."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A program and how to read the times it prints."""
-
-    name: str
-    mpi: Mpi
-    program: Callable[[], list[str]]
-    times: Callable[[str], dict[str, float]]
-    """From the output: what took how long, in seconds."""
-
-
-@dataclass
-class Samples:
-    """What was measured of one workload under one scheme."""
-
-    times: dict[str, list[float]] = field(default_factory=dict)
-    counters: dict[str, list[int]] = field(default_factory=dict)
-
-    def time(self, name: str) -> float:
-        return statistics.median(self.times[name])
-
-    def counter(self, name: str) -> float:
-        return statistics.median(self.counters.get(name, [0]))
-
-
-def imb_times(output: str) -> dict[str, float]:
-    """The time of the one line of results that IMB prints: the last of minimum, maximum and average where it prints all three."""
-    for line in output.splitlines():
-        words = line.split()
-        numeric = len(words) >= 4 and all(word.replace(".", "", 1).isdigit() for word in words)
-        if not numeric:
-            continue
-        # `-multi` puts the number of the group in front.
-        start = words.index(str(LENGTH))
-        numbers = words[start:]
-        return {"time": float(numbers[2] if len(numbers) == 4 else numbers[3]) * 1e-6}
-    raise SystemExit(f"demo: no result in the output of the benchmark\n{output[-2000:]}")
-
-
-def imb(benchmark: str, *words: str) -> Workload:
-    """One of the Intel MPI Benchmarks."""
-    mpi = mpis.impi()
-    lengths = BUILD / "demo-length.txt"
-
-    def program() -> list[str]:
-        lengths.write_text(f"{LENGTH}\n")
-        return [str(mpi.benchmarks / "IMB-MPI1"), benchmark, "-npmin", str(RANKS), "-msglen", str(lengths), "-iter", "1000", "-time", "0.4", *words]
-
-    return Workload(f"{'Multi-' if words else ''}{benchmark} 2 KiB", mpi, program, imb_times)
-
-
-def slow_receiver() -> Workload:
-    """Our own program: one slow receiver among ranks that are in a hurry."""
-    mpi = mpis.mpich()
-
-    def program() -> list[str]:
-        return [str(mpi.compile(ROOT / "demo" / "slow_receiver.c")), str(MESSAGES), str(PAUSE_MICROSECONDS)]
-
-    def times(output: str) -> dict[str, float]:
-        return {words[0]: float(words[1]) for words in map(str.split, output.splitlines()) if len(words) == 2}
-
-    return Workload("Slow receiver", mpi, program, times)
-
-
-WORKLOADS = [imb("PingPong"), imb("PingPong", "-multi", "1"), imb("Alltoall"), imb("Exchange"), imb("Allreduce"), slow_receiver()]
-
-
-def run(workload: Workload, scheme: str, samples: Samples) -> None:
-    """One run of a workload under a scheme."""
-    with tempfile.TemporaryDirectory() as folder:
-        counters = Path(folder) / "counters.json"
-        command = [TIDEGATE, "run", "--quiet", "--scheme", scheme, *map(str, SCHEMES[scheme]), "--peers", str(RANKS),
-                   "--json", counters, "--", *workload.mpi.command(RANKS, workload.program())]
-        # The benchmarks are not linked with the place of their MPI: it is what an MPI's own `vars.sh` would set.
-        environment = os.environ | {"LD_LIBRARY_PATH": f"{workload.mpi.prefix}/lib"}
-        done = process.run(command, environment, timeout=RUN_SECONDS)
-        if done.status != 0:
-            sys.exit(f"demo: {workload.name} under {scheme} failed\n{done.explain()}")
-        for name, seconds in workload.times(done.output).items():
-            samples.times.setdefault(name, []).append(seconds)
-        for name, value in json.loads(counters.read_text())["job"].items():
-            samples.counters.setdefault(name, []).append(value["job"])
+WORKLOADS = [imb("PingPong"), imb("PingPong", "-multi", "1"), imb("Alltoall"), imb("Exchange"), imb("Allreduce"), slow_receiver(2000, 500)]
 
 
 def measure() -> dict[tuple[str, str], Samples]:
@@ -145,7 +35,7 @@ def measure() -> dict[tuple[str, str], Samples]:
             for scheme in SCHEMES:
                 done += 1
                 progress(f"[{done}/{total}] {workload.name}, {scheme}")
-                run(workload, scheme, results[workload.name, scheme])
+                run(workload, options(scheme, MEMORY) or [], results[workload.name, scheme])
     progress("")
     return results
 
