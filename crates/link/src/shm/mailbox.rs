@@ -43,8 +43,6 @@
 
 use super::sync::{AtomicU64, Ordering};
 use std::ptr::NonNull;
-#[cfg(loom)]
-use tidegate_flow::PacketKind;
 use tidegate_flow::packet::PAYLOAD_BYTES;
 use tidegate_flow::{Header, Packet, Placement};
 

@@ -91,7 +91,9 @@ fn loom_two_writers_who_hold_credits() {
             })
         });
         drain(&mut Reader::new(shared.mailbox()), 4);
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
 }
 
@@ -118,7 +120,9 @@ fn loom_two_writers_wrap_a_ring_that_refuses_when_full() {
             next[source] += 1;
             true
         };
-        (0..2).for_each(|_| drop(poll(&mut reader)));
+        for _ in 0..2 {
+            poll(&mut reader);
+        }
         let accepted = threads.map(|thread| thread.join().unwrap());
         while poll(&mut reader) {}
         assert_eq!(next, accepted);
@@ -247,7 +251,9 @@ fn loom_long_packets_are_seen_whole_or_not_at_all() {
             }
             true
         };
-        (0..2).for_each(|_| drop(poll(&mut reader)));
+        for _ in 0..2 {
+            poll(&mut reader);
+        }
         let written = threads.map(|thread| thread.join().unwrap());
         while poll(&mut reader) {}
         assert_eq!(came, written);
