@@ -226,6 +226,9 @@ impl Actor {
             Op::Claim { from, tag } => {
                 self.look(from, tag, MatchFlags { peek: true, claim: true, ..MatchFlags::default() })
             }
+            Op::Discard { from, tag } => {
+                self.look(from, tag, MatchFlags { peek: true, discard: true, ..MatchFlags::default() })
+            }
             Op::Write { to } | Op::Read { from: to } | Op::Add { to } => {
                 self.remote(op, to);
                 true
@@ -314,7 +317,8 @@ impl Actor {
 
     fn complete(&mut self, completion: Completion) {
         let (program, context) = (&self.layout.programs[self.me], completion.context.0);
-        let is_look = matches!(program[context], Op::Look { .. } | Op::Probe { .. } | Op::Claim { .. });
+        let is_look =
+            matches!(program[context], Op::Look { .. } | Op::Probe { .. } | Op::Claim { .. } | Op::Discard { .. });
         if is_look && self.summary.place == context {
             assert!(std::mem::replace(&mut self.looking, false), "nobody looked: {completion:?}");
             let again = completion.result == Err(Failure::NoMessage) && !matches!(program[context], Op::Look { .. });

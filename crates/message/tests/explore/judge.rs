@@ -3,8 +3,8 @@
 //!
 //! 1. A receive got a message that it accepts, whole, and no message was received twice.
 //! 2. No overtaking: if a receive took a message although an earlier one of the same sender would have done, then that
-//!    one had been taken by a receive posted before. A claim takes its message; a probe names the one that a receive
-//!    would take.
+//!    one had been taken by a receive posted before. A claim takes its message, and so does a discard; a probe names
+//!    the one that a receive would take.
 //! 3. No message and no receive are left over that accept each other.
 //! 4. No receive goes without if a later one of the same program took a message that it accepts.
 //! 5. A receive of what a probe found gets just that; one of what a claim set aside too.
@@ -101,7 +101,7 @@ impl Judge<'_> {
             Op::Receive { from, tag } => (from, tag, true),
             Op::Probe { from, tag } | Op::Look { from, tag } => (from, tag, false),
             // Its message counts as taken since the claim.
-            Op::Claim { from, tag } => (from, tag, true),
+            Op::Claim { from, tag } | Op::Discard { from, tag } => (from, tag, true),
             Op::ReceiveProbed { of } | Op::ReceiveClaimed { of } => return self.note_second(node, place, of),
             _ => return Ok(()),
         };

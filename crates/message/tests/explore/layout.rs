@@ -23,6 +23,8 @@ pub enum Op {
     Look { from: Option<usize>, tag: Option<u64> },
     /// Looks again and again, and sets the message aside (`MPI_Mprobe`).
     Claim { from: Option<usize>, tag: Option<u64> },
+    /// Looks again and again, and throws the message away.
+    Discard { from: Option<usize>, tag: Option<u64> },
     /// Cancels a receive.
     Cancel { of: usize },
     /// Writes eight bytes, its name, to its own place in a node's memory.

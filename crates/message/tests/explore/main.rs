@@ -22,7 +22,8 @@
 //!   `a_canceled_question_is_not_answered_to_another`; a send that is offered before its deferral notice has left, an
 //!   answer to another look: the random programs of `endpoint`; a declined or claimed send that stays offered:
 //!   `probes_before_receives`, `claims_that_nobody_calls_for`; a look that does not see what came just before its
-//!   answer: `looks_while_what_they_look_for_leaves`.
+//!   answer: `looks_while_what_they_look_for_leaves`; a discarded send that the receiver goes on to count, or whose
+//!   sender is not told: `messages_that_are_discarded`.
 //! * Long packets: one that counts for a slot less or more than it has, or whose slots behind the first are dropped:
 //!   `long_packets_with_one_to_three_credits`.
 //! * Deaths: accounts of a dead sender that are kept: `looks_for_messages_of_a_sender_that_dies`.

@@ -272,6 +272,42 @@ fn claims_that_nobody_calls_for() {
     everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
 }
 
+/// `MPI_Mprobe` for anything from anybody while both have deferred sends for each other, as `traffic.c` does it: one
+/// posts its receives before or after its sends, the other has claims only.
+#[test]
+fn claims_of_one_and_receives_of_the_other_after_both_have_sent() {
+    for size in if everything() { vec![0, 100] } else { vec![0] } {
+        let sends = |to| [send(to, 1, size), send(to, 2, size)];
+        let receives = [receive(1, 2), receive(1, 1)];
+        let claim = Claim { from: ANYBODY, tag: ANY };
+        let claims = [claim, ReceiveClaimed { of: 2 }, claim, ReceiveClaimed { of: 4 }];
+        let claiming = [&sends(0)[..], &claims].concat();
+        for posting in [[sends(1), receives].concat(), [receives, sends(1)].concat()] {
+            everywhere(&SCHEMES[if everything() { 0..3 } else { 1..2 }], &TIGHT, true, &[&posting, &claiming]);
+        }
+    }
+}
+
+#[test]
+fn claims_of_messages_of_anybody() {
+    let sender = [send(0, 1, 0), send(0, 2, 0)];
+    let claim = |tag: Option<u64>| Claim { from: ANYBODY, tag };
+    let receiver =
+        [claim(Some(2)), claim(ANY), ReceiveClaimed { of: 0 }, receive_any(ANYBODY, ANY), ReceiveClaimed { of: 1 }];
+    everywhere(&SCHEMES[1..2], &TIGHT, true, &[&receiver, &sender, &sender]);
+}
+
+#[test]
+fn messages_that_are_discarded() {
+    for size in [0, 100] {
+        let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size), send(1, 2, size)];
+        let discard = |from, tag| Discard { from, tag };
+        let receiver = [discard(Some(0), Some(2)), receive(0, 3), discard(ANYBODY, ANY), receive(0, 2)];
+        let sights = everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+        assert!(sights.queried, "{sights:?}");
+    }
+}
+
 #[test]
 fn both_send_before_they_receive() {
     for size in if everything() { SIZES.to_vec() } else { vec![0] } {
