@@ -8,7 +8,8 @@
 //! The sending link keeps each packet until its message is accepted. Every batch says which message its sender expects
 //! next from us, and how often it has refused one so far ([`Receipt`]). When that number rises, the sender waits for
 //! the retry timer, and sends everything again from the refused message on, in order (L §4.1); new packets wait
-//! meanwhile.
+//! meanwhile. A message is accepted with its first packet, whose receipt may come while there was no room yet for its
+//! others to go again: they are kept until they have.
 //!
 //! **Why nothing is lost with a batch.** The receipt is made as packets are taken, before their batch is acknowledged.
 //! So a batch that acknowledges packets also says what became of them, and whoever has asked until all was acknowledged
@@ -87,9 +88,19 @@ impl Unaccepted {
             return None;
         }
         self.waits_until = None;
-        let (_, packet) = self.kept.get(self.sent)?;
-        self.sent += 1;
-        Some(*packet)
+        let &(number, packet) = self.kept.get(self.sent)?;
+        if self.is_accepted(number) {
+            // The rest of a message of which only the beginning had gone again when it was accepted: it goes once.
+            self.kept.pop_front();
+        } else {
+            self.sent += 1;
+        }
+        Some(packet)
+    }
+
+    /// Whether the peer has accepted that message.
+    fn is_accepted(&self, number: u16) -> bool {
+        distance(number, self.first).wrapping_sub(1) < NUMBER_MASK / 2
     }
 
     /// Whether packets are to be sent again, now or when the timer has run out.
@@ -104,15 +115,11 @@ impl Unaccepted {
             return None;
         }
         self.first = receipt.expected & NUMBER_MASK;
-        let before = self.kept.len();
-        while self
-            .kept
-            .front()
-            .is_some_and(|&(number, _)| distance(number, self.first).wrapping_sub(1) < NUMBER_MASK / 2)
-        {
+        // What has not been handed on again of an accepted message must still go.
+        while self.sent > 0 && self.kept.front().is_some_and(|&(number, _)| self.is_accepted(number)) {
             self.kept.pop_front();
+            self.sent -= 1;
         }
-        self.sent = self.sent.saturating_sub(before - self.kept.len());
         let refused = receipt.refusals.wrapping_sub(self.refusals) & REFUSALS_MASK;
         if refused == 0 || refused > REFUSALS_MASK / 2 {
             return None;
@@ -170,5 +177,35 @@ impl Arriving {
             self.is_accepted = arrived == Arrived::Accepted;
         }
         self.is_accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The receipt for the beginning of a message leaves the rest of it to be sent.
+    #[test]
+    fn a_message_that_is_accepted_before_all_of_it_went_again_goes_whole() {
+        let (now, timer) = (Instant::default(), Duration::from_millis(1));
+        let mut unaccepted = Unaccepted::default();
+        for number in 0..6 {
+            let mut packet = Packet::with_credits(PacketKind::Data, number);
+            if number == 4 {
+                packet.header = packet.header.ending_buffer();
+            }
+            unaccepted.add(&mut packet);
+        }
+        let receipt = |expected, refusals| Receipt { expected, refusals };
+        let due = unaccepted.handle_receipt(receipt(0, 1), now, timer).expect("it is refused");
+        let again = |unaccepted: &mut Unaccepted| unaccepted.next_again(due).map(|packet| packet.credits());
+        assert_eq!((again(&mut unaccepted), again(&mut unaccepted)), (Some(0), Some(1)));
+        assert_eq!(unaccepted.handle_receipt(receipt(1, 1), due, timer), None);
+        assert!(unaccepted.has_more() && !unaccepted.has_room(), "nothing goes past the rest");
+        let rest: Vec<u32> = std::iter::from_fn(|| again(&mut unaccepted)).collect();
+        assert_eq!(rest, [2, 3, 4, 5]);
+        assert_eq!(unaccepted.headers().count(), 1, "the beginning of the next message");
+        assert_eq!(unaccepted.handle_receipt(receipt(2, 1), due, timer), None);
+        assert!(unaccepted.is_empty() && unaccepted.has_room());
     }
 }

@@ -29,6 +29,8 @@ fn job(nodes: usize, flow: &Config, seed: u64) -> Job {
 /// One endpoint of a test: what it sends to the other, and what has come.
 #[derive(Debug, Default)]
 struct Side {
+    /// The most packets of a message less one.
+    more: u32,
     /// The number of the next packet, and how many are to follow it in its buffer.
     next: u32,
     left: u32,
@@ -45,7 +47,7 @@ impl Side {
             return false;
         }
         if self.left == 0 {
-            self.left = 1 + self.next % 3;
+            self.left = 1 + self.next % (self.more + 1);
         }
         let (mut next, mut left, now) = (self.next, self.left, job.now);
         let written = job.nodes[me].protocol.write(to, left, now, |packets, _| {
@@ -87,12 +89,14 @@ impl Side {
     }
 }
 
-/// Two send each other so many packets; `pace`: of a thousand moments, in how many a buffer is posted again.
+/// Two send each other at least so many packets, in messages that fill their buffers; `pace`: of a thousand moments, in
+/// how many a buffer is posted again.
 fn run(flow: &Config, seed: u64, faults: Faults, most: u32, pace: u64) -> [Side; 2] {
     let mut job = job(2, flow, seed);
     let places = [job.peer(0, 1), job.peer(1, 0)];
     job.world.borrow_mut().faults = faults;
-    let (mut random, mut sides) = (Random(seed | 1), [Side::default(), Side::default()]);
+    let (mut random, mut sides) =
+        (Random(seed | 1), [0; 2].map(|_| Side { more: flow.buffers.packets - 1, ..Side::default() }));
     for step in 0..200_000 {
         let passed = if random.happens(20) { WHILE } else { MOMENT };
         job.step(passed);
@@ -103,10 +107,11 @@ fn run(flow: &Config, seed: u64, faults: Faults, most: u32, pace: u64) -> [Side;
                 sides[me].post(&mut job, me, places[me]);
             }
             let kept = job.nodes[me].protocol.unsent().count();
-            assert!(kept <= KEPT_MOST + 3, "{kept} packets are kept");
+            assert!(kept <= KEPT_MOST + flow.buffers.packets as usize, "{kept} packets are kept");
         }
-        if sides.iter().all(|side| side.came >= most) && !job.nodes.iter().any(|node| node.protocol.has_unsent()) {
-            assert!(sides.iter().all(|side| side.came == side.next), "{sides:?}");
+        let has_unsent = job.nodes.iter().any(|node| node.protocol.has_unsent());
+        let has_written = sides.iter().all(|side| side.next >= most && side.left == 0);
+        if has_written && sides[0].came == sides[1].next && sides[1].came == sides[0].next && !has_unsent {
             return sides;
         }
         assert!(step < 199_999, "it does not end: {sides:?}");
@@ -127,6 +132,19 @@ fn what_finds_no_buffer_is_refused_and_sent_again_in_order() {
     }
 }
 
+/// Messages that are longer than what may be under way to a peer, or be kept for it.
+#[test]
+fn long_messages_that_are_refused_go_again_whole() {
+    for scheme in [SchemeName::Rnr, SchemeName::SharedWindow] {
+        for packets in [200, 600, 1_500] {
+            let mut flow = flow(scheme, 1);
+            flow.buffers.packets = packets;
+            let sides = run(&flow, 11, NO_FAULTS, 12 * packets, 100);
+            assert!(sides.iter().all(|side| side.refusals > 0), "{scheme} {packets}: {sides:?}");
+        }
+    }
+}
+
 #[test]
 fn with_buffers_enough_nothing_is_refused() {
     let sides = run(&flow(SchemeName::Rnr, 400), 7, NO_FAULTS, 400, 1000);
@@ -141,7 +159,7 @@ fn the_timer_is_waited_for() {
     let mut job = job(2, &flow, 3);
     let to = job.peer(0, 1);
     job.steps(3, MOMENT);
-    let mut side = Side::default();
+    let mut side = Side { more: 2, ..Side::default() };
     assert!(side.write(&mut job, 0, to, 100) && side.write(&mut job, 0, to, 100));
     job.steps(3, MOMENT);
     assert_eq!(job.nodes[0].protocol.poll_event(), Some(LinkEvent::Refused(to)));
@@ -161,7 +179,7 @@ fn what_a_peer_has_taken_is_posted_again_when_its_place_is_given_away() {
     let mut job = job(3, &flow(SchemeName::SharedWindow, 2), 3);
     let (one, two) = (job.peer(0, 2), job.peer(1, 2));
     job.steps(3, MOMENT);
-    let [mut first, mut second] = [Side::default(), Side::default()];
+    let [mut first, mut second] = [0; 2].map(|_| Side { more: 2, ..Side::default() });
     (0..2).for_each(|_| assert!(first.write(&mut job, 0, one, 100)));
     job.steps(3, MOMENT);
     assert!(second.write(&mut job, 1, two, 100));
@@ -187,9 +205,12 @@ proptest! {
         reordered in 0_u64..200,
         broken in 0_u64..10,
         again in 0_u64..100,
+        packets in prop::sample::select(vec![3_u32, 3, 40, 700]),
     ) {
         let scheme = if is_pool { SchemeName::SharedWindow } else { SchemeName::Rnr };
         let faults = Faults { lost, repeated, reordered, broken, again, ..NO_FAULTS };
-        run(&flow(scheme, buffers), seed, faults, 150, pace);
+        let mut flow = flow(scheme, buffers);
+        flow.buffers.packets = packets;
+        run(&flow, seed, faults, 50 * packets.min(100), pace);
     }
 }
