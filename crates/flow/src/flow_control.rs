@@ -180,6 +180,12 @@ impl FlowControl {
         of_chosen!(&self.scheme, credits(to))
     }
 
+    /// How often `to` had no buffer for a message of ours, as its link has told at once, since something left for it: 0, 1,
+    /// or more often (2).
+    pub fn refusals(&self, to: PeerId) -> u8 {
+        of_chosen!(&self.scheme, refusals(to))
+    }
+
     /// Bytes of book-keeping that this value occupies when all peers have been contacted, heap included.
     pub fn bookkeeping_bytes(&self) -> usize {
         size_of::<Self>() + of_chosen!(&self.scheme, heap_bytes())

@@ -10,12 +10,20 @@ use crate::{Instant, PeerId, Peers, Tally};
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// What became of messages for one peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Retry {
+    /// Its timer runs.
+    runs: bool,
+    /// How often it refused since something left for it: 0, 1, or more often.
+    refusals: u8,
+}
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Retries {
     timer: Duration,
-    /// Whose timer runs.
-    runs: Peers<bool, 64>,
+    peers: Peers<Retry, 64>,
     /// Until when, the earliest first.
     due: VecDeque<(Instant, PeerId)>,
     /// Whose timer has run out and who has not been named.
@@ -26,15 +34,30 @@ pub(crate) struct Retries {
 impl Retries {
     pub(crate) fn new(peers: u32, timer: Duration) -> Self {
         let tally = Tally::default();
-        Retries { timer, runs: Peers::new(peers, ()), due: VecDeque::new(), ready: VecDeque::new(), tally }
+        Retries { timer, peers: Peers::new(peers, ()), due: VecDeque::new(), ready: VecDeque::new(), tally }
     }
 
     /// A message for `to` was refused: it waits, if it does not already.
     pub(crate) fn refuse(&mut self, to: PeerId, now: Instant) {
         self.tally.refusals += 1;
-        if !std::mem::replace(self.runs.of(to), true) {
+        let retry = self.peers.of(to);
+        retry.refusals = (retry.refusals + 1).min(2);
+        if !std::mem::replace(&mut retry.runs, true) {
             self.due.push_back((now + self.timer, to));
         }
+    }
+
+    /// A packet leaves for `to`.
+    #[inline]
+    pub(crate) fn note_departure(&mut self, to: PeerId) {
+        if let Some(retry) = self.peers.get_mut(to).filter(|retry| retry.refusals > 0) {
+            retry.refusals = 0;
+        }
+    }
+
+    /// How often `to` has refused since something left for it: 0, 1, or more often.
+    pub(crate) fn refusals(&self, to: PeerId) -> u8 {
+        self.peers.get(to).map_or(0, |retry| retry.refusals)
     }
 
     /// A message was refused that its link sends again.
@@ -46,7 +69,7 @@ impl Retries {
     /// Whether messages for `to` wait for a timer.
     #[inline]
     pub(crate) fn waits(&self, to: PeerId) -> bool {
-        self.runs.get(to).is_some_and(|&runs| runs)
+        self.peers.get(to).is_some_and(|retry| retry.runs)
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
@@ -57,7 +80,7 @@ impl Retries {
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<PeerId> {
         let &(_, peer) = self.due.front().filter(|(due, _)| *due <= now)?;
         self.due.pop_front();
-        *self.runs.of(peer) = false;
+        self.peers.of(peer).runs = false;
         self.tally.retries += 1;
         self.ready.push_back(peer);
         Some(peer)
@@ -69,7 +92,7 @@ impl Retries {
 
     /// Nothing waits for a peer that is gone.
     pub(crate) fn forget(&mut self, peer: PeerId) {
-        if self.runs.forget(peer).unwrap_or(false) {
+        if self.peers.forget(peer).is_some_and(|retry| retry.runs) {
             self.due.retain(|&(_, other)| other != peer);
         }
         self.ready.retain(|&other| other != peer);
@@ -81,7 +104,7 @@ impl Retries {
 
     /// Most heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
-        let peers = self.runs.count();
-        Peers::<bool, 64>::bytes_most(peers) + queue_bytes::<(Instant, PeerId)>(peers) + queue_bytes::<PeerId>(peers)
+        let peers = self.peers.count();
+        Peers::<Retry, 64>::bytes_most(peers) + queue_bytes::<(Instant, PeerId)>(peers) + queue_bytes::<PeerId>(peers)
     }
 }

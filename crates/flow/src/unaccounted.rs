@@ -39,6 +39,7 @@ impl Unaccounted {
 
     pub(crate) fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) {
         self.fillings.of(to).fill(packet, left);
+        self.retries.note_departure(to);
     }
 
     /// Whether a packet that has come ends a buffer. Nobody returns credits.
@@ -69,6 +70,10 @@ impl Unaccounted {
 
     pub(crate) fn credits(&self, to: PeerId) -> u32 {
         if self.retries.waits(to) { 0 } else { u32::MAX }
+    }
+
+    pub(crate) fn refusals(&self, to: PeerId) -> u8 {
+        self.retries.refusals(to)
     }
 
     pub(crate) fn tally(&self) -> Tally {

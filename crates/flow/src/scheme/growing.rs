@@ -318,6 +318,10 @@ impl Scheme for Growing {
         self.base.credits(to)
     }
 
+    fn refusals(&self, to: PeerId) -> u8 {
+        self.base.refusals(to)
+    }
+
     fn heap_bytes(&self) -> usize {
         let peers = self.needs.count();
         let queues = queue_bytes::<PeerId>(peers) + 2 * queue_bytes::<(Instant, PeerId)>(peers);

@@ -125,6 +125,11 @@ pub(crate) trait Scheme {
         u32::MAX
     }
 
+    /// How often `to` had no buffer for a message, since something left for it: 0, 1, or more often (2).
+    fn refusals(&self, _to: PeerId) -> u8 {
+        0
+    }
+
     /// Most bytes of heap: those of all peers, once all have been contacted.
     fn heap_bytes(&self) -> usize {
         0

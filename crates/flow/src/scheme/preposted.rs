@@ -146,6 +146,7 @@ impl Scheme for Preposted {
 
     /// On the last packet of a message ride the credits owed, as far as two bytes hold them.
     fn depart(&mut self, to: PeerId, packet: &mut Packet, left: u32) -> u32 {
+        self.retries.note_departure(to);
         let peer = self.peers.of(to);
         if !peer.filling.fill(packet, left) {
             return 0;
@@ -226,6 +227,10 @@ impl Scheme for Preposted {
             None => (*self.peers.config(), 0),
         };
         held.saturating_mul(self.packets).saturating_add(left)
+    }
+
+    fn refusals(&self, to: PeerId) -> u8 {
+        self.retries.refusals(to)
     }
 
     fn heap_bytes(&self) -> usize {

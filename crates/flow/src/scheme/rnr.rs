@@ -106,6 +106,10 @@ impl Scheme for Rnr {
         self.sender.credits(to)
     }
 
+    fn refusals(&self, to: PeerId) -> u8 {
+        self.sender.refusals(to)
+    }
+
     fn heap_bytes(&self) -> usize {
         self.sender.heap_bytes()
     }

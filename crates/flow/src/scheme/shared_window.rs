@@ -142,6 +142,10 @@ impl Scheme for SharedWindow {
         self.sender.credits(to)
     }
 
+    fn refusals(&self, to: PeerId) -> u8 {
+        self.sender.refusals(to)
+    }
+
     fn heap_bytes(&self) -> usize {
         self.sender.heap_bytes()
     }

@@ -285,7 +285,7 @@ impl Knocking {
                         self.stop(first);
                         Reach::Postponed
                     }
-                    None => Reach::Unreachable(why),
+                    None => Reach::Lacking(why),
                 }
             }
             // Something else hinders this host, which may pass.

@@ -239,8 +239,9 @@ fn asking_is_bounded_and_everybody_gets_a_turn() {
 fn where_no_connection_can_be_made_at_all_the_error_says_so() {
     let (mut job, _) = pair();
     job.world.borrow_mut().kernels.descriptors = 0;
-    let (when, why) = pass(&mut job, 0..1, 60 * SECOND).expect("it is given up");
-    assert!(when < 15 * SECOND && why.contains("too many open files"), "{when:?} {why}");
+    assert_eq!(pass(&mut job, 0..1, 55 * SECOND), None, "that is no fault of the peer");
+    let (_, why) = pass(&mut job, 0..1, 20 * SECOND).expect("it is given up");
+    assert!(why.contains("too many open files"), "{why}");
 }
 
 #[test]

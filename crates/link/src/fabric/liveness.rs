@@ -11,6 +11,7 @@
 //!
 //! - connections to its port are refused for [`REFUSED_FOR`];
 //! - there is no way to its host for [`FAILED_FOR`];
+//! - our own process has no descriptor left to ask it, for [`LACKING_FOR`];
 //! - neither its port nor another one of its host answers for [`FAILED_FOR`], and that host had answered us before; if
 //!   it never had, because a firewall lets it answer nothing, for [`SILENT_FOR`]: as long as TCP takes to give up.
 //!
@@ -36,6 +37,8 @@ const PING_INTERVAL_RARE: Duration = Duration::from_secs(60);
 pub const REFUSED_FOR: Duration = Duration::from_millis(500);
 /// A peer whose host cannot be reached for this long is gone, and one to which each sending fails.
 pub const FAILED_FOR: Duration = Duration::from_secs(10);
+/// A peer that cannot be asked for this long, as our own process has nothing left to ask with, is out of reach.
+pub const LACKING_FOR: Duration = Duration::from_secs(60);
 /// A peer of whose host nothing is heard for this long, and never was, is gone.
 pub const SILENT_FOR: Duration = Duration::from_secs(15 * 60);
 
@@ -70,6 +73,8 @@ pub enum Reach {
     Crowded,
     /// There is no way to the host; the text says why.
     Unreachable(String),
+    /// This process has no descriptor left to ask with; the text says what is lacking. It says nothing of the peer.
+    Lacking(String),
     /// Neither its port nor its host answers.
     Silent {
         /// The host had answered such a question before.
@@ -149,8 +154,9 @@ pub struct Trouble {
     silence: Option<bool>,
     refused: Series,
     unreachable: Series,
-    /// The last reason why its host cannot be reached.
-    why_unreachable: String,
+    lacking: Series,
+    /// The last reason why its host cannot be reached, or asked.
+    why: String,
     /// Since when each sending has failed, and the last reason.
     failed: Option<(Instant, String)>,
     ask_at: Instant,
@@ -167,7 +173,8 @@ impl Trouble {
             silence: None,
             refused: Series::default(),
             unreachable: Series::default(),
-            why_unreachable: String::new(),
+            lacking: Series::default(),
+            why: String::new(),
             failed: None,
             ask_at: now + ASK_FIRST,
             answer_interval: ANSWER_INTERVAL,
@@ -205,6 +212,9 @@ impl Trouble {
         if !matches!(reach, Reach::Unreachable(_) | Reach::Silent { .. }) {
             (self.unreachable, self.silence) = (Series::default(), None);
         }
+        if !matches!(reach, Reach::Lacking(_)) {
+            self.lacking = Series::default();
+        }
         match reach {
             Reach::Refused => {
                 self.silent_since = now;
@@ -212,7 +222,11 @@ impl Trouble {
             }
             Reach::Unreachable(why) => {
                 self.unreachable.add(now);
-                self.why_unreachable = why;
+                self.why = why;
+            }
+            Reach::Lacking(why) => {
+                self.lacking.add(now);
+                (self.why, self.silent_since) = (why, now);
             }
             Reach::Silent { had_answered } => self.silence = Some(had_answered),
             // While others have the turn, nothing can be heard.
@@ -231,7 +245,7 @@ impl Trouble {
             }
             Reach::Refused => ASK_FIRST,
             Reach::Listening | Reach::Crowded | Reach::Silent { .. } => LOOK_INTERVAL,
-            Reach::Unreachable(_) | Reach::Postponed => ASK_AGAIN,
+            Reach::Unreachable(_) | Reach::Lacking(_) | Reach::Postponed => ASK_AGAIN,
         };
         self.answer_interval = ANSWER_INTERVAL;
         interval
@@ -241,9 +255,12 @@ impl Trouble {
         if self.refused.proves(now, REFUSED_FOR) {
             return Some("its host refuses connections to it: its process has ended".to_owned());
         }
+        let why = &self.why;
         if self.unreachable.proves(now, FAILED_FOR) {
-            let why = &self.why_unreachable;
             return Some(format!("its host could not be reached for {} s: {why}", FAILED_FOR.as_secs()));
+        }
+        if self.lacking.proves(now, LACKING_FOR) {
+            return Some(format!("nothing could be sent to it for {} s: {why}", LACKING_FOR.as_secs()));
         }
         let silent_for = now.since(self.silent_since);
         match self.silence? {
@@ -357,6 +374,14 @@ mod tests {
         assert!(matches!(judged(60_000, cut), (Some(10_000..=12_000), _)));
         let back = |time| if time < 9_000 { cut(time) } else { Some(Reach::Listening) };
         assert_eq!(judged(60_000, back).0, None);
+    }
+
+    #[test]
+    fn a_lack_of_descriptors_is_not_held_against_the_peer_for_a_minute() {
+        let lacking = |_| Some(Reach::Lacking("too many open files".into()));
+        assert!(matches!(judged(120_000, lacking), (Some(60_000..=62_000), _)));
+        let back = |time| if time < 59_000 { lacking(time) } else { Some(Reach::Asked) };
+        assert_eq!(judged(120_000, back).0, None);
     }
 
     #[test]

@@ -6,6 +6,9 @@
 //! for `patience` at most, and then not again for [`REST`], or until credits come from somebody to whom a message was
 //! refused. And who has not been worth waiting for is not waited for until credits come from there.
 //!
+//! Where receivers post buffers, and nobody tells a sender that one is free, its retry timer only says when to try again:
+//! credits have come, so to speak, when the message has left.
+//!
 //! Patience is a time and not a number of refusals: between two of them an MPI may give the processor to a process that
 //! computes. The number has a bound, too, for callers that make no progress in between, and so tell no time.
 
@@ -37,6 +40,8 @@ pub(super) struct Hold {
     pub(super) is_holding: bool,
     /// It was in vain.
     pub(super) has_given_up: bool,
+    /// The retry timer has run out since: whether the peer has moved, the next message will show.
+    pub(super) is_on_trial: bool,
     /// It was in vain though there were some credits, and there have never been enough for such a message since: it may
     /// be that there never are.
     pub(super) is_scarce: bool,
@@ -45,7 +50,7 @@ pub(super) struct Hold {
 impl Hold {
     /// Nothing waits for the peer any more, or credits have come. Returns whether a message had been refused.
     pub(super) fn end(&mut self) -> bool {
-        self.has_given_up = false;
+        (self.has_given_up, self.is_on_trial) = (false, false);
         std::mem::take(&mut self.is_holding)
     }
 }

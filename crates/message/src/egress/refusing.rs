@@ -13,7 +13,13 @@ impl<B: Buffer> Egress<B> {
         if patience.is_zero() {
             return false;
         }
+        let refusals = self.flow.refusals(to);
         let hold = &mut self.lanes.of(to).hold;
+        if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {
+            // What was refused before has left.
+            hold.end();
+            self.holding.end_if(true);
+        }
         hold.is_holding = true;
         if !hold.has_given_up && self.holding.refuse(patience, now) {
             return true;
@@ -21,6 +27,15 @@ impl<B: Buffer> Egress<B> {
         hold.has_given_up = true;
         hold.is_scarce |= self.flow.credits(to) > 0;
         false
+    }
+
+    /// Nothing waits for `to` any more, and what did may go on. Where that is because a retry timer has run out it says
+    /// nothing of the peer: what becomes of the next message does.
+    pub(super) fn end_delay_if_moved(&mut self, to: PeerId) {
+        match self.lanes.get_mut(to) {
+            Some(lane) if lane.hold.is_holding && self.flow.refusals(to) > 0 => lane.hold.is_on_trial = true,
+            _ => self.end_delay(to),
+        }
     }
 
     /// Whether a message of so many packets can leave whole, or no waiting makes it so.

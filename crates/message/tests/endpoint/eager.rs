@@ -192,6 +192,56 @@ fn a_receiver_that_makes_no_progress_is_waited_for_once_until_credits_come() {
     }
 }
 
+/// A retry timer that runs out says nothing of the receiver.
+#[test]
+fn a_receiver_without_a_buffer_that_makes_no_progress_is_waited_for_once_until_something_leaves() {
+    let (patience, between) = (Duration::from_millis(2), Duration::from_micros(50));
+    for scheme in [SchemeName::Rnr, SchemeName::SharedWindow] {
+        let mut world = Setup { patience, slots: 4, scheme, ..Setup::new(2) }.build();
+        for round in 0..3 {
+            world.pause(1);
+            let waited: Duration = (0..20).map(|n| inject_in_the_end(&mut world, 1, &[n; 8], between)).sum();
+            let expected = patience..2 * patience;
+            assert!(expected.contains(&waited), "{scheme}: {waited:?} in round {round}");
+            world.resume(1);
+            let receives: Vec<_> = (0..20).map(|_| world.receive(1).tagged(0).capacity(8).post()).collect();
+            for _ in 0..100 {
+                world.pass(Duration::from_millis(20));
+                world.steps(20);
+            }
+            receives.into_iter().enumerate().for_each(|(n, receive)| assert_eq!(world.bytes(receive), [n as u8; 8]));
+        }
+    }
+}
+
+/// Each that is refused is, once something has left, the first of its kind.
+#[test]
+fn what_is_injected_leaves_before_its_sender_falls_silent_though_it_is_refused_again_and_again() {
+    let (patience, between) = (Duration::from_millis(2), Duration::from_micros(50));
+    for scheme in [SchemeName::Rnr, SchemeName::SharedWindow] {
+        let mut world = Setup { patience, slots: 4, scheme, ..Setup::new(2) }.build();
+        let receives: Vec<_> = (0..40).map(|_| world.receive(1).tagged(0).capacity(8).post()).collect();
+        let mut waited = Duration::ZERO;
+        for n in 0..40 {
+            // The receiver is late, and then takes all.
+            world.pause(1);
+            while world.send(0).to(1).tagged(0).bytes(&[n; 8]).inject().silent().try_post().is_err() {
+                world.pass(between);
+                waited += between;
+                world.resume(1);
+                world.steps(20);
+            }
+        }
+        assert!(waited > 2 * patience, "{scheme}: {waited:?}");
+        world.pause(0);
+        world.resume(1);
+        world.settle();
+        for (n, receive) in receives.into_iter().enumerate() {
+            assert_eq!(world.bytes(receive), [n as u8; 8], "{scheme}, {n}");
+        }
+    }
+}
+
 #[test]
 fn a_message_of_two_packets_leaves_whole_or_is_refused() {
     for scheme in [SchemeName::Static, SchemeName::Dynamic] {
