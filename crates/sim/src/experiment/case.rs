@@ -126,7 +126,10 @@ impl Case {
 
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
         if let Machine::Cluster(cluster) = self.machine {
-            let config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
+            let mut config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
+            if self.free_credits {
+                config.cost = config.cost.with_free_credits();
+            }
             return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
         }
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
