@@ -78,6 +78,10 @@ fn programs_of_many(workshop: &Workshop<'_>) -> Vec<Program> {
     programs
 }
 
+/// When runs of the large job are ended: with a pool of one buffer an incast would go on for seconds, of which every
+/// millisecond has a thousand retries of every process that waits.
+const TIME_MOST_US: u32 = 100_000;
+
 /// So many nodes of A's cluster, with L's buffers and eager limit.
 fn cluster(nodes: u32) -> Cluster {
     Cluster { eager_bytes: 2 << 10, rendezvous: Rendezvous::Read, ..Cluster::of_a(nodes) }
@@ -106,12 +110,12 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let (least_memory, most_memory) = (memories[0], memories[memories.len() - 1]);
     let small = cluster(32);
     let few = programs(workshop);
-    let job = Job::run(workshop, small, memories, &few)?;
+    let job = Job::run(workshop, small, memories, &few, None)?;
     let plenty = plenty(workshop, small, &few, most_memory)?;
     let least = least(workshop, small, &few, least_memory)?;
     let memories = vec![8 * KIB, 128 * KIB, 4096 * KIB];
     let large = cluster(workshop.scale.pick(512, 64, 32));
-    let many = Job::run(workshop, large, memories, &programs_of_many(workshop))?;
+    let many = Job::run(workshop, large, memories, &programs_of_many(workshop), Some(TIME_MOST_US))?;
     let mut facts = facts_of_few(&job, &plenty, &least);
     facts.extend(facts_of_many(&job, &many));
     let setup = format!(

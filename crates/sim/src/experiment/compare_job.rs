@@ -1,5 +1,7 @@
 //! A job of the comparison: all programs with all schemes at each memory, and the tables of that.
 
+use std::fmt;
+
 use tidegate_flow::{Buffers, Config, SchemeName};
 use tidegate_message::Counter;
 
@@ -70,6 +72,26 @@ fn buffers(scheme: SchemeName) -> Buffers {
 /// A program, by name.
 pub(super) type Program = (&'static str, Workload);
 
+/// Time beside that in mailboxes without end, or why there is none.
+#[derive(Clone, Debug)]
+pub(super) enum Slower {
+    Times(Estimate),
+    /// More than that: the run was ended before its programs.
+    Over(f64),
+    /// The scheme needs so many bytes at least.
+    Needs(u64),
+}
+
+impl fmt::Display for Slower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slower::Times(times) => write!(f, "{:.2}", times.mean()),
+            Slower::Over(times) => write!(f, "over {times:.1}"),
+            Slower::Needs(bytes) => write!(f, "needs {}", size(*bytes)),
+        }
+    }
+}
+
 /// All runs of a size: by program, by memory, by scheme.
 pub(super) struct Job {
     pub processes: u32,
@@ -85,11 +107,12 @@ impl Job {
         cluster: Cluster,
         memories: Vec<u64>,
         programs: &[Program],
+        time_most_us: Option<u32>,
     ) -> Result<Self, SimulationError> {
         let processes = cluster.processes();
         let mut cases = Vec::new();
         for (_, workload) in programs {
-            let case = |flow| Case::on_cluster(cluster, flow, workload.clone());
+            let case = |flow| Case { time_most_us, ..Case::on_cluster(cluster, flow, workload.clone()) };
             cases.push(case(FlowChoice::Unlimited));
             for &memory in &memories {
                 cases.extend(SCHEMES.iter().filter_map(|&scheme| flow(scheme, processes, memory).ok()).map(case));
@@ -110,10 +133,13 @@ impl Job {
         Ok(Job { processes, memories, names, references, cells })
     }
 
-    /// Time beside that in mailboxes without end; `Err`: the fewest bytes that the scheme needs.
-    fn slower(&self, program: usize, memory: usize, scheme: usize) -> Result<Estimate, u64> {
-        let runs = self.cells[program][memory][scheme].as_ref().map_err(|least| *least)?;
-        Ok(runs.paired(&self.references[program], |run, reference| time(run) / time(reference)))
+    fn slower(&self, program: usize, memory: usize, scheme: usize) -> Slower {
+        let runs = match &self.cells[program][memory][scheme] {
+            Ok(runs) => runs,
+            Err(least) => return Slower::Needs(*least),
+        };
+        let times = runs.paired(&self.references[program], |run, reference| time(run) / time(reference));
+        if runs.0.iter().any(|run| run.cut_us.is_some()) { Slower::Over(times.mean()) } else { Slower::Times(times) }
     }
 
     pub fn table(&self) -> Table {
@@ -126,10 +152,7 @@ impl Job {
         let mut table = Table::new(&format!("time{}", self.processes), &title, &columns);
         for (program, name) in self.names.iter().enumerate() {
             for (memory, &bytes) in self.memories.iter().enumerate() {
-                let cells = (0..SCHEMES.len()).map(|scheme| match self.slower(program, memory, scheme) {
-                    Ok(slower) => format!("{:.2}", slower.mean()),
-                    Err(least) => format!("needs {}", size(least)),
-                });
+                let cells = (0..SCHEMES.len()).map(|scheme| self.slower(program, memory, scheme).to_string());
                 table.row([(*name).to_owned(), size(bytes)].into_iter().chain(cells));
             }
         }
@@ -189,7 +212,7 @@ impl Job {
         for (program, name) in self.names.iter().enumerate() {
             for (scheme, of) in SCHEMES.iter().enumerate() {
                 let point = |(memory, &bytes): (usize, &u64)| {
-                    let slower = self.slower(program, memory, scheme).ok()?;
+                    let Slower::Times(slower) = self.slower(program, memory, scheme) else { return None };
                     Some(slower.point((bytes as f64 / 1024.0).log2()))
                 };
                 let points = self.memories.iter().enumerate().filter_map(point);
@@ -206,11 +229,28 @@ impl Job {
         }
     }
 
-    /// The geometric mean over the programs, or nothing where the scheme needs more.
+    /// The geometric mean over the programs, or nothing where the scheme needs more, or some run was ended early.
     pub fn overall(&self, memory: usize, scheme: usize) -> Option<f64> {
-        let each: Result<Vec<f64>, u64> =
-            (0..self.names.len()).map(|program| Ok(self.slower(program, memory, scheme)?.mean().ln())).collect();
-        each.ok().map(|logarithms| (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp())
+        match self.mean(memory, scheme) {
+            Slower::Times(times) => Some(times.mean()),
+            Slower::Over(_) | Slower::Needs(_) => None,
+        }
+    }
+
+    fn mean(&self, memory: usize, scheme: usize) -> Slower {
+        let (mut logarithms, mut is_over) = (0.0, false);
+        for program in 0..self.names.len() {
+            match self.slower(program, memory, scheme) {
+                Slower::Times(times) => logarithms += times.mean().ln(),
+                Slower::Over(times) => {
+                    logarithms += times.ln();
+                    is_over = true;
+                }
+                needs @ Slower::Needs(_) => return needs,
+            }
+        }
+        let mean = (logarithms / self.names.len() as f64).exp();
+        if is_over { Slower::Over(mean) } else { Slower::Times(Estimate::new([mean])) }
     }
 
     pub fn overall_table(&self) -> Table {
@@ -219,13 +259,7 @@ impl Job {
         let title = format!("{} processes: geometric mean of these multiples over all programs", self.processes);
         let mut table = Table::new(&format!("overall{}", self.processes), &title, &columns);
         for (memory, &bytes) in self.memories.iter().enumerate() {
-            let cells = (0..SCHEMES.len()).map(|scheme| match self.overall(memory, scheme) {
-                Some(slower) => format!("{slower:.2}"),
-                None => match flow(SCHEMES[scheme], self.processes, bytes) {
-                    Err(least) => format!("needs {}", size(least)),
-                    Ok(_) => String::new(),
-                },
-            });
+            let cells = (0..SCHEMES.len()).map(|scheme| self.mean(memory, scheme).to_string());
             table.row(std::iter::once(size(bytes)).chain(cells));
         }
         table
@@ -237,9 +271,9 @@ pub(super) fn place(scheme: SchemeName) -> usize {
     SCHEMES.iter().position(|other| *other == scheme).unwrap_or(0)
 }
 
-/// The time of a run: of the process that took longest, because roles differ.
+/// The time of a run: of the process that took longest, because roles differ. Of a run that was ended early, until then.
 pub(super) fn time(run: &Measurement) -> f64 {
-    run.posted.map_or(run.time, |posted| posted.last_us)
+    run.cut_us.unwrap_or(run.posted.map_or(run.time, |posted| posted.last_us))
 }
 
 fn control(run: &Measurement) -> f64 {
