@@ -12,11 +12,11 @@ use super::machine::{Cluster, Machine};
 pub(super) use super::measurement::Measurement;
 use super::operation::{Benchmark, Mixed, Operation};
 use super::program::{NasRun, PatternRun};
+use crate::Time;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 #[cfg(doc)]
 use crate::cost::Cost;
 use crate::flight::NodeId;
-use crate::Time;
 use crate::noise::Noise;
 use crate::outcome::Outcome;
 use crate::simulation::Simulation;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_flow::SchemeName;
+use tidegate_flow::{Buffers, RETRY_TIMER_LEAST, SchemeName};
 
 use super::case::{Case, Workload};
 use super::compare_job::{Program, flow, time};
@@ -19,7 +19,6 @@ use crate::config::FlowChoice;
 /// How many times as long programs are made, to see what `growing` takes once it has grown.
 const LONGER: u32 = 4;
 
-/// The mean over all programs of the logarithms is what geometric means are of.
 fn geometric_mean(each: impl Iterator<Item = f64>) -> f64 {
     let logarithms: Vec<f64> = each.map(f64::ln).collect();
     (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
@@ -53,7 +52,9 @@ struct Pairs(Vec<(Runs, Runs)>);
 impl Pairs {
     /// Time beside that in mailboxes without end, program by program.
     fn slower(&self) -> impl Iterator<Item = f64> + '_ {
-        self.0.iter().map(|(runs, reference)| runs.paired(reference, |run, reference| time(run) / time(reference)).mean())
+        self.0
+            .iter()
+            .map(|(runs, reference)| runs.paired(reference, |run, reference| time(run) / time(reference)).mean())
     }
 
     fn mean(&self) -> f64 {
@@ -66,6 +67,14 @@ impl Pairs {
         let bytes = super::compare_job::BUFFER_BYTES as f64;
         self.0.iter().map(|(runs, _)| of(runs) * bytes / 1024.0).fold(0.0, f64::max)
     }
+}
+
+/// A scheme with its buffers changed, if it has any.
+fn with(mut flow: FlowChoice, change: impl FnOnce(&mut Buffers)) -> FlowChoice {
+    if let FlowChoice::Posted { buffers, .. } = &mut flow {
+        change(buffers);
+    }
+    flow
 }
 
 /// A way to run all programs: a scheme as it is, or changed.
@@ -110,7 +119,9 @@ pub(super) struct Plenty {
     pub table: Table,
     /// Time under `growing` once it has grown, beside that without flow control: mean over all programs.
     pub growing_grown: f64,
-    /// The same of `growing` that begins with all its buffers.
+    /// Time under `growing` with the shortest retry timer, the same.
+    pub growing_shortest_timer: f64,
+    /// That of `growing` that begins with all its buffers.
     pub growing_from_most: f64,
     /// The same of `static` and `dynamic`, with credits that cost processors nothing.
     pub free_credits: [f64; 2],
@@ -125,18 +136,16 @@ pub(super) fn plenty(
 ) -> Result<Plenty, SimulationError> {
     let of = |scheme| flow(scheme, cluster.processes(), memory).unwrap_or(FlowChoice::Unlimited);
     let growing = of(SchemeName::Growing);
-    let from_most = match growing {
-        FlowChoice::Posted { scheme, mut buffers, piggyback } => {
-            buffers.per_connection = buffers.per_connection_most;
-            FlowChoice::Posted { scheme, buffers, piggyback }
-        }
-        other => other,
-    };
+    let shortest_timer = with(growing, |buffers| buffers.retry_timer = RETRY_TIMER_LEAST);
+    let from_two = with(growing, |buffers| buffers.per_connection = buffers.per_connection_most.min(2));
+    let from_most = with(growing, |buffers| buffers.per_connection = buffers.per_connection_most);
     let [fixed, moving] = [SchemeName::Static, SchemeName::Dynamic].map(of);
     let free = |flow| Way { free_credits: true, ..Way::new(flow) };
     let ways = [
         Way::new(growing),
         Way { times: LONGER, ..Way::new(growing) },
+        Way::new(shortest_timer),
+        Way::new(from_two),
         Way::new(from_most),
         Way::new(fixed),
         free(fixed),
@@ -151,8 +160,9 @@ pub(super) fn plenty(
         .collect();
     let title = format!(
         "{} processes, {}: what is suspected, changed. Time under growing: as it is; in programs {LONGER} times as long; in their \
-         last {} of {LONGER} parts, when it has grown; beginning with all its buffers. Then static and dynamic: as they are, \
-         and with credits that cost processors nothing",
+         last {} of {LONGER} parts, when it has grown; with a retry timer of 0.01 ms instead of 0.64; beginning with two \
+         buffers for each connection, or with all. Then static and dynamic: as they are, and with credits that cost \
+         processors nothing",
         cluster.processes(),
         super::compare_job::size(memory),
         LONGER - 1,
@@ -162,6 +172,8 @@ pub(super) fn plenty(
         "growing",
         "longer",
         "grown",
+        "0.01 ms",
+        "two at first",
         "all at first",
         "static",
         "credits free",
@@ -180,14 +192,15 @@ pub(super) fn plenty(
     let mut means: Vec<f64> = all.iter().map(Pairs::mean).collect();
     means.insert(2, growing_grown);
     table.row(std::iter::once("mean".to_owned()).chain(row(means)));
-    let kib = [0, 1, 1, 2].map(|way: usize| format!("{:.0}", all[way].buffers_kib()));
+    let kib = [0, 1, 1, 2, 3, 4].map(|way: usize| format!("{:.0}", all[way].buffers_kib()));
     let none = std::iter::repeat_n("–".to_owned(), 4);
     table.row(std::iter::once("buffers at the end, at most (KiB)".to_owned()).chain(kib).chain(none));
     Ok(Plenty {
         table,
         growing_grown,
-        growing_from_most: all[2].mean(),
-        free_credits: [all[4].mean(), all[6].mean()],
+        growing_shortest_timer: all[2].mean(),
+        growing_from_most: all[4].mean(),
+        free_credits: [all[6].mean(), all[8].mean()],
     })
 }
 
@@ -195,7 +208,8 @@ pub(super) fn plenty(
 /// connections grow, left out.
 fn beyond_the_first(workload: &Workload, short: &(Runs, Runs), long: &(Runs, Runs)) -> Estimate {
     let (few, many) = (repetitions(workload), repetitions(&longer(workload, LONGER)));
-    let beyond = |long: &Runs, short: &Runs| long.paired(short, move |long, short| many * time(long) - few * time(short));
+    let beyond =
+        |long: &Runs, short: &Runs| long.paired(short, move |long, short| many * time(long) - few * time(short));
     let (here, reference) = (beyond(&long.0, &short.0), beyond(&long.1, &short.1));
     here.over(&reference)
 }
@@ -217,13 +231,8 @@ pub(super) fn least(
     memory: u64,
 ) -> Result<Least, SimulationError> {
     let of = |scheme| flow(scheme, cluster.processes(), memory).unwrap_or(FlowChoice::Unlimited);
-    let pool = |timer_us| match of(SchemeName::SharedWindow) {
-        FlowChoice::Posted { scheme, mut buffers, piggyback } => {
-            buffers.retry_timer = Duration::from_micros(timer_us);
-            FlowChoice::Posted { scheme, buffers, piggyback }
-        }
-        other => other,
-    };
+    let pool =
+        |timer_us| with(of(SchemeName::SharedWindow), |buffers| buffers.retry_timer = Duration::from_micros(timer_us));
     let flows = [of(SchemeName::Static), of(SchemeName::Dynamic), pool(640), pool(80), pool(10)];
     let all = run(workshop, cluster, programs, &flows.map(Way::new))?;
     let title = format!(

@@ -112,8 +112,9 @@ impl Job {
         let processes = cluster.processes();
         let mut cases = Vec::new();
         for (_, workload) in programs {
-            let case = |flow| Case { time_most_us, ..Case::on_cluster(cluster, flow, workload.clone()) };
-            cases.push(case(FlowChoice::Unlimited));
+            let whole = |flow| Case::on_cluster(cluster, flow, workload.clone());
+            let case = |flow| Case { time_most_us, ..whole(flow) };
+            cases.push(whole(FlowChoice::Unlimited));
             for &memory in &memories {
                 cases.extend(SCHEMES.iter().filter_map(|&scheme| flow(scheme, processes, memory).ok()).map(case));
             }
@@ -289,3 +290,33 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::super::workshop::{Scale, Silent};
+    use super::*;
+    use crate::experiment::{Benchmark, Operation};
+
+    #[test]
+    fn what_schemes_need_at_least_grows_with_the_job_but_for_a_pool() {
+        let needs = |scheme, processes| flow(scheme, processes, 4 << 10).err();
+        assert_eq!(needs(SchemeName::Static, 64), Some(2 * 63 * 64));
+        assert_eq!(needs(SchemeName::Static, 1024), Some(2 * 1023 * 64));
+        assert_eq!(needs(SchemeName::Rnr, 1024), Some(1023 * 2072));
+        assert_eq!(needs(SchemeName::SharedWindow, 64), Some(2 * 2072));
+        assert_eq!(needs(SchemeName::SharedWindow, 1024), Some(2 * 2072));
+        assert!(flow(SchemeName::Rnr, 1024, 4 << 20).is_ok(), "4 MiB are one buffer for each connection");
+    }
+
+    #[test]
+    fn a_run_that_is_ended_early_has_taken_longer_than_that() {
+        let workshop = Workshop::new(Scale::Smallest, 1, Some(1), &Silent);
+        let workload = Workload::Benchmark(Benchmark::new(Operation::Exchange));
+        let job = |most| Job::run(&workshop, Cluster::of_a(4), vec![64 << 10], &[("Exchange", workload.clone())], most);
+        let said = |job: &Job, scheme| job.slower(0, 0, place(scheme)).to_string();
+        let (whole, cut) = (job(None).unwrap(), job(Some(1)).unwrap());
+        assert_eq!(said(&whole, SchemeName::None), "1.00");
+        assert!(whole.overall(0, place(SchemeName::None)).is_some());
+        assert!(said(&cut, SchemeName::None).starts_with("over 0."));
+        assert_eq!(cut.overall(0, place(SchemeName::None)), None);
+    }
+}
