@@ -5,7 +5,7 @@ use tidegate_flow::SchemeName;
 
 use super::case::Workload;
 use super::compare_causes::{Least, Plenty, least, plenty};
-use super::compare_job::{BUFFER_BYTES, Job, Program, SCHEMES, place};
+use super::compare_job::{BUFFER_BYTES, Bounds, Job, Program, SCHEMES, place};
 use super::machine::Cluster;
 use super::operation::{Benchmark, Operation};
 use super::program::{NasRun, PatternRun};
@@ -60,7 +60,6 @@ fn programs(workshop: &Workshop<'_>) -> Vec<Program> {
 /// LU that runs on so many processes.
 fn programs_of_many(workshop: &Workshop<'_>) -> Vec<Program> {
     let mut programs = vec![
-        ("Alltoall", imb(Operation::Alltoall(Alltoall::Posted), 128, 0, 1)),
         ("Exchange", imb(Operation::Exchange, 1024, 1, 5)),
         ("Allreduce", imb(Operation::Allreduce(Allreduce::RecursiveDoubling), 1024, 1, 3)),
         ("Incast", pattern(Pattern::Incast { root: 0 }, 10)),
@@ -68,19 +67,22 @@ fn programs_of_many(workshop: &Workshop<'_>) -> Vec<Program> {
     ];
     if workshop.scale.pick(true, false, false) {
         programs.extend([
-            ("NAS IS", nas(nas::Benchmark::Is, Class::B, 0)),
             ("NAS LU", nas(nas::Benchmark::Lu, Class::C, 1)),
             ("NAS CG", nas(nas::Benchmark::Cg, Class::B, 0)),
             ("NAS MG", nas(nas::Benchmark::Mg, Class::B, 1)),
             ("NAS SP", nas(nas::Benchmark::Sp, Class::B, 1)),
         ]);
     }
+    programs.push(("Alltoall", imb(Operation::Alltoall(Alltoall::Posted), 128, 0, 1)));
+    if workshop.scale.pick(true, false, false) {
+        programs.push(("NAS IS", nas(nas::Benchmark::Is, Class::B, 0)));
+    }
     programs
 }
 
-/// When runs of the large job are ended: with a pool of one buffer an incast would go on for seconds, of which every
-/// millisecond has a thousand retries of every process that waits.
-const TIME_MOST_US: u32 = 100_000;
+/// Runs of the large job are ended after 0.1 s: with a pool of one buffer an incast would go on for seconds, in which a
+/// thousand processes retry every 0.64 ms.
+const BOUNDS_OF_MANY: Bounds = Bounds { time_most_us: Some(100_000), left_out: &[] };
 
 /// So many nodes of A's cluster, with L's buffers and eager limit.
 fn cluster(nodes: u32) -> Cluster {
@@ -110,12 +112,12 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let (least_memory, most_memory) = (memories[0], memories[memories.len() - 1]);
     let small = cluster(32);
     let few = programs(workshop);
-    let job = Job::run(workshop, small, memories, &few, None)?;
+    let job = Job::run(workshop, small, memories, &few, Bounds::default())?;
     let plenty = plenty(workshop, small, &few, most_memory)?;
     let least = least(workshop, small, &few, least_memory)?;
     let memories = vec![8 * KIB, 128 * KIB, 4096 * KIB];
     let large = cluster(workshop.scale.pick(512, 64, 8));
-    let many = Job::run(workshop, large, memories, &programs_of_many(workshop), Some(TIME_MOST_US))?;
+    let many = Job::run(workshop, large, memories, &programs_of_many(workshop), BOUNDS_OF_MANY)?;
     let mut facts = facts_of_few(&job, &plenty, &least);
     facts.extend(facts_of_many(&job, &many));
     let setup = format!(

@@ -80,6 +80,8 @@ pub(super) enum Slower {
     Over(f64),
     /// The scheme needs so many bytes at least.
     Needs(u64),
+    /// It would take too long to simulate.
+    LeftOut,
 }
 
 impl fmt::Display for Slower {
@@ -88,8 +90,18 @@ impl fmt::Display for Slower {
             Slower::Times(times) => write!(f, "{:.2}", times.mean()),
             Slower::Over(times) => write!(f, "over {times:.1}"),
             Slower::Needs(bytes) => write!(f, "needs {}", size(*bytes)),
+            Slower::LeftOut => f.write_str("not run"),
         }
     }
+}
+
+/// How much of a job is run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Bounds {
+    /// When a run is ended, in microseconds.
+    pub time_most_us: Option<u32>,
+    /// Programs and memories that are left out.
+    pub left_out: &'static [(&'static str, u64)],
 }
 
 /// All runs of a size: by program, by memory, by scheme.
@@ -98,7 +110,7 @@ pub(super) struct Job {
     pub memories: Vec<u64>,
     names: Vec<&'static str>,
     references: Vec<Runs>,
-    cells: Vec<Vec<Vec<Result<Runs, u64>>>>,
+    cells: Vec<Vec<Vec<Result<Runs, Slower>>>>,
 }
 
 impl Job {
@@ -107,25 +119,29 @@ impl Job {
         cluster: Cluster,
         memories: Vec<u64>,
         programs: &[Program],
-        time_most_us: Option<u32>,
+        bounds: Bounds,
     ) -> Result<Self, SimulationError> {
         let processes = cluster.processes();
+        let chosen = |name: &str, memory: u64, scheme: SchemeName| {
+            let flow = flow(scheme, processes, memory).map_err(Slower::Needs)?;
+            if bounds.left_out.contains(&(name, memory)) { Err(Slower::LeftOut) } else { Ok(flow) }
+        };
         let mut cases = Vec::new();
-        for (_, workload) in programs {
+        for (name, workload) in programs {
             let whole = |flow| Case::on_cluster(cluster, flow, workload.clone());
-            let case = |flow| Case { time_most_us, ..whole(flow) };
+            let case = |flow| Case { time_most_us: bounds.time_most_us, ..whole(flow) };
             cases.push(whole(FlowChoice::Unlimited));
             for &memory in &memories {
-                cases.extend(SCHEMES.iter().filter_map(|&scheme| flow(scheme, processes, memory).ok()).map(case));
+                cases.extend(SCHEMES.iter().filter_map(|&scheme| chosen(name, memory, scheme).ok()).map(case));
             }
         }
         let mut runs = workshop.run(&cases)?.into_iter();
         let mut next = || runs.next().expect("a result for every case");
         let (mut references, mut cells) = (Vec::new(), Vec::new());
-        for _ in programs {
+        for (name, _) in programs {
             references.push(next());
             let of = |&memory: &u64| {
-                let cell = |&scheme: &SchemeName| flow(scheme, processes, memory).map(|_| next());
+                let cell = |&scheme: &SchemeName| chosen(name, memory, scheme).map(|_| next());
                 SCHEMES.iter().map(cell).collect()
             };
             cells.push(memories.iter().map(of).collect());
@@ -137,7 +153,7 @@ impl Job {
     fn slower(&self, program: usize, memory: usize, scheme: usize) -> Slower {
         let runs = match &self.cells[program][memory][scheme] {
             Ok(runs) => runs,
-            Err(least) => return Slower::Needs(*least),
+            Err(why) => return why.clone(),
         };
         let times = runs.paired(&self.references[program], |run, reference| time(run) / time(reference));
         if runs.0.iter().any(|run| run.cut_us.is_some()) { Slower::Over(times.mean()) } else { Slower::Times(times) }
@@ -234,30 +250,38 @@ impl Job {
     pub fn overall(&self, memory: usize, scheme: usize) -> Option<f64> {
         match self.mean(memory, scheme) {
             Slower::Times(times) => Some(times.mean()),
-            Slower::Over(_) | Slower::Needs(_) => None,
+            Slower::Over(_) | Slower::Needs(_) | Slower::LeftOut => None,
         }
     }
 
     fn mean(&self, memory: usize, scheme: usize) -> Slower {
-        let (mut logarithms, mut is_over) = (0.0, false);
+        let (mut logarithms, mut ran, mut is_over) = (0.0, 0, false);
         for program in 0..self.names.len() {
             match self.slower(program, memory, scheme) {
-                Slower::Times(times) => logarithms += times.mean().ln(),
+                Slower::Times(times) => {
+                    logarithms += times.mean().ln();
+                    ran += 1;
+                }
                 Slower::Over(times) => {
                     logarithms += times.ln();
-                    is_over = true;
+                    (ran, is_over) = (ran + 1, true);
                 }
                 needs @ Slower::Needs(_) => return needs,
+                Slower::LeftOut => {}
             }
         }
-        let mean = (logarithms / self.names.len() as f64).exp();
+        if ran == 0 {
+            return Slower::LeftOut;
+        }
+        let mean = (logarithms / f64::from(ran)).exp();
         if is_over { Slower::Over(mean) } else { Slower::Times(Estimate::new([mean])) }
     }
 
     pub fn overall_table(&self) -> Table {
         let mut columns = vec!["memory"];
         columns.extend(SCHEMES.iter().map(|scheme| scheme.name()));
-        let title = format!("{} processes: geometric mean of these multiples over all programs", self.processes);
+        let title =
+            format!("{} processes: geometric mean of these multiples over all programs that were run", self.processes);
         let mut table = Table::new(&format!("overall{}", self.processes), &title, &columns);
         for (memory, &bytes) in self.memories.iter().enumerate() {
             let cells = (0..SCHEMES.len()).map(|scheme| self.mean(memory, scheme).to_string());
@@ -311,12 +335,17 @@ mod tests {
     fn a_run_that_is_ended_early_has_taken_longer_than_that() {
         let workshop = Workshop::new(Scale::Smallest, 1, Some(1), &Silent);
         let workload = Workload::Benchmark(Benchmark::new(Operation::Exchange));
-        let job = |most| Job::run(&workshop, Cluster::of_a(4), vec![64 << 10], &[("Exchange", workload.clone())], most);
+        let programs = [("Exchange", workload)];
+        let job = |time_most_us| {
+            let bounds = Bounds { time_most_us, left_out: &[("Exchange", 32 << 10)] };
+            Job::run(&workshop, Cluster::of_a(4), vec![64 << 10, 32 << 10], &programs, bounds)
+        };
         let said = |job: &Job, scheme| job.slower(0, 0, place(scheme)).to_string();
         let (whole, cut) = (job(None).unwrap(), job(Some(1)).unwrap());
         assert_eq!(said(&whole, SchemeName::None), "1.00");
         assert!(whole.overall(0, place(SchemeName::None)).is_some());
         assert!(said(&cut, SchemeName::None).starts_with("over 0."));
         assert_eq!(cut.overall(0, place(SchemeName::None)), None);
+        assert_eq!(whole.slower(0, 1, place(SchemeName::None)).to_string(), "not run");
     }
 }
