@@ -1,5 +1,5 @@
-//! All seven schemes on one machine with the same programs, at equal receive memory per process, in a job of 64 processes
-//! and in one of 1,024: a comparison that none of the papers has.
+//! All seven schemes on one machine with the same programs, at equal receive memory per process, in a job of 64
+//! processes and in one of 1,024: a comparison that none of the papers has.
 
 use tidegate_flow::SchemeName;
 

@@ -158,12 +158,25 @@ pub(super) fn plenty(
         .zip(all[0].0.iter().zip(&all[1].0))
         .map(|((_, workload), (short, long))| beyond_the_first(workload, short, long).mean())
         .collect();
+    let growing_grown = geometric_mean(grown.iter().copied());
+    let table = table_of_plenty((cluster.processes(), memory), programs, &all, &grown);
+    Ok(Plenty {
+        table,
+        growing_grown,
+        growing_shortest_timer: all[2].mean(),
+        growing_from_most: all[4].mean(),
+        free_credits: [all[6].mean(), all[8].mean()],
+    })
+}
+
+/// What [`plenty`] found, by program; `all` has its ways in their order.
+fn table_of_plenty((processes, memory): (u32, u64), programs: &[Program], all: &[Pairs], grown: &[f64]) -> Table {
     let title = format!(
         "{} processes, {}: what is suspected, changed. Time under growing: as it is; in programs {LONGER} times as long; in their \
          last {} of {LONGER} parts, when it has grown; with a retry timer of 0.01 ms instead of 0.64; beginning with two \
          buffers for each connection, or with all. Then static and dynamic: as they are, and with credits that cost \
          processors nothing",
-        cluster.processes(),
+        processes,
         super::compare_job::size(memory),
         LONGER - 1,
     );
@@ -188,20 +201,13 @@ pub(super) fn plenty(
         cells.insert(2, grown[at]);
         table.row(std::iter::once((*name).to_owned()).chain(row(cells)));
     }
-    let growing_grown = geometric_mean(grown.into_iter());
     let mut means: Vec<f64> = all.iter().map(Pairs::mean).collect();
-    means.insert(2, growing_grown);
+    means.insert(2, geometric_mean(grown.iter().copied()));
     table.row(std::iter::once("mean".to_owned()).chain(row(means)));
     let kib = [0, 1, 1, 2, 3, 4].map(|way: usize| format!("{:.0}", all[way].buffers_kib()));
     let none = std::iter::repeat_n("–".to_owned(), 4);
     table.row(std::iter::once("buffers at the end, at most (KiB)".to_owned()).chain(kib).chain(none));
-    Ok(Plenty {
-        table,
-        growing_grown,
-        growing_shortest_timer: all[2].mean(),
-        growing_from_most: all[4].mean(),
-        free_credits: [all[6].mean(), all[8].mean()],
-    })
+    table
 }
 
 /// Time beside the reference of what a longer program does beyond what the short one does: its beginning, in which

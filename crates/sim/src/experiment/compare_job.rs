@@ -296,7 +296,8 @@ pub(super) fn place(scheme: SchemeName) -> usize {
     SCHEMES.iter().position(|other| *other == scheme).unwrap_or(0)
 }
 
-/// The time of a run: of the process that took longest, because roles differ. Of a run that was ended early, until then.
+/// The time of a run: of the process that took longest, because roles differ. Of a run that was ended early, until
+/// then.
 pub(super) fn time(run: &Measurement) -> f64 {
     run.cut_us.unwrap_or(run.posted.map_or(run.time, |posted| posted.last_us))
 }

@@ -1,6 +1,6 @@
-//! MG, multigrid: V-cycles over grids of 256³ (class C: 512³) down to 2³ points. After each operator, on each level, neighbours along
-//! three axes exchange faces, from 135 KB on the finest grid to single words on the coarsest, where a part of the
-//! processes has no points and rests. The few messages by which those get theirs again are left out.
+//! MG, multigrid: V-cycles over grids of 256³ (class C: 512³) down to 2³ points. After each operator, on each level,
+//! neighbours along three axes exchange faces, from 135 KB on the finest grid to single words on the coarsest, where a
+//! part of the processes has no points and rests. The few messages by which those get theirs again are left out.
 
 use super::{Class, Nas, share};
 use crate::Time;
