@@ -95,6 +95,9 @@ pub struct SimulationConfig {
     pub noise: Noise,
     /// What senders do while the network does not take their packets.
     pub blocked_sender: BlockedSender,
+    /// The run ends here if its programs have not ended before ([`Outcome::cut`](crate::Outcome::cut)): some would take
+    /// hours to simulate.
+    pub time_most: Time,
     /// Whether memory has bytes.
     pub contents: Contents,
     /// Whether all checkers watch. Costs time and memory.
@@ -124,6 +127,7 @@ impl SimulationConfig {
             slow_receivers: SlowReceivers::default(),
             noise: Noise::default(),
             blocked_sender: BlockedSender::Blocks,
+            time_most: Time::NEVER,
             contents: Contents::default(),
             checks: false,
             seed: 1,

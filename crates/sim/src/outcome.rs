@@ -42,8 +42,10 @@ impl ProcessOutcome {
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// When the last program ended.
+    /// When the last program ended that has.
     pub time: Time,
+    /// When the run was ended before its programs had, if it was: then nothing else here is of a whole run.
+    pub cut: Option<Time>,
     /// The processes, by rank.
     pub processes: Vec<ProcessOutcome>,
     /// What programs recorded, in order of rank, each rank's in order of time.

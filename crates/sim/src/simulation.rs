@@ -194,6 +194,9 @@ impl Simulation {
     /// If nothing can move before all programs have ended, if a process cannot go on, or if a checker found something.
     pub fn run(mut self) -> Result<Outcome, SimulationError> {
         while let Some((now, event)) = self.queue.pop() {
+            if now > self.config.time_most && self.running > 0 {
+                return Ok(Outcome { cut: Some(self.config.time_most), ..self.outcome() });
+            }
             self.events += 1;
             self.handle(now, event);
             if let Some(failure) = self.failure.take() {
@@ -428,7 +431,7 @@ impl Simulation {
             .collect();
         let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();
         let (network, events, bounds) = (self.network.totals(), self.events, self.bounds);
-        Outcome { time, processes, samples, network, bounds, events, mailbox_bytes }
+        Outcome { time, cut: None, processes, samples, network, bounds, events, mailbox_bytes }
     }
 
     /// What each resource alone would have needed.

@@ -12,6 +12,7 @@ use super::machine::{Cluster, Machine};
 pub(super) use super::measurement::Measurement;
 use super::operation::{Benchmark, Mixed, Operation};
 use super::program::{NasRun, PatternRun};
+use crate::Time;
 use crate::config::{FlowChoice, SimulationConfig, SimulationError};
 #[cfg(doc)]
 use crate::cost::Cost;
@@ -78,6 +79,8 @@ pub(super) struct Case {
     /// Whether processors need no time for credits ([`Cost::with_free_credits`]).
     pub free_credits: bool,
     pub machine: Machine,
+    /// When a run is ended if its programs have not ended before, in microseconds; on a cluster only.
+    pub time_most_us: Option<u32>,
 }
 
 impl Case {
@@ -93,13 +96,15 @@ impl Case {
             intra_node_path,
             free_credits,
             machine: Machine::Extoll,
+            time_most_us: None,
         }
     }
 
     /// A program on a cluster.
     pub fn on_cluster(cluster: Cluster, flow: FlowChoice, workload: Workload) -> Self {
         let (intra_node_path, free_credits, machine) = (false, false, Machine::Cluster(cluster));
-        Case { mesh: Vec::new(), nodes: None, flow, workload, intra_node_path, free_credits, machine }
+        let (mesh, nodes, time_most_us) = (Vec::new(), None, None);
+        Case { mesh, nodes, flow, workload, intra_node_path, free_credits, machine, time_most_us }
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
@@ -121,12 +126,19 @@ impl Case {
     /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
     /// could be free, and on the machine of P that of runs from when there was no other.
     pub fn key(&self) -> String {
-        format!("{self:?}").replace(", free_credits: false", "").replace(", machine: Extoll", "")
+        let usual = [", free_credits: false", ", machine: Extoll", ", time_most_us: None"];
+        usual.iter().fold(format!("{self:?}"), |key, usual| key.replace(usual, ""))
     }
 
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
         if let Machine::Cluster(cluster) = self.machine {
-            let config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
+            let mut config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
+            if self.free_credits {
+                config.cost = config.cost.with_free_credits();
+            }
+            if let Some(most) = self.time_most_us {
+                config.time_most = Time::from_microseconds(most.into());
+            }
             return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
         }
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
@@ -252,6 +264,9 @@ impl fmt::Display for Case {
         }
         if self.free_credits {
             f.write_str(", credits free")?;
+        }
+        if let Some(most) = self.time_most_us {
+            write!(f, ", at most {most} µs")?;
         }
         if let Workload::Amid(_, packets) = self.workload {
             write!(f, ", amid messages of {packets} packets")?;

@@ -19,6 +19,11 @@ impl Estimate {
         Estimate::new((0..seeds).map(of))
     }
 
+    /// This divided by `other`, seed by seed.
+    pub fn over(&self, other: &Estimate) -> Self {
+        Estimate::new(self.0.iter().zip(&other.0).map(|(one, other)| one / other))
+    }
+
     /// The mean over the seeds; 0 if there are none.
     pub fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_message::Counter;
 
 use super::estimate::Estimate;
+use crate::Time;
 use crate::cost::Activity;
 use crate::outcome::Outcome;
 
@@ -38,6 +39,9 @@ pub struct Measurement {
     /// Processes of the job.
     #[serde(default)]
     pub processes: u32,
+    /// When the run was ended before its programs had, in microseconds; all else is of the run until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_us: Option<f64>,
     /// What only runs with posted buffers have, and those on clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<Posted>,
@@ -115,6 +119,7 @@ impl Measurement {
             spent: spent.collect(),
             blocked: blocked / outcome.processes.len().max(1) as f64,
             processes: outcome.processes.len() as u32,
+            cut_us: outcome.cut.map(Time::microseconds),
             posted: None,
             notes: notes.map(note).collect(),
         }

@@ -16,12 +16,14 @@
 //! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures;
 //! * `l_*.rs`, `a_*.rs`: those of L (Liu, Panda) and A (Sur, Koop, Panda);
-//! * `compare.rs`: all seven schemes at equal memory.
+//! * `compare.rs`, `compare_*.rs`: all seven schemes at equal memory.
 
 mod a_fig2_3;
 mod assumptions;
 mod case;
 mod compare;
+mod compare_causes;
+mod compare_job;
 mod curve;
 mod estimate;
 mod forecast;

@@ -12,6 +12,7 @@ pub(super) fn rows_and_nonzeros(class: Class) -> (f64, f64) {
     match class {
         Class::A => (14_000.0, 11.0),
         Class::B => (75_000.0, 13.0),
+        Class::C => (150_000.0, 15.0),
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) fn points(class: Class) -> u64 {
     match class {
         Class::A => 256 * 256 * 128,
         Class::B => 512 * 256 * 256,
+        Class::C => 512 * 512 * 512,
     }
 }
 

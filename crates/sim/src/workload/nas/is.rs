@@ -9,13 +9,18 @@ use crate::workload::collective::{Allreduce, Alltoall, Alltoallv, Blocks, allred
 /// Buckets, and five numbers to verify, of four bytes each.
 const COUNTS_BYTES: u64 = (1024 + 5) * 4;
 
-pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
-    let (task, size) = (world.task(), world.size());
-    let keys: u64 = match nas.class {
+/// Keys of all processes.
+pub(super) fn keys(class: Class) -> u64 {
+    match class {
         Class::A => 1 << 23,
         Class::B => 1 << 25,
-    };
-    let block = keys * 4 / u64::from(size).pow(2);
+        Class::C => 1 << 27,
+    }
+}
+
+pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
+    let (task, size) = (world.task(), world.size());
+    let block = keys(nas.class) * 4 / u64::from(size).pow(2);
     let (counts, sums) = (task.allocate(COUNTS_BYTES), task.allocate(COUNTS_BYTES));
     let (lengths, theirs) = (task.allocate(4 * u64::from(size)), task.allocate(4 * u64::from(size)));
     let (out, into) = (task.allocate(block * u64::from(size)), task.allocate(block * u64::from(size)));

@@ -1,15 +1,21 @@
-//! MG, multigrid: V-cycles over grids of 256³ down to 2³ points. After each operator, on each level, neighbours along
-//! three axes exchange faces, from 135 KB on the finest grid to single words on the coarsest, where a part of the
-//! processes has no points and rests. The few messages by which those get theirs again are left out.
+//! MG, multigrid: V-cycles over grids of 256³ (class C: 512³) down to 2³ points. After each operator, on each level,
+//! neighbours along three axes exchange faces, from 135 KB on the finest grid to single words on the coarsest, where a
+//! part of the processes has no points and rests. The few messages by which those get theirs again are left out.
 
-use super::{Nas, share};
+use super::{Class, Nas, share};
 use crate::Time;
 use crate::task::Tag;
 use crate::workload::Communicator;
 use crate::workload::collective::{Allreduce, allreduce};
 
-/// The finest level: 2⁸ points along each axis. The coarsest is 1.
-const FINEST: u32 = 8;
+/// The finest level: of 2⁸ points along each axis, in class C 2⁹. The coarsest is 1.
+pub(super) fn finest(class: Class) -> u32 {
+    match class {
+        Class::A | Class::B => 8,
+        Class::C => 9,
+    }
+}
+
 /// Exchanges of faces on the finest level beside the cycles: of the input, twice, and of the first residual.
 const EXCHANGES_BEFORE: u32 = 3;
 
@@ -89,41 +95,42 @@ async fn exchange(world: &Communicator, place: &Place, level: u32) {
 }
 
 /// One V-cycle, and the residual behind it. `time` is what all its operators on the finest level take.
-async fn cycle(world: &Communicator, place: &Place, time: Time) {
+async fn cycle(world: &Communicator, place: &Place, finest: u32, time: Time) {
     let task = world.task();
     // An operator on a level takes an eighth of what it takes on the next finer one. Of those on the finest, there are
     // four: restriction, residual, smoother, and the residual behind the cycle.
-    let operator = |level: u32| share(time, 0.25 * 0.125_f64.powi((FINEST - level) as i32));
-    for level in (1..FINEST).rev() {
+    let operator = |level: u32| share(time, 0.25 * 0.125_f64.powi((finest - level) as i32));
+    for level in (1..finest).rev() {
         task.compute(operator(level + 1)).await;
         exchange(world, place, level).await;
     }
     task.compute(operator(1)).await;
     exchange(world, place, 1).await;
-    for level in 2..=FINEST {
+    for level in 2..=finest {
         for _ in 0..2 {
             task.compute(operator(level)).await;
             exchange(world, place, level).await;
         }
     }
-    task.compute(operator(FINEST)).await;
-    exchange(world, place, FINEST).await;
+    task.compute(operator(finest)).await;
+    exchange(world, place, finest).await;
 }
 
 pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
     let task = world.task();
     let place = Place::new(world.me(), world.size());
+    let finest = finest(nas.class);
     let (norm, sum) = (task.allocate(16), task.allocate(16));
     // The finest level has seven eighths of all operators' points.
     let time = share(nas.time(world.size()), 0.875);
     for _ in 0..EXCHANGES_BEFORE {
-        exchange(world, &place, FINEST).await;
+        exchange(world, &place, finest).await;
     }
     allreduce(world, Allreduce::RecursiveDoubling, norm, sum).await;
-    cycle(world, &place, time).await;
+    cycle(world, &place, finest, time).await;
     let begin = task.now();
     for _ in 0..nas.iterations() {
-        cycle(world, &place, time).await;
+        cycle(world, &place, finest, time).await;
     }
     allreduce(world, Allreduce::RecursiveDoubling, norm, sum).await;
     begin

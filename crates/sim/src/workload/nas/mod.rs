@@ -85,8 +85,10 @@ impl FromStr for Benchmark {
 pub enum Class {
     /// The smaller one.
     A,
-    /// The larger one.
+    /// The next larger one.
     B,
+    /// The one for large jobs.
+    C,
 }
 
 impl FromStr for Class {
@@ -96,7 +98,8 @@ impl FromStr for Class {
         match name {
             "A" | "a" => Ok(Class::A),
             "B" | "b" => Ok(Class::B),
-            _ => Err(format!("`{name}` is none of the classes A and B")),
+            "C" | "c" => Ok(Class::C),
+            _ => Err(format!("`{name}` is none of the classes A, B and C")),
         }
     }
 }
@@ -106,6 +109,7 @@ impl fmt::Display for Class {
         f.write_str(match self {
             Class::A => "A",
             Class::B => "B",
+            Class::C => "C",
         })
     }
 }
@@ -117,21 +121,27 @@ pub struct Nas {
     pub benchmark: Benchmark,
     /// Of which size.
     pub class: Class,
-    /// Iterations, without those that warm up; `None`: as many as the class has.
+    /// Iterations, without those that warm up; `None`: as many as the class has. With 0 of them IS, CG, BT and SP are
+    /// timed in the one that else warms up.
     pub iterations: Option<u32>,
     /// Millions of operations that a process does in a second.
     pub rate: f64,
 }
 
 impl Nas {
-    /// As many processes as can run it: a power of two from 8 to 64; for BT and SP, 16, 36 or 64.
+    /// As many processes as can run it: a power of two from 8 on; for BT and SP a square, from 16 on. FT divides its
+    /// grid along one axis, which is written for up to 64 here. The others go as far as their programs do, to 1,024 at
+    /// most: LU wants four points along an edge of each process's part, BT and SP three.
     ///
     /// # Errors
     /// If `processes` are not; the text says what is allowed.
     pub fn check(&self, processes: u32) -> Result<(), String> {
-        let allowed: &[u32] = match self.benchmark {
-            Benchmark::Bt | Benchmark::Sp => &[16, 36, 64],
-            _ => &[8, 16, 32, 64],
+        let allowed: &[u32] = match (self.benchmark, self.class) {
+            (Benchmark::Bt | Benchmark::Sp, Class::A) => &[16, 36, 64, 256],
+            (Benchmark::Bt | Benchmark::Sp, _) => &[16, 36, 64, 256, 1024],
+            (Benchmark::Ft, _) => &[8, 16, 32, 64],
+            (Benchmark::Lu, Class::A | Class::B) => &[8, 16, 32, 64, 128, 256],
+            _ => &[8, 16, 32, 64, 128, 256, 512, 1024],
         };
         if allowed.contains(&processes) {
             return Ok(());
@@ -147,10 +157,10 @@ impl Nas {
             (Benchmark::Is, _) => 10,
             (Benchmark::Ft, Class::A) => 6,
             (Benchmark::Mg, Class::A) => 4,
-            (Benchmark::Ft | Benchmark::Mg, Class::B) => 20,
+            (Benchmark::Ft | Benchmark::Mg, Class::B | Class::C) => 20,
             (Benchmark::Lu, _) => 250,
             (Benchmark::Cg, Class::A) => 15,
-            (Benchmark::Cg, Class::B) => 75,
+            (Benchmark::Cg, Class::B | Class::C) => 75,
             (Benchmark::Bt, _) => 200,
             (Benchmark::Sp, _) => 400,
         })
@@ -164,8 +174,7 @@ impl Nas {
         };
         let edge = f64::from(self.edge());
         match (self.benchmark, self.class) {
-            (Benchmark::Is, Class::A) => f64::from(1 << 23) / 1e6,
-            (Benchmark::Is, Class::B) => f64::from(1 << 25) / 1e6,
+            (Benchmark::Is, class) => is::keys(class) as f64 / 1e6,
             (Benchmark::Ft, class) => {
                 let points = ft::points(class) as f64;
                 points * (5.23518 + 7.21113 * points.ln()) / 1e6
@@ -185,9 +194,10 @@ impl Nas {
     /// Points along an edge of the grid, where it is a cube.
     fn edge(&self) -> u32 {
         match (self.benchmark, self.class) {
-            (Benchmark::Mg, _) => 256,
+            (Benchmark::Mg, class) => 1 << mg::finest(class),
             (_, Class::A) => 64,
             (_, Class::B) => 102,
+            (_, Class::C) => 162,
         }
     }
 

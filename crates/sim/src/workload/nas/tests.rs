@@ -126,12 +126,44 @@ fn each_message_has_its_receive() {
     }
 }
 
+/// NPB 3.3 stops where a process's part would have fewer than four points along an edge in LU, three in BT and SP.
+#[test]
+fn parts_of_a_large_job_are_as_large_as_the_programs_want_them() {
+    let allowed = |benchmark, class| {
+        let runs = move |size: &u32| Nas { benchmark, class, iterations: None, rate: 1.0 }.check(*size).is_ok();
+        let edge = Nas { benchmark, class, iterations: None, rate: 1.0 }.edge();
+        (edge, [128, 256, 512, 1024].into_iter().filter(runs).max())
+    };
+    assert_eq!(allowed(Benchmark::Lu, Class::A), (64, Some(256)));
+    assert_eq!(allowed(Benchmark::Lu, Class::B), (102, Some(256)));
+    assert_eq!(allowed(Benchmark::Lu, Class::C), (162, Some(1024)));
+    assert_eq!(allowed(Benchmark::Sp, Class::A), (64, Some(256)));
+    assert_eq!(allowed(Benchmark::Sp, Class::B), (102, Some(1024)));
+}
+
+#[test]
+fn a_thousand_processes_have_the_messages_of_the_programs() {
+    let corner = lengths(Benchmark::Lu, Class::C, 1024, 0).len();
+    let inner = lengths(Benchmark::Lu, Class::C, 1024, 33).len();
+    // Two neighbours behind, or two before and two behind: 160 planes, 250 iterations; faces 252 times with each.
+    assert_eq!((corner, inner), (2 * 160 * 250 + 2 * 252, 4 * 160 * 250 + 4 * 252));
+    // Five exchanges along the row, and the transposed process, 26 times in each of 76 iterations.
+    let rows = lengths(Benchmark::Cg, Class::B, 1024, 1).into_iter().filter(|length| *length > 16).count();
+    assert_eq!(rows, 76 * 26 * 6);
+    assert_eq!(distinct(lengths(Benchmark::Cg, Class::B, 1024, 1)), [8, 16, 18_750]);
+    // Class C has a level more: 26 exchanges in a cycle instead of 23.
+    let sent = |class| lengths(Benchmark::Mg, class, 1024, 0).len();
+    assert_eq!((sent(Class::B), sent(Class::C)), (6 * (21 * 23 + 3), 6 * (21 * 26 + 3)));
+    assert_eq!(lengths(Benchmark::Sp, Class::B, 1024, 5).len(), 401 * (6 + 6 * 31));
+}
+
 #[test]
 fn processes_that_it_does_not_run_on_are_refused_with_those_that_it_does() {
     let nas = |benchmark| Nas { benchmark, class: Class::A, iterations: None, rate: 1000.0 };
-    assert_eq!(nas(Benchmark::Bt).check(8).unwrap_err(), "BT runs on 16, 36, 64 processes, not on 8");
+    assert_eq!(nas(Benchmark::Bt).check(8).unwrap_err(), "BT runs on 16, 36, 64, 256 processes, not on 8");
     assert!(nas(Benchmark::Lu).check(36).is_err() && nas(Benchmark::Lu).check(32).is_ok());
-    assert!("XY".parse::<Benchmark>().is_err() && "C".parse::<Class>().is_err());
+    assert!(nas(Benchmark::Ft).check(128).is_err(), "its grid is divided along one axis");
+    assert!("XY".parse::<Benchmark>().is_err() && "D".parse::<Class>().is_err());
 }
 
 #[test]
@@ -143,6 +175,9 @@ fn operations_are_those_that_the_benchmarks_print() {
         (Benchmark::Sp, Class::A, 85_000.0),
         (Benchmark::Cg, Class::A, 1_508.0),
         (Benchmark::Mg, Class::A, 3_892.0),
+        (Benchmark::Lu, Class::C, 2_039_000.0),
+        (Benchmark::Cg, Class::C, 143_300.0),
+        (Benchmark::Mg, Class::C, 155_700.0),
     ] {
         let nas = Nas { benchmark, class, iterations: None, rate: 1.0 };
         let counted = nas.operations() * f64::from(nas.iterations());
