@@ -357,7 +357,7 @@ impl<B: Buffer> Egress<B> {
     /// Sends the first message that waits for `to`, as far as it goes. The caller repeats this as long as one has left.
     pub(crate) fn send_waiting(&mut self, mailboxes: &mut impl Mailboxes, now: Instant, to: PeerId) -> Resumed<B> {
         let Some(mut message) = self.lanes.get_mut(to).and_then(|lane| lane.backlog.pop()) else {
-            self.end_delay(to);
+            self.end_delay_if_moved(to);
             return Resumed::Stuck;
         };
         self.waiting.remove(&message);

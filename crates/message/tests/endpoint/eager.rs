@@ -152,6 +152,7 @@ fn inject_in_the_end(world: &mut World, to: usize, bytes: &[u8], between: Durati
         world.pass(between);
         // Enough for each node to make progress.
         world.steps(20);
+        assert!(world.now().since(begun) < Duration::from_secs(60), "it is refused for ever");
     }
     world.now().since(begun)
 }
