@@ -180,8 +180,8 @@ impl FlowControl {
         of_chosen!(&self.scheme, credits(to))
     }
 
-    /// How often `to` had no buffer for a message of ours, as its link has told at once, since something left for it: 0, 1,
-    /// or more often (2).
+    /// How often `to` had no buffer for a message of ours, as its link has told at once, since something left for it:
+    /// 0, 1, or more often (2).
     pub fn refusals(&self, to: PeerId) -> u8 {
         of_chosen!(&self.scheme, refusals(to))
     }

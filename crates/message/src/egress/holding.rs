@@ -6,8 +6,8 @@
 //! for `patience` at most, and then not again for [`REST`], or until credits come from somebody to whom a message was
 //! refused. And who has not been worth waiting for is not waited for until credits come from there.
 //!
-//! Where receivers post buffers, and nobody tells a sender that one is free, its retry timer only says when to try again:
-//! credits have come, so to speak, when the message has left.
+//! Where receivers post buffers, and nobody tells a sender that one is free, its retry timer only says when to try
+//! again: credits have come, so to speak, when the message has left.
 //!
 //! Patience is a time and not a number of refusals: between two of them an MPI may give the processor to a process that
 //! computes. The number has a bound, too, for callers that make no progress in between, and so tell no time.

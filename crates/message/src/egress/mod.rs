@@ -375,6 +375,15 @@ impl<B: Buffer> Egress<B> {
         }
     }
 
+    /// Nothing waits for `to` any more, and what did may go on. Where that is because a retry timer has run out it says
+    /// nothing of the peer: what becomes of the next message does.
+    fn end_delay_if_moved(&mut self, to: PeerId) {
+        match self.lanes.get_mut(to) {
+            Some(lane) if lane.hold.is_holding && self.flow.refusals(to) > 0 => lane.hold.is_on_trial = true,
+            _ => self.end_delay(to),
+        }
+    }
+
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
         let Some((was_delayed, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };

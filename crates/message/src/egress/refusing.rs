@@ -29,15 +29,6 @@ impl<B: Buffer> Egress<B> {
         false
     }
 
-    /// Nothing waits for `to` any more, and what did may go on. Where that is because a retry timer has run out it says
-    /// nothing of the peer: what becomes of the next message does.
-    pub(super) fn end_delay_if_moved(&mut self, to: PeerId) {
-        match self.lanes.get_mut(to) {
-            Some(lane) if lane.hold.is_holding && self.flow.refusals(to) > 0 => lane.hold.is_on_trial = true,
-            _ => self.end_delay(to),
-        }
-    }
-
     /// Whether a message of so many packets can leave whole, or no waiting makes it so.
     pub(crate) fn has_credits_for(&mut self, to: PeerId, packets: u32) -> bool {
         let credits = self.flow.credits(to);
