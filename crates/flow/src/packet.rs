@@ -257,6 +257,13 @@ impl Header {
         ENDS_BUFFER.of(self.0) != 0
     }
 
+    /// Whether another buffer begins behind the packet: it ends its own, or is a control packet, which has one to
+    /// itself.
+    #[inline]
+    pub fn is_last_in_buffer(self) -> bool {
+        self.kind() != PacketKind::Data || self.ends_buffer()
+    }
+
     /// The same header of a packet that is the last in its buffer.
     #[inline]
     #[must_use]

@@ -110,11 +110,6 @@ pub(crate) struct Adapter {
     arriving: HashMap<Pair, Arrived>,
 }
 
-/// Whether a packet is the last of its buffer.
-pub(crate) fn ends_buffer(header: Header) -> bool {
-    header.kind() != PacketKind::Data || header.ends_buffer()
-}
-
 impl Adapter {
     /// An adapter whose connections begin with so many credits; `None`: adapters have none.
     pub fn new(credits: Option<u32>) -> Self {
@@ -141,7 +136,7 @@ impl Adapter {
         };
         let connection = self.sending.entry((from, to)).or_insert_with(new);
         connection.written.push(parcel);
-        if ends_buffer(parcel.header) {
+        if parcel.header.is_last_in_buffer() {
             connection.queue.push(std::mem::take(&mut connection.written).into());
             self.give_turn((from, to));
         }

@@ -20,7 +20,6 @@ use tidegate_message::{
 };
 
 use crate::Time;
-use crate::adapter::ends_buffer;
 use crate::buffer::MemoryBuffer;
 use crate::checker::Ledger;
 use crate::contacts::{PeerTable, Ranks};
@@ -302,7 +301,7 @@ impl SimLink {
         let cost = &self.costs.cost;
         match (header.kind(), self.costs.lends, writes) {
             (_, Lends::Nothing | Lends::Buffers | Lends::PoolBuffers, _) => Time::ZERO,
-            (_, Lends::CreditedBuffers, _) if !ends_buffer(header) => Time::ZERO,
+            (_, Lends::CreditedBuffers, _) if !header.is_last_in_buffer() => Time::ZERO,
             (PacketKind::Data, _, true) => cost.credit_take,
             (PacketKind::Data, _, false) => cost.credit_count,
             (_, Lends::MovingSlots, true) => cost.credit_packet + cost.dynamic_packet,

@@ -22,7 +22,7 @@
 use super::wire::{PACKETS_PER_BATCH, Receipt};
 use std::collections::VecDeque;
 use std::time::Duration;
-use tidegate_flow::{Arrived, Header, Instant, Packet, PacketKind, PeerId, ReceiveQueues};
+use tidegate_flow::{Arrived, Header, Instant, Packet, PeerId, ReceiveQueues};
 
 /// Packets that are kept for a peer when nothing more is taken for it.
 pub const KEPT_MOST: usize = 4 * PACKETS_PER_BATCH;
@@ -36,11 +36,6 @@ pub const REFUSALS_MASK: u8 = 0x3f;
 /// How far `to` is ahead of `from`.
 fn distance(from: u16, to: u16) -> u16 {
     to.wrapping_sub(from) & NUMBER_MASK
-}
-
-/// Whether a packet is the last of its message.
-fn is_last(header: Header) -> bool {
-    header.kind() != PacketKind::Data || header.ends_buffer()
 }
 
 /// What we have sent to a peer and it has not accepted.
@@ -73,7 +68,7 @@ impl Unaccepted {
             self.next = self.next.wrapping_add(1) & NUMBER_MASK;
         }
         let number = self.next.wrapping_sub(1) & NUMBER_MASK;
-        self.is_amid = !is_last(packet.header);
+        self.is_amid = !packet.header.is_last_in_buffer();
         packet.header = packet.header.published(number | if begins { FIRST } else { 0 }, PeerId(0));
         // A message is accepted with its first packet.
         if distance(self.first, number) < distance(self.first, self.next) {
@@ -183,6 +178,7 @@ impl Arriving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_flow::PacketKind;
 
     /// The receipt for the beginning of a message leaves the rest of it to be sent.
     #[test]

@@ -34,18 +34,12 @@ pub struct Greeting {
 
 /// A batch of a header only, from the endpoint of this id.
 pub fn batch_from(from: u64, to: &Contact, kind: Kind) -> Vec<u8> {
-    let (mut batch, to) = (vec![0; HEADER_BYTES], to.id());
-    Header {
-        kind,
-        is_closing: false,
-        is_last: false,
-        to,
-        from,
-        sequence: 0,
-        acknowledged: 0,
-        receipt: Receipt::default(),
-    }
-    .emit(&mut batch);
+    header_of(from, to, kind, 0, (0, Receipt::default()))
+}
+
+fn header_of(from: u64, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
+    let (mut batch, to, (acknowledged, receipt)) = (vec![0; HEADER_BYTES], to.id(), come);
+    Header { kind, is_closing: false, is_last: false, to, from, sequence, acknowledged, receipt }.emit(&mut batch);
     batch
 }
 
@@ -83,10 +77,7 @@ impl Greeting {
 
     /// The same where so many batches have come, and messages of which this is to be said.
     pub fn batch_after(&self, to: &Contact, kind: Kind, sequence: u64, come: (u64, Receipt)) -> Vec<u8> {
-        let mut batch = vec![0; HEADER_BYTES];
-        let (to, from) = (to.id(), self.contact.id());
-        let (acknowledged, receipt) = come;
-        Header { kind, is_closing: false, is_last: false, to, from, sequence, acknowledged, receipt }.emit(&mut batch);
+        let mut batch = header_of(self.contact.id(), to, kind, sequence, come);
         match kind {
             Kind::Hello | Kind::Welcome | Kind::Refusal => self.emit(&mut batch),
             Kind::Ping => batch.extend_from_slice(&self.contact.to_bytes()),

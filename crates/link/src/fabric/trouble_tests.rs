@@ -169,10 +169,10 @@ fn a_place_is_given_away_amid_sendings() {
     assert!(job.departure(1).unwrap().1.contains("does not hear this process any more"));
 }
 
-/// A network that breaks.
-struct Breaking;
+/// A network that takes everything and tells the same again and again.
+struct Telling(fn() -> NetworkEvent<'static>);
 
-impl Network for Breaking {
+impl Network for Telling {
     fn address(&self) -> LowerAddress {
         LowerAddress::default()
     }
@@ -184,7 +184,7 @@ impl Network for Breaking {
         Sending::Taken
     }
     fn poll(&mut self) -> Option<NetworkEvent<'_>> {
-        Some(NetworkEvent::Broken("the card has fallen out".into()))
+        Some((self.0)())
     }
 }
 
@@ -192,7 +192,8 @@ impl Network for Breaking {
 fn a_network_that_breaks_ends_all_peers_and_says_why() {
     let mut protocol = Protocol::new(greeting(0, 64), &flow());
     let to = protocol.peer(&contact(1, 1, 64)).unwrap();
-    protocol.exchange(&mut Breaking, Instant::from_nanos(1));
+    let mut broken = Telling(|| NetworkEvent::Broken("the card has fallen out".into()));
+    protocol.exchange(&mut broken, Instant::from_nanos(1));
     let Some(LinkEvent::Departed(Departure { peer, orderly, name })) = protocol.poll_event() else {
         panic!("no event")
     };
@@ -219,28 +220,9 @@ fn what_is_dropped_below_is_counted_and_ends_nothing() {
     let mut protocol = Protocol::new(greeting(0, 64), &flow());
     protocol.peer(&contact(1, 1, 64)).unwrap();
     for _ in 0..1000 {
-        protocol.exchange(&mut Dropping, Instant::from_nanos(1));
+        protocol.exchange(&mut Telling(|| NetworkEvent::Dropped), Instant::from_nanos(1));
     }
     assert_eq!((protocol.counts().dropped, protocol.poll_event()), (32_000, None));
-}
-
-/// A network to which a stranger sends what is too long.
-struct Dropping;
-
-impl Network for Dropping {
-    fn address(&self) -> LowerAddress {
-        LowerAddress::default()
-    }
-    fn resolve(&mut self, _: &LowerAddress) -> Result<Route, String> {
-        Ok(Route(0))
-    }
-    fn forget(&mut self, _: Route) {}
-    fn send(&mut self, _: Route, _: Token, _: &[u8]) -> Sending {
-        Sending::Taken
-    }
-    fn poll(&mut self) -> Option<NetworkEvent<'_>> {
-        Some(NetworkEvent::Dropped)
-    }
 }
 
 /// How a peer is missed that is killed, before it was ever heard of or after.

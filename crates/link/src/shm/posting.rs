@@ -6,7 +6,7 @@ use super::segment::OwnSegment;
 use super::state::ShmLink;
 use crate::log::{self, Level};
 use std::time::Duration;
-use tidegate_flow::{Config, Header, Instant, Lends, PacketKind, Posting};
+use tidegate_flow::{Config, Header, Instant, Lends, Posting};
 
 /// A buffer that is kept for a peer goes to others when the peer has not fetched it for two retry timers and so much
 /// more: then its program computes.
@@ -54,7 +54,7 @@ impl ShmLink {
     #[cold]
     pub(super) fn note_dropped(&mut self, header: Header) {
         if let Some(pool) = &mut self.pool
-            && (header.kind() != PacketKind::Data || header.ends_buffer())
+            && header.is_last_in_buffer()
         {
             pool.post_again(&self.table);
         }

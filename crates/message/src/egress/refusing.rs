@@ -17,8 +17,7 @@ impl<B: Buffer> Egress<B> {
         let hold = &mut self.lanes.of(to).hold;
         if std::mem::take(&mut hold.is_on_trial) && refusals < 2 {
             // What was refused before has left.
-            hold.end();
-            self.holding.end_if(true);
+            self.holding.end_if(hold.end());
         }
         hold.is_holding = true;
         if !hold.has_given_up && self.holding.refuse(patience, now) {

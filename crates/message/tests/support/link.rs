@@ -251,7 +251,7 @@ impl Network {
     /// A packet for which there is a place.
     fn publish_packet(&mut self, from: usize, to: usize, packet: Packet) {
         self.inject(from, to, packet);
-        self.nodes[to].is_amid[from] = packet.header.kind() == PacketKind::Data && !packet.header.ends_buffer();
+        self.nodes[to].is_amid[from] = !packet.header.is_last_in_buffer();
         if self.nodes[to].queues.is_some() {
             return;
         }

@@ -159,7 +159,7 @@ fn facts_of_few(job: &Job, found: &Plenty, least: &Least) -> Vec<Fact> {
              beyond none at all).",
             all.len() == SCHEMES.len() && all.iter().all(|slower| *slower <= SAME),
             "expected: memory decides, not the scheme",
-            list(&SCHEMES, of(last)),
+            list(SCHEMES, of(last)),
         )
         .because(PLENTY),
         Fact::tested(

@@ -15,15 +15,7 @@ use crate::SimulationError;
 use crate::config::FlowChoice;
 
 /// The schemes, those of P first.
-pub(super) const SCHEMES: [SchemeName; 7] = [
-    SchemeName::None,
-    SchemeName::Static,
-    SchemeName::Dynamic,
-    SchemeName::Rnr,
-    SchemeName::Preposted,
-    SchemeName::Growing,
-    SchemeName::SharedWindow,
-];
+pub(super) const SCHEMES: &[SchemeName] = SchemeName::OFFERED;
 
 /// Bytes of a slot of a mailbox.
 const SLOT_BYTES: u64 = 64;

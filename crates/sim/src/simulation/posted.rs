@@ -4,7 +4,6 @@ use tidegate_flow::{Arrived, Lends};
 
 use super::{Event, Schedule, Simulation};
 use crate::Time;
-use crate::adapter::ends_buffer;
 use crate::checker::{Holder, Ledger};
 use crate::config::FlowChoice;
 use crate::flight::{Flight, Labelled};
@@ -78,7 +77,7 @@ impl Simulation {
     /// A packet of a message that has a buffer.
     fn deliver(&mut self, now: Time, flight: &Flight, number: u32) {
         let rank = flight.destination.0 as usize;
-        if ends_buffer(flight.parcel.header) {
+        if flight.parcel.header.is_last_in_buffer() {
             self.acknowledge(now, flight, number);
         }
         if !self.has_room(rank) {
