@@ -214,3 +214,9 @@ fn seven_schemes_at_equal_memory() {
     ];
     all_come_out_but(&["compare"], &differing);
 }
+
+#[test]
+fn a_pool_at_every_memory() {
+    // In a job of 16 the spare buffer is a larger part of all.
+    all_come_out_but(&["pool"], &["It does not matter after how many refusals"]);
+}
