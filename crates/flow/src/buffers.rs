@@ -102,7 +102,7 @@ impl Buffers {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let least = u64::from(self.per_connection);
         let (timer_least, timer_most) = (micros(RETRY_TIMER_LEAST), micros(RETRY_TIMER_MOST));
-        let most = u64::from(BUFFERS_EACH_MOST);
+        let most = u64::from(if scheme == SchemeName::Growing { GROWN_BUFFERS_MOST } else { COUNT_MOST });
         let pool_most = u64::from(POOL_BUFFERS_MOST);
         let rules = [
             (BufferField::Packets, self.packets.into(), 1, BUFFER_PACKETS_MOST.into()),
@@ -114,7 +114,7 @@ impl Buffers {
             (BufferField::RefusalsMost, self.refusals_most.into(), 1, u32::MAX.into()),
         ];
         let of_growing = [
-            (BufferField::PerConnectionMost, self.per_connection_most.into(), least, 2 * most + 1),
+            (BufferField::PerConnectionMost, self.per_connection_most.into(), least, most),
             (BufferField::QuietAfter, self.quiet_after.map_or(1, micros), 1, u64::MAX),
         ];
         let of_growing = of_growing.into_iter().filter(|_| scheme == SchemeName::Growing);
@@ -131,9 +131,10 @@ pub(crate) const fn limit_of(window: u32) -> u32 {
     if window > 1 { window / 2 } else { 1 }
 }
 
-/// Most buffers of a connection at the start, and credits that it may owe: as many as the addresses of processes can
-/// say (14 bits). Under `growing` there may come to be twice as many and one.
-pub const BUFFERS_EACH_MOST: u32 = 0x3fff;
+/// Most buffers of a connection under `growing`: as many as the addresses of processes can say (15 bits).
+pub const GROWN_BUFFERS_MOST: u32 = 0x7fff;
+/// Most buffers of a connection otherwise, and credits owed. (Products may allow fewer.)
+const COUNT_MOST: u32 = 1 << 20;
 /// The largest window of a pool.
 pub const POOL_BUFFERS_MOST: u32 = 1 << 19;
 

@@ -144,9 +144,9 @@ fn numbers_of_buffers_that_make_no_sense_are_refused_with_what_is_allowed() {
         buffer_refusal(SharedWindow, |of| (of.pool_most, of.packets) = (1 << 19, 1171)),
     ];
     let expected = [
-        "per_connection=0 is not allowed: choose from 1 to 16383",
+        "per_connection=0 is not allowed: choose from 1 to 1048576",
         "packets=0 is not allowed: choose from 1 to 1171",
-        "credit_threshold=0 is not allowed: choose from 1 to 16383",
+        "credit_threshold=0 is not allowed: choose from 1 to 1048576",
         "retry_timer=9 µs is not allowed: choose from 10 µs to 655360 µs",
         "retry_timer=655361 µs is not allowed: choose from 10 µs to 655360 µs",
         "per_connection_most=9 is not allowed: choose from 10 to 32767",

@@ -136,7 +136,7 @@ pub const SLOTS_PER_PEER_MOST: u32 = 0xff_ffff;
 /// The same for credit slots.
 pub const CREDIT_SLOTS_MOST: u32 = 0xffff;
 /// The same for posted buffers of a connection at the start. Twice as many and one may it come to have.
-pub const BUFFERS_MOST: u32 = tidegate_flow::BUFFERS_EACH_MOST;
+pub const BUFFERS_MOST: u32 = tidegate_flow::GROWN_BUFFERS_MOST / 2;
 
 impl Settings {
     pub fn of(flow: &Config) -> Settings {
