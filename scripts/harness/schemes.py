@@ -37,8 +37,8 @@ def options(scheme: str, memory: int) -> list[str] | None:
     if memory < least(scheme):
         return None
     each = memory // (BUFFER_BYTES * RANKS)
-    # While messages wait to be taken out, a pool has twice as many buffers as it posts at most.
-    pool = memory // (2 * BUFFER_BYTES)
+    # While messages wait to be taken out, a pool has twice as many buffers as it posts at most, and one is spare.
+    pool = (memory // BUFFER_BYTES - 1) // 2
     words: list[str | int]
     if scheme in ("rnr", "preposted"):
         words = ["--buffers", each]
@@ -54,7 +54,7 @@ def options(scheme: str, memory: int) -> list[str] | None:
 def least(scheme: str) -> int:
     """The fewest bytes that a scheme needs."""
     if scheme == "shared_window":
-        return 2 * BUFFER_BYTES
+        return 3 * BUFFER_BYTES
     return BUFFER_BYTES * RANKS if scheme in ("rnr", "preposted", "growing") else 2 * CREDIT_SLOTS * SLOT_BYTES * RANKS
 
 

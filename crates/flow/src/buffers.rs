@@ -47,7 +47,7 @@ pub struct Buffers {
     pub pool_first: u32,
     /// `shared_window`: the largest window (A §4.2: 4096). Equal to the first, the window is fixed.
     pub pool_most: u32,
-    /// `shared_window`: after so many refusals of one message the pool keeps its next buffer for that message.
+    /// `shared_window`: after so many refusals of one message its sender may have the pool's spare buffer.
     pub refusals_most: u32,
 }
 
@@ -81,9 +81,15 @@ impl Buffers {
 
     /// Buffers that a pool may have at most, posted or full. A window says how many are posted; while the receiver
     /// does not take messages out, A's event handler posts others for those that are full. Here it does so until
-    /// there are twice as many as the largest window: memory has a bound.
+    /// there are twice as many as the largest window: memory has a bound. One more is spare, for those who were refused
+    /// `refusals_most` times.
     pub const fn pool_bound(&self) -> u32 {
-        self.pool_most.saturating_mul(2)
+        self.pool_most.saturating_mul(2).saturating_add(1)
+    }
+
+    /// The largest window with which a pool has so many buffers at most; 0: too few for any.
+    pub const fn pool_most_within(bound: u32) -> u32 {
+        bound.saturating_sub(1) / 2
     }
 
     /// Why these numbers make no sense, if they do not.

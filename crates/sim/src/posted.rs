@@ -49,9 +49,10 @@ impl Posted {
         self.queues.posted(peer) + self.queues.taken(peer) + ahead.0 - ahead.1
     }
 
-    /// Buffers posted in a pool, and those that are full.
+    /// Buffers that are free in a pool, the spare one among them, and those that are full.
     pub(crate) fn pool(&self, peers: u32) -> (u32, u32) {
-        (self.queues.posted(PeerId(0)), (0..peers).map(|peer| self.queues.taken(PeerId(peer))).sum())
+        let free = self.queues.posted(PeerId(0)) + u32::from(self.queues.has_spare());
+        (free, (0..peers).map(|peer| self.queues.taken(PeerId(peer))).sum())
     }
 
     /// All buffers, of `peers` peers or in the pool, free or full.

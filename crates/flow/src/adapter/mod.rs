@@ -22,6 +22,7 @@
 
 mod receive;
 mod send;
+mod spare;
 
 pub use receive::{Arrived, Posting, ReceiveQueues};
 pub use send::SendQueue;

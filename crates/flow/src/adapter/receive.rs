@@ -1,18 +1,15 @@
 //! [`ReceiveQueues`]: the buffers that a receiver has posted, and who gets them.
 //!
 //! With a queue for each connection (L) nobody takes another's buffers. A pool (A) serves whoever comes first, as
-//! InfiniBand's shared receive queue does; there a sender that is refused might find the pool empty at each of its
-//! retries, because others that come at better moments take every buffer. So there is one rule beyond the paper: *once
-//! a message has been refused `refusals_most` times, the next buffer that is free is kept for its sender*, first come
-//! first served. Whoever is not among those may take only what is left when each of them has one. A buffer that is kept
-//! lies idle for at most the rest of a retry timer, and a sender that dies is dropped from the list.
+//! InfiniBand's shared receive queue does. So that nobody is refused for ever there, it has one buffer more than its
+//! window, which only those get who were refused `refusals_most` times: [`Spare`], a rule beyond the paper.
 //!
 //! Invariants: posted + taken = the buffers that the scheme has asked for, per connection; in a pool posted ≤ window
-//! and posted + taken ≤ bound.
+//! and posted + spare + taken ≤ bound.
 
+use super::spare::Spare;
 use crate::buffers::limit_of;
 use crate::{Buffers, Initial, Lends, PeerId, Peers, SchemeName};
-use std::collections::VecDeque;
 
 /// What the receiving scheme wants done with buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,8 +96,8 @@ struct Pool {
     is_event_due: bool,
     bound: u32,
     refusals_most: u32,
-    /// Those who were refused so often that the next free buffers are theirs, in order.
-    kept_for: VecDeque<PeerId>,
+    /// The buffer for those who were refused so often.
+    spare: Spare,
 }
 
 impl Pool {
@@ -114,44 +111,58 @@ impl Pool {
             is_event_due: false,
             bound: buffers.pool_bound(),
             refusals_most: buffers.refusals_most,
-            kept_for: VecDeque::new(),
+            spare: Spare::default(),
         }
     }
 
-    /// Whether a message of `from` gets a buffer. One that was refused too often is put on the list.
+    /// Whether a message of `from` gets a buffer.
     fn take(&mut self, from: PeerId, connection: &mut Connection) -> bool {
-        let place = self.kept_for.iter().position(|&peer| peer == from);
-        let ahead = place.unwrap_or(self.kept_for.len());
-        if ahead >= self.posted as usize {
-            connection.refusals = (connection.refusals + 1).min(self.refusals_most);
-            if connection.refusals == self.refusals_most && place.is_none() {
-                self.kept_for.push_back(from);
+        let was_refused_too_often = connection.refusals == self.refusals_most;
+        if self.posted > 0 {
+            self.posted -= 1;
+            if was_refused_too_often {
+                self.spare.note_ended(from);
+            }
+            self.note_low();
+        } else if !was_refused_too_often {
+            connection.refusals += 1;
+            if connection.refusals == self.refusals_most {
+                self.spare.note_refused(from);
             }
             return false;
-        }
-        if let Some(place) = place {
-            self.kept_for.remove(place);
+        } else if !self.spare.take(from) {
+            return false;
         }
         connection.refusals = 0;
-        self.posted -= 1;
         self.taken += 1;
+        true
+    }
+
+    /// A buffer was taken: an event is due if fewer than the limit are left.
+    fn note_low(&mut self) {
         if self.is_armed && self.posted < self.limit {
             self.is_armed = false;
             self.is_event_due = true;
         }
-        true
     }
 
-    /// So many taken buffers are free again: posts as many of them as the window has room for.
+    /// So many taken buffers are free again: the first is the spare one, if that was taken; the others are posted, as
+    /// many of them as the window has room for.
     fn return_taken(&mut self, buffers: u32) {
         self.taken -= buffers;
+        let buffers = buffers - u32::from(buffers > 0 && self.spare.put_back());
         self.posted += buffers.min(self.window.saturating_sub(self.posted));
+    }
+
+    /// Buffers that nobody has taken.
+    fn free(&self) -> u32 {
+        self.posted + u32::from(self.spare.is_there())
     }
 
     fn set_window(&mut self, window: u32, limit: u32) {
         (self.window, self.limit, self.is_armed) = (window, limit, true);
         let missing = window.saturating_sub(self.posted);
-        self.posted += missing.min(self.bound.saturating_sub(self.posted + self.taken));
+        self.posted += missing.min(self.bound.saturating_sub(self.free() + self.taken));
     }
 }
 
@@ -238,7 +249,7 @@ impl ReceiveQueues {
         let taken = self.connections.forget(peer).map_or(0, |connection| connection.taken);
         if let Some(pool) = &mut self.pool {
             pool.return_taken(taken);
-            pool.kept_for.retain(|&kept| kept != peer);
+            pool.spare.note_ended(peer);
         }
     }
 
@@ -248,6 +259,11 @@ impl ReceiveQueues {
             Some(pool) => pool.posted,
             None => self.connections.get(peer).map_or(*self.connections.config(), |connection| connection.posted),
         }
+    }
+
+    /// Whether the pool's buffer for those who were refused too often is there.
+    pub fn has_spare(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.spare.is_there())
     }
 
     /// Buffers that this peer has taken and whose messages have not been processed.
@@ -306,30 +322,50 @@ mod tests {
             while queues.take(A) {}
             queues.post(Posting::Window { buffers: 4, limit: 2 });
         }
-        assert_eq!((queues.posted(A), queues.taken(A)), (0, 8));
+        assert_eq!((queues.posted(A), queues.has_spare(), queues.taken(A)), (0, false, 9));
     }
 
     #[test]
-    fn a_sender_that_was_refused_too_often_gets_the_next_buffer_and_others_do_not() {
+    fn a_sender_that_was_refused_too_often_gets_the_spare_buffer_and_others_go_on_meanwhile() {
         let mut queues = pool(1, 1, 3);
         assert!(queues.take(A));
         assert_eq!([(); 3].map(|()| queues.take(B)), [false; 3]);
         queues.post(Posting::Again(A));
-        assert!(!queues.take(A), "it is kept for the other");
-        assert!(queues.take(B));
+        assert!(queues.take(A) && !queues.take(A), "nothing but the spare buffer is kept for the other");
+        assert!(queues.take(B) && !queues.has_spare(), "though the pool is empty");
+        assert!(!queues.take(B));
+        queues.post(Posting::Again(A));
+        assert_eq!((queues.posted(A), queues.has_spare()), (0, true), "the next that is free is the spare one");
         queues.post(Posting::Again(B));
-        assert!(queues.take(A), "that is over");
+        assert_eq!((queues.posted(A), queues.taken(A), queues.taken(B)), (1, 0, 0));
+    }
+
+    #[test]
+    fn who_has_had_the_spare_buffer_waits_until_all_who_waited_meanwhile_have_had_it() {
+        let buffers =
+            Buffers { pool_first: 1, pool_most: 1, refusals_most: 1, ..Buffers::of(SchemeName::SharedWindow) };
+        let mut queues = ReceiveQueues::new(SchemeName::SharedWindow, 4, &buffers).unwrap();
+        let [a, b, c, d] = [0, 1, 2, 3].map(PeerId);
+        assert!(queues.take(a));
+        assert_eq!([b, c, d].map(|peer| queues.take(peer)), [false; 3]);
+        assert!(queues.take(b), "whoever comes first");
+        queues.post(Posting::Again(b));
+        assert_eq!([(); 2].map(|()| queues.take(b)), [false; 2], "it had its turn");
+        assert!(queues.take(d));
+        queues.post(Posting::Again(d));
+        queues.forget(c);
+        assert!(queues.take(b), "nobody else waits any more");
     }
 
     #[test]
     fn what_a_dead_peer_took_and_never_filled_is_posted_again() {
         let mut queues = pool(2, 2, 1);
-        assert!(queues.take(A) && queues.take(A) && !queues.take(B));
+        assert!(queues.take(A) && queues.take(A) && !queues.take(A) && queues.take(A) && !queues.take(B));
         queues.post(Posting::Again(A));
+        assert_eq!((queues.posted(B), queues.has_spare()), (0, true));
         queues.forget(A);
-        assert_eq!((queues.posted(B), queues.taken(A)), (2, 0));
+        assert_eq!((queues.posted(B), queues.taken(A), queues.has_spare()), (2, 0, true));
         queues.forget(B);
-        assert!(queues.take(A) && queues.take(A), "nothing is kept for a peer that is gone");
         let mut queues = ReceiveQueues::new(SchemeName::Rnr, 2, &Buffers::of(SchemeName::Rnr)).unwrap();
         assert!((0..100).all(|_| queues.take(A)) && !queues.take(A));
         queues.forget(A);

@@ -27,13 +27,13 @@ pub(super) const BUFFER_BYTES: u64 = BUFFER_PACKETS as u64 * tidegate_flow::PAYL
 pub(super) fn flow(scheme: SchemeName, processes: u32, bytes: u64) -> Result<FlowChoice, u64> {
     let peers = u64::from(processes) - 1;
     if scheme == SchemeName::SharedWindow {
-        // A pool posts others for those that are full, up to twice its largest window.
-        let most = bytes / (2 * BUFFER_BYTES);
-        if most == 0 {
-            return Err(2 * BUFFER_BYTES);
-        }
+        // A pool posts others for those that are full, up to twice its largest window, and has a spare one.
         let usual = buffers(scheme);
-        let pool_most = most as u32;
+        let pool_most = Buffers::pool_most_within((bytes / BUFFER_BYTES) as u32);
+        if pool_most == 0 {
+            let least = Buffers { pool_most: 1, ..usual };
+            return Err(u64::from(least.pool_bound()) * BUFFER_BYTES);
+        }
         let buffers = Buffers { pool_first: usual.pool_first.min(pool_most), pool_most, ..usual };
         return Ok(FlowChoice::Posted { scheme, buffers, piggyback: true });
     }

@@ -150,10 +150,10 @@ impl Simulation {
             let Some(posted) = &process.endpoint.link().posted else { continue };
             if scheme.lends() == Lends::PoolBuffers {
                 let (free, full) = posted.pool(holder.ranks.len() as u32);
-                if free > holder.inspection.window || free + full > buffers.pool_bound() {
+                // The spare buffer is none of the window's.
+                if free > holder.inspection.window + 1 || free + full > buffers.pool_bound() {
                     let (rank, window) = (holder.rank, holder.inspection.window);
-                    ledger
-                        .report(format!("{rank} has {free} buffers posted and {full} full, with a window of {window}"));
+                    ledger.report(format!("{rank} has {free} buffers free and {full} full, with a window of {window}"));
                 }
                 continue;
             }

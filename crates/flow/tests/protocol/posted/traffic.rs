@@ -6,7 +6,7 @@ use super::layout::{Carrier, Layout};
 use super::world::World;
 use proptest::prelude::*;
 use std::time::Duration;
-use tidegate_flow::{Buffers, Growth, PeerId, SchemeName};
+use tidegate_flow::{Buffers, Growth, PeerId, Posting, ReceiveQueues, SchemeName};
 
 fn buffers() -> impl Strategy<Value = Buffers> {
     let counts = (1_u32..5, 0_u32..5, 1_u32..7, 1_u32..4);
@@ -100,5 +100,80 @@ proptest! {
         steps in prop::collection::vec(any::<prop::sample::Index>(), 0..400),
     ) {
         run(&layout, &steps).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// What happens to a pool: a sender tries, a message is processed, the victim tries at the worst moment, a sender dies.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Try(u32),
+    Process(usize),
+    VictimTries,
+    Die(u32),
+}
+
+fn pool_steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (1_u32..8).prop_map(Step::Try),
+        4 => any::<usize>().prop_map(Step::Process),
+        2 => Just(Step::VictimTries),
+        1 => (1_u32..8).prop_map(Step::Die),
+    ];
+    prop::collection::vec(step, 0..600)
+}
+
+proptest! {
+    /// The others take every buffer of a pool as soon as it is posted, sender 1 first: it is hardly refused. Sender 0
+    /// tries only when none is left. Each time that it was due the spare buffer, another may have fetched that, but
+    /// each of them twice at most; and at last it gets one.
+    #[test]
+    fn a_sender_that_comes_at_the_worst_moments_is_served_beside_one_that_is_never_refused(
+        (first, more, refusals_most) in (1_u32..4, 0_u32..4, 1_u32..5),
+        senders in 2_u32..8,
+        steps in pool_steps(),
+    ) {
+        let scheme = SchemeName::SharedWindow;
+        let buffers = Buffers { pool_first: first, pool_most: first + more, refusals_most, ..Buffers::of(scheme) };
+        let mut queues = ReceiveQueues::new(scheme, senders, &buffers).unwrap();
+        let (victim, hog) = (PeerId(0), PeerId(1));
+        let (mut taken, mut passed_over, mut came_back): (Vec<PeerId>, u32, bool) = (Vec::new(), 0, false);
+        let rest = (0..6 * senders * (refusals_most + 1)).flat_map(|number| {
+            [Step::VictimTries, Step::Process(number as usize), Step::Try(1 + number % 7), Step::Try(1 + number % 5)]
+        });
+        let mut served = 0;
+        for step in steps.into_iter().chain(rest) {
+            match step {
+                Step::Try(sender) if sender < senders => {
+                    let was_taken = queues.take(PeerId(sender));
+                    taken.extend(was_taken.then_some(PeerId(sender)));
+                }
+                Step::Process(which) if !taken.is_empty() => {
+                    let had_spare = queues.has_spare();
+                    queues.post(Posting::Again(taken.swap_remove(which % taken.len())));
+                    came_back |= !had_spare && queues.has_spare() && queues.refusals(victim) == refusals_most;
+                }
+                Step::Die(sender) if sender < senders => {
+                    // Its messages were processed.
+                    taken.retain(|&of| of != PeerId(sender));
+                    queues.forget(PeerId(sender));
+                }
+                Step::VictimTries => {
+                    let is_there = queues.take(victim);
+                    passed_over = if is_there { 0 } else { passed_over + u32::from(came_back) };
+                    (came_back, served) = (false, served + u32::from(is_there));
+                    taken.extend(is_there.then_some(victim));
+                    prop_assert!(passed_over <= 2 * (senders - 1), "passed over {} times", passed_over);
+                }
+                _ => {}
+            }
+            // The worst moment is when the pool is empty.
+            while queues.posted(victim) > 0 && queues.take(hog) {
+                taken.push(hog);
+            }
+            let full: u32 = (0..senders).map(|sender| queues.taken(PeerId(sender))).sum();
+            prop_assert_eq!(full as usize, taken.len());
+            prop_assert!(queues.posted(victim) + u32::from(queues.has_spare()) + full <= buffers.pool_bound());
+        }
+        prop_assert!(served > 0, "it was never served");
     }
 }

@@ -235,7 +235,7 @@ impl World {
         has_taken
     }
 
-    /// Whether the pool keeps the next buffers for this sender.
+    /// Whether the pool's spare buffer is for this sender, too.
     fn is_due(&self, channel: usize) -> bool {
         let Route { to, from_index, .. } = self.map.routes[channel];
         self.queues[to].refusals(from_index) >= self.map.layout.buffers.refusals_most
@@ -347,9 +347,9 @@ impl World {
             if self.has_fault(Fault::NobodyPosts) {
                 continue;
             }
-            let before = self.queues[endpoint].posted(PeerId(0));
+            let had_spare = self.queues[endpoint].has_spare();
             self.queue(endpoint).post(posting);
-            if self.queues[endpoint].posted(PeerId(0)) > before {
+            if self.queues[endpoint].has_spare() && !had_spare {
                 self.note_got(endpoint);
             }
         }
@@ -371,7 +371,7 @@ impl World {
         Ok(())
     }
 
-    /// The pool of an endpoint has got a buffer.
+    /// The spare buffer of an endpoint's pool has come back.
     fn note_got(&mut self, endpoint: usize) {
         for channel in 0..self.channels.len() {
             if self.map.routes[channel].to == endpoint && self.is_due(channel) {

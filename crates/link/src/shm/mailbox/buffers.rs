@@ -11,19 +11,21 @@
 //! writer can die after it has taken a buffer and before its message is there: the buffer would be missing for ever.
 //! See [`Pool::settle`].
 //!
-//! **Who gets the next buffer of a pool.** A sender that is refused tries again after a time, and may find the pool
-//! empty each time, because others that come at better moments take every buffer. So once it was refused
-//! `refusals_most` times, it *claims* one: it says so in a word of its own ([`Claim`]). The receiver then does not post
-//! the next free buffer, but *keeps* it for the sender, by a change to that word. Senders that claim are served in
-//! turn. A sender that claims may still take a buffer of the pool, and then its claim is void. One that has a buffer
-//! kept and does not fetch it, as its program computes, loses it after a while: others do not wait for it without end.
+//! **Who is never left out.** A sender that is refused tries again after a time, and may find the pool empty each time,
+//! because others that come at better moments take every buffer. So a pool has one *spare* buffer beside those that it
+//! posts, for those who were refused `refusals_most` times in a row (why no other is kept: `adapter/spare.rs` in
+//! `tidegate-flow`, whose rule this is). Such a sender *claims* it: it says so in a word of its own ([`Claim`]). The
+//! receiver *keeps* the spare buffer for one sender that claims it, by a change to that word, and when a buffer has come
+//! back after the sender fetched it, for the next: they are served in turn, by their places. The posted buffers go on
+//! meanwhile. A sender that claims may still take one of them, and then its claim is void. One for which the spare
+//! buffer is kept and that does not fetch it, as its program computes, loses it after a while: others do not wait for it
+//! without end.
 //!
 //! **A hostile writer** may write anything into these words, and into the ring itself. What is read back is clamped.
 //! Too low a count makes others wait until the pool settles, too high a one lets slots be overwritten that were not
 //! retrieved, as a wild write pointer does (see the mailbox). The ring has one size, so memory is bounded anyway.
 
 use super::super::sync::{AtomicU64, Ordering};
-use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
@@ -46,7 +48,7 @@ pub(crate) enum Claim {
     None = 0,
     /// The peer was refused too often. It writes this.
     Made = 1,
-    /// A buffer is kept for it. The receiver writes this.
+    /// The spare buffer is kept for it. The receiver writes this.
     Kept = 2,
 }
 
@@ -166,8 +168,8 @@ fn take_from_pool(words: &PoolWords, claim: &AtomicU64, has_claimed: &mut bool) 
     true
 }
 
-/// A buffer that is kept for a peer.
-#[derive(Debug)]
+/// For whom the spare buffer is kept.
+#[derive(Clone, Copy, Debug)]
 struct Kept {
     peer: PeerId,
     /// When it was first seen that it has not been fetched.
@@ -187,11 +189,13 @@ pub(crate) struct Pool {
     is_event_due: bool,
     /// Most buffers that there may be.
     bound: u64,
-    /// Buffers that there are: posted, kept, and taken.
+    /// Buffers that there are: posted, spare, and taken.
     total: u64,
     /// What `posted` was after we last changed it.
     known: u64,
-    kept: VecDeque<Kept>,
+    /// The spare buffer is there, and kept for nobody.
+    has_spare: bool,
+    kept: Option<Kept>,
     /// Claims that were looked for.
     claims_seen: u64,
     /// From which place on to look for claims.
@@ -199,7 +203,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A pool with its first window, and an event when fewer than `limit` are left.
+    /// A pool with its first window and a spare buffer, and an event when fewer than `limit` are left.
     ///
     /// # Safety
     /// The words must stay valid as long as the value is used. There must be one such value.
@@ -212,9 +216,10 @@ impl Pool {
             is_armed: true,
             is_event_due: false,
             bound: bound.into(),
-            total: window,
+            total: window + 1,
             known: window,
-            kept: VecDeque::new(),
+            has_spare: true,
+            kept: None,
             claims_seen: 0,
             turn: 0,
         };
@@ -235,22 +240,34 @@ impl Pool {
     /// Buffers that were taken and whose messages have not been processed. `claims` leads to the claim of a peer.
     fn taken(&mut self, claims: &dyn Claims) -> u64 {
         let posted = self.posted();
-        self.kept.retain(|kept| claims.read(kept.peer) == Claim::Kept as u64);
-        self.total.saturating_sub(posted + self.kept.len() as u64)
+        self.note_fetched(claims);
+        self.total.saturating_sub(posted + self.spare())
     }
 
-    /// A message was processed: its buffer is free. It is kept for a peer that claims one, or posted again, or, if
+    /// Whether the spare buffer is there, kept or not, as a number.
+    fn spare(&self) -> u64 {
+        u64::from(self.has_spare || self.kept.is_some())
+    }
+
+    /// Sees whether the spare buffer was fetched by the peer that it was kept for.
+    fn note_fetched(&mut self, claims: &dyn Claims) {
+        self.kept = self.kept.filter(|kept| claims.read(kept.peer) == Claim::Kept as u64);
+    }
+
+    /// A message was processed: its buffer is free. It is the spare one, if that was fetched, or posted again, or, if
     /// enough are posted, no buffer any more.
     pub fn post_again(&mut self, claims: &dyn Claims) {
         if self.taken(claims) > 0 {
-            self.give(1, claims);
+            self.give(1);
         }
+        self.keep_spare(claims);
     }
 
     /// So many buffers that were taken are free.
-    fn give(&mut self, buffers: u64, claims: &dyn Claims) {
+    fn give(&mut self, buffers: u64) {
         for _ in 0..buffers {
-            if self.keep_one(claims) {
+            if self.spare() == 0 {
+                self.has_spare = true;
                 continue;
             }
             if self.posted() >= self.window {
@@ -276,33 +293,34 @@ impl Pool {
         }
     }
 
-    /// Keeps a free buffer for the next peer that claims one. Returns whether there is such a peer.
-    fn keep_one(&mut self, claims: &dyn Claims) -> bool {
+    /// Keeps the spare buffer, if it is there, for the next peer that claims it.
+    fn keep_spare(&mut self, claims: &dyn Claims) {
         let made = self.words().claims.load(Ordering::Acquire);
-        if made == self.claims_seen {
-            return false;
+        if !self.has_spare || made == self.claims_seen {
+            return;
         }
         let places = claims.places();
         for place in (self.turn.min(places)..places).chain(0..self.turn.min(places)).map(PeerId) {
             if claims.read(place) == Claim::Made as u64 && claims.change(place, Claim::Made, Claim::Kept) {
-                self.kept.push_back(Kept { peer: place, since: None });
+                self.has_spare = false;
+                self.kept = Some(Kept { peer: place, since: None });
                 self.turn = place.0 + 1;
-                return true;
+                return;
             }
         }
         // All that were made by then have ended.
         self.claims_seen = made;
-        false
     }
 
     /// A window and its limit.
     pub fn set_window(&mut self, window: u32, limit: u32, claims: &dyn Claims) {
         (self.window, self.limit, self.is_armed) = (window.into(), limit.into(), true);
         let missing = self.window.saturating_sub(self.posted()).min(self.bound.saturating_sub(self.total));
+        self.note_fetched(claims);
         self.total += missing;
         self.known = self.posted();
-        self.give(missing, claims);
-        self.known = self.posted();
+        self.add(missing);
+        self.keep_spare(claims);
     }
 
     /// Whether fewer buffers than the limit were left since this last said so.
@@ -315,26 +333,32 @@ impl Pool {
         self.is_event_due
     }
 
-    /// Takes back what is kept for peers that have not fetched it for so long.
+    /// Takes back the spare buffer if the peer that it is kept for has not fetched it for so long.
     pub fn expire(&mut self, now: Instant, after: Duration, claims: &dyn Claims) {
-        let mut kept = std::mem::take(&mut self.kept);
-        let mut late = 0;
-        kept.retain_mut(|kept| {
+        self.note_fetched(claims);
+        if let Some(kept) = &mut self.kept {
             let is_late = now.since(*kept.since.get_or_insert(now)) >= after;
-            let is_taken_back = is_late && claims.change(kept.peer, Claim::Kept, Claim::None);
-            late += u64::from(is_taken_back);
-            !is_taken_back && claims.read(kept.peer) == Claim::Kept as u64
-        });
-        self.kept = kept;
-        self.give(late, claims);
+            let peer = kept.peer;
+            if is_late {
+                self.take_back(peer, claims);
+            }
+        }
+        self.keep_spare(claims);
+    }
+
+    /// Takes back the spare buffer, if it is kept for this peer and was not fetched.
+    fn take_back(&mut self, peer: PeerId, claims: &dyn Claims) {
+        let is_taken_back = claims.change(peer, Claim::Kept, Claim::None);
+        if self.kept.take_if(|kept| kept.peer == peer).is_some() {
+            self.has_spare = is_taken_back;
+        }
     }
 
     /// A peer is gone: what is kept for it goes to others. Its place may go to another peer.
     pub fn forget(&mut self, peer: PeerId, claims: &dyn Claims) {
-        let is_kept = claims.change(peer, Claim::Kept, Claim::None);
+        self.take_back(peer, claims);
         claims.change(peer, Claim::Made, Claim::None);
-        self.kept.retain(|kept| kept.peer != peer);
-        self.give(is_kept.into(), claims);
+        self.keep_spare(claims);
     }
 
     /// Puts the count right, if nothing is under way. A writer that has died between taking a buffer and publishing its
@@ -354,11 +378,12 @@ impl Pool {
         }
         if found > self.total {
             // Somebody has written what cannot be.
-            let right = self.total.saturating_sub(self.kept.len() as u64);
+            let right = self.total.saturating_sub(self.spare());
             let _ = self.words().posted.compare_exchange(found, right, Ordering::AcqRel, Ordering::Relaxed);
             return 0;
         }
-        self.give(taken, claims);
+        self.give(taken);
+        self.keep_spare(claims);
         taken
     }
 }
@@ -387,8 +412,8 @@ impl Pool {
         self.taken(claims)
     }
 
-    pub(super) fn kept_for_tests(&self) -> u64 {
-        self.kept.len() as u64
+    pub(super) fn spare_for_tests(&self) -> u64 {
+        self.spare()
     }
 }
 

@@ -64,7 +64,7 @@ fn a_connection_has_the_buffers_of_the_start_and_those_posted_since() {
 #[test]
 fn the_event_of_a_pool_comes_once_when_fewer_than_the_limit_are_left() {
     let shared = Shared::new(1);
-    let (mut pool, mut taker) = (shared.pool(8, 4, 32), shared.taker(0, 100));
+    let (mut pool, mut taker) = (shared.pool(8, 4, 33), shared.taker(0, 100));
     for _ in 0..4 {
         assert!(taker.take());
     }
@@ -80,20 +80,20 @@ fn the_event_of_a_pool_comes_once_when_fewer_than_the_limit_are_left() {
     while pool.taken(&shared.claims) > 0 {
         pool.post_again(&shared.claims);
     }
-    assert_eq!((shared.posted(), pool.total), (16, 16), "no more than the window are posted");
+    assert_eq!((shared.posted(), pool.total), (16, 17), "no more than the window are posted");
     pool.post_again(&shared.claims);
-    assert_eq!((shared.posted(), pool.total), (16, 16), "nothing was taken");
+    assert_eq!((shared.posted(), pool.total), (16, 17), "nothing was taken");
 }
 
 #[test]
 fn at_the_bound_a_pool_posts_no_more_and_raises_no_event_without_a_take() {
     let shared = Shared::new(1);
-    let (mut pool, mut taker) = (shared.pool(2, 1, 8), shared.taker(0, 100));
+    let (mut pool, mut taker) = (shared.pool(2, 1, 9), shared.taker(0, 100));
     for _ in 0..10 {
         while taker.take() {}
         pool.set_window(4, 2, &shared.claims);
     }
-    assert_eq!((shared.posted(), pool.total), (0, 8));
+    assert_eq!((shared.posted(), pool.spare(), pool.total), (0, 1, 9));
     pool.post_again(&shared.claims);
     assert!(!pool.poll_limit_reached(), "nobody has taken one since the window was set");
     assert!(taker.take());
@@ -102,54 +102,58 @@ fn at_the_bound_a_pool_posts_no_more_and_raises_no_event_without_a_take() {
 }
 
 #[test]
-fn who_was_refused_too_often_gets_the_next_buffer_and_others_do_not() {
+fn who_was_refused_too_often_gets_the_spare_buffer_in_turn_and_others_go_on_meanwhile() {
     let shared = Shared::new(3);
-    let mut pool = shared.pool(1, 1, 2);
+    let mut pool = shared.pool(1, 1, 3);
     let [mut busy, mut patient, mut other] = [0, 1, 2].map(|peer| shared.taker(peer, 3));
     assert!(busy.take());
     assert_eq!([(); 3].map(|()| patient.take()), [false; 3]);
     assert_eq!([(); 3].map(|()| other.take()), [false; 3]);
     pool.post_again(&shared.claims);
-    assert!(!busy.take(), "it is kept for another");
+    assert!(busy.take(), "nothing but the spare buffer is kept for others");
+    assert!(!other.take(), "that is kept for the one before it");
     assert!(patient.take() && !patient.take());
+    assert_eq!((pool.taken(&shared.claims), pool.spare()), (2, 0));
     pool.post_again(&shared.claims);
-    assert!(!busy.take() && !patient.take(), "both are refused: it is the turn of the third");
-    assert!(other.take());
+    assert_eq!((shared.posted(), pool.spare()), (0, 1), "the next that is free is the spare one");
+    assert!(!busy.take() && !patient.take() && other.take(), "it is the turn of the third");
     pool.post_again(&shared.claims);
-    assert!(busy.take(), "nobody claims any more");
-    assert_eq!((pool.taken(&shared.claims), pool.total), (1, 1));
+    pool.post_again(&shared.claims);
+    assert_eq!((shared.posted(), pool.taken(&shared.claims), pool.total), (1, 0, 2));
 }
 
 #[test]
 fn a_buffer_of_the_pool_makes_a_claim_void() {
     let shared = Shared::new(2);
-    let mut pool = shared.pool(1, 1, 4);
+    let mut pool = shared.pool(1, 1, 3);
     let [mut one, mut two] = [0, 1].map(|peer| shared.taker(peer, 1));
     assert!(one.take() && !two.take());
-    // Posted past the claim, as by a window.
-    shared.words.posted.store(1, Ordering::Relaxed);
-    pool.total = 2;
-    assert!(two.take());
-    assert_eq!(shared.claims.read(PeerId(1)), Claim::None as u64);
     pool.post_again(&shared.claims);
-    assert!(one.take(), "it was posted: nobody claims one");
+    assert_eq!(shared.claims.read(PeerId(1)), Claim::Kept as u64);
+    assert!(two.take(), "the spare one, though one is posted");
+    assert_eq!((shared.claims.read(PeerId(1)), shared.posted()), (Claim::None as u64, 1));
+    assert!(one.take() && !two.take());
+    shared.words.posted.store(1, Ordering::Relaxed);
+    assert!(two.take(), "one of the pool");
+    assert_eq!(shared.claims.read(PeerId(1)), Claim::None as u64);
 }
 
 #[test]
-fn a_kept_buffer_that_is_not_fetched_goes_to_others() {
+fn a_spare_buffer_that_is_not_fetched_is_kept_for_others() {
     let shared = Shared::new(2);
-    let mut pool = shared.pool(1, 1, 2);
+    let mut pool = shared.pool(1, 1, 3);
     let [mut one, mut two] = [0, 1].map(|peer| shared.taker(peer, 1));
-    assert!(one.take() && !two.take());
+    assert!(one.take() && !two.take() && !one.take());
+    pool.turn = 1;
     pool.post_again(&shared.claims);
+    assert!(one.take() && !one.take(), "it took the posted one");
     let after = Duration::from_millis(200);
     pool.expire(at(0), after, &shared.claims);
     pool.expire(at(199), after, &shared.claims);
-    assert!(!one.take(), "still kept");
+    assert!(!one.take(), "still kept for the second");
     pool.expire(at(200), after, &shared.claims);
-    // The first claims by now, and gets it.
     assert!(one.take() && !two.take());
-    assert_eq!((pool.taken(&shared.claims), pool.total), (1, 1));
+    assert_eq!((pool.taken(&shared.claims), pool.total), (2, 2));
     // The second can claim again.
     assert!(!two.take());
     pool.post_again(&shared.claims);
@@ -159,35 +163,39 @@ fn a_kept_buffer_that_is_not_fetched_goes_to_others() {
 #[test]
 fn what_is_kept_for_a_peer_that_is_gone_goes_to_others() {
     let shared = Shared::new(2);
-    let mut pool = shared.pool(1, 1, 2);
+    let mut pool = shared.pool(1, 1, 3);
     let [mut one, mut two] = [0, 1].map(|peer| shared.taker(peer, 1));
     assert!(one.take() && !two.take());
-    pool.post_again(&shared.claims);
+    pool.expire(at(0), Duration::from_millis(200), &shared.claims);
+    assert_eq!(shared.claims.read(PeerId(1)), Claim::Kept as u64);
+    assert!(!one.take());
     pool.forget(PeerId(1), &shared.claims);
-    assert!(one.take());
+    assert!(one.take(), "the spare one");
     let mut newcomer = shared.taker(1, 1);
     assert!(!newcomer.take());
     pool.forget(PeerId(1), &shared.claims);
     pool.post_again(&shared.claims);
-    assert!(shared.taker(1, 1).take(), "a claim ends with whoever made it");
+    pool.post_again(&shared.claims);
+    assert!(shared.taker(1, 1).take() && shared.posted() == 0, "a claim ends with whoever made it");
+    assert_eq!((pool.taken(&shared.claims), pool.total), (1, 2));
 }
 
 #[test]
 fn what_a_dead_writer_has_taken_comes_back_when_it_is_quiet_and_not_before() {
     let shared = Shared::new(1);
-    let mut pool = shared.pool(2, 1, 4);
+    let mut pool = shared.pool(2, 1, 5);
     assert!(shared.taker(0, 9).take());
     assert_eq!(pool.settle(&shared.claims, || false), 0);
     assert_eq!(shared.posted(), 1);
     assert_eq!(pool.settle(&shared.claims, || true), 1);
-    assert_eq!((shared.posted(), pool.total), (2, 2));
+    assert_eq!((shared.posted(), pool.total), (2, 3));
     assert_eq!(pool.settle(&shared.claims, || panic!("nothing is missing")), 0);
 }
 
 #[test]
 fn counts_that_cannot_be_are_put_right_when_it_is_quiet() {
     let shared = Shared::new(1);
-    let (mut pool, mut taker) = (shared.pool(3, 1, 6), shared.taker(0, 9));
+    let (mut pool, mut taker) = (shared.pool(3, 1, 7), shared.taker(0, 9));
     for wrong in [0, 1, 4, u64::MAX] {
         shared.words.posted.store(wrong, Ordering::Relaxed);
         // Nothing panics meanwhile.
@@ -198,7 +206,7 @@ fn counts_that_cannot_be_are_put_right_when_it_is_quiet() {
         for _ in 0..3 {
             pool.settle(&shared.claims, || true);
         }
-        assert_eq!((shared.posted(), pool.total), (3, 3), "after {wrong}");
+        assert_eq!((shared.posted(), pool.total), (3, 4), "after {wrong}");
     }
 }
 
@@ -213,7 +221,7 @@ fn buffers_are_conserved_whatever_happens_in_which_order() {
     for round in 0..200 {
         let shared = Shared::new(3);
         let (first, most) = (1 + below(3) as u32, 4);
-        let mut pool = shared.pool(first, first / 2 + 1, 2 * most);
+        let mut pool = shared.pool(first, first / 2 + 1, 2 * most + 1);
         let mut takers = [0, 1, 2].map(|peer| shared.taker(peer, 2));
         let (mut taken, mut events, mut refused) = (0, 0, [0; 3]);
         for step in 0..500 {
@@ -236,7 +244,10 @@ fn buffers_are_conserved_whatever_happens_in_which_order() {
             }
             let found = pool.taken(&shared.claims);
             assert_eq!(found, taken, "round {round}, step {step}");
-            assert!(pool.total <= 2 * u64::from(most) && shared.posted() <= pool.window, "round {round}, step {step}");
+            assert!(
+                pool.total <= 2 * u64::from(most) + 1 && shared.posted() <= pool.window,
+                "round {round}, step {step}"
+            );
         }
         while taken > 0 {
             taken -= 1;
