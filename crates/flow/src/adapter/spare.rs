@@ -9,8 +9,8 @@
 //!   an incast took 112 times as long as without flow control, and 6.6 times without the rule.
 //! * The rule here: the pool has one buffer *more*, the spare one, and no other buffer is kept for anybody. Whoever
 //!   was refused `refusals_most` times in a row may take the spare buffer when it comes and finds no other. So what
-//!   is kept costs memory, one buffer of a process, and never time: the other buffers go on as though there were no rule.
-//!   The next buffer that is free after the spare one was taken becomes the spare one.
+//!   is kept costs memory, one buffer of a process, and never time: the other buffers go on as though there were no
+//!   rule. The next buffer that is free after the spare one was taken becomes the spare one.
 //! * Turns: who has had the spare buffer has it again only when all have had it, or a buffer of the pool, who waited
 //!   for it meanwhile. That is a *round*. Without rounds the sender whose timer runs out at the right moments would
 //!   get every spare buffer.

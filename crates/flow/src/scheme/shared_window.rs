@@ -23,9 +23,9 @@
 //! * A's event is an interrupt, which needs no progress of the application (notes, 18): who carries this scheme decides
 //!   when it calls [`handle_limit_reached`](Scheme::handle_limit_reached). Without progress, buffers are posted for
 //!   those that are full until there are [`pool_bound`](crate::Buffers::pool_bound) in all; A names no bound;
-//! * first come, first served; but a sender that was refused `refusals_most` times in a row may take one *spare* buffer,
-//!   which nobody else gets, or it might starve beside others that are never refused. The rule, why it is live, and why
-//!   no other buffer is kept for anybody: `adapter/spare.rs`.
+//! * first come, first served; but a sender that was refused `refusals_most` times in a row may take one *spare*
+//!   buffer, which nobody else gets, or it might starve beside others that are never refused. The rule, why it is
+//!   live, and why no other buffer is kept for anybody: `adapter/spare.rs`.
 //!
 //! Invariants: window ≤ most; posted ≤ window; posted + spare + full ≤ bound; while the receiver processes messages, a
 //! message that was refused `refusals_most` times is passed over by each other sender at most twice.

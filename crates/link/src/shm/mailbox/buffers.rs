@@ -15,11 +15,11 @@
 //! because others that come at better moments take every buffer. So a pool has one *spare* buffer beside those that it
 //! posts, for those who were refused `refusals_most` times in a row (why no other is kept: `adapter/spare.rs` in
 //! `tidegate-flow`, whose rule this is). Such a sender *claims* it: it says so in a word of its own ([`Claim`]). The
-//! receiver *keeps* the spare buffer for one sender that claims it, by a change to that word, and when a buffer has come
-//! back after the sender fetched it, for the next: they are served in turn, by their places. The posted buffers go on
-//! meanwhile. A sender that claims may still take one of them, and then its claim is void. One for which the spare
-//! buffer is kept and that does not fetch it, as its program computes, loses it after a while: others do not wait for it
-//! without end.
+//! receiver *keeps* the spare buffer for one sender that claims it, by a change to that word, and when a buffer has
+//! come back after the sender fetched it, for the next: they are served in turn, by their places. The posted buffers go
+//! on meanwhile. A sender that claims may still take one of them, and then its claim is void. One for which the spare
+//! buffer is kept and that does not fetch it, as its program computes, loses it after a while: others do not wait for
+//! it without end.
 //!
 //! **A hostile writer** may write anything into these words, and into the ring itself. What is read back is clamped.
 //! Too low a count makes others wait until the pool settles, too high a one lets slots be overwritten that were not
