@@ -296,12 +296,14 @@ fn no_buffer_is_missing_whatever_moment_writers_die_at(scheme: SchemeName, role:
     }
     let mut last = link(&folder, scheme, WRITERS + 1);
     let to = last.peer(&reader.link.address()).unwrap();
+    // A pool has its spare buffer beside them, which the last writer gets if it was refused often enough meanwhile.
+    let spare = u32::from(scheme == SchemeName::SharedWindow);
     let begun = std::time::Instant::now();
     loop {
         // While the reader does nothing, what is taken stays taken.
-        let taken = (0..=BUFFERS).take_while(|_| write_message(&mut last, to, 0, 1).is_ok()).count() as u32;
-        assert!(taken <= BUFFERS, "none too many");
-        if taken == BUFFERS {
+        let taken = (0..=BUFFERS + spare).take_while(|_| write_message(&mut last, to, 0, 1).is_ok()).count() as u32;
+        assert!(taken <= BUFFERS + spare, "none too many");
+        if taken >= BUFFERS {
             return;
         }
         assert!(begun.elapsed() < TEST_TIMEOUT, "{} buffers are missing", BUFFERS - taken);

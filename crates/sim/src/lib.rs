@@ -18,6 +18,8 @@
 //! * `task.rs`, `workload/`: the calls that programs make, and programs;
 //! * `config.rs`, `simulation.rs`, `outcome.rs`: a run, from its configuration to what came of it;
 //! * `random.rs`: numbers that a seed decides;
+//! * `cycle/`: dragonflies and fat trees under load, cycle by cycle: another model of a network, for thousands of
+//!   nodes;
 //! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
 //! * `experiment/`: the figures and tables of the papers.
@@ -32,6 +34,7 @@ pub mod checker;
 mod config;
 mod contacts;
 mod cost;
+pub mod cycle;
 mod event_queue;
 pub mod experiment;
 mod flight;

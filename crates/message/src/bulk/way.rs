@@ -11,6 +11,7 @@
 //! not the last to end: what counts is what came while any was under way, over that time, less what went into reading
 //! others.
 
+use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 use tidegate_flow::Instant;
 
@@ -37,7 +38,7 @@ const TRY_AGAIN: u32 = 128;
 const TRY_SELDOM: u32 = 512;
 
 /// The latest measurements of one way, in picoseconds per byte.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Recent {
     values: [u32; RECENT],
     count: u32,
@@ -60,7 +61,7 @@ impl Recent {
 }
 
 /// What is known of messages of about one size.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Class {
     asked: Recent,
     read: Recent,
@@ -106,10 +107,19 @@ struct Period {
 }
 
 /// What was measured, and so which way to go.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct PullWays {
     classes: [Class; CLASSES],
     asking: Period,
+}
+
+/// Only the sizes that there have been.
+impl Debug for PullWays {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let of_sizes = self.classes.iter().enumerate().filter(|(_, class)| **class != Class::default());
+        f.debug_map().entries(of_sizes).finish()?;
+        write!(f, " {:?}", self.asking)
+    }
 }
 
 impl PullWays {

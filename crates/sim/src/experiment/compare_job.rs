@@ -328,6 +328,7 @@ mod tests {
         assert_eq!(needs(SchemeName::Static, 64), Some(2 * 63 * 64));
         assert_eq!(needs(SchemeName::Static, 1024), Some(2 * 1023 * 64));
         assert_eq!(needs(SchemeName::Rnr, 1024), Some(1023 * 2072));
+        // One posted, one in use meanwhile, and the spare one.
         assert_eq!(needs(SchemeName::SharedWindow, 64), Some(3 * 2072));
         assert_eq!(needs(SchemeName::SharedWindow, 1024), Some(3 * 2072));
         assert!(flow(SchemeName::Rnr, 1024, 4 << 20).is_ok(), "4 MiB are one buffer for each connection");
