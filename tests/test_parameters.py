@@ -11,7 +11,7 @@ from harness import process
 from harness.mpi import Fabric
 
 STORM = PROGRAMS / "storm.c"
-PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "BUFFERS", "BUFFERS_MOST", "BUFFER_SIZE", "CREDIT_THRESHOLD", "GROWTH", "RETRY_TIMER",
+PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "BUFFERS", "BUFFERS_MOST", "BUFFER_SIZE", "CREDIT_THRESHOLD", "GROWTH", "QUIET_AFTER", "RETRY_TIMER",
               "POOL_FIRST", "POOL_MOST", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "BOUNCE_BUFFERS", "SPIN", "STATS_DIR"]
 
 
@@ -49,6 +49,7 @@ def test_fi_info_lists_every_parameter(name):
     ({"RX_MEMORY": "64 buckets"}, ["FI_TIDEGATE_RX_MEMORY", "64 buckets"]),
     ({"RX_MEMORY": "2T"}, ["FI_TIDEGATE_RX_MEMORY", "2T", "1T"]),
     ({"BULK": "pigeon"}, ["FI_TIDEGATE_BULK", "pigeon", "mailbox"]),
+    ({"QUIET_AFTER": "0"}, ["FI_TIDEGATE_QUIET_AFTER", "from 0.001 to 1000000, or never"]),
     ({"RETRY_TIMER": "0.001"}, ["FI_TIDEGATE_RETRY_TIMER", "0.001", "from 0.01 to 655.36"]),
     ({"SCHEME": "growing", "BUFFERS": "9", "BUFFERS_MOST": "8"}, ["FI_TIDEGATE_BUFFERS_MOST=8", "from 9 to"]),
     ({"PIGGYBACK": "maybe"}, ["FI_TIDEGATE_PIGGYBACK", "maybe"]),

@@ -300,7 +300,7 @@ mod tests {
     fn every_option_becomes_its_parameter() {
         let words = "--scheme static --slots 16 --credit-slots 1 --piggyback off --eager-size 4k --rx-memory 16M \
             --peers 9 --bulk mailbox --bounce-buffers 5 --buffers 3 --buffers-most 7 --buffer-size 1k \
-            --credit-threshold 2 --growth exponential --retry-timer 0.01 --pool-first 4 --pool-most 16 x";
+            --credit-threshold 2 --growth exponential --quiet-after never --retry-timer 0.01 --pool-first 4 --pool-most 16 x";
         let arguments = run(&words.split(' ').collect::<Vec<_>>()).unwrap();
         let lines: Vec<_> =
             arguments.tuning.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -308,7 +308,7 @@ mod tests {
             lines.join("\n"),
             "FI_TIDEGATE_SCHEME=static\nFI_TIDEGATE_SLOTS=16\nFI_TIDEGATE_CREDIT_SLOTS=1\nFI_TIDEGATE_PIGGYBACK=off\n\
              FI_TIDEGATE_BUFFERS=3\nFI_TIDEGATE_BUFFERS_MOST=7\nFI_TIDEGATE_BUFFER_SIZE=1k\n\
-             FI_TIDEGATE_CREDIT_THRESHOLD=2\nFI_TIDEGATE_GROWTH=exponential\nFI_TIDEGATE_RETRY_TIMER=0.01\n\
+             FI_TIDEGATE_CREDIT_THRESHOLD=2\nFI_TIDEGATE_GROWTH=exponential\nFI_TIDEGATE_QUIET_AFTER=never\nFI_TIDEGATE_RETRY_TIMER=0.01\n\
              FI_TIDEGATE_POOL_FIRST=4\nFI_TIDEGATE_POOL_MOST=16\n\
              FI_TIDEGATE_EAGER_SIZE=4k\nFI_TIDEGATE_RX_MEMORY=16M\nFI_TIDEGATE_PEERS=9\nFI_TIDEGATE_BULK=mailbox\n\
              FI_TIDEGATE_BOUNCE_BUFFERS=5"

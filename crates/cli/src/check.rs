@@ -55,7 +55,6 @@ pub fn misspelt(names: impl Iterator<Item = OsString>) -> Vec<Misspelt> {
 
 /// Fails unless a bound on receive memory has room for the part that the configuration fixes.
 fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
-    let peers = flow.peers;
     let config = EndpointConfig {
         flow,
         eager_bytes: 0,
@@ -68,7 +67,7 @@ fn check_receive_memory(flow: Config, bytes: usize) -> Result<(), Failure> {
     let least =
         Endpoint::<ShmLink>::least_receive_memory(&config).map_err(|error| Failure::usage(error.named(&NAMES)))?;
     if bytes < least {
-        return Err(Failure::usage(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers }.named(&NAMES)));
+        return Err(Failure::usage(EndpointError::receive_memory_too_small(&config, least).named(&NAMES)));
     }
     Ok(())
 }

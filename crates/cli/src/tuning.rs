@@ -46,6 +46,10 @@ pub struct Tuning {
     #[arg(long, value_name = "linear|exponential", value_parser = value_of("growth"), help_heading = "Posted buffers")]
     pub growth: Option<String>,
 
+    /// Seconds that a sender keeps buffers that it does not need, or never to take them: growing [default: 1]
+    #[arg(long, value_name = "S|never", value_parser = value_of("quiet_after"), help_heading = "Posted buffers")]
+    pub quiet_after: Option<String>,
+
     /// Milliseconds until a message that found no posted buffer is tried again [default: 0.64]
     #[arg(long, value_name = "MS", value_parser = value_of("retry_timer"), help_heading = "Posted buffers")]
     pub retry_timer: Option<String>,
@@ -157,6 +161,7 @@ impl Tuning {
         set("FI_TIDEGATE_BUFFER_SIZE", self.buffer_size.clone());
         set("FI_TIDEGATE_CREDIT_THRESHOLD", self.credit_threshold.clone());
         set("FI_TIDEGATE_GROWTH", self.growth.clone());
+        set("FI_TIDEGATE_QUIET_AFTER", self.quiet_after.clone());
         set("FI_TIDEGATE_RETRY_TIMER", self.retry_timer.clone());
         set("FI_TIDEGATE_POOL_FIRST", self.pool_first.clone());
         set("FI_TIDEGATE_POOL_MOST", self.pool_most.clone());

@@ -69,6 +69,11 @@ impl Buffers {
         }
     }
 
+    /// Bytes of the longest message that a buffer of so many packets holds beside the message's header of 16.
+    pub const fn message_bytes(packets: u32) -> u32 {
+        packets * crate::PAYLOAD_BYTES as u32 - 16
+    }
+
     /// Packets of a buffer that holds a message of so many bytes, its header included.
     pub const fn packets_of(bytes: u32) -> u32 {
         bytes.div_ceil(crate::PAYLOAD_BYTES as u32)
@@ -97,15 +102,16 @@ impl Buffers {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let least = u64::from(self.per_connection);
         let (timer_least, timer_most) = (micros(RETRY_TIMER_LEAST), micros(RETRY_TIMER_MOST));
-        let most = u64::from(COUNT_MOST);
+        let most = u64::from(if scheme == SchemeName::Growing { GROWN_BUFFERS_MOST } else { COUNT_MOST });
+        let pool_most = u64::from(POOL_BUFFERS_MOST);
         let rules = [
             (BufferField::Packets, self.packets.into(), 1, BUFFER_PACKETS_MOST.into()),
             (BufferField::PerConnection, self.per_connection.into(), 1, most),
             (BufferField::CreditThreshold, self.credit_threshold.into(), 1, most),
             (BufferField::RetryTimer, micros(self.retry_timer), timer_least, timer_most),
             (BufferField::PoolFirst, self.pool_first.into(), 1, self.pool_most.into()),
-            (BufferField::PoolMost, self.pool_most.into(), 1, most),
-            (BufferField::RefusalsMost, self.refusals_most.into(), 1, most),
+            (BufferField::PoolMost, self.pool_most.into(), 1, pool_most),
+            (BufferField::RefusalsMost, self.refusals_most.into(), 1, u32::MAX.into()),
         ];
         let of_growing = [
             (BufferField::PerConnectionMost, self.per_connection_most.into(), least, most),
@@ -125,8 +131,12 @@ pub(crate) const fn limit_of(window: u32) -> u32 {
     if window > 1 { window / 2 } else { 1 }
 }
 
-/// Most buffers of anything.
+/// Most buffers of a connection under `growing`: as many as the addresses of processes can say (15 bits).
+pub const GROWN_BUFFERS_MOST: u32 = 0x7fff;
+/// Most buffers of a connection otherwise, and credits owed. (Products may allow fewer.)
 const COUNT_MOST: u32 = 1 << 20;
+/// The largest window of a pool.
+pub const POOL_BUFFERS_MOST: u32 = 1 << 19;
 
 /// A field of [`Buffers`] that may be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -206,6 +206,11 @@ impl Config {
         Ok(Regions { mailbox: slots_per_peer * peers, data: quota * peers, credit: credit_slots * peers, quota })
     }
 
+    /// The field to lower where posted buffers take too much memory; `None`: the scheme lends none.
+    pub fn buffers_field(&self) -> Option<BufferField> {
+        self.scheme.lends().posts_buffers().then(|| self.buffers_most().1)
+    }
+
     /// Buffers that an endpoint has at most, posted or full, and the field that says so; 0 under schemes that lend
     /// none.
     fn buffers_most(&self) -> (u64, BufferField) {

@@ -11,7 +11,7 @@ use crate::rma::UnfinishedRead;
 use crate::wire::{BATCH_MOST, LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, SPAN_BYTES};
 use std::fmt;
 use std::marker::PhantomData;
-use tidegate_flow::{Config as FlowConfig, ConfigError, Control, FlowControl, Names, PACKET_BYTES};
+use tidegate_flow::{BufferField, Config as FlowConfig, ConfigError, Control, FlowControl, Names, PACKET_BYTES};
 
 /// What a window allows. All in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +50,8 @@ pub enum EndpointError {
         least: usize,
         /// Peers that the memory is for.
         peers: u32,
+        /// Where receivers post buffers: the field that says how many.
+        buffers: Option<BufferField>,
     },
 }
 
@@ -60,15 +62,27 @@ impl From<ConfigError> for EndpointError {
 }
 
 impl EndpointError {
+    /// The bound on receive memory is less than the least.
+    pub fn receive_memory_too_small(config: &EndpointConfig, least: usize) -> Self {
+        let (bytes, peers, buffers) = (config.receive_memory, config.flow.peers, config.flow.buffers_field());
+        EndpointError::ReceiveMemoryTooSmall { bytes, least, peers, buffers }
+    }
+
     /// The text of the error, with the names by which users know the numbers.
     pub fn named(&self, names: &Names) -> String {
         let Names { slots, peers: of_peers, receive_memory, .. } = names;
         match self {
             EndpointError::Flow(error) => error.named(names),
-            EndpointError::ReceiveMemoryTooSmall { bytes, least, peers } => format!(
-                "{receive_memory}={bytes} is too small: with {peers} peers ({of_peers}) at least {least} bytes are needed; \
-                 fewer mailbox slots per peer ({slots}) need less"
-            ),
+            EndpointError::ReceiveMemoryTooSmall { bytes, least, peers, buffers } => {
+                let remedy = match buffers {
+                    None => format!("fewer mailbox slots per peer ({slots})"),
+                    Some(field) => format!("fewer posted buffers ({})", (names.buffers)(*field)),
+                };
+                format!(
+                    "{receive_memory}={bytes} is too small: with {peers} peers ({of_peers}) at least {least} bytes are needed; \
+                     {remedy} need less"
+                )
+            }
         }
     }
 }
@@ -217,8 +231,7 @@ impl<B: Buffer> Memory<B> {
         let peers = config.flow.peers as usize;
         let least = Self::with_the_least_each(config, fixed);
         if config.receive_memory < least {
-            let (bytes, peers) = (config.receive_memory, config.flow.peers);
-            return Err(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers });
+            return Err(EndpointError::receive_memory_too_small(config, least));
         }
         let left = config.receive_memory - fixed;
         // Half of it is for windows, once one request each can be answered. The other half pays for the answers to more
@@ -270,7 +283,10 @@ mod tests {
                 assert!(limits.window as usize >= Arithmetic::ENVELOPE_BYTES, "an envelope has room");
             }
             let too_small = divide(&config(peers, least - 1)).err();
-            assert_eq!(too_small, Some(EndpointError::ReceiveMemoryTooSmall { bytes: least - 1, least, peers }));
+            assert_eq!(
+                too_small,
+                Some(EndpointError::ReceiveMemoryTooSmall { bytes: least - 1, least, peers, buffers: None })
+            );
         }
     }
 

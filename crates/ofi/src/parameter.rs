@@ -16,7 +16,9 @@ use std::time::Duration;
 use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
-use tidegate_message::flow::{Buffers, Config, ConfigError, Growth, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName};
+use tidegate_message::flow::{
+    Buffers, Config, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
+};
 
 mod rows;
 mod values;
@@ -71,6 +73,7 @@ pub struct BufferSettings {
     bytes: Option<usize>,
     credit_threshold: Option<u32>,
     growth: Option<Growth>,
+    quiet_after: Option<Option<Duration>>,
     retry_timer: Option<Duration>,
     pool_first: Option<u32>,
     pool_most: Option<u32>,
@@ -90,6 +93,7 @@ impl BufferSettings {
             bytes: size,
             credit_threshold: number(&CREDIT_THRESHOLD, get(&CREDIT_THRESHOLD), 1..=tidegate_link::BUFFERS_MOST)?,
             growth: get(&GROWTH).map(|text| choose(&GROWTH, Some(text), &GROWTHS)).transpose()?,
+            quiet_after: seconds_or_never(&QUIET_AFTER, get(&QUIET_AFTER))?,
             retry_timer: milliseconds(&RETRY_TIMER, get(&RETRY_TIMER), timer)?,
             pool_first: number(&POOL_FIRST, get(&POOL_FIRST), 1..=POOL_BUFFERS_MOST)?,
             pool_most: number(&POOL_MOST, get(&POOL_MOST), 1..=POOL_BUFFERS_MOST)?,
@@ -107,6 +111,7 @@ impl BufferSettings {
             per_connection_most: self.most.unwrap_or(usual.per_connection_most.max(each)),
             credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
             growth: self.growth.unwrap_or(usual.growth),
+            quiet_after: self.quiet_after.unwrap_or(usual.quiet_after),
             retry_timer: self.retry_timer.unwrap_or(usual.retry_timer),
             pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
             pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
@@ -173,8 +178,6 @@ const RECEIVE_MEMORY: usize = 64 << 20;
 const PEERS_SPARE: u32 = 16;
 /// The longest message that a posted buffer may hold, in bytes.
 const BUFFER_BYTES_MOST: usize = 64 << 10;
-/// Most buffers that a pool may post: of the longest, with as many that are full, the mailbox has room.
-const POOL_BUFFERS_MOST: u32 = 1 << 19;
 /// The header of the first packet of a message, in bytes: what is kept of a buffer for it.
 const MESSAGE_HEADER_BYTES: usize = 16;
 /// The link's header field for a peer has 20 bits.
@@ -298,6 +301,8 @@ mod tests {
             ("retry_timer", "655.37"),
             ("retry_timer", "NaN"),
             ("retry_timer", "1 ms"),
+            ("quiet_after", "0"),
+            ("quiet_after", "soon"),
             ("pool_first", "0"),
             ("pool_most", "524289"),
             ("slots", "-1"),
@@ -339,8 +344,10 @@ mod tests {
         assert_eq!((some.pool_first, some.pool_most), (8192, 8192));
         let some = buffers(&[("scheme", "rnr"), ("retry_timer", "0.01"), ("buffer_size", "64k")]).unwrap();
         assert_eq!((some.retry_timer, some.packets), (Duration::from_micros(10), 1171));
+        let quiet_after = |text| buffers(&[("scheme", "growing"), ("quiet_after", text)]).unwrap().quiet_after;
+        assert_eq!((quiet_after("0.5"), quiet_after("never")), (Some(Duration::from_millis(500)), None));
         let refusal = buffers(&[("scheme", "growing"), ("buffers", "10"), ("buffers_most", "9")]).unwrap_err();
-        assert_eq!(refusal, "FI_TIDEGATE_BUFFERS_MOST=9 is not allowed: choose from 10 to 1048576");
+        assert_eq!(refusal, "FI_TIDEGATE_BUFFERS_MOST=9 is not allowed: choose from 10 to 32767");
         let refusal = buffers(&[("scheme", "shared_window"), ("pool_first", "9"), ("pool_most", "8")]).unwrap_err();
         assert_eq!(refusal, "FI_TIDEGATE_POOL_FIRST=9 is not allowed: choose from 1 to 8");
     }

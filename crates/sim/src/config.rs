@@ -181,8 +181,8 @@ impl SimulationConfig {
             let least = Endpoint::<SimLink>::least_receive_memory(&endpoint)
                 .map_err(|error| SimulationError::Endpoint(error.into()))?;
             if bytes < least {
-                let peers = endpoint.flow.peers;
-                return Err(SimulationError::Endpoint(EndpointError::ReceiveMemoryTooSmall { bytes, least, peers }));
+                let error = EndpointError::receive_memory_too_small(&endpoint, least);
+                return Err(SimulationError::Endpoint(error));
             }
         }
         Network::check(&self.topology, &self.network).map_err(SimulationError::Network)

@@ -272,6 +272,12 @@ impl SimLink {
         self.refused.extend(self.peers.find(by));
     }
 
+    /// Whether the endpoint has not been told of something that has happened.
+    #[inline]
+    pub(crate) fn has_events(&self) -> bool {
+        !self.ended.is_empty() || !self.refused.is_empty()
+    }
+
     /// A bulk transfer of ours has ended.
     pub(crate) fn end_transfer(&mut self, id: TransferId) {
         self.ended.push_back(id);

@@ -105,8 +105,8 @@ impl Process {
                 return After::Drain;
             }
             if link.clock > now {
-                // What arrives until then is to be seen too.
-                return if link.mailbox.len() > 0 { After::Again } else { After::Idle };
+                // What arrives until then is to be seen too. What has come already is the last that tells of itself.
+                return if link.mailbox.len() > 0 || link.has_events() { After::Again } else { After::Idle };
             }
             self.endpoint.link_mut().spend(Activity::Receive, self.costs.cost.poll);
             let worked = self.progress();

@@ -45,6 +45,12 @@ const fn buffer_field(field: BufferField) -> &'static str {
     }
 }
 
+/// The field of a file.
+fn named_in_file(field: BufferField) -> FieldName {
+    let name = buffer_field(field).strip_prefix("[flow] ").and_then(|name| name.split(' ').next());
+    ("flow", name.unwrap_or_default())
+}
+
 /// What decides how many processes there are.
 const PROCESSES: [FieldName; 3] = [("machine", "processes_per_node"), ("network", "sizes"), ("machine", "nodes")];
 
@@ -97,10 +103,12 @@ fn of_endpoint(error: &EndpointError) -> Refusal {
         EndpointError::Flow(
             ConfigError::Buffers(UnfitBuffers { field, .. }) | ConfigError::TooManyBuffers { field, .. },
         ) => {
-            let name = buffer_field(*field).strip_prefix("[flow] ").and_then(|name| name.split(' ').next());
-            vec![("flow", name.unwrap_or_default())]
+            vec![named_in_file(*field)]
         }
-        EndpointError::ReceiveMemoryTooSmall { .. } => [&[("flow", "receive_memory")], &slots[..1], &peers].concat(),
+        EndpointError::ReceiveMemoryTooSmall { buffers, .. } => {
+            let sizes = buffers.map_or(slots[0], named_in_file);
+            [&[("flow", "receive_memory"), sizes], &peers[..]].concat()
+        }
     };
     Refusal { fields, what: error.named(&NAMES) }
 }

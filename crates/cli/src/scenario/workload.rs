@@ -9,7 +9,7 @@ use tidegate_sim::workload::collective::{
     Allgather, Allreduce, Alltoall, Alltoallv, Barrier, Broadcast, Gather, Reduce, ReduceScatter, Scatter, barrier,
 };
 
-use tidegate_sim::workload::nas::Nas;
+use tidegate_sim::workload::nas::{Nas, Variation};
 use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
 use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
 
@@ -324,7 +324,13 @@ impl Draft {
         if let Ok(benchmark) = name.parse() {
             let refusal = |field: &'static str, what: String| Refusal::new(&[("workload", field)], what);
             let class = self.form.as_deref().unwrap_or("A").parse().map_err(|why| refusal("form", why))?;
-            let nas = Nas { benchmark, class, iterations: self.iterations, rate: self.compute_rate };
+            let nas = Nas {
+                benchmark,
+                class,
+                iterations: self.iterations,
+                rate: self.compute_rate,
+                variation: Variation::AsPublished,
+            };
             nas.check(size).map_err(|why| {
                 refusal("operation", format!("{why}: change [network] sizes or [machine] processes_per_node"))
             })?;

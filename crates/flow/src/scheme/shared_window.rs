@@ -25,7 +25,7 @@
 //!   those that are full until there are [`pool_bound`](crate::Buffers::pool_bound) in all; A names no bound;
 //! * first come, first served; but a sender that was refused `refusals_most` times in a row may take one *spare*
 //!   buffer, which nobody else gets, or it might starve beside others that are never refused. The rule, why it is
-//!   live, and why no other buffer is kept for anybody: `adapter/spare.rs`.
+//!   live, why no other buffer is kept for anybody, and why `refusals_most` is no parameter: `adapter/spare.rs`.
 //!
 //! Invariants: window ≤ most; posted ≤ window; posted + spare + full ≤ bound; while the receiver processes messages, a
 //! message that was refused `refusals_most` times is passed over by each other sender at most twice.

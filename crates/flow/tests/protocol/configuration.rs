@@ -141,7 +141,7 @@ fn numbers_of_buffers_that_make_no_sense_are_refused_with_what_is_allowed() {
         buffer_refusal(Growing, |of| of.quiet_after = Some(micros(0))),
         buffer_refusal(SharedWindow, |of| of.pool_first = 4097),
         buffer_refusal(SharedWindow, |of| of.pool_first = 0),
-        buffer_refusal(SharedWindow, |of| (of.pool_most, of.packets) = (1 << 20, 1171)),
+        buffer_refusal(SharedWindow, |of| (of.pool_most, of.packets) = (1 << 19, 1171)),
     ];
     let expected = [
         "per_connection=0 is not allowed: choose from 1 to 1048576",
@@ -149,11 +149,11 @@ fn numbers_of_buffers_that_make_no_sense_are_refused_with_what_is_allowed() {
         "credit_threshold=0 is not allowed: choose from 1 to 1048576",
         "retry_timer=9 µs is not allowed: choose from 10 µs to 655360 µs",
         "retry_timer=655361 µs is not allowed: choose from 10 µs to 655360 µs",
-        "per_connection_most=9 is not allowed: choose from 10 to 1048576",
+        "per_connection_most=9 is not allowed: choose from 10 to 32767",
         "quiet_after=0 µs is not allowed: at least 1 µs is needed",
         "pool_first=4097 is not allowed: choose from 1 to 4096",
         "pool_first=0 is not allowed: choose from 1 to 4096",
-        "pool_most: 2097153 buffers of 1171 packets are too many: with so many peers an endpoint may have at most 916944",
+        "pool_most: 1048577 buffers of 1171 packets are too many: with so many peers an endpoint may have at most 916944",
     ];
     assert_eq!(texts.each_ref().map(String::as_str), expected);
 }

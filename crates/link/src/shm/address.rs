@@ -5,9 +5,9 @@
 //! number, its *nonce*: it is part of the address and of the name of the endpoint's file, and lies in the memory of the
 //! process, where whoever reads or writes that memory finds out whose it is (see `bulk`).
 
-use super::config::NAMES;
+use super::config::{BUFFER_SIZE, NAMES};
 use std::fmt;
-use tidegate_flow::{BufferField, Config, Lends, SchemeName};
+use tidegate_flow::{BufferField, Buffers, Config, Lends, SchemeName};
 
 /// Where an endpoint is found. Small and plain, so that it travels through libfabric's address vectors as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,8 @@ impl Sizes {
         }
     }
 
-    /// Names and values.
+    /// Names and values. Of a buffer's size not more is known than how many packets that is, so what is said is the
+    /// longest message that those hold.
     fn named(self) -> Vec<(&'static str, String)> {
         let [slots, credit_slots] = [NAMES.slots, NAMES.credit_slots];
         match self {
@@ -108,7 +109,7 @@ impl Sizes {
                 vec![(slots, per_peer.to_string()), (credit_slots, credit.to_string())]
             }
             Sizes::Buffers { packets, each, most } => vec![
-                ((NAMES.buffers)(BufferField::Packets), packets.to_string()),
+                (BUFFER_SIZE, Buffers::message_bytes(packets).to_string()),
                 ((NAMES.buffers)(BufferField::PerConnection), each.to_string()),
                 ((NAMES.buffers)(BufferField::PerConnectionMost), most.to_string()),
             ],
@@ -135,7 +136,7 @@ pub const SLOTS_PER_PEER_MOST: u32 = 0xff_ffff;
 /// The same for credit slots.
 pub const CREDIT_SLOTS_MOST: u32 = 0xffff;
 /// The same for posted buffers of a connection at the start. Twice as many and one may it come to have.
-pub const BUFFERS_MOST: u32 = 0x3fff;
+pub const BUFFERS_MOST: u32 = tidegate_flow::GROWN_BUFFERS_MOST / 2;
 
 impl Settings {
     pub fn of(flow: &Config) -> Settings {
@@ -320,10 +321,10 @@ mod tests {
             assert_eq!(Address::from_bytes(&address.to_bytes()), Some(address), "{scheme}");
             flow.slots_per_peer = 2;
             assert_eq!(Settings::of(&flow), address.settings, "slots mean nothing to {scheme}");
-            flow.buffers.packets = 5;
+            flow.buffers.packets = 37;
             let found = address.settings.difference(&Settings::of(&flow)).expect("a difference");
-            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("1171", "5"));
-            assert_eq!(found.parameter, "FI_TIDEGATE_BUFFER_SIZE (in packets)");
+            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("65560", "2056"));
+            assert_eq!(found.parameter, "FI_TIDEGATE_BUFFER_SIZE");
         }
     }
 

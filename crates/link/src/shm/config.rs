@@ -16,6 +16,9 @@ pub const NAMES: Names = Names {
     buffers: variable_of,
 };
 
+/// The variable by which users say how long a message a posted buffer holds.
+pub(super) const BUFFER_SIZE: &str = "FI_TIDEGATE_BUFFER_SIZE";
+
 /// The variable by which users set what flow control calls so.
 const fn variable_of(field: BufferField) -> &'static str {
     match field {
@@ -26,8 +29,9 @@ const fn variable_of(field: BufferField) -> &'static str {
         BufferField::RetryTimer => "FI_TIDEGATE_RETRY_TIMER",
         BufferField::PoolFirst => "FI_TIDEGATE_POOL_FIRST",
         BufferField::PoolMost => "FI_TIDEGATE_POOL_MOST",
-        // These are not for users to set.
-        BufferField::QuietAfter | BufferField::RefusalsMost => field.name(),
+        BufferField::QuietAfter => "FI_TIDEGATE_QUIET_AFTER",
+        // That is not for users to set (why: `adapter/spare.rs` in `tidegate-flow`).
+        BufferField::RefusalsMost => field.name(),
     }
 }
 

@@ -162,6 +162,8 @@ pub struct Shortage {
     pub needed: u64,
     /// Of that, for the mailbox.
     pub mailbox: u64,
+    /// The parameter by which the mailbox is made smaller.
+    pub mailbox_by: &'static str,
     /// Of that, for the bounce buffers.
     pub bounce_buffers: u64,
     /// What the directory's file system holds; 0: it does not say.
@@ -204,17 +206,18 @@ impl Shortage {
             0 => String::new(),
             total => format!("; {place} holds {} in all: {}", Bytes(total), self.takers()),
         };
+        let mailbox_by = self.mailbox_by;
         let remedy = if self.bounce_buffers >= self.mailbox {
             format!(
                 "Bounce buffers take most of it, {}: lower FI_TIDEGATE_BOUNCE_BUFFERS first (with 0 an endpoint needs {}), then \
-                 FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS",
+                 {mailbox_by} or FI_TIDEGATE_PEERS",
                 Bytes(self.bounce_buffers),
                 Bytes(self.needed.saturating_sub(self.bounce_buffers))
             )
         } else {
             let then = if self.bounce_buffers > 0 { ", then FI_TIDEGATE_BOUNCE_BUFFERS" } else { "" };
             let mailbox = Bytes(self.mailbox);
-            format!("The mailbox takes most of it, {mailbox}: lower FI_TIDEGATE_SLOTS or FI_TIDEGATE_PEERS first{then}")
+            format!("The mailbox takes most of it, {mailbox}: lower {mailbox_by} or FI_TIDEGATE_PEERS first{then}")
         };
         let needed = Bytes(self.needed);
         format!(
@@ -338,6 +341,7 @@ mod tests {
             directory: "/dev/shm".into(),
             needed: MIB + (144 << 10),
             mailbox: 96 << 10,
+            mailbox_by: "FI_TIDEGATE_SLOTS",
             bounce_buffers: MIB,
             total: 2 * MIB,
             free: 600 << 10,

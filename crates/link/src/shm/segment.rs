@@ -8,6 +8,7 @@
 use super::address::{Address, Identity, Settings};
 use super::bounce::{BOUNCE_BUFFER_BYTES, BounceArea};
 use super::bulk::Cookie;
+use super::config::NAMES;
 use super::error::{LinkError, Shortage};
 use super::layout::{Header, Layout, MAGIC, Signals, View};
 use super::life::{self, Fate, Here, Rights};
@@ -61,7 +62,8 @@ impl OwnSegment {
         layout.allocate(&file).map_err(|error| {
             // First of all, so that what is measured as free does not lack what this attempt has taken.
             let _ = fs::remove_file(&path);
-            no_space(directory, &layout, error)
+            let by = flow.buffers_field().map_or(NAMES.slots, NAMES.buffers);
+            no_space(directory, (&layout, by), error)
         })?;
         let cannot_map = |error| remove(LinkError::system(format!("mapping {}", path.display()), error));
         let mapped = life::open_to_map(&path, Rights::Lock).map_err(cannot_map)?;
@@ -226,7 +228,8 @@ fn create_file(directory: &Path, here: &Here, settings: Settings) -> Result<(Loc
     }
 }
 
-fn no_space(directory: &Path, layout: &Layout, error: io::Error) -> LinkError {
+/// `by`: the parameter by which the mailbox is made smaller.
+fn no_space(directory: &Path, (layout, by): (&Layout, &'static str), error: io::Error) -> LinkError {
     let needed = layout.total() as u64;
     if !matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) {
         return LinkError::system(format!("allocating {needed} bytes in {}", directory.display()), error);
@@ -239,6 +242,7 @@ fn no_space(directory: &Path, layout: &Layout, error: io::Error) -> LinkError {
         directory: directory.to_path_buf(),
         needed,
         mailbox: (layout.slots * size_of::<Slot>()) as u64,
+        mailbox_by: by,
         bounce_buffers: (layout.bounce_buffers * BOUNCE_BUFFER_BYTES) as u64,
         total,
         free,

@@ -65,6 +65,13 @@ pub(super) const GROWTH: Parameter = Parameter {
     allowed: "linear or exponential",
     help: "With scheme growing: whether a message that had to wait for a buffer brings its sender one more, or as many as it has",
 };
+pub(super) const QUIET_AFTER: Parameter = Parameter {
+    name: "quiet_after",
+    default: "1",
+    allowed: "seconds from 0.001 to 1000000, or never",
+    help: "With scheme growing: how long a sender that needs fewer buffers than it has got keeps them, in seconds; each time that \
+           it lost them wrongly, twice as long from then on",
+};
 pub(super) const RETRY_TIMER: Parameter = Parameter {
     name: "retry_timer",
     default: "0.64",
@@ -83,7 +90,8 @@ pub(super) const POOL_MOST: Parameter = Parameter {
     name: "pool_most",
     default: "4096, or FI_TIDEGATE_POOL_FIRST if that is more",
     allowed: "a number of buffers from 1 to 524288",
-    help: "With scheme shared_window: how many it posts at most. While messages wait to be taken out there may be twice as many",
+    help: "With scheme shared_window: how many it posts at most. While messages wait to be taken out there may be twice as many; one \
+           more is for senders that were refused often",
 };
 pub(super) const EAGER_SIZE: Parameter = Parameter {
     name: "eager_size",
@@ -147,7 +155,7 @@ pub(super) const FABRIC: Parameter = Parameter {
            or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same provider in all processes of a job",
 };
 
-pub(super) const TABLE: [&Parameter; 21] = [
+pub(super) const TABLE: [&Parameter; 22] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -157,6 +165,7 @@ pub(super) const TABLE: [&Parameter; 21] = [
     &BUFFER_SIZE,
     &CREDIT_THRESHOLD,
     &GROWTH,
+    &QUIET_AFTER,
     &RETRY_TIMER,
     &POOL_FIRST,
     &POOL_MOST,

@@ -101,6 +101,19 @@ pub(super) fn folder(parameter: &'static Parameter, text: Option<String>) -> Res
     }
 }
 
+/// Seconds, down to a thousandth of one, or `never`, which is no time at all.
+pub(super) fn seconds_or_never(
+    parameter: &'static Parameter,
+    text: Option<String>,
+) -> Result<Option<Option<Duration>>, Misfit> {
+    let Some(text) = text else { return Ok(None) };
+    if text.trim().eq_ignore_ascii_case("never") {
+        return Ok(Some(None));
+    }
+    let seconds = text.trim().parse::<f64>().ok().filter(|value| (0.001..=1e6).contains(value));
+    seconds.map(|seconds| Some(Some(Duration::from_secs_f64(seconds)))).ok_or_else(|| refuse(parameter, &text))
+}
+
 /// Milliseconds, down to a hundredth of one.
 pub(super) fn milliseconds(
     parameter: &'static Parameter,

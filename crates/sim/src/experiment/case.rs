@@ -126,7 +126,7 @@ impl Case {
     /// What tells two cases apart. Where credits cost what they do, the key is that of runs that were kept before they
     /// could be free, and on the machine of P that of runs from when there was no other.
     pub fn key(&self) -> String {
-        let usual = [", free_credits: false", ", machine: Extoll", ", time_most_us: None"];
+        let usual = [", free_credits: false", ", machine: Extoll", ", time_most_us: None", ", variation: AsPublished"];
         usual.iter().fold(format!("{self:?}"), |key, usual| key.replace(usual, ""))
     }
 

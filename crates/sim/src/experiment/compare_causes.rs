@@ -17,7 +17,7 @@ use crate::SimulationError;
 use crate::config::FlowChoice;
 
 /// More refusals than any message meets.
-const NEVER: u32 = 1 << 20;
+const NEVER: u32 = u32::MAX;
 
 /// How many times as long programs are made, to see what `growing` takes once it has grown.
 const LONGER: u32 = 4;
@@ -230,6 +230,10 @@ pub(super) struct Least {
     pub shortest_timer: f64,
     /// The same under `static` and `dynamic`.
     pub credits: [f64; 2],
+    /// The same of the pool as it is; with a spare buffer for who was refused once, or 64 times; for nobody.
+    pub spare: [f64; 4],
+    /// The same, of the incast alone.
+    pub spare_incast: [f64; 4],
 }
 
 /// With the least memory: shorter retry timers.
@@ -242,17 +246,20 @@ pub(super) fn least(
     let of = |scheme| flow(scheme, cluster.processes(), memory).unwrap_or(FlowChoice::Unlimited);
     let pool =
         |timer_us| with(of(SchemeName::SharedWindow), |buffers| buffers.retry_timer = Duration::from_micros(timer_us));
-    // Whoever was refused often has the pool's next buffer kept for him, which lies idle until his timer has run out.
-    let unkept = with(of(SchemeName::SharedWindow), |buffers| buffers.refusals_most = NEVER);
-    let flows = [of(SchemeName::Static), of(SchemeName::Dynamic), pool(640), pool(80), pool(10), unkept];
-    let all = run(workshop, cluster, programs, &flows.map(Way::new))?;
+    // After how many refusals a sender may have the spare buffer.
+    let spare_after = |refusals| with(of(SchemeName::SharedWindow), |buffers| buffers.refusals_most = refusals);
+    let [sooner, later, never] = [1, 64, NEVER].map(spare_after);
+    let timers = [pool(640), pool(80), pool(10)];
+    let flows =
+        [[of(SchemeName::Static), of(SchemeName::Dynamic)].as_slice(), &timers, &[sooner, later, never]].concat();
+    let all = run(workshop, cluster, programs, &flows.into_iter().map(Way::new).collect::<Vec<_>>())?;
     let title = format!(
-        "{} processes, {}: time with shorter retry timers instead of 0.64 ms, and with no buffer kept for who was refused often, beside static \
-         and dynamic",
+        "{} processes, {}: time with shorter retry timers instead of 0.64 ms, and with the spare buffer for who was refused once, 64 times, or \
+         never, instead of 8 times, beside static and dynamic",
         cluster.processes(),
         super::compare_job::size(memory)
     );
-    let columns = ["program", "static", "dynamic", "shared_window", "0.08 ms", "0.01 ms", "no buffer kept"];
+    let columns = ["program", "static", "dynamic", "shared_window", "0.08 ms", "0.01 ms", "once", "64 times", "never"];
     let mut table = Table::new("least", &title, &columns);
     let columns: Vec<Vec<f64>> = all.iter().map(|pairs| pairs.slower().collect()).collect();
     for (at, (name, _)) in programs.iter().enumerate() {
@@ -261,5 +268,13 @@ pub(super) fn least(
     }
     let means = all.iter().map(|pairs| format!("{:.2}", pairs.mean()));
     table.row(std::iter::once("mean".to_owned()).chain(means));
-    Ok(Least { table, shortest_timer: all[4].mean(), credits: [all[0].mean(), all[1].mean()] })
+    let incast = programs.iter().position(|program| program.0 == "Incast").unwrap_or(0);
+    let of_spare = [2, 5, 6, 7];
+    Ok(Least {
+        table,
+        shortest_timer: all[4].mean(),
+        credits: [all[0].mean(), all[1].mean()],
+        spare: of_spare.map(|way| all[way].mean()),
+        spare_incast: of_spare.map(|way| columns[way][incast]),
+    })
 }

@@ -88,18 +88,27 @@ impl fmt::Display for Slower {
 }
 
 /// How much of a job is run.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Bounds {
     /// When a run is ended, in microseconds.
     pub time_most_us: Option<u32>,
     /// Programs and memories that are left out.
     pub left_out: &'static [(&'static str, u64)],
+    /// Schemes that are run.
+    pub schemes: &'static [SchemeName],
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { time_most_us: None, left_out: &[], schemes: SCHEMES }
+    }
 }
 
 /// All runs of a size: by program, by memory, by scheme.
 pub(super) struct Job {
     pub processes: u32,
     pub memories: Vec<u64>,
+    schemes: &'static [SchemeName],
     names: Vec<&'static str>,
     references: Vec<Runs>,
     cells: Vec<Vec<Vec<Result<Runs, Slower>>>>,
@@ -124,7 +133,7 @@ impl Job {
             let case = |flow| Case { time_most_us: bounds.time_most_us, ..whole(flow) };
             cases.push(whole(FlowChoice::Unlimited));
             for &memory in &memories {
-                cases.extend(SCHEMES.iter().filter_map(|&scheme| chosen(name, memory, scheme).ok()).map(case));
+                cases.extend(bounds.schemes.iter().filter_map(|&scheme| chosen(name, memory, scheme).ok()).map(case));
             }
         }
         let mut runs = workshop.run(&cases)?.into_iter();
@@ -134,12 +143,12 @@ impl Job {
             references.push(next());
             let of = |&memory: &u64| {
                 let cell = |&scheme: &SchemeName| chosen(name, memory, scheme).map(|_| next());
-                SCHEMES.iter().map(cell).collect()
+                bounds.schemes.iter().map(cell).collect()
             };
             cells.push(memories.iter().map(of).collect());
         }
         let names = programs.iter().map(|program| program.0).collect();
-        Ok(Job { processes, memories, names, references, cells })
+        Ok(Job { processes, memories, schemes: bounds.schemes, names, references, cells })
     }
 
     fn slower(&self, program: usize, memory: usize, scheme: usize) -> Slower {
@@ -157,11 +166,11 @@ impl Job {
             self.processes
         );
         let mut columns = vec!["program", "memory"];
-        columns.extend(SCHEMES.iter().map(|scheme| scheme.name()));
+        columns.extend(self.schemes.iter().map(|scheme| scheme.name()));
         let mut table = Table::new(&format!("time{}", self.processes), &title, &columns);
         for (program, name) in self.names.iter().enumerate() {
             for (memory, &bytes) in self.memories.iter().enumerate() {
-                let cells = (0..SCHEMES.len()).map(|scheme| self.slower(program, memory, scheme).to_string());
+                let cells = (0..self.schemes.len()).map(|scheme| self.slower(program, memory, scheme).to_string());
                 table.row([(*name).to_owned(), size(bytes)].into_iter().chain(cells));
             }
         }
@@ -179,7 +188,7 @@ impl Job {
         let columns = ["memory", "scheme", "refusals", "control packets", "set aside (KiB)", "unexpected (KiB)"];
         let mut table = Table::new(&format!("counts{}", self.processes), &title, &columns);
         for (memory, &bytes) in self.memories.iter().enumerate() {
-            for (scheme, name) in SCHEMES.iter().enumerate() {
+            for (scheme, name) in self.schemes.iter().enumerate() {
                 let runs: Vec<&Runs> =
                     self.cells.iter().filter_map(|by_memory| by_memory[memory][scheme].as_ref().ok()).collect();
                 if runs.is_empty() {
@@ -219,7 +228,7 @@ impl Job {
     pub fn figure(&self) -> Figure {
         let mut series = Vec::new();
         for (program, name) in self.names.iter().enumerate() {
-            for (scheme, of) in SCHEMES.iter().enumerate() {
+            for (scheme, of) in self.schemes.iter().enumerate() {
                 let point = |(memory, &bytes): (usize, &u64)| {
                     let Slower::Times(slower) = self.slower(program, memory, scheme) else { return None };
                     Some(slower.point((bytes as f64 / 1024.0).log2()))
@@ -271,12 +280,12 @@ impl Job {
 
     pub fn overall_table(&self) -> Table {
         let mut columns = vec!["memory"];
-        columns.extend(SCHEMES.iter().map(|scheme| scheme.name()));
+        columns.extend(self.schemes.iter().map(|scheme| scheme.name()));
         let title =
             format!("{} processes: geometric mean of these multiples over all programs that were run", self.processes);
         let mut table = Table::new(&format!("overall{}", self.processes), &title, &columns);
         for (memory, &bytes) in self.memories.iter().enumerate() {
-            let cells = (0..SCHEMES.len()).map(|scheme| self.mean(memory, scheme).to_string());
+            let cells = (0..self.schemes.len()).map(|scheme| self.mean(memory, scheme).to_string());
             table.row(std::iter::once(size(bytes)).chain(cells));
         }
         table
@@ -331,7 +340,7 @@ mod tests {
         let workload = Workload::Benchmark(Benchmark::new(Operation::Exchange));
         let programs = [("Exchange", workload)];
         let job = |time_most_us| {
-            let bounds = Bounds { time_most_us, left_out: &[("Exchange", 32 << 10)] };
+            let bounds = Bounds { time_most_us, left_out: &[("Exchange", 32 << 10)], ..Bounds::default() };
             Job::run(&workshop, Cluster::of_a(4), vec![64 << 10, 32 << 10], &programs, bounds)
         };
         let said = |job: &Job, scheme| job.slower(0, 0, place(scheme)).to_string();

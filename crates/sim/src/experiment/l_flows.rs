@@ -9,6 +9,7 @@ use super::machine::{Cluster, Interruptions};
 use super::measurement::{Measurement, Runs};
 use super::report::Series;
 use crate::config::FlowChoice;
+use crate::workload::nas::Variation;
 
 /// L's schemes, in the order in which it describes them.
 pub(super) const SCHEMES: [SchemeName; 3] = [SchemeName::Rnr, SchemeName::Preposted, SchemeName::Growing];
@@ -52,6 +53,10 @@ pub(super) struct Change {
     pub receiving_percent: Option<u32>,
     /// What making or understanding a credit packet costs.
     pub credit_packet_ns: Option<u32>,
+    /// The largest eager message, in bytes.
+    pub eager_bytes: Option<u32>,
+    /// The pattern of a NAS benchmark.
+    pub variation: Variation,
 }
 
 impl Change {
@@ -62,6 +67,8 @@ impl Change {
         without_adapter_credits: false,
         receiving_percent: None,
         credit_packet_ns: None,
+        eager_bytes: None,
+        variation: Variation::AsPublished,
     };
 
     /// A program with this flow control on this cluster, changed.
@@ -74,6 +81,7 @@ impl Change {
             adapter_credits: !self.without_adapter_credits,
             receiving_percent: self.receiving_percent.unwrap_or(cluster.receiving_percent),
             credit_packet_ns: self.credit_packet_ns,
+            eager_bytes: self.eager_bytes.unwrap_or(cluster.eager_bytes),
             ..cluster
         };
         Case::on_cluster(cluster, flow, workload)

@@ -76,7 +76,8 @@ pub(super) fn nas_case(
     (benchmark, scheme): (Benchmark, SchemeName),
     buffers: u32,
 ) -> Case {
-    let nas = NasRun { benchmark, class: Class::A, iterations, rate: faster * RATE };
+    let variation = change.variation;
+    let nas = NasRun { benchmark, class: Class::A, iterations, rate: faster * RATE, variation };
     change.case(cluster(benchmark), flow(scheme, buffers), Workload::Nas(nas))
 }
 

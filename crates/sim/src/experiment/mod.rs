@@ -24,6 +24,7 @@ mod case;
 mod compare;
 mod compare_causes;
 mod compare_job;
+mod compare_pool;
 mod curve;
 mod estimate;
 mod forecast;
@@ -136,6 +137,7 @@ impl Experiment {
         simulated("A-fig2", "Largest window of a pool", "§4.2, figure 2", a_fig2_3::largest_window),
         simulated("A-fig3", "Retry timer of a pool", "§4.3, figure 3", a_fig2_3::retry_timer),
         simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
+        simulated("pool", "A pool at every memory", "in none of the papers", compare_pool::run),
     ];
 
     /// The experiment of that name, whatever the case of its letters.

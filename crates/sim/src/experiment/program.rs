@@ -11,7 +11,7 @@ use crate::outcome::Outcome;
 use crate::simulation::Simulation;
 use crate::task::Task;
 use crate::workload::collective::{Barrier, barrier};
-use crate::workload::nas::{Benchmark, Class, Nas};
+use crate::workload::nas::{Benchmark, Class, Nas, Variation};
 use crate::workload::{Communicator, Pattern, Traffic};
 
 /// A NAS benchmark.
@@ -23,12 +23,14 @@ pub(super) struct NasRun {
     pub iterations: Option<u32>,
     /// Millions of operations that a process does in a second.
     pub rate: u32,
+    /// What is changed.
+    pub variation: Variation,
 }
 
 impl NasRun {
     fn nas(&self) -> Nas {
-        let NasRun { benchmark, class, iterations, rate } = *self;
-        Nas { benchmark, class, iterations, rate: f64::from(rate) }
+        let NasRun { benchmark, class, iterations, rate, variation } = *self;
+        Nas { benchmark, class, iterations, rate: f64::from(rate), variation }
     }
 
     /// Runs it. The time is that of the benchmark's own clock. Every process also notes how many messages it sent in
@@ -70,7 +72,8 @@ impl NasRun {
 impl fmt::Display for NasRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}, {} Mop/s", self.benchmark.name(), self.class, self.rate)?;
-        self.iterations.map_or(Ok(()), |iterations| write!(f, ", {iterations} iterations"))
+        self.iterations.map_or(Ok(()), |iterations| write!(f, ", {iterations} iterations"))?;
+        if self.variation == Variation::AsPublished { Ok(()) } else { write!(f, ", {:?}", self.variation) }
     }
 }
 

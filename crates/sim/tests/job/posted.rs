@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidegate_flow::{Buffers, Growth, SchemeName};
 use tidegate_message::Counter;
 use tidegate_sim::workload::collective::{Alltoall, alltoall};
+use tidegate_sim::workload::nas::{Benchmark, Class, Nas, Variation};
 use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic};
 use tidegate_sim::{FlowChoice, Outcome, Rank, Rendezvous, SimulationConfig, Tag, Task, Time, Topology};
 
@@ -204,6 +205,40 @@ fn a_long_message_is_written_by_its_sender_with_three_messages_around_it() {
         assert_eq!(outcome.counter(Counter::BytesRead), 500_000);
         let data = outcome.counter(Counter::PacketsSent) - outcome.counter(Counter::CreditPackets);
         assert_eq!(data, 20, "a request to send and a receipt for each message");
+    }
+}
+
+/// LU whose senders go on while what may not leave waits, as a copy would: many sends of a process to one peer wait at
+/// the same time.
+fn copies(rendezvous: Rendezvous, seed: u64) {
+    let variation = Variation::EdgesCopied;
+    let nas = Nas { benchmark: Benchmark::Lu, class: Class::A, iterations: Some(2), rate: 300.0, variation };
+    let program = move |task: Task| async move { nas.run(&Communicator::world(&task)).await };
+    let switch = Topology::switch(8).expect("a legal switch");
+    let flow = posted(SchemeName::Growing, |of| {
+        (of.per_connection, of.per_connection_most, of.quiet_after) = (1, 200, None);
+        of.retry_timer = Duration::from_micros(640);
+    });
+    let (interval, duration) = (Time::from_microseconds(1000), Time::from_microseconds(25));
+    let noise = tidegate_sim::Noise { interval, duration };
+    let config = SimulationConfig {
+        processes_per_node: 1,
+        topology: switch,
+        rendezvous,
+        seed,
+        noise,
+        flow,
+        ..SimulationConfig::infiniband2003()
+    };
+    run(config, &program);
+}
+
+/// A transfer may end while the program's own work is due: its end must not be forgotten over that.
+#[test]
+fn many_sends_that_wait_get_through() {
+    for seed in 1..5 {
+        copies(Rendezvous::Read, seed);
+        copies(Rendezvous::Write, seed);
     }
 }
 

@@ -2,7 +2,7 @@
 //! whole grid once. Before the timed part, one transform warms up; the timed part has one forward, and one back per
 //! iteration.
 
-use super::{Class, Nas};
+use super::{Class, Nas, Variation};
 use crate::Time;
 use crate::workload::Communicator;
 use crate::workload::collective::{Alltoall, Reduce, alltoall, reduce};
@@ -25,14 +25,18 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
     let (out, into) = (task.allocate(block * u64::from(size)), task.allocate(block * u64::from(size)));
     let (sum, total) = (task.allocate(COMPLEX_BYTES), task.allocate(COMPLEX_BYTES));
     let time = nas.time(size);
+    let form = match nas.variation {
+        Variation::TransposeAtOnce => Alltoall::Posted,
+        _ => Alltoall::Pairwise,
+    };
     task.compute(time).await;
-    alltoall(world, Alltoall::Pairwise, out, into, block).await;
+    alltoall(world, form, out, into, block).await;
     let begin = task.now();
     task.compute(time).await;
-    alltoall(world, Alltoall::Pairwise, out, into, block).await;
+    alltoall(world, form, out, into, block).await;
     for _ in 0..nas.iterations() {
         task.compute(time).await;
-        alltoall(world, Alltoall::Pairwise, out, into, block).await;
+        alltoall(world, form, out, into, block).await;
         reduce(world, Reduce::Tree { radix: 2 }, 0, sum, total).await;
     }
     begin

@@ -2,7 +2,7 @@
 //! computes, and sends the plane's edge to its two downstream neighbours: a short message per plane and neighbour, that
 //! nothing answers until the sweep back. Then all exchange faces. This one-way traffic is what credits starve on.
 
-use super::{Nas, part_of, share};
+use super::{Nas, Variation, part_of, share};
 use crate::Time;
 use crate::buffer::Part;
 use crate::task::Tag;
@@ -59,6 +59,7 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
     allreduce(world, Allreduce::RecursiveDoubling, norms, sums).await;
     let begin = task.now();
     for _ in 0..nas.iterations() {
+        let mut copies = Vec::new();
         for (upstream, downstream, tag) in [(before, behind, Tag(1)), (behind, before, Tag(2))] {
             for _ in 0..planes {
                 for from in upstream.into_iter().flatten() {
@@ -66,10 +67,14 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
                 }
                 task.compute(plane).await;
                 for to in downstream.into_iter().flatten() {
-                    world.send(to.rank, tag, to.edge).await;
+                    match nas.variation {
+                        Variation::EdgesCopied => copies.push(world.start_send(to.rank, tag, to.edge).await),
+                        _ => world.send(to.rank, tag, to.edge).await,
+                    }
                 }
             }
         }
+        task.wait_all(copies).await;
         task.compute(share(time, 1.0 - SWEEPS_SHARE)).await;
         faces(world, before, behind).await;
     }

@@ -2,7 +2,7 @@
 //! neighbours along three axes exchange faces, from 135 KB on the finest grid to single words on the coarsest, where a
 //! part of the processes has no points and rests. The few messages by which those get theirs again are left out.
 
-use super::{Class, Nas, share};
+use super::{Class, Nas, Variation, share};
 use crate::Time;
 use crate::task::Tag;
 use crate::workload::Communicator;
@@ -18,6 +18,31 @@ pub(super) fn finest(class: Class) -> u32 {
 
 /// Exchanges of faces on the finest level beside the cycles: of the input, twice, and of the first residual.
 const EXCHANGES_BEFORE: u32 = 3;
+
+/// Points of the input that have the greatest values, and as many that have the least.
+const CHARGES: u32 = 10;
+
+/// Agrees on the input: for each of its points on the value, and on who has it and where. First all values and then all
+/// places, which for flow control is as good as one after the other.
+async fn input(nas: &Nas, world: &Communicator) {
+    if nas.variation == Variation::InputGiven {
+        return;
+    }
+    for bytes in [8, 16] {
+        let (mine, all) = (world.task().allocate(bytes), world.task().allocate(bytes));
+        for _ in 0..2 * CHARGES {
+            allreduce(world, Allreduce::RecursiveDoubling, mine, all).await;
+        }
+    }
+}
+
+/// The two norms of a grid.
+async fn norms(world: &Communicator) {
+    let (mine, all) = (world.task().allocate(8), world.task().allocate(8));
+    for _ in 0..2 {
+        allreduce(world, Allreduce::RecursiveDoubling, mine, all).await;
+    }
+}
 
 /// One process's place among all.
 struct Place {
@@ -120,18 +145,19 @@ pub(super) async fn run(nas: &Nas, world: &Communicator) -> Time {
     let task = world.task();
     let place = Place::new(world.me(), world.size());
     let finest = finest(nas.class);
-    let (norm, sum) = (task.allocate(16), task.allocate(16));
     // The finest level has seven eighths of all operators' points.
     let time = share(nas.time(world.size()), 0.875);
+    input(nas, world).await;
     for _ in 0..EXCHANGES_BEFORE {
         exchange(world, &place, finest).await;
+        norms(world).await;
     }
-    allreduce(world, Allreduce::RecursiveDoubling, norm, sum).await;
     cycle(world, &place, finest, time).await;
+    input(nas, world).await;
     let begin = task.now();
     for _ in 0..nas.iterations() {
         cycle(world, &place, finest, time).await;
     }
-    allreduce(world, Allreduce::RecursiveDoubling, norm, sum).await;
+    norms(world).await;
     begin
 }

@@ -28,6 +28,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Communicator;
+use super::collective::{Alltoall, alltoall};
 use crate::Time;
 use crate::buffer::Part;
 use crate::task::Tag;
@@ -114,6 +115,23 @@ impl fmt::Display for Class {
     }
 }
 
+/// What is changed of a benchmark's pattern, to see what decides what comes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Variation {
+    /// Nothing.
+    #[default]
+    AsPublished,
+    /// MG: without the reductions by which processes agree on the points of the input, which are most of its messages
+    /// where there are many processes and few iterations.
+    InputGiven,
+    /// LU: an edge that may not leave yet waits as a copy, and its sender goes on.
+    EdgesCopied,
+    /// Before anything else, everybody sends a word to everybody, all at once.
+    WordsAtFirst,
+    /// FT: a transpose's sends and receives are all started at once, instead of in pairs.
+    TransposeAtOnce,
+}
+
 /// A benchmark, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Nas {
@@ -126,6 +144,8 @@ pub struct Nas {
     pub iterations: Option<u32>,
     /// Millions of operations that a process does in a second.
     pub rate: f64,
+    /// What is changed.
+    pub variation: Variation,
 }
 
 impl Nas {
@@ -216,6 +236,11 @@ impl Nas {
 
     /// The same; returns that time and records nothing.
     pub async fn timed(&self, world: &Communicator) -> Time {
+        if self.variation == Variation::WordsAtFirst {
+            let bytes = 4 * u64::from(world.size());
+            let (out, into) = (world.task().allocate(bytes), world.task().allocate(bytes));
+            alltoall(world, Alltoall::Posted, out, into, 4).await;
+        }
         let begin = match self.benchmark {
             Benchmark::Is => is::run(self, world).await,
             Benchmark::Ft => ft::run(self, world).await,

@@ -8,7 +8,7 @@ use crate::workload::{Deed, record};
 
 /// Messages of one process outside of collective operations, by their length.
 fn lengths(benchmark: Benchmark, class: Class, processes: u32, rank: u32) -> Vec<u64> {
-    let nas = Nas { benchmark, class, iterations: None, rate: 1000.0 };
+    let nas = Nas { benchmark, class, iterations: None, rate: 1000.0, variation: Variation::AsPublished };
     nas.check(processes).unwrap();
     let program = move |task: Task| async move { nas.run(&Communicator::world(&task)).await };
     let steps = record(&program, Rank(rank), processes).unwrap();
@@ -98,7 +98,7 @@ fn is_and_ft_talk_in_collective_operations_only() {
         (Benchmark::Ft, Class::B, 32, 22, 524_288),
     ] {
         assert_eq!(lengths(benchmark, class, processes, 3), []);
-        let nas = Nas { benchmark, class, iterations: None, rate: 1000.0 };
+        let nas = Nas { benchmark, class, iterations: None, rate: 1000.0, variation: Variation::AsPublished };
         let program = move |task: Task| async move { nas.run(&Communicator::world(&task)).await };
         let steps = record(&program, Rank(3), processes).unwrap();
         let is_block =
@@ -110,7 +110,8 @@ fn is_and_ft_talk_in_collective_operations_only() {
 #[test]
 fn each_message_has_its_receive() {
     for benchmark in Benchmark::ALL {
-        let nas = Nas { benchmark, class: Class::A, iterations: Some(2), rate: 1000.0 };
+        let nas =
+            Nas { benchmark, class: Class::A, iterations: Some(2), rate: 1000.0, variation: Variation::AsPublished };
         let program = move |task: Task| async move { nas.run(&Communicator::world(&task)).await };
         let mut balance = std::collections::HashMap::<(u32, u32, Tag, u64), i64>::new();
         for rank in 0..16 {
@@ -130,8 +131,12 @@ fn each_message_has_its_receive() {
 #[test]
 fn parts_of_a_large_job_are_as_large_as_the_programs_want_them() {
     let allowed = |benchmark, class| {
-        let runs = move |size: &u32| Nas { benchmark, class, iterations: None, rate: 1.0 }.check(*size).is_ok();
-        let edge = Nas { benchmark, class, iterations: None, rate: 1.0 }.edge();
+        let runs = move |size: &u32| {
+            Nas { benchmark, class, iterations: None, rate: 1.0, variation: Variation::AsPublished }
+                .check(*size)
+                .is_ok()
+        };
+        let edge = Nas { benchmark, class, iterations: None, rate: 1.0, variation: Variation::AsPublished }.edge();
         (edge, [128, 256, 512, 1024].into_iter().filter(runs).max())
     };
     assert_eq!(allowed(Benchmark::Lu, Class::A), (64, Some(256)));
@@ -159,7 +164,13 @@ fn a_thousand_processes_have_the_messages_of_the_programs() {
 
 #[test]
 fn processes_that_it_does_not_run_on_are_refused_with_those_that_it_does() {
-    let nas = |benchmark| Nas { benchmark, class: Class::A, iterations: None, rate: 1000.0 };
+    let nas = |benchmark| Nas {
+        benchmark,
+        class: Class::A,
+        iterations: None,
+        rate: 1000.0,
+        variation: Variation::AsPublished,
+    };
     assert_eq!(nas(Benchmark::Bt).check(8).unwrap_err(), "BT runs on 16, 36, 64, 256 processes, not on 8");
     assert!(nas(Benchmark::Lu).check(36).is_err() && nas(Benchmark::Lu).check(32).is_ok());
     assert!(nas(Benchmark::Ft).check(128).is_err(), "its grid is divided along one axis");
@@ -179,7 +190,7 @@ fn operations_are_those_that_the_benchmarks_print() {
         (Benchmark::Cg, Class::C, 143_300.0),
         (Benchmark::Mg, Class::C, 155_700.0),
     ] {
-        let nas = Nas { benchmark, class, iterations: None, rate: 1.0 };
+        let nas = Nas { benchmark, class, iterations: None, rate: 1.0, variation: Variation::AsPublished };
         let counted = nas.operations() * f64::from(nas.iterations());
         assert!((counted / whole - 1.0).abs() < 0.01, "{benchmark:?}: {counted}");
     }
