@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tidegate_cli::scenario::{FIELDS, OPERATIONS, Sweep};
+use tidegate_cli::scenario::{FIELDS, JobDraft, OPERATIONS};
+
+type Sweep = tidegate_cli::scenario::Sweep<JobDraft>;
 use tidegate_flow::SchemeName;
 use tidegate_sim::FlowChoice;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidegate_cli::scenario::Sweep;
+use tidegate_cli::scenario::{File, JobDraft, Sweep};
 
 const TEXT: &str = include_str!("../../../docs/simulator.md");
 
@@ -14,15 +14,15 @@ fn files() -> Vec<&'static str> {
 #[test]
 fn every_file_in_it_can_be_read() {
     let files = files();
-    assert_eq!(files.len(), 4);
+    assert_eq!(files.len(), 5);
     for file in files {
-        Sweep::read(file, Path::new("")).unwrap_or_else(|error| panic!("{error} in\n{file}"));
+        File::read(file.into(), Path::new("")).unwrap_or_else(|error| panic!("{error} in\n{file}"));
     }
 }
 
 #[test]
 fn the_first_run_is_a_sweep_of_eight() {
-    assert_eq!(Sweep::read(files()[0], Path::new("")).unwrap().points.len(), 8);
+    assert_eq!(Sweep::<JobDraft>::read(files()[0], Path::new("")).unwrap().points.len(), 8);
 }
 
 #[test]

@@ -3,45 +3,26 @@
 use tidegate_flow::SchemeName;
 use tidegate_sim::{BlockedSender, NodeId, Rendezvous};
 
-use super::Draft;
 use super::buffers;
+use super::file::Field;
+use super::job::JobDraft;
 use super::value::{
     bytes, frame, number, number_from, numbers, overhead, positive, rate, rate_or_unlimited, step, time, truth, word,
 };
 use super::workload::OPERATIONS;
-
-/// One field.
-#[derive(Clone, Copy)]
-pub struct Field {
-    /// The section that it belongs to.
-    pub section: &'static str,
-    /// Its name.
-    pub name: &'static str,
-    /// Its default, as a file would have it; empty where there is none.
-    pub default: &'static str,
-    /// What it means.
-    pub help: &'static str,
-    pub(super) set: fn(&mut Draft, &str) -> Result<(), String>,
-}
-
-impl std::fmt::Debug for Field {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{}] {}", self.section, self.name)
-    }
-}
 
 /// Rows `section name default help => place = parser`; the default is that of the set `extoll`.
 macro_rules! fields {
     ($($section:literal $name:literal $default:literal $help:literal => |$draft:ident, $text:ident| $set:expr;)*) => {
         &[$(Field {
             section: $section, name: $name, default: $default, help: $help,
-            set: |$draft: &mut Draft, $text: &str| { $set; Ok(()) },
+            set: |$draft: &mut JobDraft, $text: &str| { $set; Ok(()) },
         },)*]
     };
 }
 
 /// All fields. They take effect in this order, so a set of parameters comes before the fields that change one of them.
-pub const FIELDS: &[Field] = fields! {
+pub const FIELDS: &[Field<JobDraft>] = fields! {
     "machine" "parameters" "extoll"
         "Where the fields of [machine], [network], [cost] and [flow] begin: extoll, the calibrated machine of the paper; \
          free, the same network with processes that need no time; infiniband2003, 8 nodes of one process on a switch, or \
@@ -261,9 +242,9 @@ mod tests {
 
     #[test]
     fn every_default_is_what_a_file_without_the_field_gets() {
-        let plain = format!("{:?}", Draft::new());
+        let plain = format!("{:?}", JobDraft::new());
         for field in FIELDS.iter().filter(|field| !field.default.is_empty()) {
-            let mut draft = Draft::new();
+            let mut draft = JobDraft::new();
             (field.set)(&mut draft, field.default).unwrap_or_else(|problem| panic!("{field:?}: {problem}"));
             assert_eq!(format!("{draft:?}"), plain, "{field:?}");
         }

@@ -7,14 +7,16 @@ use tidegate_flow::{BufferField, ConfigError, Names, UnfitBuffers};
 use tidegate_message::EndpointError;
 use tidegate_sim::{NetworkError, SetupError, SimulationError, TopologyError};
 
-use super::FIELDS;
+use super::fields::FIELDS;
+use super::file::Field;
+use super::job::JobDraft;
 
 /// A field by its table and its name.
-pub(super) type FieldName = (&'static str, &'static str);
+pub type FieldName = (&'static str, &'static str);
 
 /// A combination of values that is impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub struct Refusal {
     /// The fields that decide it. The error stands where the first of them stands that the file has.
     pub fields: Vec<FieldName>,
     /// What is wrong, and the remedy.
@@ -57,6 +59,12 @@ const PROCESSES: [FieldName; 3] = [("machine", "processes_per_node"), ("network"
 impl Refusal {
     pub fn new(fields: &[FieldName], what: String) -> Self {
         Refusal { fields: fields.to_vec(), what }
+    }
+
+    /// A refusal whose text names the fields that decide it between backticks, the most important one first.
+    pub fn naming<D>(text: &str, fields: &[Field<D>]) -> Self {
+        let (what, fields) = fields_named(text, fields);
+        Refusal { fields, what }
     }
 
     /// A refusal of a topology.
@@ -127,7 +135,7 @@ fn of_network(error: &NetworkError) -> Refusal {
         ),
         // The numbers of the network have the names of their fields, some with a unit behind.
         NetworkError::Zero(name) => {
-            let known = |field: &&super::Field| field.section == "network" && name.starts_with(field.name);
+            let known = |field: &&Field<JobDraft>| field.section == "network" && name.starts_with(field.name);
             let fields: Vec<FieldName> =
                 FIELDS.iter().find(known).into_iter().map(|field| (field.section, field.name)).collect();
             Refusal { fields, what: format!("[network] {error}") }
@@ -142,13 +150,23 @@ fn of_network(error: &NetworkError) -> Refusal {
     }
 }
 
-/// Puts the table before each field that a text names between backticks.
-pub(super) fn with_tables(text: &str) -> String {
-    let mut text = text.to_owned();
-    for field in FIELDS {
-        text = text.replace(&format!("`{}`", field.name), &format!("[{}] {}", field.section, field.name));
+/// Puts the table before each field of a job that a text names between backticks.
+fn with_tables(text: &str) -> String {
+    fields_named(text, FIELDS).0
+}
+
+/// Puts the table before each of these fields that a text names between backticks; and the fields, in the text's order.
+fn fields_named<D>(text: &str, fields: &[Field<D>]) -> (String, Vec<FieldName>) {
+    let (mut what, mut named) = (text.to_owned(), Vec::new());
+    for field in fields {
+        let quoted = format!("`{}`", field.name);
+        if let Some(place) = text.find(&quoted) {
+            what = what.replace(&quoted, &format!("[{}] {}", field.section, field.name));
+            named.push((place, (field.section, field.name)));
+        }
     }
-    text
+    named.sort_unstable();
+    (what, named.into_iter().map(|(_, name)| name).collect())
 }
 
 #[cfg(test)]

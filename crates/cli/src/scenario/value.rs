@@ -124,6 +124,17 @@ pub fn positive<T: Whole>(text: &str) -> Result<T, String> {
     number_from(text, 1)
 }
 
+/// A share in per cent, in thousandths: `1 %`, `0.1 %`.
+pub fn per_mille(text: &str) -> Result<u32, String> {
+    let problem = || "a share from 0.1 % to 100 %, in tenths of a per cent, such as \"1 %\", is needed".to_owned();
+    let (number, unit) = split(text);
+    let per_mille = number.parse::<f64>().map_err(|_| problem())? * 10.0;
+    if unit != "%" || !(1.0..=1000.0).contains(&per_mille) || (per_mille - per_mille.round()).abs() > 1e-6 {
+        return Err(problem());
+    }
+    Ok(per_mille.round() as u32)
+}
+
 /// Yes or no.
 pub fn truth(text: &str) -> Result<bool, String> {
     match text {
@@ -137,7 +148,7 @@ pub fn truth(text: &str) -> Result<bool, String> {
 pub fn word<'a>(text: &str, known: &[&'a str]) -> Result<&'a str, String> {
     let found = known.iter().copied().find(|known| *known == text);
     found.ok_or_else(|| {
-        format!("one of {} is needed{}", known.join(", "), super::did_you_mean(text, known.iter().copied()))
+        format!("one of {} is needed{}", known.join(", "), super::file::did_you_mean(text, known.iter().copied()))
     })
 }
 
@@ -169,6 +180,7 @@ mod tests {
         assert!(rate("0 MB/s").unwrap_err().contains("at least 1 MB/s"));
         assert!(number::<u8>("300").unwrap_err().contains("from 0 to 255"));
         assert!(positive::<u16>("0").unwrap_err().contains("from 1 to 65535"));
+        assert!(per_mille("5").unwrap_err().contains("1 %"));
         assert!(step("2 s").unwrap_err().contains("at most 1 s"));
         assert!(word("dynamc", &["static", "dynamic"]).unwrap_err().contains("did you mean dynamic?"));
     }

@@ -13,7 +13,7 @@ use tidegate_sim::workload::nas::{Nas, Variation};
 use tidegate_sim::workload::{Communicator, HALO, Pattern, Trace, Traffic, write_goal};
 use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, SimulationError, Task};
 
-use super::Draft;
+use super::job::JobDraft;
 use super::refusal::Refusal;
 
 /// Every name of an operation or pattern, with the forms that it has; the first form is the default.
@@ -298,7 +298,7 @@ async fn timed(work: Timed, task: Task) {
     task.record("time", 0, task.now().since(begin).microseconds());
 }
 
-impl Draft {
+impl JobDraft {
     /// The program that the fields describe.
     pub(super) fn work(&self, config: &SimulationConfig, folder: &Path) -> Result<Work, Refusal> {
         let refuse = |field: &'static str, what: String| Err(Refusal::new(&[("workload", field)], what));

@@ -4,7 +4,7 @@ use super::report::Point;
 
 /// A number that was found once with each seed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Estimate(Vec<f64>);
+pub struct Estimate(Vec<f64>);
 
 impl Estimate {
     /// From what each seed gave, in the order of the seeds.

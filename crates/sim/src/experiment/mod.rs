@@ -58,6 +58,7 @@ mod version;
 mod workshop;
 
 pub use assumptions::Assumption;
+pub use estimate::Estimate;
 pub use judge::NotKept;
 pub use measurement::{Measurement, Note};
 pub use operation::{Benchmark, Operation};

@@ -1,68 +1,45 @@
-//! `tidegate sim`.
+//! What `tidegate sim` does with jobs.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 use tidegate_sim::experiment::{Progress, Source, parallel};
 use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 
-use crate::arguments::SimArguments;
-use crate::experiment::files::csv;
+use super::Shown;
+use crate::command::{is_standard_output, print};
 use crate::experiment::progress::Bar;
 use crate::failure::Failure;
-use crate::scenario::{self, FIELDS, Scenario, Sweep, TimeOf, Work};
+use crate::scenario::{JobDraft, Scenario, Sweep, TimeOf, Work};
 
-/// Version of the JSON of `tidegate sim --json`.
+/// Version of their JSON.
 pub const SIM_SCHEMA: &str = "tidegate-sim/2";
 
-/// Runs what a file describes.
-pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
-    let Some(path) = &arguments.file else {
-        return super::print(fields().as_bytes()).map(|()| 0);
-    };
-    let prints_csv = arguments.csv.as_deref().is_some_and(super::is_standard_output);
-    if prints_csv && arguments.json {
-        return Err(Failure::usage("--json and --csv - both write to standard output: name a file for one of them"));
-    }
-    let bytes = fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let sweep = scenario::text(bytes)
-        .and_then(|text| Sweep::read(&text, folder))
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    if let Some(file) = &arguments.goal {
-        return write_goal(&sweep, file);
-    }
-    let rows = run(&sweep, arguments.jobs.map(|jobs| jobs as usize))
-        .map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
-    let (columns, cells) = cells(&sweep, &rows);
-    let comma_separated = || csv(std::iter::once(&columns).chain(&cells));
-    if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
-        fs::write(file, comma_separated())
-            .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
-    }
-    if prints_csv {
-        super::print(comma_separated().as_bytes())?;
-    } else if arguments.json {
-        super::print_json(&as_json(&sweep, &rows))?;
-    } else {
-        super::print(table(&sweep, &columns, &cells).as_bytes())?;
-    }
-    Ok(0)
+/// Runs them.
+pub fn show(sweep: &Sweep<JobDraft>, jobs: usize) -> Result<Shown, String> {
+    let rows = run(sweep, jobs)?;
+    let (columns, cells) = cells(sweep, &rows);
+    let notes = format!(
+        "time: {};\n\
+         overhead: of that time, beyond the same in mailboxes without end;\n\
+         all other columns are of the whole run, warm-up included; run: from its start until the last process ends;\n\
+         run at least: what the busiest process, interface or link needs for the run, if nothing ever waits.\n",
+        meaning_of_time(sweep)
+    );
+    Ok(Shown { columns, cells, notes, json: as_json(sweep, &rows) })
 }
 
 /// Writes the only run's program as a trace.
-fn write_goal(sweep: &Sweep, file: &Path) -> Result<u8, Failure> {
+pub fn write_goal(sweep: &Sweep<JobDraft>, file: &Path) -> Result<u8, Failure> {
     let [(_, scenario)] = sweep.points.as_slice() else {
         return Err(Failure::usage(format!("--goal writes one program, and the file has {} runs", sweep.points.len())));
     };
     let text = scenario.work.goal(&scenario.config).map_err(Failure::own)?;
-    if super::is_standard_output(file) {
-        return super::print(text.as_bytes()).map(|()| 0);
+    if is_standard_output(file) {
+        return print(text.as_bytes()).map(|()| 0);
     }
     fs::write(file, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
     Ok(0)
@@ -86,8 +63,7 @@ impl Row {
 }
 
 /// Runs all points and the references that they need, each once.
-fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, String> {
-    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+fn run(sweep: &Sweep<JobDraft>, jobs: usize) -> Result<Vec<Row>, String> {
     let mut scenarios: Vec<Scenario> = sweep.points.iter().map(|point| point.1.clone()).collect();
     let mut references: HashMap<String, usize> = HashMap::new();
     let mut reference_of = Vec::new();
@@ -126,7 +102,7 @@ fn run(sweep: &Sweep, jobs: Option<usize>) -> Result<Vec<Row>, String> {
     Ok(kept.into_iter().enumerate().map(row).collect())
 }
 
-fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
+fn cells(sweep: &Sweep<JobDraft>, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
     let fixed = [
         "time (us)",
         "overhead (%)",
@@ -156,7 +132,7 @@ fn cells(sweep: &Sweep, rows: &[Row]) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 /// What the column `time` shows of the runs of this sweep.
-fn meaning_of_time(sweep: &Sweep) -> String {
+fn meaning_of_time(sweep: &Sweep<JobDraft>) -> String {
     let mut meanings: Vec<&str> = Vec::new();
     for (_, scenario) in &sweep.points {
         let meaning = match (&scenario.work, scenario.work.time_of()) {
@@ -171,27 +147,7 @@ fn meaning_of_time(sweep: &Sweep) -> String {
     meanings.join("; of other operations: ")
 }
 
-fn table(sweep: &Sweep, columns: &[String], cells: &[Vec<String>]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(columns);
-    table.add_rows(cells);
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    let mut text = lines.join("\n");
-    let _ = write!(
-        text,
-        "\n\ntime: {};\n\
-         overhead: of that time, beyond the same in mailboxes without end;\n\
-         all other columns are of the whole run, warm-up included; run: from its start until the last process ends;\n\
-         run at least: what the busiest process, interface or link needs for the run, if nothing ever waits.\n",
-        meaning_of_time(sweep)
-    );
-    text
-}
-
-fn as_json(sweep: &Sweep, rows: &[Row]) -> Value {
+fn as_json(sweep: &Sweep<JobDraft>, rows: &[Row]) -> Value {
     let runs: Vec<Value> = sweep
         .points
         .iter()
@@ -226,19 +182,4 @@ fn as_json(sweep: &Sweep, rows: &[Row]) -> Value {
         })
         .collect();
     json!({ "schema": SIM_SCHEMA, "axes": sweep.axes, "runs": runs })
-}
-
-/// The fields of a file.
-fn fields() -> String {
-    let mut text = String::new();
-    let mut section = "";
-    for field in FIELDS {
-        if field.section != section {
-            let _ = writeln!(text, "{}[{}]", if section.is_empty() { "" } else { "\n" }, field.section);
-            section = field.section;
-        }
-        let default = if field.default.is_empty() { String::new() } else { format!(" [{}]", field.default) };
-        let _ = writeln!(text, "{:<26} {}{default}", field.name, field.help);
-    }
-    text
 }

@@ -1,0 +1,130 @@
+//! What `tidegate sim` does with networks under load.
+
+use serde_json::{Map, Value, json};
+use tidegate_sim::cycle::{Machine, Settled, Throughput};
+use tidegate_sim::experiment::{Estimate, Progress, Source, parallel};
+
+use super::Shown;
+use crate::experiment::progress::Bar;
+use crate::scenario::{Fabric, FabricDraft, Sweep};
+
+/// Version of their JSON.
+pub const FABRIC_SCHEMA: &str = "tidegate-fabric/1";
+
+/// What came out with each seed.
+type Seeds = Vec<(u64, Throughput)>;
+
+/// Runs them, all seeds of all points at once.
+pub fn show(sweep: &Sweep<FabricDraft>, jobs: usize) -> Result<Shown, String> {
+    let runs: Vec<(usize, Fabric)> = sweep
+        .points
+        .iter()
+        .enumerate()
+        .flat_map(|(point, (_, fabric))| {
+            (0..u64::from(fabric.seeds)).map(move |further| {
+                let seed = fabric.machine.seed.wrapping_add(further);
+                (point, Fabric { machine: Machine { seed, ..fabric.machine }, ..*fabric })
+            })
+        })
+        .collect();
+    let bar = Bar::new("sim");
+    bar.expect(runs.len());
+    let found = parallel(jobs, &runs, |(_, fabric)| {
+        let throughput = Throughput::measure(&fabric.machine, fabric.windows);
+        bar.finish("", Source::Done);
+        throughput
+    });
+    bar.clear();
+    let mut rows: Vec<Seeds> = vec![Vec::new(); sweep.points.len()];
+    for ((point, fabric), throughput) in runs.iter().zip(found) {
+        let with = sweep.with(&sweep.points[*point].0);
+        let throughput = throughput.map_err(|error| format!("the run{with} failed: {error}"))?;
+        rows[*point].push((fabric.machine.seed, throughput));
+    }
+    let (columns, cells) = cells(sweep, &rows);
+    Ok(Shown { columns, cells, notes: NOTES.to_owned(), json: as_json(sweep, &rows) })
+}
+
+const NOTES: &str = "\
+accepted: flits that a node takes in a cycle, in the last window, mean over all nodes; healthy: over those that are not slow;
++/-: half of the 95 % confidence interval of the mean over the seeds (Student's t);
+latency: cycles from when a packet was ready until it was taken; diverted: packets that left the shortest way;
+credit packets: of one flit, that carried nothing but credits, beside the packets of data;
+windows: how many the run took, at most; settled: in how many of the runs throughput no longer moved at its end.
+";
+
+/// A number found with each seed.
+fn estimate(seeds: &Seeds, number: impl Fn(&Throughput) -> f64) -> Estimate {
+    Estimate::new(seeds.iter().map(|(_, throughput)| number(throughput)))
+}
+
+/// Half of the interval of an estimate.
+fn half(estimate: &Estimate) -> Option<f64> {
+    estimate.interval().map(|(least, _)| estimate.mean() - least)
+}
+
+fn cells(sweep: &Sweep<FabricDraft>, rows: &[Seeds]) -> (Vec<String>, Vec<Vec<String>>) {
+    let fixed =
+        ["accepted", "+/-", "healthy", "latency (cycles)", "diverted (%)", "credit packets (%)", "windows", "settled"];
+    let columns = sweep.axes.iter().cloned().chain(fixed.map(str::to_owned)).collect();
+    let row = |((values, _), seeds): (&(Vec<String>, Fabric), &Seeds)| {
+        let mean = |number: fn(&Throughput) -> f64| estimate(seeds, number).mean();
+        let accepted = estimate(seeds, |found| found.rate);
+        let settled = seeds.iter().filter(|(_, found)| found.has_settled).count();
+        let numbers = [
+            format!("{:.4}", accepted.mean()),
+            half(&accepted).map_or(String::new(), |half| format!("{half:.4}")),
+            format!("{:.4}", mean(|found| found.healthy)),
+            format!("{:.1}", mean(|found| found.latency)),
+            format!("{:.1}", 100.0 * mean(|found| found.diverted)),
+            format!("{:.2}", 100.0 * mean(|found| found.credit_packets)),
+            seeds.iter().map(|(_, found)| found.windows.len()).max().unwrap_or(0).to_string(),
+            format!("{settled} of {}", seeds.len()),
+        ];
+        values.iter().cloned().chain(numbers).collect()
+    };
+    (columns, sweep.points.iter().zip(rows).map(row).collect())
+}
+
+fn as_json(sweep: &Sweep<FabricDraft>, rows: &[Seeds]) -> Value {
+    let stop = |settled: Option<Settled>| settled.map(|at| json!({ "windows": at.windows, "accepted": at.rate }));
+    let runs: Vec<Value> = sweep
+        .points
+        .iter()
+        .zip(rows)
+        .map(|((values, fabric), seeds)| {
+            let axes: Map<String, Value> =
+                sweep.axes.iter().cloned().zip(values.iter().map(|value| json!(value))).collect();
+            let accepted = estimate(seeds, |found| found.rate);
+            let each: Vec<Value> = seeds
+                .iter()
+                .map(|(seed, found)| {
+                    json!({
+                        "seed": seed,
+                        "accepted": found.rate,
+                        "accepted_healthy": found.healthy,
+                        "accepted_by_window": found.windows,
+                        "has_settled": found.has_settled,
+                        "settled_at_5_percent": stop(found.at_five_percent),
+                        "settled_since_the_start_at_5_percent": stop(found.cumulative),
+                        "latency_cycles": found.latency,
+                        "diverted": found.diverted,
+                        "credit_packets_per_packet": found.credit_packets,
+                        "cycles": found.cycles,
+                        "packet_hops": found.hops,
+                    })
+                })
+                .collect();
+            json!({
+                "values": axes,
+                "nodes": fabric.machine.layout.nodes(),
+                "routers": fabric.machine.layout.routers(),
+                "slow_nodes": fabric.machine.load.slow_nodes,
+                "accepted": accepted.mean(),
+                "accepted_half_interval": half(&accepted),
+                "seeds": each,
+            })
+        })
+        .collect();
+    json!({ "schema": FABRIC_SCHEMA, "axes": sweep.axes, "runs": runs })
+}

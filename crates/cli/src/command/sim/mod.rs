@@ -1,0 +1,103 @@
+//! `tidegate sim`.
+
+mod fabric;
+mod job;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde_json::Value;
+
+use crate::arguments::SimArguments;
+use crate::experiment::files::csv;
+use crate::failure::Failure;
+use crate::scenario::{Draft, FABRIC_FIELDS, FIELDS, Field, File};
+
+pub use fabric::FABRIC_SCHEMA;
+pub use job::SIM_SCHEMA;
+
+/// What is shown of the runs of a file.
+struct Shown {
+    columns: Vec<String>,
+    cells: Vec<Vec<String>>,
+    /// What the columns mean.
+    notes: String,
+    json: Value,
+}
+
+/// Runs what a file describes.
+pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
+    let Some(path) = &arguments.file else {
+        return super::print(fields().as_bytes()).map(|()| 0);
+    };
+    let prints_csv = arguments.csv.as_deref().is_some_and(super::is_standard_output);
+    if prints_csv && arguments.json {
+        return Err(Failure::usage("--json and --csv - both write to standard output: name a file for one of them"));
+    }
+    let bytes = fs::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let file = File::read(bytes, path.parent().unwrap_or(Path::new("")))
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let jobs = arguments.jobs.map(|jobs| jobs as usize);
+    let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let shown = match (&file, &arguments.goal) {
+        (File::Jobs(sweep), Some(goal)) => return job::write_goal(sweep, goal),
+        (File::Fabrics(_), Some(_)) => {
+            return Err(Failure::usage(
+                "--goal writes the program of a job, and the file describes a network under load",
+            ));
+        }
+        (File::Jobs(sweep), None) => job::show(sweep, jobs),
+        (File::Fabrics(sweep), None) => fabric::show(sweep, jobs),
+    };
+    let shown = shown.map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
+    let comma_separated = || csv(std::iter::once(&shown.columns).chain(&shown.cells));
+    if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
+        fs::write(file, comma_separated())
+            .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+    }
+    if prints_csv {
+        super::print(comma_separated().as_bytes())?;
+    } else if arguments.json {
+        super::print_json(&shown.json)?;
+    } else {
+        super::print(shown.table().as_bytes())?;
+    }
+    Ok(0)
+}
+
+impl Shown {
+    fn table(&self) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(&self.columns).add_rows(&self.cells);
+        for column in table.column_iter_mut() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+        format!("{}\n\n{}", lines.join("\n"), self.notes)
+    }
+}
+
+/// The fields of both kinds of files.
+fn fields() -> String {
+    let jobs = "A file describes jobs, by the tables up to [run] …\n\n";
+    let fabrics = "\n… or, by these two tables and no others, a network of thousands of nodes under load.\n\n";
+    [jobs, &listed(FIELDS), fabrics, &listed(FABRIC_FIELDS)].concat()
+}
+
+/// The fields of files of one kind.
+fn listed<D: Draft>(fields: &[Field<D>]) -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for field in fields {
+        if field.section != section {
+            let _ = writeln!(text, "{}[{}]", if section.is_empty() { "" } else { "\n" }, field.section);
+            section = field.section;
+        }
+        let default = if field.default.is_empty() { String::new() } else { format!(" [{}]", field.default) };
+        let _ = writeln!(text, "{:<26} {}{default}", field.name, field.help);
+    }
+    text
+}
