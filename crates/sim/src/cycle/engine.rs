@@ -88,8 +88,10 @@ pub(crate) struct Engine {
     output_free: Vec<u64>,
     /// Flits of all buffers behind this port that are in use.
     occupied: Vec<u32>,
-    /// Which queue is asked first next time.
+    /// By output: the first queue of the input that is asked first next time.
     turn: Vec<u16>,
+    /// By input: which of its channels is asked first next time.
+    channel_turn: Vec<u8>,
     /// By output channel: flits in use behind it.
     used: Vec<u16>,
     /// By output channel, `words` words: the queues whose heads ask for it.
@@ -143,6 +145,7 @@ impl Engine {
             output_free: vec![0; all],
             occupied: vec![0; all],
             turn: vec![0; all],
+            channel_turn: vec![0; all],
             used: vec![0; all * channels as usize],
             requests: vec![0; all * channels as usize * words],
             queues: vec![(NONE, NONE); all * channels as usize],
@@ -298,9 +301,24 @@ impl Engine {
             let input_free = &self.input_free;
             let is_free = |queue: u32| input_free[(base + queue / channels) as usize] >> SHIFT <= now;
             let Some(queue) = next_of(&asking[..self.words], self.turn[port].into(), is_free) else { return };
-            self.turn[port] = if queue + 1 == self.ports * self.channels { 0 } else { queue as u16 + 1 };
+            let input = queue / channels;
+            let queue = self.channel_in_turn(base + input, input, &asking);
+            self.turn[port] = if input + 1 == self.ports { 0 } else { ((input + 1) * channels) as u16 };
             self.forward(base, queue, port as u32);
         }
+    }
+
+    /// Of an input's queues that ask for an output, the one whose turn it is.
+    fn channel_in_turn(&mut self, port: u32, input: u32, asking: &[u64]) -> u32 {
+        let turn = u32::from(self.channel_turn[port as usize]);
+        let asks = |channel: &u32| {
+            let bit = input * self.channels + channel;
+            asking[bit as usize / 64] & 1 << (bit % 64) != 0
+        };
+        let mut in_turn = (turn..self.channels).chain(0..turn);
+        let channel = in_turn.find(asks).expect("one of them asks");
+        self.channel_turn[port as usize] = if channel + 1 == self.channels { 0 } else { channel as u8 + 1 };
+        input * self.channels + channel
     }
 
     /// The head of a queue goes through the crossbar.
