@@ -101,9 +101,10 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     for command in Cli::command().get_subcommands() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
-    use tidegate_cli::command::{paper::PAPER_SCHEMA, sim::SIM_SCHEMA};
+    use tidegate_cli::command::paper::PAPER_SCHEMA;
+    use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, RUN_SCHEMA};
-    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, PAPER_SCHEMA] {
+    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -239,6 +239,7 @@ fn scheme(text: &str) -> Result<Option<SchemeName>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Draft;
 
     #[test]
     fn every_default_is_what_a_file_without_the_field_gets() {
