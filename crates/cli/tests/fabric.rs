@@ -65,7 +65,10 @@ fn what_cannot_be_is_refused_where_it_stands_with_what_can() {
         ("[fabric]\nslow_nodes = '2 per cent'", "line 2: [fabric] slow_nodes = 2 per cent: a whole number"),
         ("[fabric]\ntopology = 'fat_tree'\nradix = 7", "line 3: [fabric] radix = 7: half of a router's ports"),
         ("[fabric]\npattern = 'shift'\nshift = 0", "line 3: [fabric] shift: by this many every node"),
-        ("[fabric]\npattern = 'uniform'\ncontrol = 'chunks'", "line 3: [fabric] control: chunks need a [fabric] pattern"),
+        (
+            "[fabric]\npattern = 'uniform'\ncontrol = 'chunks'",
+            "line 3: [fabric] control: chunks need a [fabric] pattern",
+        ),
         ("[fabric]\nslow_nodes = 1\nslow_factor = 1001", "line 3: [fabric] slow_factor = 1001: a slow node takes"),
         ("[fabric]\nwindows_most = 3", "line 2: [fabric] windows_most = 3: a whole number from 4"),
         ("[fabric]\nrouting = 'adaptiv'", "line 2: [fabric] routing = adaptiv: one of minimal, valiant, adaptive"),
@@ -137,7 +140,10 @@ fn the_table_the_csv_and_the_trace() {
     let text = format!("{SMALL}control = ['none', 'chunks']\n");
     let output = simulate(&text, &[]);
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(table.contains("fabric.control") && table.contains("1 of 1") && table.contains("flits that a node"), "{table}");
+    assert!(
+        table.contains("fabric.control") && table.contains("1 of 1") && table.contains("flits that a node"),
+        "{table}"
+    );
     let output = simulate(&text, &["--csv", "-"]);
     let csv = String::from_utf8(output.stdout).unwrap();
     assert_eq!(csv.lines().count(), 3);

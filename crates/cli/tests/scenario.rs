@@ -76,11 +76,26 @@ fn schemes_with_posted_buffers_are_simulated_and_nonsense_about_them_is_refused(
         ("rnr", "buffer_bytes = '1 MiB'", "a buffer holds a message of 1 to 65560 bytes"),
         ("growing", "buffers_most = 0", "choose from 1 to 32767"),
         ("growing", "growth = 'linaer'", "did you mean linear?"),
-        ("shared_window", "pool_first = 5000", "choose from 1 to 4096"),
+        ("growing", "buffers_most = 3\nbuffers = 4", "choose from 4 to 32767"),
+        ("shared_window", "pool_first = 9\npool_most = 8", "choose from 1 to 8"),
     ];
     for (scheme, line, said) in nonsense {
         let field = line.split(' ').next().unwrap();
         refused(&format!("[flow]\nscheme = '{scheme}'\n{line}\n"), &["line 3", field, said]);
+    }
+}
+
+/// Of two numbers that depend on each other the one that is not said gives way, as in the library.
+#[test]
+fn one_number_of_buffers_is_enough() {
+    for (scheme, line) in [
+        ("growing", "buffers = 200"),
+        ("growing", "buffers_most = 4"),
+        ("shared_window", "pool_first = 5000"),
+        ("shared_window", "pool_most = 4"),
+    ] {
+        let text = format!("[flow]\nscheme = '{scheme}'\n{line}\n");
+        assert!(read(&text).is_ok(), "{text}: {:?}", read(&text).err());
     }
 }
 

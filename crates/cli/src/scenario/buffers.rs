@@ -26,16 +26,18 @@ impl BufferFields {
     pub fn of(&self, scheme: SchemeName) -> Buffers {
         let usual = Buffers::of(scheme);
         let duration = |time: Time| std::time::Duration::from_nanos(time.0 / 1000);
+        let each = self.each.unwrap_or(usual.per_connection);
+        // What is not said gives way to what is, as in the library.
         Buffers {
             packets: self.packets.unwrap_or(usual.packets),
-            per_connection: self.each.unwrap_or(usual.per_connection),
-            per_connection_most: self.most.unwrap_or(usual.per_connection_most),
+            per_connection: each,
+            per_connection_most: self.most.unwrap_or(usual.per_connection_most.max(each)),
             credit_threshold: self.credit_threshold.unwrap_or(usual.credit_threshold),
             growth: self.growth.unwrap_or(usual.growth),
             quiet_after: self.quiet_after.map_or(usual.quiet_after, |after| after.map(duration)),
             retry_timer: self.retry_timer.map_or(usual.retry_timer, duration),
-            pool_first: self.pool_first.unwrap_or(usual.pool_first),
-            pool_most: self.pool_most.unwrap_or(usual.pool_most),
+            pool_first: self.pool_first.unwrap_or(usual.pool_first.min(self.pool_most.unwrap_or(u32::MAX))),
+            pool_most: self.pool_most.unwrap_or(usual.pool_most.max(self.pool_first.unwrap_or(0))),
             ..usual
         }
     }

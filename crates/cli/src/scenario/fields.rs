@@ -133,8 +133,8 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "cost" "local_bandwidth" "" "Rate of the copies within a node" => |d, t| d.config.cost.local_bandwidth = rate(t)?;
 
     "flow" "scheme" "dynamic"
-        "none, static or dynamic, as under MPI; rnr, preposted, growing or shared_window, whose receivers post buffers, \
-         not yet under MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
+        "none, static or dynamic; rnr, preposted, growing or shared_window, whose receivers post buffers; all as under \
+         MPI; or unlimited (mailboxes without end)" => |d, t| d.scheme = scheme(t)?;
     "flow" "slots_per_peer" "64"
         "Slots of 64 bytes of a mailbox per peer, credit slots included" => |d, t| d.slots_per_peer = positive(t)?;
     "flow" "credit_slots" "2" "Of those, slots for credit packets" => |d, t| d.credit_slots = positive(t)?;
@@ -146,7 +146,7 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         "Posted buffers of each connection; without it 100, with growing 1 at the start" =>
             |d, t| d.buffers.each = Some(number(t)?);
     "flow" "buffers_most" ""
-        "With growing: posted buffers per peer at most, which a process's connections share; without it 100" =>
+        "With growing: posted buffers per peer at most, which a process's connections share; without it 100, or `buffers` if that is more" =>
             |d, t| d.buffers.most = Some(number(t)?);
     "flow" "buffer_bytes" ""
         "The largest message that a posted buffer holds; without it 2 KiB" =>
@@ -164,10 +164,11 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         "With posted buffers: after how long a refused message is tried again, from 0.01 ms to 655.36 ms; without it \
          0.64 ms" => |d, t| d.buffers.retry_timer = Some(time(t)?);
     "flow" "pool_first" ""
-        "With shared_window: the first window, in buffers; without it 8" =>
+        "With shared_window: the first window, in buffers; without it 8, or `pool_most` if that is less" =>
             |d, t| d.buffers.pool_first = Some(number(t)?);
     "flow" "pool_most" ""
-        "With shared_window: the largest window; without it 4096" => |d, t| d.buffers.pool_most = Some(number(t)?);
+        "With shared_window: the largest window; without it 4096, or `pool_first` if that is more" =>
+            |d, t| d.buffers.pool_most = Some(number(t)?);
     "flow" "adapter_credits" "true"
         "With rnr, preposted and growing: whether a sender's interface learns how many buffers a connection has left, and \
          sends no more messages than that, or one where it knows of none" =>
