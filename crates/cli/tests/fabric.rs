@@ -1,4 +1,4 @@
-//! Files that describe networks under load: what they may say, what comes out, and what is said of those that are wrong.
+//! Files that describe networks under load: what they may say, what comes out, what is said of those that are wrong.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -110,7 +110,7 @@ fn every_field_refuses_what_it_cannot_understand_and_is_named() {
     }
 }
 
-/// What is shown is the mean over the seeds, each of which is as though it had been run alone, however many run at once.
+/// What is shown is the mean over the seeds, each of which is as though it had been run alone, however many jobs.
 #[test]
 fn rows_are_means_over_seeds_and_the_same_with_any_number_of_jobs() {
     let text = format!("{SMALL}slow_nodes = [0, 3]\n[run]\nseed = 4\nseeds = 3\n");

@@ -1,5 +1,5 @@
-//! [`FabricDraft`]: files that describe a network under load: a dragonfly or a fat tree of thousands of nodes, simulated
-//! cycle by cycle (`tidegate_sim::cycle`).
+//! [`FabricDraft`]: files that describe a network under load: a dragonfly or a fat tree of thousands of nodes,
+//! simulated cycle by cycle (`tidegate_sim::cycle`).
 
 use std::path::Path;
 
