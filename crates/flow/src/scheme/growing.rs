@@ -32,10 +32,10 @@
 //!   twice as rarely.
 //!
 //! **Why it cannot oscillate.** Going down and up again takes a review, and each time makes the next review twice as
-//! rare (Q4). A review whose time began before the connection went up takes nothing (Q1), however rare it was to be. In
-//! a time t a connection so goes down and up again at most log₂(t / `quiet_after` + 1) times: a pattern of traffic that
-//! repeats itself soon keeps its buffers, however long its pauses are. (Once reviews are as rare as [`RAREST`] they stay
-//! so.)
+//! rare (Q4). A review whose time began before the connection went up takes nothing (Q1), or it would come too soon.
+//! In a time t a connection so goes down and up again at most log₂(t / `quiet_after` + 1) times: a pattern of traffic
+//! that repeats itself soon keeps its buffers, however long its pauses are. (Once reviews are as rare as [`RAREST`]
+//! they stay so.)
 //!
 //! A quiet process is not woken: a review is due only once after a connection was last heard of.
 //!
