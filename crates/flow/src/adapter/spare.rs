@@ -19,12 +19,17 @@
 //! and 6.56 times as long as without flow control, and ten programs in the mean 3.01, 3.02 and 3.02 times
 //! (`tidegate paper pool`, one seed).
 //!
-//! **Why nobody starves** that goes on trying, while the receiver processes messages: let B wait. Until B gets a buffer
-//! this round does not end, or B came too late for this one and the next does not end, and in a round each other
-//! sender takes the spare buffer once at most. So with n senders the spare buffer is taken by others 2 (n − 1) times at
-//! most, and comes back each time, because it is the next that is free. After the last time it lies there until B
-//! comes. A sender that does not try again (its program computes, between hosts) holds up nobody but those who had the
-//! spare buffer in this round already, and those only in having it twice.
+//! **Why nobody starves** that goes on trying, while the receiver processes messages and all who wait go on trying: let
+//! B wait. Until B gets a buffer this round does not end, or B came too late for this one and the next does not end,
+//! and in a round each other sender takes the spare buffer once at most. So with n senders the spare buffer is taken by
+//! others 2 (n − 1) times at most, and comes back each time, because it is the next that is free. After the last time
+//! it lies there until B comes.
+//!
+//! **Where that ends.** A sender that waits and does not try again (between hosts: its program computes) keeps the
+//! round from ending. Those who have not had the spare buffer in it lose nothing. Those who have do not get it again
+//! until it tries, though it lies there; they have the buffers of the pool alone, which others may take at better
+//! moments. In shared memory the buffer is kept for one sender at a time, by its place, and taken back from one that
+//! does not come.
 
 use crate::PeerId;
 

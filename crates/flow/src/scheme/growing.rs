@@ -32,9 +32,10 @@
 //!   twice as rarely.
 //!
 //! **Why it cannot oscillate.** Going down and up again takes a review, and each time makes the next review twice as
-//! rare (Q4). In a time t a connection so goes down and up again at most log₂(t / `quiet_after` + 1) times: a pattern
-//! of traffic that repeats itself soon keeps its buffers, however long its pauses are. (Once reviews are as rare as
-//! [`RAREST`] they stay so.)
+//! rare (Q4). A review whose time began before the connection went up takes nothing (Q1), or it would come too soon.
+//! In a time t a connection so goes down and up again at most log₂(t / `quiet_after` + 1) times: a pattern of traffic
+//! that repeats itself soon keeps its buffers, however long its pauses are. (Once reviews are as rare as [`RAREST`]
+//! they stay so.)
 //!
 //! A quiet process is not woken: a review is due only once after a connection was last heard of.
 //!
@@ -76,6 +77,8 @@ struct Need {
     review: Review,
     /// Messages processed since the last review. Counted up to the number of buffers.
     used: u32,
+    /// One of them had waited.
+    was_short: bool,
     /// Of the messages that come next, how many left before their sender could know of the last exponential growth.
     unaware: u32,
     /// To how many buffers it is to go down (Q1).
@@ -108,7 +111,7 @@ impl Growing {
     /// The receiver has processed a message that had waited: more buffers are needed.
     fn grow(&mut self, from: PeerId) {
         let need = self.needs.of(from);
-        need.goal = None;
+        (need.goal, need.was_short) = (None, true);
         if need.unaware > 0 {
             return;
         }
@@ -173,8 +176,8 @@ impl Growing {
         let buffers = self.base.buffers(from);
         let need = self.needs.of(from);
         need.review = Review::None;
-        let used = std::mem::take(&mut need.used);
-        if buffers > self.first && used <= buffers / 2 {
+        let (used, was_short) = (std::mem::take(&mut need.used), std::mem::take(&mut need.was_short));
+        if buffers > self.first && used <= buffers / 2 && !was_short {
             need.goal = Some((buffers / 2).max(self.first));
         }
     }

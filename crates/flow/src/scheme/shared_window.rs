@@ -27,8 +27,9 @@
 //!   buffer, which nobody else gets, or it might starve beside others that are never refused. The rule, why it is
 //!   live, why no other buffer is kept for anybody, and why `refusals_most` is no parameter: `adapter/spare.rs`.
 //!
-//! Invariants: window ≤ most; posted ≤ window; posted + spare + full ≤ bound; while the receiver processes messages, a
-//! message that was refused `refusals_most` times is passed over by each other sender at most twice.
+//! Invariants: window ≤ most; posted ≤ window; posted + spare + full ≤ bound; while the receiver processes messages and
+//! all who were refused go on trying, each other sender gets the spare buffer at most twice before a message that was
+//! refused `refusals_most` times.
 
 use super::interface::Scheme;
 use crate::unaccounted::Unaccounted;

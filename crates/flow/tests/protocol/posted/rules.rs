@@ -290,6 +290,46 @@ fn a_pattern_that_repeats_itself_soon_keeps_its_buffers() {
     }
 }
 
+/// The same against the worst pattern: as soon as the connection has lost a buffer, and a new review's time has begun,
+/// a message has waited.
+#[test]
+fn a_pattern_that_knows_when_buffers_are_lost_does_no_better() {
+    let mut run = patterned();
+    run.burst(16);
+    let (mut turns, mut before) = (0_u32, run.buffers());
+    for _ in 0..40_000 {
+        run.pause(Duration::from_millis(250));
+        if run.endpoint.next_timeout().is_none() {
+            run.burst(1);
+        }
+        if run.buffers() < before {
+            run.endpoint.handle_retrieved(PEER, &message(true)).unwrap();
+            run.burst(0);
+            turns += 1;
+            let seconds = run.now.since(NOW).as_secs_f64();
+            assert!(turns <= (seconds + 1.0).log2().floor() as u32, "{turns} turns in {seconds} s");
+        }
+        before = run.buffers();
+    }
+    assert!(turns > 8, "{turns}");
+}
+
+/// Q1: a message that has waited while the review's time ran.
+#[test]
+fn a_review_in_whose_time_a_message_had_waited_takes_no_buffers() {
+    let mut run = patterned();
+    run.burst(16);
+    run.pause(Duration::from_secs(2));
+    run.burst(1);
+    run.endpoint.handle_retrieved(PEER, &message(true)).unwrap();
+    run.pause(Duration::from_secs(2));
+    run.burst(4);
+    assert_eq!(run.buffers(), 17);
+    run.pause(Duration::from_secs(2));
+    run.burst(4);
+    assert_eq!(run.buffers(), 13, "none had waited in the next one's time");
+}
+
 #[test]
 fn papers_that_never_shrink_are_a_setting_away() {
     let mut endpoint = endpoint(SchemeName::Growing, |of| of.quiet_after = None);
