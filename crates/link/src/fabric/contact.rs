@@ -59,7 +59,9 @@ impl Contact {
         match self.address.settings.difference(&theirs.address.settings) {
             None => Ok(()),
             Some(Difference { parameter, ours, theirs: value }) => {
-                Err(LinkError::Disagreement { peer: theirs.address, parameter, ours, theirs: value })
+                // The name of the host comes with the greeting, which nobody with other settings gets.
+                let peer = format!("{theirs} of another host");
+                Err(LinkError::Disagreement { peer, parameter, ours, theirs: value })
             }
         }
     }

@@ -231,7 +231,7 @@ pub fn check_settings(flow: &Config, address: &Address) -> Result<(), LinkError>
     match Settings::of(flow).difference(&address.settings) {
         None => Ok(()),
         Some(Difference { parameter, ours, theirs }) => {
-            Err(LinkError::Disagreement { peer: *address, parameter, ours, theirs })
+            Err(LinkError::Disagreement { peer: address.to_string(), parameter, ours, theirs })
         }
     }
 }

@@ -31,8 +31,8 @@ pub enum LinkError {
     },
     /// Two processes were configured differently.
     Disagreement {
-        /// The other process.
-        peer: Address,
+        /// The other process, for people.
+        peer: String,
         /// The parameter, as the user sets it.
         parameter: &'static str,
         /// Our value.
@@ -292,7 +292,7 @@ impl fmt::Display for LinkError {
                 std::process::id()
             ),
             LinkError::Elsewhere { peer, reason } => {
-                write!(f, "{peer} cannot be reached through shared memory: {reason}")
+                write!(f, "{peer} cannot be reached: {reason}")
             }
             LinkError::Vanished { peer, file } => write!(
                 f,
