@@ -343,6 +343,22 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         by_path!(self, peer, link, peer => link.hide(peer, key), else ())
     }
 
+    fn carries_most(&mut self, peer: PeerId) -> usize {
+        by_path!(self, peer, link, peer => link.carries_most(peer), else 0)
+    }
+
+    fn carry(&mut self, peer: PeerId, message: &Self::Buffer) -> bool {
+        by_path!(self, peer, link, peer => link.carry(peer, message), else false)
+    }
+
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        by_path!(self, peer, link, peer => link.take_carried(peer), else None)
+    }
+
+    fn set_window(&mut self, peer: PeerId, bytes: u32) {
+        by_path!(self, peer, link, peer => link.set_window(peer, bytes), else ())
+    }
+
     fn read_peer(
         &mut self,
         id: TransferId,

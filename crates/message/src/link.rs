@@ -216,6 +216,24 @@ pub trait Link {
     /// Ends what [`expose`](Self::expose) began, for a key other than 0: from now on no read touches the memory.
     fn hide(&mut self, _peer: PeerId, _key: u64) {}
 
+    /// Longest message that can be [carried](Self::carry) to this peer; 0: none.
+    fn carries_most(&mut self, _peer: PeerId) -> usize {
+        0
+    }
+
+    /// Takes a copy of a message that is longer than 0 bytes and not longer than [`carries_most`](Self::carries_most),
+    /// and brings it to the peer, beside packets: it is there before the packet that is written to it next. `false`:
+    /// there is no room for it now, and nothing was taken.
+    fn carry(&mut self, _peer: PeerId, _message: &Self::Buffer) -> bool {
+        false
+    }
+
+    /// Takes the next message that a peer has [carried](Self::carry) to us. In their order; the packet that says what
+    /// it is has come. `None`: there is none, so no correct peer has sent that packet.
+    fn take_carried(&mut self, _peer: PeerId) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Copies the peer's memory `from` (pieces in order) to `into` from `offset` on.
     fn read_peer(
         &mut self,
@@ -297,6 +315,10 @@ pub trait Link {
     /// What we set aside for the unmatched messages of each sender, in bytes: for peers to know. Called once, before
     /// anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
+
+    /// What we set aside for this sender from now on. It is no secret, but what a sender sees of it are our messages
+    /// that give it room.
+    fn set_window(&mut self, _peer: PeerId, _bytes: u32) {}
 
     /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be
     /// found out now, but later. May connect.

@@ -10,13 +10,13 @@ impl Protocol {
     /// Tells all peers that we match nothing more, and will close.
     pub fn tell_closing(&mut self) {
         self.is_closing = true;
-        self.mark_all(Marks { is_closing: true, is_last: false });
+        self.mark_all(Marks { is_closing: true, ..Marks::default() });
     }
 
     /// Says goodbye to all peers.
     pub fn say_goodbye(&mut self) {
         self.is_closing = true;
-        self.mark_all(Marks { is_closing: true, is_last: true });
+        self.mark_all(Marks { is_closing: true, is_last: true, ..Marks::default() });
     }
 
     fn mark_all(&mut self, marks: Marks) {

@@ -4,6 +4,7 @@ use super::contact::Contact;
 use super::greeting::Greeting;
 use super::network::Network;
 use super::protocol::{Counts, Protocol};
+use super::stream::CARRIED_MOST;
 use crate::clock;
 use crate::memory::IoBuffer;
 use crate::shm::{LinkError, Maker};
@@ -197,6 +198,19 @@ impl<N: Network> Link for FabricLink<N> {
         self.network.hide(key);
     }
 
+    fn carries_most(&mut self, _: PeerId) -> usize {
+        CARRIED_MOST
+    }
+
+    /// It leaves with the packets that follow, or by itself with the next exchange.
+    fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> bool {
+        self.protocol.carry(peer, message, clock::now())
+    }
+
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        self.protocol.take_carried(peer)
+    }
+
     fn read_peer(
         &mut self,
         id: TransferId,
@@ -227,6 +241,10 @@ impl<N: Network> Link for FabricLink<N> {
 
     fn tell_window(&mut self, bytes: u32) {
         self.protocol.set_window(bytes);
+    }
+
+    fn set_window(&mut self, peer: PeerId, bytes: u32) {
+        self.protocol.set_window_of(peer, bytes);
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {

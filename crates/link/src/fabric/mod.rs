@@ -6,6 +6,7 @@
 //! | `contact` | how an endpoint is reached, 64 bytes; who is on the same host |
 //! | `wire`, `greeting` | the bytes of a batch, and of what two endpoints say of themselves first |
 //! | `stream` | packets in order and each once: numbers, acknowledgements, what is kept and sent again |
+//! | `loading` | messages that are carried beside packets, in one way |
 //! | `buffers`, `posting` | posted buffers: what is refused, and sent again |
 //! | `peer` | one peer: what is to be said to it |
 //! | `liveness` | whether a peer lives: when it is asked, and what proves that it is out of reach |
@@ -32,6 +33,9 @@ mod knocking_tests;
 mod late;
 mod link;
 mod liveness;
+mod loading;
+#[cfg(test)]
+mod loading_tests;
 mod network;
 mod peer;
 mod posting;
@@ -63,4 +67,4 @@ pub use network::{
 pub use peer::FLIGHTS_MOST;
 pub use protocol::{Counts, Protocol};
 pub use reads::{CHUNK_BYTES, CHUNKS_SHARED};
-pub use wire::BATCH_BYTES;
+pub use wire::LONGEST_BATCH_BYTES;

@@ -141,7 +141,7 @@ pub enum NetworkEvent<'a> {
     Broken(String),
 }
 
-/// A network of datagrams of up to [`BATCH_BYTES`](super::wire::BATCH_BYTES), which may also read memory of peers
+/// A network of datagrams of up to [`LONGEST_BATCH_BYTES`](super::wire::LONGEST_BATCH_BYTES), which may also read memory of peers
 /// that have exposed it. Dropping it ends all sendings and reads.
 pub trait Network {
     /// Where others reach us.

@@ -4,6 +4,7 @@ use super::buffers::{Arriving, Unaccepted};
 use super::contact::Contact;
 use super::greeting::Greeting;
 use super::liveness::{Probe, Reach, Trouble};
+use super::loading::Loading;
 use super::network::{Network, Route};
 use super::stream::{Inbox, Outbox};
 use super::wire::{Kind, Receipt};
@@ -68,6 +69,10 @@ pub struct Peer {
     pub unaccepted: Option<Unaccepted>,
     /// What comes from it for our posted buffers.
     pub arriving: Arriving,
+    /// Messages that have come from it beside packets.
+    pub loading: Loading,
+    /// What we set aside for its unmatched messages, in bytes, where that is not what we set aside for everybody.
+    pub window: Option<u32>,
     /// Batches that it has sent since we last acknowledged.
     pub unacknowledged: u64,
     /// What is to be said to it beside packets.
@@ -102,6 +107,8 @@ impl Peer {
             inbox: Inbox::default(),
             unaccepted: None,
             arriving: Arriving::default(),
+            loading: Loading::default(),
+            window: None,
             unacknowledged: 0,
             due: Due::default(),
             is_queued: false,

@@ -24,18 +24,19 @@ use super::network::Route;
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
 use super::stream::{Inbox, Outbox, UNACKNOWLEDGED};
-use super::wire::PACKETS_PER_BATCH;
+use super::wire::LONGEST_BATCH_BYTES;
 use crate::log::{self, Level};
+use crate::memory::IoBuffer;
 use crate::shm::LinkError;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 use tidegate_flow::{Config, Instant, PACKET_BYTES, Packet, PacketKind, PeerId, Placement, ReceiveQueues};
-use tidegate_message::{Arrival, Departure, LinkEvent, WriteError};
+use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
 
 /// Packets that are filled together.
 const PACKETS_AT_ONCE: usize = 16;
 /// Packets that one call may put into the mailbox: a batch, and those that had come early behind it.
-const PACKETS_PER_ARRIVAL: usize = UNACKNOWLEDGED as usize * PACKETS_PER_BATCH;
+const PACKETS_PER_ARRIVAL: usize = UNACKNOWLEDGED as usize * LONGEST_BATCH_BYTES / PACKET_BYTES;
 /// Peers that are lost or have left, of which the id is remembered, per peer that there may be.
 const ENDED_PER_PEER: usize = 2;
 /// Last words to those who have no place any more.
@@ -194,6 +195,13 @@ impl Protocol {
         self.own.window = bytes;
     }
 
+    /// The same for one peer, from now on.
+    pub fn set_window_of(&mut self, place: PeerId, bytes: u32) {
+        if let Some(peer) = self.known(place) {
+            peer.window = Some(bytes);
+        }
+    }
+
     /// The place of the endpoint at this contact, a new one if it has none. Says hello to it. Errors: the peer has no
     /// network address, other parameters, or was lost; there is no place.
     pub fn peer(&mut self, contact: &Contact) -> Result<PeerId, LinkError> {
@@ -304,6 +312,23 @@ impl Protocol {
         }
         self.queue(to);
         Ok(places as u32)
+    }
+
+    /// Puts a message into batches, beside the packets that are written next, as
+    /// [`Link::carry`](tidegate_message::Link::carry) wants it.
+    pub fn carry(&mut self, to: PeerId, message: &IoBuffer, now: Instant) -> bool {
+        let Some(peer) = self.known(to).filter(|peer| peer.phase == Phase::Open) else { return false };
+        peer.outbox.handle_write(now);
+        let is_carried = peer.outbox.carry(message.len(), |offset, part| message.read(offset, part));
+        if is_carried {
+            self.queue(to);
+        }
+        is_carried
+    }
+
+    /// Takes the next message that a peer's batches have brought beside its packets.
+    pub fn take_carried(&mut self, from: PeerId) -> Option<Vec<u8>> {
+        self.known(from)?.loading.take()
     }
 
     /// Whether the network has as many sendings to a peer as it may.

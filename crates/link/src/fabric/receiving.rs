@@ -5,7 +5,7 @@ use super::greeting::{self, Greeting};
 use super::peer::Phase;
 use super::protocol::Protocol;
 use super::stream::{Marks, Taken, UNACKNOWLEDGED};
-use super::wire::{self, Batch, Header, Kind, Malformed, PACKETS_PER_BATCH, VERSION};
+use super::wire::{self, Batch, Header, Kind, Load, Malformed, PACKETS_PER_BATCH, VERSION};
 use crate::log::{self, Level};
 use std::mem;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Protocol {
         }
         match kind {
             Kind::Hello | Kind::Welcome | Kind::Refusal => self.handle_greeting(place, batch, now),
-            Kind::Packets => self.handle_packets(place, batch, now),
+            Kind::Packets | Kind::Loaded => self.handle_packets(place, batch, now),
             Kind::Acknowledgement => {}
             Kind::Ping => self.handle_ping(place, sequence),
             Kind::Answer => self.handle_answer(place, sequence),
@@ -145,14 +145,15 @@ impl Protocol {
             peer.due.probe = false;
             peer.probe.handle_heard(now);
             if is_closing {
-                peer.outbox.mark(Marks { is_closing, is_last: false });
+                peer.outbox.mark(Marks { is_closing, ..Marks::default() });
             }
         }
         self.queue(place);
     }
 
     fn handle_packets(&mut self, place: PeerId, batch: &Batch, now: Instant) {
-        let Header { is_closing, is_last, sequence, .. } = batch.header;
+        let Header { kind, is_closing, is_last, sequence, .. } = batch.header;
+        let own_window = self.own.window;
         let Some(at) = self.places.get_mut(place.0 as usize) else { return };
         let generation = at.generation;
         let Some(peer) = at.peer.as_deref_mut().filter(|peer| peer.phase != Phase::Greeting && !peer.is_quarantined)
@@ -161,18 +162,34 @@ impl Protocol {
         };
         let (mut inbox, has_ended) = (mem::take(&mut peer.inbox), peer.phase == Phase::Ended);
         let mut arriving = mem::take(&mut peer.arriving);
+        let mut loading = mem::take(&mut peer.loading);
+        let window = peer.window.unwrap_or(own_window) as usize;
         let receipt = arriving.receipt();
-        let (mut last, mut came, mut is_full) = (Marks::default(), 0, false);
-        let taken = inbox.handle(sequence, Marks { is_closing, is_last }, batch.body(), |body, marks| {
-            if !has_ended {
-                self.deliver_from(place, generation, body, &mut arriving);
-            }
+        let (mut last, mut came, mut is_full, mut is_wrong) = (Marks::default(), 0, false, false);
+        let marks = Marks { is_closing, is_last, is_loaded: kind == Kind::Loaded };
+        let taken = inbox.handle(sequence, marks, batch.body(), |body, marks| {
             came += 1;
             is_full |= body.len() >= PACKETS_PER_BATCH * PACKET_BYTES;
-            last = Marks { is_closing: last.is_closing | marks.is_closing, is_last: last.is_last | marks.is_last };
+            last = Marks {
+                is_closing: last.is_closing | marks.is_closing,
+                is_last: last.is_last | marks.is_last,
+                is_loaded: false,
+            };
+            let mut packets = body;
+            if marks.is_loaded
+                && let Some((load, part, rest)) = Load::split(body)
+            {
+                packets = rest;
+                is_wrong = is_wrong || (!has_ended && loading.add(load, part, window).is_err());
+            }
+            if !has_ended && !is_wrong {
+                self.deliver_from(place, generation, packets, &mut arriving);
+            }
         });
         let Some(peer) = self.known(place) else { return };
         peer.inbox = inbox;
+        // Those who have ended are heard no more, and what they have sent is taken all the same.
+        peer.loading = loading;
         let is_refused = arriving.receipt().refusals != receipt.refusals;
         peer.arriving = arriving;
         peer.unacknowledged += came;
@@ -184,6 +201,11 @@ impl Protocol {
             Taken::InOrder | Taken::Again => self.owe_acknowledgement(place, now),
             Taken::Early => {}
             Taken::Wrong => self.counts.dropped += 1,
+        }
+        if is_wrong {
+            self.counts.dropped += 1;
+            self.quarantine(place);
+            return;
         }
         if is_news {
             self.tell(LinkEvent::Closing(place));

@@ -85,7 +85,7 @@ fn handle_taken(peer: &mut Peer, item: Item, now: Instant) {
                 peer.due.probe = false;
                 peer.probe.handle_sent(now);
             }
-            Kind::Packets | Kind::Acknowledgement => {}
+            Kind::Packets | Kind::Loaded | Kind::Acknowledgement => {}
         },
     }
 }
@@ -320,7 +320,7 @@ fn send(own: &Greeting, peer: &mut Peer, item: Item, network: &mut impl Network,
             let Some(due) = peer.outbox.poll_due() else { return Sending::Again };
             let (is_closing, is_last) = (due.marks.is_closing, due.marks.is_last);
             let (to_id, from, sequence) = (peer.contact.id(), own.contact.id(), due.sequence);
-            let kind = Kind::Packets;
+            let kind = if due.marks.is_loaded { Kind::Loaded } else { Kind::Packets };
             let (acknowledged, receipt) = come;
             Header { kind, is_closing, is_last, to: to_id, from, sequence, acknowledged, receipt }.emit(due.bytes);
             network.send(to, Token(token | (1 + (sequence & SEQUENCE_MASK))), due.bytes)

@@ -3,17 +3,20 @@
 //! The sender gathers packets in batches, numbers them, and keeps each until the receiver has acknowledged it. At most
 //! [`UNACKNOWLEDGED`] are unacknowledged; while they are, packets gather in the next batch, so small messages coalesce
 //! without a timer. But who has sent a few short messages may call us no more for a long time, and what has not left by
-//! then waits: so after a pause of [`PAUSE`] up to [`BURST`] more batches leave at once, as long as all that is
-//! unacknowledged has no more bytes than [`UNACKNOWLEDGED`] full batches.
+//! then waits: so after a pause of [`PAUSE`] up to [`BURST`] more batches leave at once. Messages that are carried beside
+//! packets (`loading`) are long enough to leave by themselves: more than [`UNACKNOWLEDGED`] of these batches may be
+//! under way. All that is unacknowledged has no more bytes than [`UNACKNOWLEDGED`] of the longest batches.
 //!
-//! The receiver takes the batches in order, keeps those that come early, as many bytes as may be unacknowledged less
-//! one batch, and drops what it has had.
+//! The receiver takes the batches in order, keeps those that come early, and drops what it has had.
 //!
 //! Invariants: `kept` holds the batches from `acknowledged` on, without a gap; at most `UNACKNOWLEDGED + BURST` of them
-//! have ever been sent, of `UNACKNOWLEDGED × BATCH_BYTES` bytes; behind those at most two are kept (one that is being
-//! filled, one for the goodbye).
+//! have ever been sent, of `UNACKNOWLEDGED_BYTES`; behind those are carried messages, as far as all together have no
+//! more bytes than that, and as many batches of packets as may be unacknowledged and two (one that is being filled, one
+//! for the goodbye).
 
-use super::wire::{BATCH_BYTES, HEADER_BYTES, PACKETS_PER_BATCH, headers, push_packet};
+use super::wire::{
+    BATCH_BYTES, HEADER_BYTES, LONGEST_BATCH_BYTES, Load, PACKETS_PER_BATCH, PART_MOST, headers, push_packet,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tidegate_flow::{Header as PacketHeader, Instant, PACKET_BYTES, Packet, PacketKind};
@@ -25,7 +28,7 @@ pub const BURST: u64 = 60;
 /// Nothing has been written to the pair for so long.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Most bytes that may be sent and not acknowledged.
-const UNACKNOWLEDGED_BYTES: usize = UNACKNOWLEDGED as usize * BATCH_BYTES;
+const UNACKNOWLEDGED_BYTES: usize = UNACKNOWLEDGED as usize * LONGEST_BATCH_BYTES;
 
 /// What a batch of packets says beside its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +37,13 @@ pub struct Marks {
     pub is_closing: bool,
     /// It is the sender's last.
     pub is_last: bool,
+    /// A part of a message stands before its packets.
+    pub is_loaded: bool,
 }
+
+/// Longest message that is carried beside packets. To announce 64 KiB, and to let the receiver read them, was faster
+/// than to carry them: it spares four copies.
+pub const CARRIED_MOST: usize = 2 * PART_MOST;
 
 /// A batch that is being filled, or has been sent and may have to be sent again.
 #[derive(Debug)]
@@ -52,6 +61,23 @@ struct Kept {
     pings_before: u64,
     /// When it was sent last.
     sent_at: Instant,
+}
+
+impl Kept {
+    /// How many more packets fit.
+    fn room(&self) -> usize {
+        let most = if self.marks.is_loaded { LONGEST_BATCH_BYTES } else { BATCH_BYTES };
+        (most - self.bytes.len()) / PACKET_BYTES
+    }
+
+    /// Its packets.
+    fn packets(&self) -> &[u8] {
+        let body = &self.bytes[HEADER_BYTES..];
+        match self.marks.is_loaded {
+            true => Load::split(body).map_or(&[], |(.., packets)| packets),
+            false => body,
+        }
+    }
 }
 
 /// The sender's side.
@@ -91,23 +117,45 @@ impl Outbox {
 
     /// How many packets find room now.
     pub fn room(&self) -> usize {
-        match self.kept.back().filter(|last| !last.is_sent && !last.marks.is_last) {
-            Some(last) => PACKETS_PER_BATCH - (last.bytes.len() - HEADER_BYTES) / PACKET_BYTES + self.new_batches(),
-            None => self.new_batches(),
-        }
+        let begun = match self.kept.back().filter(|last| !last.is_sent && !last.marks.is_last) {
+            Some(last) => last.room(),
+            None => 0,
+        };
+        begun + self.new_batches() * PACKETS_PER_BATCH
     }
 
-    /// Packets that fit into batches that may still be begun.
+    /// Batches that may still be begun.
     fn new_batches(&self) -> usize {
         let sent = self.kept.iter().take_while(|kept| kept.is_sent).count();
         let unsent = self.kept.len() - sent;
-        (UNACKNOWLEDGED as usize + 1).saturating_sub(sent.min(UNACKNOWLEDGED as usize) + unsent) * PACKETS_PER_BATCH
+        (UNACKNOWLEDGED as usize + 1).saturating_sub(sent.min(UNACKNOWLEDGED as usize) + unsent)
+    }
+
+    /// Adds a message of so many bytes, of which `read` copies those from an offset on, beside the packets that follow.
+    /// Returns whether there is room for it.
+    pub fn carry(&mut self, length: usize, read: impl Fn(usize, &mut [u8])) -> bool {
+        let batches = self.kept.len() + length.div_ceil(PART_MOST);
+        let bytes = self.bytes_to(batches) + length;
+        let has_room = batches < (UNACKNOWLEDGED + BURST) as usize && bytes <= UNACKNOWLEDGED as usize * PART_MOST;
+        if length == 0 || length > CARRIED_MOST || !has_room {
+            return false;
+        }
+        for offset in (0..length).step_by(PART_MOST) {
+            let part = PART_MOST.min(length - offset);
+            self.begin(Marks { is_loaded: true, ..Marks::default() });
+            let Some(last) = self.kept.back_mut() else { return false };
+            let load = Load { part: part as u32, rest: (length - offset - part) as u32 };
+            last.bytes.extend_from_slice(&load.to_bytes());
+            let at = last.bytes.len();
+            last.bytes.resize(at + part, 0);
+            read(offset, &mut last.bytes[at..]);
+        }
+        true
     }
 
     /// Adds a packet, for which there is [room](Self::room).
     pub fn push(&mut self, packet: &Packet) {
-        let is_open =
-            |last: &Kept| !last.is_sent && !last.marks.is_last && last.bytes.len() + PACKET_BYTES <= BATCH_BYTES;
+        let is_open = |last: &Kept| !last.is_sent && !last.marks.is_last && last.room() > 0;
         if !self.kept.back().is_some_and(is_open) {
             self.begin(Marks::default());
         }
@@ -138,9 +186,11 @@ impl Outbox {
     /// The next batch to send.
     pub fn poll_due(&mut self) -> Option<Due<'_>> {
         let at = self.kept.iter().position(|kept| kept.is_due)?;
-        let is_beyond = !self.kept[at].is_sent && at >= UNACKNOWLEDGED as usize;
-        let is_allowed = self.burst > 0 && (at as u64) < UNACKNOWLEDGED + BURST;
-        if is_beyond && (!is_allowed || self.bytes_to(at) > UNACKNOWLEDGED_BYTES) {
+        let first = &self.kept[at];
+        let is_beyond = !first.is_sent && at >= UNACKNOWLEDGED as usize;
+        let is_allowed = (self.burst > 0 || first.marks.is_loaded) && (at as u64) < UNACKNOWLEDGED + BURST;
+        let most = if first.marks.is_loaded { UNACKNOWLEDGED_BYTES } else { UNACKNOWLEDGED as usize * BATCH_BYTES };
+        if is_beyond && (!is_allowed || self.bytes_to(at) > most) {
             return None;
         }
         let (sequence, kept) = (self.acknowledged + at as u64, &mut self.kept[at]);
@@ -172,7 +222,7 @@ impl Outbox {
     pub fn handle_taken(&mut self, sequence: u64, pings: u64, now: Instant) {
         let is_beyond = sequence >= self.acknowledged + UNACKNOWLEDGED;
         if let Some(kept) = self.find(sequence) {
-            let is_burst = is_beyond && !kept.is_sent;
+            let is_burst = is_beyond && !kept.is_sent && !kept.marks.is_loaded;
             (kept.is_due, kept.is_sent, kept.pings_before, kept.sent_at) = (false, true, pings, now);
             kept.flights += 1;
             if is_burst {
@@ -224,12 +274,13 @@ impl Outbox {
 
     /// Whether packets of messages have not been acknowledged: more than what flow control tells.
     pub fn has_messages(&self) -> bool {
-        self.headers().any(|header| header.kind() == PacketKind::Data)
+        self.kept.iter().any(|kept| kept.marks.is_loaded)
+            || self.headers().any(|header| header.kind() == PacketKind::Data)
     }
 
     /// The headers of the packets that have not been acknowledged.
     pub fn headers(&self) -> impl Iterator<Item = PacketHeader> {
-        self.kept.iter().flat_map(|kept| headers(&kept.bytes))
+        self.kept.iter().flat_map(|kept| headers(kept.packets()))
     }
 
     /// Whether everything has been acknowledged.
@@ -244,7 +295,10 @@ impl Outbox {
     }
 
     /// Most bytes that an outbox takes for batches; those of a burst have no more together than they need.
-    pub const BYTES_MOST: usize = (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES + BURST as usize * size_of::<Kept>();
+    pub const BYTES_MOST: usize = UNACKNOWLEDGED_BYTES
+        + (UNACKNOWLEDGED as usize + 2) * BATCH_BYTES
+        + 2 * LONGEST_BATCH_BYTES
+        + BURST as usize * size_of::<Kept>();
 }
 
 /// A batch that has come before its turn.
@@ -316,7 +370,7 @@ impl Inbox {
     }
 
     /// Most bytes that an inbox takes for batches.
-    pub const BYTES_MOST: usize = (UNACKNOWLEDGED as usize - 1) * BATCH_BYTES;
+    pub const BYTES_MOST: usize = UNACKNOWLEDGED_BYTES;
 }
 
 #[cfg(test)]
@@ -416,7 +470,7 @@ mod tests {
     #[test]
     fn a_goodbye_rides_on_the_last_packets_or_follows_them() {
         let mut outbox = Outbox::default();
-        let goodbye = Marks { is_closing: true, is_last: true };
+        let goodbye = Marks { is_closing: true, is_last: true, ..Marks::default() };
         outbox.push(&packet());
         outbox.mark(goodbye);
         assert_eq!(outbox.poll_due().map(|due| (due.sequence, due.marks)), Some((0, goodbye)));

@@ -15,20 +15,28 @@
 //! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
 //! | 32–39 | `acknowledged`: all batches of packets before this one have come |
 //!
-//! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a [`Greeting`](super::greeting::Greeting)
+//! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside them and
+//! then packets ([`Kind::Loaded`], with a [`Load`] of 8 bytes before the part), a [`Greeting`](super::greeting::Greeting)
 //! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's contact ([`Kind::Ping`]), or nothing.
 
 use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
 
-/// Most bytes of a batch.
+/// Most bytes of a batch of packets.
 pub const BATCH_BYTES: usize = 8192;
+/// Most bytes of a message that one batch carries beside packets. In one piece it takes the two hosts' kernels half the
+/// time that it takes in two.
+pub const PART_MOST: usize = 16384;
+/// Most bytes of any batch: behind its part the packet has room that says what the message is.
+pub const LONGEST_BATCH_BYTES: usize = HEADER_BYTES + LOAD_BYTES + PART_MOST + PACKET_BYTES;
 /// Bytes of its header.
 pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
+/// Bytes of a [`Load`].
+pub const LOAD_BYTES: usize = 8;
 
 const MARK: [u8; 3] = *b"TGB";
 const CLOSING: u8 = 1;
@@ -64,10 +72,12 @@ pub enum Kind {
     Answer = 7,
     /// The sender does not know the receiver, or wants to hear no more of it.
     Severed = 8,
+    /// A part of a message (`loading`), then packets, perhaps none; else as [`Kind::Packets`].
+    Loaded = 9,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Refusal,
@@ -76,7 +86,33 @@ impl Kind {
         Kind::Ping,
         Kind::Answer,
         Kind::Severed,
+        Kind::Loaded,
     ];
+}
+
+/// What stands before a part of a message that is carried beside packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes of the part.
+    pub part: u32,
+    /// Bytes of the message in batches behind this one.
+    pub rest: u32,
+}
+
+impl Load {
+    /// Its bytes.
+    pub fn to_bytes(self) -> [u8; LOAD_BYTES] {
+        (u64::from(self.part) | u64::from(self.rest) << 32).to_le_bytes()
+    }
+
+    /// Splits the body of a batch: the load, its part, the packets. `None`: it has none, or a longer one than it is.
+    pub fn split(body: &[u8]) -> Option<(Load, &[u8], &[u8])> {
+        let (head, behind) = body.split_first_chunk::<LOAD_BYTES>()?;
+        let head = u64::from_le_bytes(*head);
+        let load = Load { part: head as u32, rest: (head >> 32) as u32 };
+        let (part, packets) = behind.split_at_checked(load.part as usize).filter(|(part, _)| !part.is_empty())?;
+        Some((load, part, packets))
+    }
 }
 
 /// The header of a batch, as a value.
@@ -153,7 +189,7 @@ impl<'a> Batch<'a> {
     /// Reads a batch; anything may stand in `bytes`.
     pub fn parse(bytes: &'a [u8]) -> Result<Batch<'a>, Malformed> {
         let (head, body) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed::Nonsense)?;
-        if head[0..3] != MARK || bytes.len() > BATCH_BYTES {
+        if head[0..3] != MARK || bytes.len() > LONGEST_BATCH_BYTES {
             return Err(Malformed::Nonsense);
         }
         let (to, from) = (word(head, 8), word(head, 16));
@@ -162,7 +198,8 @@ impl<'a> Batch<'a> {
         }
         let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == head[4]).ok_or(Malformed::Nonsense)?;
         let is_sound = match kind {
-            Kind::Packets => body.len().is_multiple_of(PACKET_BYTES),
+            Kind::Packets => body.len().is_multiple_of(PACKET_BYTES) && bytes.len() <= BATCH_BYTES,
+            Kind::Loaded => Load::split(body).is_some_and(|(.., packets)| packets.len().is_multiple_of(PACKET_BYTES)),
             Kind::Acknowledgement | Kind::Answer | Kind::Severed => body.is_empty(),
             Kind::Hello | Kind::Welcome | Kind::Refusal | Kind::Ping => !body.is_empty(),
         };
@@ -204,10 +241,9 @@ pub fn sent_packets(body: &[u8]) -> impl Iterator<Item = Packet> {
     })
 }
 
-/// The headers of the packets of a batch of ours.
-pub fn headers(batch: &[u8]) -> impl Iterator<Item = PacketHeader> {
-    let packets = batch.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(PACKET_BYTES);
-    packets.map(|bytes| PacketHeader::from_bits(word(bytes, 0)))
+/// The headers of the packets of a body of ours.
+pub fn headers(packets: &[u8]) -> impl Iterator<Item = PacketHeader> {
+    packets.chunks_exact(PACKET_BYTES).map(|bytes| PacketHeader::from_bits(word(bytes, 0)))
 }
 
 /// What only a link says in a packet's header, and no peer: how many slots it takes, and that it follows another.
@@ -247,9 +283,17 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for (kind, body) in [(Kind::Packets, &[7; 128][..]), (Kind::Severed, &[]), (Kind::Hello, &[1, 2, 3])] {
+        let loaded = [&Load { part: 3, rest: 7 }.to_bytes()[..], &[1, 2, 3], &[9; 128]].concat();
+        let bodies =
+            [(Kind::Packets, &[7; 128][..]), (Kind::Severed, &[]), (Kind::Hello, &[1, 2, 3]), (Kind::Loaded, &loaded)];
+        for (kind, body) in bodies {
             let bytes = batch(kind, body);
             assert_eq!(Batch::parse(&bytes), Ok(Batch { header: header(kind), body }));
+        }
+        let load = Load { part: 3, rest: 7 };
+        assert_eq!(Load::split(&loaded), Some((load, &[1, 2, 3][..], &[9; 128][..])));
+        for wrong in [&loaded[..10], &loaded[..loaded.len() - 1], &Load { part: 0, rest: 0 }.to_bytes()] {
+            assert_eq!(Batch::parse(&batch(Kind::Loaded, wrong)), Err(Malformed::Nonsense));
         }
     }
 
@@ -289,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..12, is_marked: bool) {
+        fn anything_may_come(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..13, is_marked: bool) {
             let mut bytes = bytes;
             if is_marked && bytes.len() >= HEADER_BYTES {
                 bytes[0..3].copy_from_slice(&MARK);

@@ -197,32 +197,34 @@ impl Windows {
         self.own_stored -= cost;
     }
 
-    /// Gives a sender whose envelopes were dropped more of the spare memory.
-    pub(crate) fn grow(&mut self, from: PeerId) {
+    /// Gives a sender whose envelopes were dropped more of the spare memory. Returns its window, if that has grown.
+    pub(crate) fn grow(&mut self, from: PeerId) -> Option<u32> {
         let (spare, least) = (self.spare, self.growth_least);
         let window = self.of(from);
-        if window.dropped.is_none() {
-            return;
-        }
+        window.dropped.as_ref()?;
         let most = (spare / 2).min(WINDOW_MOST - (window.bytes as usize).min(WINDOW_MOST));
         let more = (window.bytes as usize).min(most);
-        if more >= least {
-            window.bytes += more as u32;
-            window.freed += more as u32;
-            self.spare -= more;
+        if more < least {
+            return None;
         }
+        window.bytes += more as u32;
+        window.freed += more as u32;
+        self.spare -= more;
+        Some(self.of(from).bytes)
     }
 
-    /// Takes back what a sender was given beyond the base, as it becomes free.
-    fn shrink(&mut self, from: PeerId) {
+    /// Takes back what a sender was given beyond the base, as it becomes free. Returns its window, if that has shrunk.
+    pub(crate) fn shrink(&mut self, from: PeerId) -> Option<u32> {
         let base = self.limits.window;
         let window = self.of(from);
-        if window.bytes > base && window.dropped.is_none() {
-            let back = window.freed.min(window.bytes - base);
-            window.bytes -= back;
-            window.freed -= back;
-            self.spare += back as usize;
+        if window.bytes <= base || window.freed == 0 || window.dropped.is_some() {
+            return None;
         }
+        let back = window.freed.min(window.bytes - base);
+        window.bytes -= back;
+        window.freed -= back;
+        self.spare += back as usize;
+        Some(self.of(from).bytes)
     }
 
     /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.
@@ -276,7 +278,7 @@ impl Windows {
         }
     }
 
-    /// What is to be said to a sender now (W5). `is_returning`: room is on its way back to it; once that has left, the
+    /// What is to be said to a sender now (W5), once its window has [shrunk](Self::shrink). `is_returning`: room is on its way back to it; once that has left, the
     /// rest follows. `first_from`: the first posted receive beyond a number that a message of this sender could
     /// satisfy.
     pub(crate) fn review(
@@ -286,7 +288,6 @@ impl Windows {
         is_returning: bool,
         first_from: impl FnOnce(Target, Number) -> Option<(Number, Queue, Pattern)>,
     ) -> Review {
-        self.shrink(from);
         let (mut review, quarter) = (Review::default(), self.limits.window / 4);
         if self.of(from).freed >= quarter {
             review.room = self.return_room(from, is_returning);

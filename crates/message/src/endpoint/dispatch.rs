@@ -164,6 +164,7 @@ impl<L: Link> Endpoint<L> {
     /// A message of one of our own kinds is complete.
     fn handle_control(&mut self, from: PeerId, head: &Message, body: &[u8]) -> Result<(), Malformed> {
         match head {
+            Message::Carried(head) => self.handle_carried(from, head),
             Message::RequestToSend(head) => self.handle_request_to_send(from, head, body),
             Message::Piece(piece) => {
                 let key = Key(piece.pull);

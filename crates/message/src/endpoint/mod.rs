@@ -14,6 +14,7 @@
 
 mod announcing;
 mod atomics;
+mod carrying;
 mod closing;
 mod deferring;
 mod delivering;

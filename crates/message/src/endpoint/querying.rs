@@ -37,7 +37,9 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.tell(from, Acknowledged);
-        self.deferral.windows.grow(from);
+        if let Some(bytes) = self.deferral.windows.grow(from) {
+            self.link.set_window(from, bytes);
+        }
         self.review(from);
         Ok(())
     }

@@ -70,6 +70,7 @@ impl<L: Link> Endpoint<L> {
     #[inline(never)]
     fn send_otherwise(&mut self, to: PeerId, send: Send<L::Buffer>) {
         match send.delivery || send.buffer.len() > self.deferral.rooms.limits(to).most(send.inject) {
+            true if self.carry(to, &send) => {}
             true => self.announce(to, send),
             false => self.defer_eager(to, send),
         }

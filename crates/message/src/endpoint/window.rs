@@ -42,6 +42,9 @@ impl<L: Link> Endpoint<L> {
 
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(super) fn review(&mut self, from: PeerId) {
+        if let Some(bytes) = self.deferral.windows.shrink(from) {
+            self.link.set_window(from, bytes);
+        }
         let is_returning = self.egress.returning(from) > 0;
         let (windows, matching) = (&mut self.deferral.windows, &mut self.matching);
         let first_from = |source, after| matching.first_from(source, after);

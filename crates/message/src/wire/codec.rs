@@ -80,6 +80,8 @@ kinds! {
     Decline = 24,
     Accept = 25,
     Written = 26,
+    CarriedTagged = 27,
+    CarriedUntagged = 28,
 }
 
 /// One kind of message, or two that differ in the queue only. What it says is in its fields; its body is not a part of

@@ -1,4 +1,4 @@
-//! Eager messages: one kind for each queue.
+//! Eager messages: one kind for each queue; and two for those whose payload the link carries beside the packets.
 
 use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue};
 use crate::operation::Queue;
@@ -86,5 +86,44 @@ impl Head for Eager {
 
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
         Eager::read(Self::queue_of(kind as u8)?, reader)
+    }
+}
+
+/// A send that travels whole, and whose payload the link has carried beside this packet. No body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    pub(crate) queue: Queue,
+    /// 0 where untagged.
+    pub(crate) tag: u64,
+    pub(crate) data: Option<u64>,
+    /// Bytes of payload.
+    pub(crate) length: u64,
+}
+
+impl Head for Carried {
+    const FIELDS: usize = 1;
+
+    fn kind(&self) -> MessageKind {
+        of_queue(self.queue, MessageKind::CarriedTagged, MessageKind::CarriedUntagged)
+    }
+
+    fn wide_data(&self) -> bool {
+        is_wide(self.data)
+    }
+
+    fn emit(&self, writer: &mut Writer<'_>) {
+        writer.with_data(self.tag, self.data, 0);
+        writer.field(self.length);
+    }
+
+    fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
+        let queue = match kind {
+            MessageKind::CarriedTagged => Queue::Tagged,
+            MessageKind::CarriedUntagged => Queue::Untagged,
+            _ => return None,
+        };
+        reader.allow(HAS_DATA | WIDE_DATA)?;
+        let tag = reader.word;
+        Some(Carried { queue, tag, data: reader.data()?, length: reader.field()? })
     }
 }

@@ -31,7 +31,7 @@ pub(crate) use codec::{LARGEST_CONTROL_BYTES, LARGEST_EAGER_BYTES, MESSAGE_HEADE
 pub(crate) use deferral::{
     Accept, Acknowledged, BATCH_MOST, Decline, DeferralNotice, Entry, NoMatch, Offer, Query, Room,
 };
-pub(crate) use eager::Eager;
+pub(crate) use eager::{Carried, Eager};
 pub(crate) use rendezvous::{
     BounceCopied, BouncedPiece, ClearToSend, Finished, Piece, RequestToSend, SPAN_BYTES, Written,
 };
@@ -91,6 +91,7 @@ heads! {
     /// The head of any message.
     Message(Note) {
         Eager(EagerTagged | EagerUntagged),
+        Carried(CarriedTagged | CarriedUntagged),
         RequestToSend(RequestToSendTagged | RequestToSendUntagged),
         Piece(Piece),
         BouncedPiece(BouncedPiece),
@@ -263,7 +264,7 @@ mod tests {
     #[test]
     fn unknown_kinds_and_flags_are_refused() {
         let known = |kind: &u8| MessageKind::from_number(*kind).is_some();
-        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=26).collect::<Vec<_>>());
+        assert_eq!((0..=u8::MAX).filter(known).collect::<Vec<_>>(), (1..=28).collect::<Vec<_>>());
         for kind in (0..=u8::MAX).filter(|kind| !known(kind)) {
             assert_eq!(Message::parse(kind, &[0; PAYLOAD_BYTES]), None);
         }

@@ -6,6 +6,7 @@ mod support;
 
 mod atomics;
 mod bounds;
+mod carried;
 mod closing;
 mod death;
 mod eager;

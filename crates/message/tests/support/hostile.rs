@@ -16,7 +16,7 @@ fn setup_from(bytes: &[u8]) -> Setup {
     // Who waits for a buffer of one that has stopped tries again for ever, and such a run is never still.
     let scheme = SchemeName::WITHOUT_BUFFERS[at(0) % SchemeName::WITHOUT_BUFFERS.len()];
     let (slots, credit_slots) = [(2, 1), (3, 1), (8, 2)][at(0) / 3 % 3];
-    let memory = Memory::ALL[at(0) / 9 % 6];
+    let memory = Memory::ALL[at(0) / 9 % Memory::ALL.len()];
     let window = [None, Some(0), Some(200), Some(3000)][at(1) / 2 % 4];
     let base = Setup { scheme, slots, credit_slots, memory, window, piggyback: at(0) >= 128, ..Setup::new(3) };
     Setup { scheduled: at(1) % 2 == 1, seed: at(1) as u64, operations: 1 << 20, ..base }

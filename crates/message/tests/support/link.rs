@@ -30,17 +30,30 @@ pub enum Memory {
     Bounced,
     /// At once, and bounce buffers for what is short.
     BouncedOrDirect,
+    /// With delay, and what is not too long is carried beside packets, one at a time.
+    Carried,
 }
 
 impl Memory {
-    pub const ALL: [Memory; 6] =
-        [Memory::Direct, Memory::Delayed, Memory::Mailbox, Memory::OneWay, Memory::Bounced, Memory::BouncedOrDirect];
+    pub const ALL: [Memory; 7] = [
+        Memory::Direct,
+        Memory::Delayed,
+        Memory::Mailbox,
+        Memory::OneWay,
+        Memory::Bounced,
+        Memory::BouncedOrDirect,
+        Memory::Carried,
+    ];
 }
 
 /// Few and small, so that tests run out of them.
 const BOUNCE_BUFFERS: BounceBuffers = BounceBuffers { count: 3, bytes: 1000 };
 /// With bounce buffers and direct access: what is shorter goes through a bounce buffer.
 const DIRECT_FROM: usize = 3500;
+/// The longest message that is carried.
+const CARRIED_MOST: usize = 5000;
+/// Messages of one node that wait to be taken before no more are carried. Their packets may wait for credits.
+const CARRIED_AT_ONCE: usize = 2;
 
 #[derive(Debug)]
 struct Transfer {
@@ -81,6 +94,8 @@ struct Node {
     queues: Option<ReceiveQueues>,
     /// Of each node, whether the last packet that it has written here goes on with a buffer.
     is_amid: Vec<bool>,
+    /// Messages that have come beside packets, by the node that sent them.
+    carried: Vec<VecDeque<Vec<u8>>>,
     regions: BTreeMap<u64, Region>,
     bounce_buffers: Vec<Vec<u8>>,
 }
@@ -102,6 +117,7 @@ impl Node {
             transfers: Vec::new(),
             finished: VecDeque::new(),
             events: VecDeque::new(),
+            carried: vec![VecDeque::new(); nodes],
             regions: BTreeMap::new(),
             bounce_buffers: vec![vec![0; BOUNCE_BUFFERS.bytes]; BOUNCE_BUFFERS.count],
         }
@@ -378,7 +394,7 @@ impl Network {
             self.problem(format!("{node} touches the memory of {}, which it does not reach", transfer.peer));
             return TransferStatus::Failed;
         }
-        if self.memory == Memory::Delayed {
+        if matches!(self.memory, Memory::Delayed | Memory::Carried) {
             self.nodes[node].transfers.push(transfer);
             return TransferStatus::Pending;
         }
@@ -392,7 +408,7 @@ impl Network {
 
     fn reaches(&self, node: usize, peer: usize) -> bool {
         match self.memory {
-            Memory::Direct | Memory::Delayed | Memory::BouncedOrDirect => true,
+            Memory::Direct | Memory::Delayed | Memory::BouncedOrDirect | Memory::Carried => true,
             Memory::Mailbox | Memory::Bounced => false,
             Memory::OneWay => node < peer,
         }

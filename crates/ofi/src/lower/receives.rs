@@ -12,7 +12,7 @@ use crate::bindings::*;
 use crate::loader::Loader;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use tidegate_link::fabric::BATCH_BYTES;
+use tidegate_link::fabric::LONGEST_BATCH_BYTES;
 
 /// The address of an unspecified peer.
 const ANYBODY: fi_addr_t = u64::MAX;
@@ -96,9 +96,9 @@ impl Receives {
             // SAFETY: the endpoint is open; the slot is ours alone until its operation ends, and lives longer than the
             // endpoint.
             let code = unsafe {
-                (*(*endpoint).msg)
-                    .recv
-                    .map_or(-FI_ENOSYS as isize, |recv| recv(endpoint, data, BATCH_BYTES, descriptor, ANYBODY, context))
+                (*(*endpoint).msg).recv.map_or(-FI_ENOSYS as isize, |recv| {
+                    recv(endpoint, data, LONGEST_BATCH_BYTES, descriptor, ANYBODY, context)
+                })
             };
             if code != 0 {
                 self.to_post.push(slot);

@@ -4,7 +4,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use tidegate_link::fabric::{BATCH_BYTES, Token};
+use tidegate_link::fabric::{LONGEST_BATCH_BYTES, Token};
 
 /// Slots of a page.
 pub const PER_PAGE: usize = 32;
@@ -14,7 +14,7 @@ pub const PER_PAGE: usize = 32;
 struct Slot {
     /// The provider's own.
     context: [u64; 8],
-    data: [u8; BATCH_BYTES],
+    data: [u8; LONGEST_BATCH_BYTES],
 }
 
 /// Slots whose memory lies together, and never moves.
@@ -42,7 +42,7 @@ pub struct NewPage(Box<[UnsafeCell<Slot>; PER_PAGE]>);
 impl NewPage {
     /// A page's memory.
     pub fn new() -> NewPage {
-        let slot = || UnsafeCell::new(Slot { context: [0; 8], data: [0; BATCH_BYTES] });
+        let slot = || UnsafeCell::new(Slot { context: [0; 8], data: [0; LONGEST_BATCH_BYTES] });
         NewPage(Box::new(core::array::from_fn(|_| slot())))
     }
 
@@ -107,7 +107,7 @@ impl Slots {
     pub unsafe fn received(&self, slot: usize, length: usize) -> &[u8] {
         // SAFETY: promised by the caller.
         let data = unsafe { &(*self.pages[slot / PER_PAGE].slots[slot % PER_PAGE].get()).data };
-        &data[..length.min(BATCH_BYTES)]
+        &data[..length.min(LONGEST_BATCH_BYTES)]
     }
 }
 

@@ -11,7 +11,7 @@ use crate::loader::Loader;
 use core::ptr::null_mut;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use tidegate_link::fabric::{BATCH_BYTES, LowerAddress, Network, NetworkEvent, Sending, Token};
+use tidegate_link::fabric::{LONGEST_BATCH_BYTES, LowerAddress, Network, NetworkEvent, Sending, Token};
 
 /// An endpoint of the provider below that is none of Tidegate's.
 struct Stranger {
@@ -78,7 +78,7 @@ fn messages_that_are_too_long_are_dropped_and_counted_and_end_nothing() {
     const MANY: usize = 1500;
     with_each_library(|loader| {
         let (mut one, mut other) = (open(loader), open(loader));
-        let mut stranger = Stranger::new(loader, &other.address(), 2 * BATCH_BYTES);
+        let mut stranger = Stranger::new(loader, &other.address(), 2 * LONGEST_BATCH_BYTES);
         let (mut dropped, mut received, mut sent) = (0, 0, 0);
         let route = one.resolve(&other.address()).unwrap();
         wait(|| {

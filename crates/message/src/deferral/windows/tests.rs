@@ -11,6 +11,7 @@ fn windows() -> Windows {
 
 /// A review when the first receive that A could satisfy is this one.
 fn review(windows: &mut Windows, counters: &Counters, first: Option<u64>) -> Review {
+    windows.shrink(A);
     windows.review(counters, A, false, |source, after| {
         assert_eq!(source, Target::Peer(A));
         let pattern = Pattern { from: Source::Any, tag: 7, ignore: 0 };
@@ -86,11 +87,9 @@ fn no_match_ends_an_account_once_all_dropped_envelopes_have_come() {
 #[test]
 fn windows_grow_where_envelopes_are_dropped_and_shrink_when_all_have_come() {
     let (mut windows, counters) = (windows(), Counters::default());
-    windows.grow(A);
-    assert_eq!((windows.inspect(A).bytes, windows.spare()), (1000, 4000), "nothing was dropped");
+    assert_eq!((windows.grow(A), windows.spare()), (None, 4000), "nothing was dropped");
     windows.drop_envelope(A, None, Number(0));
-    windows.grow(A);
-    windows.grow(A);
+    assert_eq!([windows.grow(A), windows.grow(A)], [Some(2000), Some(3500)]);
     assert_eq!((windows.inspect(A).bytes, windows.spare()), (3500, 1500), "half of the spare memory at most");
     windows.remember(A).expect("one was dropped");
     windows.enter(&counters, A, 2000);

@@ -140,10 +140,32 @@ impl Link for MemoryLink {
         let (peer, network) = (self.node(peer), self.network.borrow());
         Capabilities {
             reaches_memory: network.reaches(self.me, peer),
-            is_synchronous: network.memory != Memory::Delayed,
+            is_synchronous: !matches!(network.memory, Memory::Delayed | Memory::Carried),
             shares_bounce_buffers: matches!(network.memory, Memory::Bounced | Memory::BouncedOrDirect),
             direct_from: if network.memory == Memory::BouncedOrDirect { DIRECT_FROM } else { 0 },
         }
+    }
+
+    fn carries_most(&mut self, _: PeerId) -> usize {
+        if self.network.borrow().memory == Memory::Carried { CARRIED_MOST } else { 0 }
+    }
+
+    fn carry(&mut self, peer: PeerId, message: &MemoryBuffer) -> bool {
+        let (me, to) = (self.me, self.node(peer));
+        let network = &mut *self.network.borrow_mut();
+        let carried = &mut network.nodes[to].carried[me];
+        let has_room = carried.len() < CARRIED_AT_ONCE;
+        if has_room {
+            let mut bytes = vec![0; message.len()];
+            message.read(0, &mut bytes);
+            carried.push_back(bytes);
+        }
+        has_room
+    }
+
+    fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {
+        let from = self.node(peer);
+        self.network.borrow_mut().nodes[self.me].carried[from].pop_front()
     }
 
     fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {
@@ -243,6 +265,7 @@ impl Link for MemoryLink {
         let (place, peer) = (peer, self.node(peer));
         let node = &mut self.network.borrow_mut().nodes[self.me];
         node.is_amid[peer] = false;
+        node.carried[peer].clear();
         if let Some(queues) = &mut node.queues {
             queues.forget(place);
         }
