@@ -71,7 +71,7 @@ pub use measurement::{Carried, Measurement, Note, Stop};
 pub use operation::{Benchmark, Operation};
 pub use parallel::parallel;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
-pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime};
+pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime, SEARCH};
 pub use workshop::{Progress, Scale, Silent, Source, Stopped, Workshop};
 
 use std::time::Instant;
@@ -204,7 +204,7 @@ impl Experiment {
         let noise_percent = if self.has_processes() { workshop.noise_percent() } else { 0.0 };
         let (runs, older_runs) = workshop.take_used();
         if let Kind::Searched(_) = self.kind {
-            workshop.add_time(RunTime { run: "search".to_owned(), seconds: searched });
+            workshop.add_time(RunTime { run: SEARCH.to_owned(), seconds: searched });
         }
         Ok(Report {
             id: self.id.to_owned(),

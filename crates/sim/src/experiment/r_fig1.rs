@@ -4,12 +4,11 @@ use super::fabric::{FabricRun, routing_name};
 use super::measurement::Runs;
 use super::r_networks::{
     Network, SHARE_AXIS, carried, curve, extremes, figure, list, rate, rates, routed, run_all, spread,
-    within_two_percent,
 };
 use super::report::{Fact, Findings, Table};
 use super::workshop::Workshop;
 use crate::SimulationError;
-use crate::cycle::Routing;
+use crate::cycle::{Control, Routing};
 
 /// Shares of slow nodes, in hundredths of a percent: at full size 0, 1, 2, 5, 11, 26 and 53 nodes.
 const SHARES: [u32; 7] = [0, 2, 4, 10, 20, 50, 100];
@@ -29,15 +28,9 @@ impl Curves {
     fn run(workshop: &Workshop<'_>, network: Network) -> Result<Self, SimulationError> {
         let counts = network.shares(&SHARES);
         let control_counts = network.shares(&[0, 10, 100]);
-        // Those that are also asked where a rule of 2 % stops.
-        let is_narrow = |count: u32| count == 0 || count == network.share(100);
-        let run_of = |count: u32, factor: u16| {
-            let run = network.slow(count, factor);
-            if is_narrow(count) { within_two_percent(run) } else { run }
-        };
         let mut all: Vec<FabricRun> = Vec::new();
         for factor in FACTORS {
-            all.extend(counts.iter().map(|&count| run_of(count, factor)));
+            all.extend(counts.iter().map(|&count| network.controlled(count, factor, Control::None)));
         }
         for routing in [Routing::Minimal, Routing::Valiant] {
             all.extend(control_counts.iter().map(|&count| routed(network.slow(count, 8), routing)));

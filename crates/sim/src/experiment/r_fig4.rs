@@ -1,7 +1,7 @@
 //! R fig. 4: whether marks of congestion (FECN, BECN) help against slow nodes.
 
 use super::measurement::Runs;
-use super::r_networks::{ALTERNATIVES, Network, SHARE_AXIS, controlled, curve, figure, list, rate, run_all};
+use super::r_networks::{ALTERNATIVES, Network, SHARE_AXIS, curve, figure, list, rate, run_all};
 use super::report::{Fact, Findings, Table};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -27,7 +27,7 @@ impl Curves {
         let mut all = Vec::new();
         for factor in FACTORS {
             for (_, control) in ALTERNATIVES {
-                all.extend(counts.iter().map(|&count| controlled(network.slow(count, factor), control)));
+                all.extend(counts.iter().map(|&count| network.controlled(count, factor, control)));
             }
         }
         Ok(Curves { runs: run_all(workshop, &all)?, counts })

@@ -1,7 +1,7 @@
 //! R fig. 5: how many chunks a node should have in flight, with one slow node in a hundred.
 
 use super::measurement::Runs;
-use super::r_networks::{ALTERNATIVES, Network, controlled, curve, figure, list, rate, routed, run_all};
+use super::r_networks::{ALTERNATIVES, Network, curve, figure, list, rate, routed, run_all};
 use super::report::{Fact, Findings, Table};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -50,11 +50,12 @@ impl Panel {
     }
 
     fn run(workshop: &Workshop<'_>, network: Network, factor: u16) -> Result<Self, SimulationError> {
+        let with = |control| network.controlled(network.share(100), factor, control);
+        let mut all: Vec<_> = CHUNKS.iter().map(|&chunks| with(Control::Chunks(chunks))).collect();
+        all.extend(ALTERNATIVES.iter().map(|&(_, control)| with(control)));
         let slow = network.slow(network.share(100), factor);
-        let mut all: Vec<_> = CHUNKS.iter().map(|&chunks| controlled(slow, Control::Chunks(chunks))).collect();
-        all.extend(ALTERNATIVES.iter().map(|&(_, control)| controlled(slow, control)));
-        let valiant = routed(slow, Routing::Valiant);
-        all.extend([valiant, controlled(valiant, Control::Chunks(BEST))]);
+        let chunked = with(Control::Chunks(BEST));
+        all.extend([slow, chunked].map(|run| routed(run, Routing::Valiant)));
         let mut runs = run_all(workshop, &all)?;
         let mut others = runs.split_off(CHUNKS.len());
         let valiant = others.split_off(ALTERNATIVES.len());

@@ -63,6 +63,15 @@ impl Network {
         FabricRun { slow_nodes: nodes, slow_factor: if nodes > 0 { factor } else { 1 }, ..self.run }
     }
 
+    /// With such a control. Where there is none, and none or a hundredth of the nodes are slow, the run is one that also
+    /// says where a rule of 2 % stops: the same for all figures.
+    pub fn controlled(&self, nodes: u32, factor: u16, control: Control) -> FabricRun {
+        let run = FabricRun { control, ..self.slow(nodes, factor) };
+        let is_narrow = control == Control::None && (nodes == 0 || nodes == self.share(100));
+        let tolerance_per_mille = if is_narrow { 20 } else { run.windows.tolerance_per_mille };
+        FabricRun { windows: Windows { tolerance_per_mille, ..run.windows }, ..run }
+    }
+
     /// What was run, for readers.
     pub fn setup(&self) -> String {
         let Dragonfly { groups, routers, nodes, .. } = self.run.shape;
@@ -89,17 +98,8 @@ pub(super) fn run_all(workshop: &Workshop<'_>, runs: &[FabricRun]) -> Result<Vec
     workshop.run(&runs.iter().map(|&run| Case::of_fabric(run)).collect::<Vec<_>>())
 }
 
-/// The same with a narrower tolerance: the run also says where 5 % stops.
-pub(super) fn within_two_percent(run: FabricRun) -> FabricRun {
-    FabricRun { windows: Windows { tolerance_per_mille: 20, ..run.windows }, ..run }
-}
-
 pub(super) fn routed(run: FabricRun, routing: Routing) -> FabricRun {
     FabricRun { routing, ..run }
-}
-
-pub(super) fn controlled(run: FabricRun, control: Control) -> FabricRun {
-    FabricRun { control, ..run }
 }
 
 /// What a run has carried; nothing while runs are only listed.

@@ -70,6 +70,9 @@ pub struct RunTime {
     pub seconds: f64,
 }
 
+/// The name, among those of runs, of a search that is no run.
+pub const SEARCH: &str = "search";
+
 /// Where runs that have ended are kept, for this process and for others.
 pub trait RunStore: Sync {
     /// The run that is kept under this key, if there is one.
