@@ -68,35 +68,35 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
             "an improvement, only at 2x and for few slow nodes",
             format!("the better of both beside the baseline: {}", list(helps_at_two.iter().copied())),
         )
-        .because(LITTLE),
+        .perhaps_because(LITTLE),
         Fact::tested(
             "With slow nodes at 1/4 or 1/8 they do not (at most 2 % more than the baseline, with any share).",
             others.iter().all(|&beside| beside <= 1.02),
             "capable of improving the baseline only in the 2x case",
             format!("the better of both beside the baseline, at 1/4 and 1/8: {}", list(others.iter().copied())),
         )
-        .because(LITTLE),
+        .perhaps_because(LITTLE),
         Fact::tested(
             "The default marks cost throughput with no slow node (at least 1 %).",
             none(DEFAULT) <= 0.99,
             "a penalty with no slow receivers",
             format!("{:+.1} %", 100.0 * (none(DEFAULT) - 1.0)),
         )
-        .because(LITTLE),
+        .perhaps_because(LITTLE),
         Fact::tested(
             "Aggressive marks cost 40 % with no slow node (30 to 50 %).",
             (0.5..=0.7).contains(&none(AGGRESSIVE)),
             "−40 %, to about 0.35",
             format!("{:+.1} %, to {:.3}", 100.0 * (none(AGGRESSIVE) - 1.0), rate(&curves.of(0, AGGRESSIVE)[0])),
         )
-        .because(AGGRESSIVE_COST),
+        .perhaps_because(AGGRESSIVE_COST),
         Fact::tested(
             "With slow nodes at 1/8 marks reduce the throughput by up to 50 % (40 to 60 % at worst).",
             (0.4..=0.6).contains(&worst(2)),
             "by up to 50 % of the baseline",
             format!("at worst {:+.1} %", 100.0 * (worst(2) - 1.0)),
         )
-        .because(AGGRESSIVE_COST),
+        .perhaps_because(AGGRESSIVE_COST),
     ];
     let mut series = Vec::new();
     for (place, factor) in FACTORS.iter().enumerate() {
@@ -135,6 +135,6 @@ fn values(network: Network, curves: &Curves) -> Table {
     table
 }
 
-const LITTLE: &str = "Here slow nodes bring less down than in R (R-fig1 says why), so marks have less to gain. ";
+const LITTLE: &str = "here slow nodes bring less down than in R (R-fig1 says why), so marks have less to gain.";
 
-const AGGRESSIVE_COST: &str = "Where the network is less congested fewer packets are marked. ";
+const AGGRESSIVE_COST: &str = "where the network is less congested fewer packets are marked.";

@@ -184,4 +184,4 @@ fn valiant(panels: &[Panel]) -> Table {
 const TOO_MANY: &str = "Slow nodes bring less down here than in R (R-fig1 says why).";
 
 const GAIN: &str = "There is less to gain, because slow nodes bring less down here than in R (R-fig1 says why). Tested: with Valiant's ways \
-    (table), where all packets take detours and the tree of full buffers does spread, the gain is several times as large.";
+    (table), where all packets take detours, the tree of full buffers does spread at full size; the table has the gain there.";

@@ -278,9 +278,9 @@ fn facts(size: u64, works: [u64; 3], as_printed: [u64; 3], three: [Result<(), &'
             three[2].err().unwrap_or("there is one").to_owned(),
         )
         .because(
-            "Found by the search: with a bit for each history an entry can name all histories that have not taken its send. Such \
-             bits grow exponentially with the receives that are pending (17 for one before, 26 for two with three tags), so 64 \
-             are soon used up: the theorem is about a bounded number of bits.",
+            "The paper does not say how many bits there may be. With a bit for each history an entry can name all histories \
+             that have not taken its send. Of three receives there are 21 histories before the last, of n some 4 to the power of n, \
+             so the 64 bits of Portals are soon used up: the theorem needs their bound.",
         )
         .computed(),
         Fact::tested(
