@@ -202,10 +202,9 @@ impl Experiment {
         }
         let seeds = if self.is_simulated() { workshop.seeds } else { 1 };
         let noise_percent = if self.has_processes() { workshop.noise_percent() } else { 0.0 };
-        let (runs, older_runs) = workshop.take_used();
-        if let Kind::Searched(_) = self.kind {
-            workshop.add_time(RunTime { run: SEARCH.to_owned(), seconds: searched });
-        }
+        let searched =
+            matches!(self.kind, Kind::Searched(_)).then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
+        let (runs, older_runs) = workshop.take_used(searched);
         Ok(Report {
             id: self.id.to_owned(),
             title: self.title.to_owned(),

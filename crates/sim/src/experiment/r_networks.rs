@@ -63,8 +63,8 @@ impl Network {
         FabricRun { slow_nodes: nodes, slow_factor: if nodes > 0 { factor } else { 1 }, ..self.run }
     }
 
-    /// With such a control. Where there is none, and none or a hundredth of the nodes are slow, the run is one that also
-    /// says where a rule of 2 % stops: the same for all figures.
+    /// With such a control. Where there is none, and none or a hundredth of the nodes are slow, the run also says where
+    /// a rule of 2 % stops. All figures share these runs.
     pub fn controlled(&self, nodes: u32, factor: u16, control: Control) -> FabricRun {
         let run = FabricRun { control, ..self.slow(nodes, factor) };
         let is_narrow = control == Control::None && (nodes == 0 || nodes == self.share(100));
