@@ -104,7 +104,7 @@ struct Search {
 
 impl Search {
     fn new(programs: &[Program]) -> Self {
-        let mut gets: Vec<u64> = programs.iter().flat_map(|program| gets_of(program)).collect();
+        let mut gets: Vec<u64> = programs.iter().flat_map(gets_of).collect();
         gets.sort_unstable();
         gets.dedup();
         let mut classes: HashMap<u64, u64> = HashMap::new();
