@@ -6,7 +6,7 @@ use super::r_networks::{
     Network, SHARE_AXIS, carried, curve, extremes, figure, list, rate, rates, routed, run_all, spread,
 };
 use super::report::{Fact, Findings, Table};
-use super::workshop::Workshop;
+use super::workshop::{Scale, Workshop};
 use crate::SimulationError;
 use crate::cycle::{Control, Routing};
 
@@ -222,24 +222,24 @@ fn convergence(network: Network, curves: &Curves) -> Table {
 
 /// One thing changed at a time: with none slow, and with a hundredth at 1/8.
 fn causes(workshop: &Workshop<'_>, network: Network) -> Result<Table, SimulationError> {
-    let (free, slow) = (network.slow(0, 1), network.slow(network.share(100), 8));
+    let small = Network::of(workshop.scale.pick(Scale::Quick, Scale::Quick, Scale::Smallest));
     let eager = Routing::Adaptive { bias: 1, threshold: 0 };
-    let changes = |run: FabricRun| {
-        [
-            ("8 channels instead of 4", FabricRun { channels: 8, ..run }),
-            ("16 channels", FabricRun { channels: 16, ..run }),
-            ("buffers of 64 flits instead of 256", FabricRun { buffer_flits: 64, ..run }),
-            ("a detour wherever it is less occupied (bias 1, threshold 0)", routed(run, eager)),
-        ]
-    };
-    let pairs = changes(free).into_iter().zip(changes(slow));
-    let cases: Vec<FabricRun> = pairs.flat_map(|((_, free), (_, slow))| [free, slow]).collect();
-    let runs = run_all(workshop, &cases)?;
+    let both = |network: Network| [network.slow(0, 1), network.slow(network.share(100), 8)];
+    let of = |network: Network| format!("{} nodes", network.nodes());
+    let rows = [
+        ("8 channels instead of 4", of(network), both(network).map(|run| FabricRun { channels: 8, ..run })),
+        ("16 channels", of(network), both(network).map(|run| FabricRun { channels: 16, ..run })),
+        ("nothing", of(small), both(small)),
+        ("buffers of 64 flits instead of 256", of(small), both(small).map(|run| FabricRun { buffer_flits: 64, ..run })),
+        ("a detour wherever it is less occupied", of(small), both(small).map(|run| routed(run, eager))),
+    ];
+    let runs = run_all(workshop, &rows.iter().flat_map(|row| row.2).collect::<Vec<_>>())?;
     let title =
         format!("One thing changed at a time ({} ways if nothing else is said)", routing_name(Routing::PROGRESSIVE));
-    let mut table = Table::new("causes", &title, &["changed", "none slow", "1 % at 1/8"]);
-    for ((what, _), pair) in changes(free).iter().zip(runs.chunks(2)) {
-        table.row([(*what).to_owned(), format!("{:.3}", rate(&pair[0])), format!("{:.3}", rate(&pair[1]))]);
+    let mut table = Table::new("causes", &title, &["changed", "network", "none slow", "1 % at 1/8"]);
+    for ((what, nodes, _), pair) in rows.iter().zip(runs.chunks(2)) {
+        let rates = [&pair[0], &pair[1]].map(|runs| format!("{:.3}", rate(runs)));
+        table.row([(*what).to_owned(), nodes.clone()].into_iter().chain(rates));
     }
     Ok(table)
 }

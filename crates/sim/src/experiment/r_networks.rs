@@ -27,7 +27,11 @@ impl Network {
     /// R's own at full size; smaller ones are balanced, too: half as many nodes and global links of a router as a group
     /// has routers, and as many groups as that allows.
     pub fn new(workshop: &Workshop<'_>) -> Self {
-        let scale = workshop.scale;
+        Network::of(workshop.scale)
+    }
+
+    /// That of another size.
+    pub fn of(scale: Scale) -> Self {
         let small = Dragonfly { groups: 19, routers: 6, nodes: 3, global: 3 };
         let smallest = Dragonfly { groups: 9, routers: 4, nodes: 2, global: 2 };
         let shape = scale.pick(Dragonfly::SCHNEIDER, small, smallest);
