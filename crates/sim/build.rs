@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 mod hash;
 
 /// The only files of the folder of experiments that decide what a run gives.
-const OF_EXPERIMENTS: [&str; 5] = ["case.rs", "machine.rs", "operation.rs", "program.rs", "measurement.rs"];
+const OF_EXPERIMENTS: [&str; 6] =
+    ["case.rs", "fabric.rs", "machine.rs", "operation.rs", "program.rs", "measurement.rs"];
 
 fn main() -> io::Result<()> {
     let crates = ["../flow/src", "../message/src", "src"];

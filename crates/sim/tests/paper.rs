@@ -221,3 +221,39 @@ fn a_pool_at_every_memory() {
     let differing = ["It does not matter after how many refusals", "With 128 KiB a pool takes the same time as none"];
     all_come_out_but(&["pool"], &differing);
 }
+
+#[test]
+fn few_slow_nodes_of_many() {
+    // The smallest network has one slow node at most, and few groups; docs/paper/R has what comes out at full size.
+    let differing = [
+        "With no slow node the network accepts",
+        "One slow node in a thousand is enough",
+        "One in a hundred is worse",
+        "The cause is that non-minimal ways",
+        "With slow nodes at 1/2, and few of them",
+        "The default marks cost",
+        "Aggressive marks cost",
+        "With slow nodes at 1/8 marks reduce",
+        "With slow nodes at 1/2, 30 chunks give 1.7",
+        "With slow nodes at 1/4, 30 chunks give 3.3",
+        "With slow nodes at 1/8, 30 chunks give 4.3",
+        "With chunks throughput is better",
+    ];
+    all_come_out_but(&["R-fig1", "R-fig4", "R-fig5"], &differing);
+}
+
+#[test]
+fn match_bits_without_the_announcement() {
+    let differing =
+        ["Nor does any with the rule of Portals", "Nor if they have a bit of its own", "The last row of table 1"];
+    all_come_out_but(&["R-theorem2"], &differing);
+}
+
+/// Noise interrupts processes, and networks under load have none: the same runs serve with any.
+#[test]
+fn noise_is_nothing_to_networks_under_load() {
+    let plain = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent);
+    let noisy = Workshop::new(Scale::Smallest, SEED, Some(1), &Silent).with_noise(Workshop::NOISE_PERCENT);
+    let reports = [plain, noisy].map(|workshop| Experiment::find("R-fig4").unwrap().run(&workshop).unwrap());
+    assert_eq!(reports[0], reports[1]);
+}

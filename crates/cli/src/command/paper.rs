@@ -46,15 +46,17 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     };
     let mut reports = Vec::new();
     let ended = workshop.reports(&experiments, |report| {
+        let times = Times::new(workshop.jobs(), workshop.take_times());
         bar.suspend(|| {
             if let Some(folder) = &arguments.out {
                 write(&report, folder)?;
-                let times = Times::new(workshop.jobs(), workshop.take_times());
                 times::write(folder, &report.id, &times).map_err(cannot_write(folder))?;
                 page::write(folder).map_err(cannot_write(folder))?;
             }
             if !arguments.json {
-                super::print(format!("{}\n", text::report(&report)).as_bytes())?;
+                let search =
+                    times.search().map_or(String::new(), |sentence| format!("\n  {}: {sentence}\n", report.id));
+                super::print(format!("{}{search}\n", text::report(&report)).as_bytes())?;
             }
             Ok(())
         })?;

@@ -263,10 +263,11 @@ fn assumptions(text: &mut String, reports: &[Report]) {
          The machine of the paper was not at hand, and the paper gives few numbers of it. `docs/simulator.md` says what \
          is modelled and what is left out.\n\n| | value here | where it comes from |\n|---|---|---|\n"
     );
-    let of_clusters = reports.iter().any(|report| report.paper() != "P").then(Assumption::of_clusters);
-    let is_of_p = of_clusters.is_none() || reports.iter().any(|report| report.paper() == "P");
-    let of_p = is_of_p.then(Assumption::all);
-    for Assumption { what, value, source } in of_p.into_iter().chain(of_clusters).flatten() {
+    let is_any = |of: fn(&str) -> bool| reports.iter().any(|report| of(report.paper()));
+    let of_p = (reports.is_empty() || is_any(|paper| paper == "P")).then(Assumption::all);
+    let of_clusters = is_any(|paper| !matches!(paper, "P" | "R")).then(Assumption::of_clusters);
+    let of_fabrics = is_any(|paper| paper == "R").then(Assumption::of_fabrics);
+    for Assumption { what, value, source } in of_p.into_iter().chain(of_clusters).chain(of_fabrics).flatten() {
         let _ = writeln!(text, "| {what} | {} | {} |", cell(&value), cell(&source));
     }
     text.push('\n');
@@ -323,7 +324,8 @@ fn repeat(text: &mut String, reports: &[Report]) {
 
 fn how_long(text: &mut String, reports: &[Report], times: &BTreeMap<String, Times>) {
     let _ = write!(text, "## How long it took\n\n");
-    let known: Vec<&Times> = reports.iter().filter_map(|report| times.get(&report.id)).collect();
+    let known: Vec<&Times> =
+        reports.iter().filter(|report| is_simulated(report)).filter_map(|report| times.get(&report.id)).collect();
     let runs: BTreeMap<&String, f64> =
         known.iter().flat_map(|times| &times.seconds).map(|(run, seconds)| (run, *seconds)).collect();
     if !runs.is_empty() {
@@ -340,6 +342,11 @@ fn how_long(text: &mut String, reports: &[Report], times: &BTreeMap<String, Time
             most(|times| times.jobs),
             most(|times| times.processors),
         );
+    }
+    for report in reports.iter().filter(|report| !is_simulated(report)) {
+        if let Some(sentence) = times.get(&report.id).and_then(Times::search) {
+            let _ = writeln!(text, "{}: {sentence}", report.id);
+        }
     }
     let unknown: Vec<String> = reports
         .iter()

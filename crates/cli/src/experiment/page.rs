@@ -48,6 +48,10 @@ fn who(paper: &str) -> &'static str {
         }
         "L" => "L is Liu, Panda: Implementing Efficient and Scalable Flow Control Schemes in MPI over InfiniBand. ",
         "A" => "A is Sur, Koop, Panda: the paper on a receive window that adapts, over InfiniBand's shared queues. ",
+        "R" => {
+            "R is Schneider, Dinan, Flajslik, Underwood, Hoefler: Fast Networks and Slow Memories, on receivers that take what \
+             comes more slowly than their network brings it. "
+        }
         _ => "",
     }
 }
@@ -57,6 +61,7 @@ fn heading(papers: &[&str]) -> &'static str {
         ["P"] => "The main paper: what comes out, and its figures one by one",
         ["L"] => "L: flow control in MPI over InfiniBand: what comes out, figure by figure",
         ["A"] => "A: receive windows that adapt: what comes out, figure by figure",
+        ["R"] => "R: fast networks and slow memories: what comes out, figure by figure",
         [""] => "Seven schemes compared",
         _ => "The papers: what comes out, and their figures one by one",
     }

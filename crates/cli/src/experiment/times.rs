@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tidegate_sim::experiment::{Experiment, RunTime};
+use tidegate_sim::experiment::{Experiment, RunTime, SEARCH};
 
 use super::files;
 
@@ -28,6 +28,14 @@ impl Times {
     pub fn new(jobs: usize, runs: Vec<RunTime>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Times { jobs, processors, seconds: runs.into_iter().map(|run| (run.run, run.seconds)).collect() }
+    }
+}
+
+impl Times {
+    /// How long a search took, in a sentence, if this is of one.
+    #[must_use]
+    pub fn search(&self) -> Option<String> {
+        self.seconds.get(SEARCH).map(|seconds| format!("the search took {:.0} ms.", 1e3 * seconds))
     }
 }
 

@@ -8,7 +8,7 @@
 use super::load::{Loaded, Machine, MachineError};
 
 /// How long a run is, and what counts as settled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// Cycles of a window.
     pub cycles: u32,

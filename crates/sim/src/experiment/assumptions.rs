@@ -179,6 +179,59 @@ impl Assumption {
         all
     }
 
+    /// Those of R's network.
+    #[must_use]
+    pub fn of_fabrics() -> Vec<Assumption> {
+        let network = crate::cycle::Parameters::SCHNEIDER;
+        let not_told = || "assumed: R does not tell".to_owned();
+        vec![
+            assumption(
+                "routers, links and ways",
+                format!(
+                    "speed-up {}, {} flits per channel, packets of {}, wires of {} and {} cycles, bias 2, threshold 30 flits",
+                    f64::from(network.speed_up_tenths) / 10.0,
+                    network.buffer_flits,
+                    network.packet_flits,
+                    network.local_latency,
+                    network.global_latency
+                ),
+                "R §4.1".to_owned(),
+            ),
+            assumption(
+                "channels of a link",
+                network.channels.to_string(),
+                "the fewest with which packets cannot wait for each other in a circle; R does not tell".to_owned(),
+            ),
+            assumption("a router, and room on its way back", format!("{} and {} cycles", network.router_latency, network.credit_delay), not_told()),
+            assumption(
+                "what an adaptive router looks at",
+                "all that is in use behind a port, of all its channels; detours by one random group, drawn at the source".to_owned(),
+                not_told(),
+            ),
+            assumption(
+                "a slow node",
+                "takes a flit every so many cycles, all channels together; sends as fast as the others; its room comes back when a \
+                 packet is taken"
+                    .to_owned(),
+                not_told(),
+            ),
+            assumption(
+                "marks",
+                "by how full the packet's own next channel is, that to its node included; a node that is held back gathers flits \
+                 until it has those of a packet"
+                    .to_owned(),
+                "R §4.1 has the numbers; the rest is assumed".to_owned(),
+            ),
+            assumption(
+                "chunks",
+                "packets of 16 flits, counted when they are taken; all nodes are limited; where no data can carry credits, a packet \
+                 of one flit does"
+                    .to_owned(),
+                "R §4.1; without the last, two partners with one chunk each would wait for each other for ever".to_owned(),
+            ),
+        ]
+    }
+
     /// Those about posted buffers and the programs that use them.
     fn about_buffers(early: &Cost, late: &Cost) -> Vec<Assumption> {
         let both = |early: String, late: String| format!("L {early}; A {late}");

@@ -1,13 +1,14 @@
 //! [`Case`]: what is run for a point of a figure.
 //!
-//! What a case, a seed and some noise give depends on this file, `machine.rs`, `operation.rs`, `program.rs` and
-//! `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that (`version.rs`).
+//! What a case, a seed and some noise give depends on this file, `fabric.rs`, `machine.rs`, `operation.rs`,
+//! `program.rs` and `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that (`version.rs`).
 
 use std::fmt;
 use std::ops::Range;
 
 use tidegate_flow::{Buffers, SchemeName};
 
+use super::fabric::FabricRun;
 use super::machine::{Cluster, Machine};
 pub(super) use super::measurement::Measurement;
 use super::operation::{Benchmark, Mixed, Operation};
@@ -61,6 +62,8 @@ pub(super) enum Workload {
     Phases(PhaseSizes),
     Nas(NasRun),
     Pattern(PatternRun),
+    /// A network under load, without processes; of the rest of the case nothing counts.
+    Fabric(FabricRun),
 }
 
 /// Processes of a node of the machine of P.
@@ -107,6 +110,25 @@ impl Case {
         Case { mesh, nodes, flow, workload, intra_node_path, free_credits, machine, time_most_us }
     }
 
+    /// A network under load.
+    pub fn of_fabric(fabric: FabricRun) -> Self {
+        Case {
+            mesh: Vec::new(),
+            nodes: None,
+            flow: FlowChoice::Unlimited,
+            workload: Workload::Fabric(fabric),
+            intra_node_path: false,
+            free_credits: false,
+            machine: Machine::Extoll,
+            time_most_us: None,
+        }
+    }
+
+    /// Whether there are processes, which noise can interrupt.
+    pub fn has_processes(&self) -> bool {
+        !matches!(self.workload, Workload::Fabric(_))
+    }
+
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
     pub fn reference(&self) -> Self {
         Case { flow: FlowChoice::Unlimited, free_credits: false, ..self.clone() }
@@ -118,7 +140,7 @@ impl Case {
             Workload::Benchmark(benchmark) => Workload::Benchmark(change(benchmark)),
             Workload::Amid(benchmark, packets) => Workload::Amid(change(benchmark), packets),
             Workload::Mixed(benchmark) => Workload::Mixed(change(benchmark)),
-            other @ (Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_)) => other,
+            other => other,
         };
         Case { workload, ..self }
     }
@@ -131,6 +153,9 @@ impl Case {
     }
 
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
+        if let Workload::Fabric(fabric) = &self.workload {
+            return fabric.measure(seed);
+        }
         if let Machine::Cluster(cluster) = self.machine {
             let mut config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
             if self.free_credits {
@@ -177,6 +202,7 @@ impl Case {
                 };
                 Simulation::new(config, &program)?.run()
             }
+            Workload::Fabric(_) => Err(SimulationError::Setup("a network under load runs no program".to_owned())),
         }
     }
 
@@ -198,6 +224,7 @@ impl Case {
         match &self.workload {
             Workload::Nas(nas) => nas.messages(processes),
             Workload::Pattern(pattern) => f64::from(processes) * f64::from(pattern.messages),
+            Workload::Fabric(fabric) => fabric.size(),
             Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
@@ -218,6 +245,7 @@ impl Case {
             Workload::Phases(_) => "phases".to_owned(),
             Workload::Nas(nas) => nas.benchmark.name().to_owned(),
             Workload::Pattern(pattern) => format!("{:?}", pattern.pattern),
+            Workload::Fabric(fabric) => return fabric.kind(),
         };
         match self.flow {
             FlowChoice::Unlimited => format!("{operation}, reference"),
@@ -233,7 +261,7 @@ impl Case {
                 let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
                 timed * (benchmark.warm_up + benchmark.repetitions)
             }
-            Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_) => 1,
+            Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_) | Workload::Fabric(_) => 1,
         }
     }
 }
@@ -255,6 +283,7 @@ impl fmt::Display for Case {
             }
             Workload::Nas(nas) => write!(f, "{nas}, {processes} processes")?,
             Workload::Pattern(pattern) => write!(f, "{pattern}, {processes} processes")?,
+            Workload::Fabric(fabric) => return fabric.fmt(f),
         }
         if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
             write!(f, ", window {window}, {calls:?}")?;

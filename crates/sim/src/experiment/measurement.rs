@@ -45,9 +45,63 @@ pub struct Measurement {
     /// What only runs with posted buffers have, and those on clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posted: Option<Posted>,
+    /// What only networks under load have, which have no processes, hence nothing of the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
     /// What programs noted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+}
+
+/// What a network under load has carried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Flits that a node takes per cycle, mean over all nodes: of each window.
+    pub windows: Vec<f64>,
+    /// The same over the nodes that are not slow, of the last window.
+    pub healthy: f64,
+    /// Whether it settled within the tolerance of the run.
+    pub has_settled: bool,
+    /// Where the rule stops with a tolerance of 5 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_five_percent: Option<Stop>,
+    /// Where a rule stops that compares, with 5 %, the rates since the beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cumulative: Option<Stop>,
+    /// Mean cycles from when a packet was ready until it was taken, in the last window.
+    pub latency: f64,
+    /// Packets that left the shortest way, of all that were sent.
+    pub diverted: f64,
+    /// Packets that carried nothing but credits, per packet of data.
+    pub credit_packets: f64,
+    /// All cycles.
+    pub cycles: u64,
+    /// Steps of packets through routers in all cycles.
+    pub hops: u64,
+}
+
+/// Where a rule stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stop {
+    /// After so many windows.
+    pub windows: u32,
+    /// The rate then.
+    pub rate: f64,
+}
+
+impl Carried {
+    /// The rate of the last window.
+    #[must_use]
+    pub fn last(&self) -> f64 {
+        self.windows.last().copied().unwrap_or(0.0)
+    }
+
+    /// The rate where the rule of 5 % stops, also in a run with a narrower tolerance; of the last window if it never
+    /// does.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.at_five_percent.map_or(self.last(), |stop| stop.rate)
+    }
 }
 
 /// What is to be known of runs on a cluster.
@@ -121,6 +175,7 @@ impl Measurement {
             processes: outcome.processes.len() as u32,
             cut_us: outcome.cut.map(Time::microseconds),
             posted: None,
+            carried: None,
             notes: notes.map(note).collect(),
         }
     }

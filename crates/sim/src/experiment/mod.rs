@@ -16,6 +16,7 @@
 //! * `report.rs`: what an experiment found; `assumptions.rs`: what its machine assumes;
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures;
 //! * `l_*.rs`, `a_*.rs`: those of L (Liu, Panda) and A (Sur, Koop, Panda);
+//! * `r_*.rs`: those of R (Schneider and others), whose runs are networks under load (`fabric.rs`);
 //! * `compare.rs`, `compare_*.rs`: all seven schemes at equal memory.
 
 mod a_fig2_3;
@@ -27,6 +28,7 @@ mod compare_job;
 mod compare_pool;
 mod curve;
 mod estimate;
+mod fabric;
 mod forecast;
 mod hash;
 mod judge;
@@ -53,6 +55,11 @@ mod p_table2;
 mod p_table3;
 mod parallel;
 mod program;
+mod r_fig1;
+mod r_fig4;
+mod r_fig5;
+mod r_networks;
+mod r_theorem2;
 mod report;
 mod version;
 mod workshop;
@@ -60,12 +67,14 @@ mod workshop;
 pub use assumptions::Assumption;
 pub use estimate::Estimate;
 pub use judge::NotKept;
-pub use measurement::{Measurement, Note};
+pub use measurement::{Carried, Measurement, Note, Stop};
 pub use operation::{Benchmark, Operation};
 pub use parallel::parallel;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
-pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime};
+pub use version::{CODE, FinishedRun, NoStore, RunClaim, RunKey, RunStore, RunTime, SEARCH};
 pub use workshop::{Progress, Scale, Silent, Source, Stopped, Workshop};
+
+use std::time::Instant;
 
 use crate::SimulationError;
 use report::Findings;
@@ -87,8 +96,13 @@ pub struct Experiment {
 enum Kind {
     /// From the data structures themselves: size and noise do not matter.
     Computed(fn() -> Result<Findings, SimulationError>),
-    /// From runs.
+    /// The same from a search, whose time is of interest. It depends on the machine, so it is no part of a report, but
+    /// kept with the times of runs.
+    Searched(fn() -> Result<Findings, SimulationError>),
+    /// From runs of jobs.
     Simulated(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
+    /// From runs of networks under load: there are no processes, so noise does not matter.
+    Loaded(fn(&Workshop<'_>) -> Result<Findings, SimulationError>),
 }
 
 impl std::fmt::Debug for Experiment {
@@ -137,6 +151,10 @@ impl Experiment {
         simulated("L-table2", "Buffers that growing reaches", "§6.3.2, table 2", l_fig10_table2::buffers_reached),
         simulated("A-fig2", "Largest window of a pool", "§4.2, figure 2", a_fig2_3::largest_window),
         simulated("A-fig3", "Retry timer of a pool", "§4.3, figure 3", a_fig2_3::retry_timer),
+        loaded("R-fig1", "Throughput with few slow nodes", "§4.1, figure 1", r_fig1::run),
+        loaded("R-fig4", "Congestion marks against slow nodes", "§4.1, figure 4", r_fig4::run),
+        loaded("R-fig5", "Chunks in flight against slow nodes", "§4.1, figure 5", r_fig5::run),
+        searched("R-theorem2", "Match bits without the announcement", "§3.1, theorem 2", r_theorem2::run),
         simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
         simulated("pool", "A pool at every memory", "in none of the papers", compare_pool::run),
     ];
@@ -156,6 +174,12 @@ impl Experiment {
     /// Whether it has runs. One that is computed has none, and size, seeds and noise change nothing.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
+        matches!(self.kind, Kind::Simulated(_) | Kind::Loaded(_))
+    }
+
+    /// Whether its runs have processes, which noise interrupts.
+    #[must_use]
+    pub fn has_processes(&self) -> bool {
         matches!(self.kind, Kind::Simulated(_))
     }
 
@@ -164,16 +188,23 @@ impl Experiment {
     /// # Errors
     /// If a simulation fails: the error says which way.
     pub fn run(&self, workshop: &Workshop<'_>) -> Result<Report, SimulationError> {
-        let (findings, by_seed, is_simulated) = match self.kind {
-            Kind::Computed(findings) => (findings()?, Vec::new(), false),
-            Kind::Simulated(findings) => (findings(workshop)?, workshop.with_each_seed(findings)?, true),
+        let begin = Instant::now();
+        let (findings, by_seed) = match self.kind {
+            Kind::Computed(findings) | Kind::Searched(findings) => (findings()?, Vec::new()),
+            Kind::Simulated(findings) | Kind::Loaded(findings) => {
+                (findings(workshop)?, workshop.with_each_seed(findings)?)
+            }
         };
+        let searched = begin.elapsed().as_secs_f64();
         let Findings { setup, figures, tables, mut facts } = findings;
         for (nth, fact) in facts.iter_mut().enumerate().filter(|(_, fact)| !fact.is_computed) {
             fact.by_seed = by_seed.iter().map(|findings| findings.facts[nth].verdict).collect();
         }
-        let (seeds, noise_percent) = if is_simulated { (workshop.seeds, workshop.noise_percent()) } else { (1, 0.0) };
-        let (runs, older_runs) = workshop.take_used();
+        let seeds = if self.is_simulated() { workshop.seeds } else { 1 };
+        let noise_percent = if self.has_processes() { workshop.noise_percent() } else { 0.0 };
+        let searched =
+            matches!(self.kind, Kind::Searched(_)).then(|| RunTime { run: SEARCH.to_owned(), seconds: searched });
+        let (runs, older_runs) = workshop.take_used(searched);
         Ok(Report {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
@@ -195,8 +226,8 @@ impl Experiment {
     /// Asks the workshop for all runs, whatever comes of them.
     fn list_cases(&self, workshop: &Workshop<'_>) -> Result<(), SimulationError> {
         match self.kind {
-            Kind::Computed(_) => Ok(()),
-            Kind::Simulated(findings) => findings(workshop).map(drop),
+            Kind::Computed(_) | Kind::Searched(_) => Ok(()),
+            Kind::Simulated(findings) | Kind::Loaded(findings) => findings(workshop).map(drop),
         }
     }
 }
@@ -217,4 +248,22 @@ const fn simulated(
     findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
 ) -> Experiment {
     Experiment { id, title, section, kind: Kind::Simulated(findings) }
+}
+
+const fn loaded(
+    id: &'static str,
+    title: &'static str,
+    section: &'static str,
+    findings: fn(&Workshop<'_>) -> Result<Findings, SimulationError>,
+) -> Experiment {
+    Experiment { id, title, section, kind: Kind::Loaded(findings) }
+}
+
+const fn searched(
+    id: &'static str,
+    title: &'static str,
+    section: &'static str,
+    findings: fn() -> Result<Findings, SimulationError>,
+) -> Experiment {
+    Experiment { id, title, section, kind: Kind::Searched(findings) }
 }

@@ -51,7 +51,7 @@ pub struct Fact {
     pub here: String,
     /// Why it differs, what implies it, or why it could not be run. Empty where nothing has to be explained.
     pub explanation: String,
-    /// Whether no seed can change its outcome, because it takes nothing from runs.
+    /// Whether no seed alone has an outcome of its own, because it takes nothing from runs, or compares seeds.
     #[serde(skip)]
     pub is_computed: bool,
 }
@@ -113,6 +113,12 @@ impl Fact {
     /// It takes nothing from runs, so no seed alone can have another outcome.
     #[must_use]
     pub fn computed(self) -> Self {
+        Fact { is_computed: true, ..self }
+    }
+
+    /// It compares seeds, so it has no outcome with one of them alone.
+    #[must_use]
+    pub fn across_seeds(self) -> Self {
         Fact { is_computed: true, ..self }
     }
 

@@ -32,7 +32,7 @@ pub struct RunKey {
 
 impl RunKey {
     pub(super) fn new(case: &Case, seed: u64, noise: Noise) -> Self {
-        let Noise { interval, duration } = noise;
+        let Noise { interval, duration } = if case.has_processes() { noise } else { Noise::default() };
         RunKey { case: case.key(), seed, noise_interval_ps: interval.0, noise_duration_ps: duration.0 }
     }
 
@@ -69,6 +69,9 @@ pub struct RunTime {
     /// How long it took, in seconds of the clock on the wall.
     pub seconds: f64,
 }
+
+/// The name, among those of runs, of a search that is no run.
+pub const SEARCH: &str = "search";
 
 /// Where runs that have ended are kept, for this process and for others.
 pub trait RunStore: Sync {
@@ -109,6 +112,7 @@ mod tests {
     fn files_that_decide_runs_use_no_others_of_this_folder() {
         let sources = [
             include_str!("case.rs"),
+            include_str!("fabric.rs"),
             include_str!("machine.rs"),
             include_str!("operation.rs"),
             include_str!("program.rs"),
@@ -118,7 +122,8 @@ mod tests {
         let uses = sources.into_iter().flatten().filter_map(|line| line.trim().strip_prefix("use super::"));
         for line in uses {
             // Estimates are made of measurements, and decide none.
-            let allowed = ["measurement::", "operation::", "program::", "machine::", "case::", "estimate::"];
+            let allowed =
+                ["measurement::", "operation::", "program::", "machine::", "case::", "fabric::", "estimate::"];
             assert!(allowed.iter().any(|module| line.starts_with(module)), "`use super::{line}`");
         }
     }

@@ -1,0 +1,140 @@
+//! R fig. 4: whether marks of congestion (FECN, BECN) help against slow nodes.
+
+use super::measurement::Runs;
+use super::r_networks::{ALTERNATIVES, Network, SHARE_AXIS, curve, figure, list, rate, run_all};
+use super::report::{Fact, Findings, Table};
+use super::workshop::Workshop;
+use crate::SimulationError;
+
+/// Shares of slow nodes, in hundredths of a percent: at full size 0, 1, 5, 26 and 53 nodes.
+const SHARES: [u32; 5] = [0, 2, 10, 50, 100];
+/// A slow node needs so many cycles for a flit.
+const FACTORS: [u16; 3] = [2, 4, 8];
+/// Places in [`ALTERNATIVES`].
+const BASELINE: usize = 0;
+const DEFAULT: usize = 1;
+const AGGRESSIVE: usize = 2;
+
+/// The runs, by factor, then by alternative, then by number of slow nodes.
+struct Curves {
+    counts: Vec<u32>,
+    runs: Vec<Runs>,
+}
+
+impl Curves {
+    fn run(workshop: &Workshop<'_>, network: Network) -> Result<Self, SimulationError> {
+        let counts = network.shares(&SHARES);
+        let mut all = Vec::new();
+        for factor in FACTORS {
+            for (_, control) in ALTERNATIVES {
+                all.extend(counts.iter().map(|&count| network.controlled(count, factor, control)));
+            }
+        }
+        Ok(Curves { runs: run_all(workshop, &all)?, counts })
+    }
+
+    /// Those of a curve.
+    fn of(&self, factor: usize, alternative: usize) -> &[Runs] {
+        let first = (factor * ALTERNATIVES.len() + alternative) * self.counts.len();
+        &self.runs[first..first + self.counts.len()]
+    }
+
+    /// Throughputs beside the baseline's, by number of slow nodes.
+    fn beside(&self, factor: usize, alternative: usize) -> Vec<f64> {
+        let baseline = self.of(factor, BASELINE).iter();
+        self.of(factor, alternative).iter().zip(baseline).map(|(runs, base)| rate(runs) / rate(base)).collect()
+    }
+}
+
+pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let network = Network::new(workshop);
+    let curves = Curves::run(workshop, network)?;
+    let none = |alternative: usize| curves.beside(0, alternative)[0];
+    // Beside the baseline, the better of the two, where some are slow.
+    let better = |factor: usize| -> Vec<f64> {
+        let both = [DEFAULT, AGGRESSIVE].map(|alternative| curves.beside(factor, alternative));
+        both[0].iter().zip(&both[1]).skip(1).map(|(one, other)| one.max(*other)).collect()
+    };
+    let worst = |factor: usize| {
+        let both = [DEFAULT, AGGRESSIVE].into_iter().flat_map(|alternative| curves.beside(factor, alternative));
+        both.fold(f64::MAX, f64::min)
+    };
+    let helps_at_two = better(0);
+    let others: Vec<f64> = [1, 2].into_iter().flat_map(better).collect();
+    let facts = vec![
+        Fact::tested(
+            "With slow nodes at 1/2, and few of them, marks improve the throughput (by at least 2 %, with some share below 1 %).",
+            helps_at_two.split_last().is_some_and(|(_, few)| few.iter().any(|&beside| beside >= 1.02)),
+            "an improvement, only at 2x and for few slow nodes",
+            format!("the better of both beside the baseline: {}", list(helps_at_two.iter().copied())),
+        )
+        .perhaps_because(LITTLE),
+        Fact::tested(
+            "With slow nodes at 1/4 or 1/8 they do not (at most 2 % more than the baseline, with any share).",
+            others.iter().all(|&beside| beside <= 1.02),
+            "capable of improving the baseline only in the 2x case",
+            format!("the better of both beside the baseline, at 1/4 and 1/8: {}", list(others.iter().copied())),
+        )
+        .perhaps_because(LITTLE),
+        Fact::tested(
+            "The default marks cost throughput with no slow node (at least 1 %).",
+            none(DEFAULT) <= 0.99,
+            "a penalty with no slow receivers",
+            format!("{:+.1} %", 100.0 * (none(DEFAULT) - 1.0)),
+        )
+        .perhaps_because(LITTLE),
+        Fact::tested(
+            "Aggressive marks cost 40 % with no slow node (30 to 50 %).",
+            (0.5..=0.7).contains(&none(AGGRESSIVE)),
+            "−40 %, to about 0.35",
+            format!("{:+.1} %, to {:.3}", 100.0 * (none(AGGRESSIVE) - 1.0), rate(&curves.of(0, AGGRESSIVE)[0])),
+        )
+        .perhaps_because(AGGRESSIVE_COST),
+        Fact::tested(
+            "With slow nodes at 1/8 marks reduce the throughput by up to 50 % (40 to 60 % at worst).",
+            (0.4..=0.6).contains(&worst(2)),
+            "by up to 50 % of the baseline",
+            format!("at worst {:+.1} %", 100.0 * (worst(2) - 1.0)),
+        )
+        .perhaps_because(AGGRESSIVE_COST),
+    ];
+    let mut series = Vec::new();
+    for (place, factor) in FACTORS.iter().enumerate() {
+        for (alternative, (name, _)) in ALTERNATIVES.iter().enumerate() {
+            let points = curves.counts.iter().map(|&count| network.percent(count)).zip(curves.of(place, alternative));
+            series.push(curve(name, points).in_panel(format!("slow nodes at 1/{factor}")));
+        }
+    }
+    let figures = vec![figure("fig4", "Congestion marks against slow nodes", SHARE_AXIS, series)];
+    let tables = vec![values(network, &curves)];
+    let setup = format!(
+        "{} A packet that enters a buffer more than half full is marked, with a probability that grows to 1 with the buffer; its \
+         receiver marks a packet that goes back. That adds 8 to its receiver's counter, of 0 to 20, which any other packet \
+         lowers by 1, and time by 1 every 4 cycles (aggressive: twice the probability, every 50 cycles). A node injects at the \
+         rate 1 − counter / 20.",
+        network.setup()
+    );
+    Ok(Findings { setup, figures, tables, facts })
+}
+
+/// The numbers behind the curves.
+fn values(network: Network, curves: &Curves) -> Table {
+    let mut columns = vec!["slow nodes", "share (%)"];
+    let heads: Vec<String> = FACTORS
+        .iter()
+        .flat_map(|factor| ALTERNATIVES.iter().map(move |(name, _)| format!("at 1/{factor}: {name}")))
+        .collect();
+    columns.extend(heads.iter().map(String::as_str));
+    let mut table = Table::new("fig4", "Throughput", &columns);
+    for (place, &count) in curves.counts.iter().enumerate() {
+        let all = (0..FACTORS.len()).flat_map(|factor| (0..ALTERNATIVES.len()).map(move |other| (factor, other)));
+        let cells = all.map(|(factor, alternative)| format!("{:.3}", rate(&curves.of(factor, alternative)[place])));
+        let first = [count.to_string(), format!("{:.2}", network.percent(count))];
+        table.row(first.into_iter().chain(cells));
+    }
+    table
+}
+
+const LITTLE: &str = "here slow nodes bring less down than in R (R-fig1 says why), so marks have less to gain.";
+
+const AGGRESSIVE_COST: &str = "where the network is less congested fewer packets are marked.";

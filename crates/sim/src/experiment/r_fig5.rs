@@ -1,0 +1,187 @@
+//! R fig. 5: how many chunks a node should have in flight, with one slow node in a hundred.
+
+use super::measurement::Runs;
+use super::r_networks::{ALTERNATIVES, Network, curve, figure, list, rate, routed, run_all};
+use super::report::{Fact, Findings, Table};
+use super::workshop::Workshop;
+use crate::SimulationError;
+use crate::cycle::{Control, Routing};
+
+/// Chunks in flight.
+const CHUNKS: [u32; 10] = [1, 2, 4, 8, 16, 24, 30, 40, 64, 128];
+/// What R uses for all.
+const BEST: u32 = 30;
+/// A slow node needs so many cycles for a flit, and R's gain by chunks there.
+const FACTORS: [(u16, f64); 3] = [(2, 1.7), (4, 3.3), (8, 4.3)];
+
+/// The runs with one factor.
+struct Panel {
+    factor: u16,
+    /// By chunks.
+    chunked: Vec<Runs>,
+    alternatives: Vec<Runs>,
+    /// Where all packets take detours: without control, and with the best number of chunks.
+    valiant: Vec<Runs>,
+}
+
+impl Panel {
+    fn chunks(&self, chunks: u32) -> f64 {
+        let place = CHUNKS.iter().position(|&other| other == chunks);
+        place.map_or(0.0, |place| rate(&self.chunked[place]))
+    }
+
+    /// The best of the others.
+    fn other(&self) -> f64 {
+        self.alternatives.iter().map(rate).fold(0.0, f64::max)
+    }
+
+    /// The number of chunks with the highest throughput, and that.
+    fn best(&self) -> (u32, f64) {
+        let all = CHUNKS.iter().copied().zip(self.chunked.iter().map(rate));
+        all.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or_default()
+    }
+
+    fn gain(&self) -> f64 {
+        self.chunks(BEST) / self.other()
+    }
+
+    fn valiant_gain(&self) -> f64 {
+        rate(&self.valiant[1]) / rate(&self.valiant[0])
+    }
+
+    fn run(workshop: &Workshop<'_>, network: Network, factor: u16) -> Result<Self, SimulationError> {
+        let with = |control| network.controlled(network.share(100), factor, control);
+        let mut all: Vec<_> = CHUNKS.iter().map(|&chunks| with(Control::Chunks(chunks))).collect();
+        all.extend(ALTERNATIVES.iter().map(|&(_, control)| with(control)));
+        let slow = network.slow(network.share(100), factor);
+        let chunked = with(Control::Chunks(BEST));
+        all.extend([slow, chunked].map(|run| routed(run, Routing::Valiant)));
+        let mut runs = run_all(workshop, &all)?;
+        let mut others = runs.split_off(CHUNKS.len());
+        let valiant = others.split_off(ALTERNATIVES.len());
+        Ok(Panel { factor, chunked: runs, alternatives: others, valiant })
+    }
+}
+
+pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let network = Network::new(workshop);
+    let panels = FACTORS.iter().map(|&(factor, _)| Panel::run(workshop, network, factor));
+    let panels = panels.collect::<Result<Vec<_>, _>>()?;
+    let figures = vec![pictured(&panels)];
+    let tables = vec![values(&panels), valiant(&panels)];
+    let setup = format!(
+        "{} {} nodes are slow. A node has at most so many packets under way that its partner has not taken; credits ride back on \
+         packets of data, or on one of a single flit where none can go. Unlimited is the baseline of figure 4.",
+        network.setup(),
+        network.share(100)
+    );
+    Ok(Findings { setup, figures, tables, facts: facts(&panels) })
+}
+
+fn facts(panels: &[Panel]) -> Vec<Fact> {
+    let eighth = &panels[2];
+    let unlimited = rate(&eighth.alternatives[0]);
+    let (best, highest) = eighth.best();
+    let mut facts = vec![
+        Fact::tested(
+            "Too few chunks waste bandwidth: with 1 or 2 throughput is less than with 30, at 1/2, 1/4 and 1/8 (by at least 10 %).",
+            panels.iter().all(|panel| [1, 2].iter().all(|&few| panel.chunks(few) < 0.9 * panel.chunks(BEST))),
+            "bandwidth is wasted waiting",
+            panels.iter().map(|panel| list([1, 2, BEST].map(|chunks| panel.chunks(chunks)))).collect::<Vec<_>>().join("; "),
+        ),
+        Fact::tested(
+            "Too many cause congestion: with 128, and without limit, throughput at 1/8 is less than with 30 (by at least 3 %).",
+            [eighth.chunks(128), unlimited].iter().all(|&many| many < 0.97 * eighth.chunks(BEST)),
+            "congestion occurs",
+            format!("{:.3} with 30, {:.3} with 128, {unlimited:.3} without limit", eighth.chunks(BEST), eighth.chunks(128)),
+        )
+        .because(TOO_MANY),
+        Fact::tested(
+            "With slow nodes at 1/8, 30 chunks give the best throughput (within 2 % of the best).",
+            eighth.chunks(BEST) >= 0.98 * highest,
+            "30",
+            format!("{:.3} with 30; the best is {highest:.3} with {best}", eighth.chunks(BEST)),
+        )
+        .because(TOO_MANY),
+    ];
+    for (panel, (factor, gain)) in panels.iter().zip(FACTORS) {
+        facts.push(
+            Fact::tested(
+                &format!(
+                    "With slow nodes at 1/{factor}, 30 chunks give {gain} times the throughput of the best of baseline, default and \
+                     aggressive marks (within 20 %)."
+                ),
+                (0.8 * gain..=1.2 * gain).contains(&panel.gain()),
+                format!("{gain}"),
+                format!(
+                    "{:.2}: {:.3} beside {:.3}; with Valiant's ways {:.1}",
+                    panel.gain(),
+                    panel.chunks(BEST),
+                    panel.other(),
+                    panel.valiant_gain()
+                ),
+            )
+            .because(GAIN),
+        );
+    }
+    facts.push(
+        Fact::tested(
+            "With chunks throughput is better than with any of the others at 1/2, 1/4 and 1/8.",
+            panels.iter().all(|panel| panel.gain() > 1.0),
+            "1.7, 3.3 and 4.3 times",
+            list(panels.iter().map(Panel::gain)),
+        )
+        .implied("It follows from the three statements before; it is what remains of them where they differ.")
+        .because(GAIN),
+    );
+    facts
+}
+
+fn pictured(panels: &[Panel]) -> super::report::Figure {
+    let mut series = Vec::new();
+    for panel in panels {
+        let name = format!("slow nodes at 1/{}", panel.factor);
+        let x = CHUNKS.iter().map(|&chunks| f64::from(chunks));
+        series.push(curve("chunks", x.clone().zip(&panel.chunked)).in_panel(&name));
+        for ((other, _), runs) in ALTERNATIVES.iter().zip(&panel.alternatives) {
+            series.push(curve(other, x.clone().map(|x| (x, runs))).in_panel(&name));
+        }
+    }
+    figure("fig5", "Throughput with 1 % of slow nodes", "chunks of a node in flight", series)
+}
+
+/// The numbers behind the curves.
+fn values(panels: &[Panel]) -> Table {
+    let heads = FACTORS.map(|(factor, _)| format!("slow nodes at 1/{factor}"));
+    let columns: Vec<&str> = std::iter::once("chunks in flight").chain(heads.iter().map(String::as_str)).collect();
+    let mut table = Table::new("fig5", "Throughput with 1 % of slow nodes", &columns);
+    let mut row = |name: String, of: &dyn Fn(&Panel) -> f64| {
+        let cells = panels.iter().map(|panel| format!("{:.3}", of(panel)));
+        table.row(std::iter::once(name).chain(cells));
+    };
+    for chunks in CHUNKS {
+        row(chunks.to_string(), &|panel| panel.chunks(chunks));
+    }
+    for (place, (name, _)) in ALTERNATIVES.iter().enumerate() {
+        let name = if place == 0 { "unlimited (baseline)" } else { name };
+        row(name.to_owned(), &|panel| rate(&panel.alternatives[place]));
+    }
+    table
+}
+
+/// The same question where all packets take detours.
+fn valiant(panels: &[Panel]) -> Table {
+    let columns = ["slow nodes", "unlimited", "30 chunks", "gain"];
+    let mut table =
+        Table::new("valiant", "Where all packets take detours (Valiant's ways), 1 % of slow nodes", &columns);
+    for panel in panels {
+        let [unlimited, chunked] = [0, 1].map(|place| format!("{:.3}", rate(&panel.valiant[place])));
+        table.row([format!("at 1/{}", panel.factor), unlimited, chunked, format!("{:.1}", panel.valiant_gain())]);
+    }
+    table
+}
+
+const TOO_MANY: &str = "Slow nodes bring less down here than in R (R-fig1 says why).";
+
+const GAIN: &str = "There is less to gain, because slow nodes bring less down here than in R (R-fig1 says why). Tested: with Valiant's ways \
+    (table), where all packets take detours, the tree of full buffers does spread at full size; the table has the gain there.";
