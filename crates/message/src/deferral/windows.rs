@@ -278,9 +278,9 @@ impl Windows {
         }
     }
 
-    /// What is to be said to a sender now (W5), once its window has [shrunk](Self::shrink). `is_returning`: room is on its way back to it; once that has left, the
-    /// rest follows. `first_from`: the first posted receive beyond a number that a message of this sender could
-    /// satisfy.
+    /// What is to be said to a sender now (W5), once its window has [shrunk](Self::shrink). `is_returning`: room is on
+    /// its way back to it; once that has left, the rest follows. `first_from`: the first posted receive beyond a number
+    /// that a message of this sender could satisfy.
     pub(crate) fn review(
         &mut self,
         counters: &Counters,

@@ -1,5 +1,6 @@
 //! [`MemoryLink`]: the environment of one endpoint, and the [`Network`] that all links of a job share.
 
+mod memory;
 mod memory_link;
 
 use super::buffer::{Arena, MemoryBuffer};
@@ -13,38 +14,8 @@ use tidegate_message::{
     Span, TransferId, TransferStatus, WriteError,
 };
 
+pub use memory::Memory;
 pub use memory_link::MemoryLink;
-
-/// How far an endpoint reaches into its peers' memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// At once.
-    Direct,
-    /// Every bulk transfer is pending until the scheduler finishes it.
-    Delayed,
-    /// Not at all: everything goes through the mailbox.
-    Mailbox,
-    /// Nodes reach those with a higher number only.
-    OneWay,
-    /// Not at all, but there are bounce buffers.
-    Bounced,
-    /// At once, and bounce buffers for what is short.
-    BouncedOrDirect,
-    /// With delay, and what is not too long is carried beside packets, one at a time.
-    Carried,
-}
-
-impl Memory {
-    pub const ALL: [Memory; 7] = [
-        Memory::Direct,
-        Memory::Delayed,
-        Memory::Mailbox,
-        Memory::OneWay,
-        Memory::Bounced,
-        Memory::BouncedOrDirect,
-        Memory::Carried,
-    ];
-}
 
 /// Few and small, so that tests run out of them.
 const BOUNCE_BUFFERS: BounceBuffers = BounceBuffers { count: 3, bytes: 1000 };

@@ -1,0 +1,32 @@
+//! [`Memory`]: the kinds of ways that long messages have in the test network.
+
+/// How far an endpoint reaches into its peers' memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// At once.
+    Direct,
+    /// Every bulk transfer is pending until the scheduler finishes it.
+    Delayed,
+    /// Not at all: everything goes through the mailbox.
+    Mailbox,
+    /// Nodes reach those with a higher number only.
+    OneWay,
+    /// Not at all, but there are bounce buffers.
+    Bounced,
+    /// At once, and bounce buffers for what is short.
+    BouncedOrDirect,
+    /// With delay, and what is not too long is carried beside packets, one at a time.
+    Carried,
+}
+
+impl Memory {
+    pub const ALL: [Memory; 7] = [
+        Memory::Direct,
+        Memory::Delayed,
+        Memory::Mailbox,
+        Memory::OneWay,
+        Memory::Bounced,
+        Memory::BouncedOrDirect,
+        Memory::Carried,
+    ];
+}
