@@ -11,6 +11,9 @@
 //! Both links must have room for all that flow control lends: any peer may come by either. A peer that comes when all
 //! of the endpoint's places are taken is told that nobody reads what it writes, and does not try again.
 
+mod routes;
+
+use routes::Routes;
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
@@ -18,76 +21,7 @@ use tidegate_message::{
     TransferStatus, WriteError,
 };
 
-/// By which link a peer is reached, and its place in that link's table of peers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
-    /// By the first link.
-    First(PeerId),
-    /// By the second link.
-    Second(PeerId),
-}
-
-/// The endpoint's places, and where each leads.
-#[derive(Debug, Default)]
-struct Routes {
-    /// By place of the endpoint.
-    paths: Vec<Option<Path>>,
-    /// By place of either link: the place of the endpoint.
-    places: [Vec<Option<PeerId>>; 2],
-    /// Places that were given back.
-    free: Vec<PeerId>,
-    /// Places that there may be.
-    most: u32,
-}
-
-impl Path {
-    /// Which of the two links, and the place in its table.
-    fn parts(self) -> (usize, usize) {
-        match self {
-            Path::First(peer) => (0, peer.0 as usize),
-            Path::Second(peer) => (1, peer.0 as usize),
-        }
-    }
-}
-
-impl Routes {
-    fn path(&self, place: PeerId) -> Option<Path> {
-        self.paths.get(place.0 as usize).copied().flatten()
-    }
-
-    fn find(&self, path: Path) -> Option<PeerId> {
-        let (link, peer) = path.parts();
-        self.places[link].get(peer).copied().flatten()
-    }
-
-    /// The place that leads to `path`, a new one if there is none. `None`: all are taken.
-    fn admit(&mut self, path: Path) -> Option<PeerId> {
-        if let Some(place) = self.find(path) {
-            return Some(place);
-        }
-        let place = self.free.pop().or_else(|| {
-            let place = PeerId(self.paths.len() as u32);
-            (place.0 < self.most).then(|| self.paths.push(None)).map(|()| place)
-        })?;
-        self.paths[place.0 as usize] = Some(path);
-        let (link, peer) = path.parts();
-        let places = &mut self.places[link];
-        if places.len() <= peer {
-            places.resize(peer + 1, None);
-        }
-        places[peer] = Some(place);
-        Some(place)
-    }
-
-    /// The place goes to another.
-    fn release(&mut self, place: PeerId) -> Option<Path> {
-        let path = self.paths.get_mut(place.0 as usize)?.take()?;
-        let (link, peer) = path.parts();
-        self.places[link][peer] = None;
-        self.free.push(place);
-        Some(path)
-    }
-}
+pub use routes::Path;
 
 /// Two links that are one. See the module.
 #[derive(Debug)]
@@ -118,13 +52,7 @@ macro_rules! by_path {
 impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
     /// Two links for an endpoint that was made for so many peers. Bounce buffers and counters are those of the first.
     pub fn new(first: A, second: B, peers: u32) -> Self {
-        Paths {
-            first,
-            second: Some(second),
-            routes: Routes { most: peers, ..Routes::default() },
-            is_seconds_turn: false,
-            is_seconds: false,
-        }
+        Paths { first, second: Some(second), routes: Routes::new(peers), is_seconds_turn: false, is_seconds: false }
     }
 
     /// One link only.
@@ -500,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_path_has_one_place_and_a_place_one_path_until_it_is_released() {
-        let mut routes = Routes { most: 2, ..Routes::default() };
+        let mut routes = Routes::new(2);
         let (shared, network) = (Path::First(PeerId(7)), Path::Second(PeerId(7)));
         assert_eq!((routes.admit(shared), routes.admit(network)), (Some(PeerId(0)), Some(PeerId(1))));
         assert_eq!((routes.admit(shared), routes.path(PeerId(1))), (Some(PeerId(0)), Some(network)));

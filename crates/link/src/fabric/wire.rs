@@ -15,9 +15,10 @@
 //! | 24–31 | `sequence`: of this batch of packets among those to this peer; of a ping and its answer: its number |
 //! | 32–39 | `acknowledged`: all batches of packets before this one have come |
 //!
-//! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside them and
-//! then packets ([`Kind::Loaded`], with a [`Load`] of 8 bytes before the part), a [`Greeting`](super::greeting::Greeting)
-//! ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's contact ([`Kind::Ping`]), or nothing.
+//! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside packets,
+//! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a
+//! [`Greeting`](super::greeting::Greeting) ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's contact
+//! ([`Kind::Ping`]), or nothing.
 
 use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
