@@ -17,8 +17,8 @@
 //!
 //! Behind that come packets of 64 bytes each ([`Kind::Packets`]), a part of a message that is carried beside packets,
 //! with a [`Load`] of 8 bytes before it, and then packets ([`Kind::Loaded`]), a
-//! [`Greeting`](super::greeting::Greeting) ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's contact
-//! ([`Kind::Ping`]), or nothing.
+//! [`Greeting`](super::greeting::Greeting) ([`Kind::Hello`], [`Kind::Welcome`], [`Kind::Refusal`]), the sender's
+//! contact ([`Kind::Ping`]), or nothing.
 
 use super::contact::Contact;
 use tidegate_flow::{Header as PacketHeader, PACKET_BYTES, PAYLOAD_BYTES, Packet, PeerId};
