@@ -3,9 +3,9 @@
 //! The sender gathers packets in batches, numbers them, and keeps each until the receiver has acknowledged it. At most
 //! [`UNACKNOWLEDGED`] are unacknowledged; while they are, packets gather in the next batch, so small messages coalesce
 //! without a timer. But who has sent a few short messages may call us no more for a long time, and what has not left by
-//! then waits: so after a pause of [`PAUSE`] up to [`BURST`] more batches leave at once. Messages that are carried beside
-//! packets (`loading`) are long enough to leave by themselves: more than [`UNACKNOWLEDGED`] of these batches may be
-//! under way. All that is unacknowledged has no more bytes than [`UNACKNOWLEDGED`] of the longest batches.
+//! then waits: so after a pause of [`PAUSE`] up to [`BURST`] more batches leave at once. Messages that are carried
+//! beside packets (`loading`) are long enough to leave by themselves: more than [`UNACKNOWLEDGED`] of these batches may
+//! be under way. All that is unacknowledged has no more bytes than [`UNACKNOWLEDGED`] of the longest batches.
 //!
 //! The receiver takes the batches in order, keeps those that come early, and drops what it has had.
 //!
