@@ -73,10 +73,7 @@ impl Kept {
     /// Its packets.
     fn packets(&self) -> &[u8] {
         let body = &self.bytes[HEADER_BYTES..];
-        match self.marks.is_loaded {
-            true => Load::split(body).map_or(&[], |(.., packets)| packets),
-            false => body,
-        }
+        if self.marks.is_loaded { Load::split(body).map_or(&[], |(.., packets)| packets) } else { body }
     }
 }
 
@@ -135,8 +132,8 @@ impl Outbox {
     /// Returns whether there is room for it.
     pub fn carry(&mut self, length: usize, read: impl Fn(usize, &mut [u8])) -> bool {
         let batches = self.kept.len() + length.div_ceil(PART_MOST);
-        let bytes = self.bytes_to(batches) + length;
-        let has_room = batches < (UNACKNOWLEDGED + BURST) as usize && bytes <= UNACKNOWLEDGED as usize * PART_MOST;
+        let is_free = self.bytes_to(batches) + length <= UNACKNOWLEDGED as usize * PART_MOST;
+        let has_room = is_free && batches < (UNACKNOWLEDGED + BURST) as usize;
         if length == 0 || length > CARRIED_MOST || !has_room {
             return false;
         }
