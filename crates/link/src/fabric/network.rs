@@ -141,8 +141,8 @@ pub enum NetworkEvent<'a> {
     Broken(String),
 }
 
-/// A network of datagrams of up to [`LONGEST_BATCH_BYTES`](super::wire::LONGEST_BATCH_BYTES), which may also read memory of peers
-/// that have exposed it. Dropping it ends all sendings and reads.
+/// A network of datagrams of up to [`LONGEST_BATCH_BYTES`](super::wire::LONGEST_BATCH_BYTES), which may also read
+/// memory of peers that have exposed it. Dropping it ends all sendings and reads.
 pub trait Network {
     /// Where others reach us.
     fn address(&self) -> LowerAddress;
