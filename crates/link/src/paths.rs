@@ -283,8 +283,8 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         by_path!(self, peer, link, peer => link.take_carried(peer), else None)
     }
 
-    fn set_window(&mut self, peer: PeerId, bytes: u32) {
-        by_path!(self, peer, link, peer => link.set_window(peer, bytes), else ())
+    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
+        by_path!(self, peer, link, peer => link.set_window_left(peer, bytes), else ())
     }
 
     fn read_peer(

@@ -316,9 +316,9 @@ pub trait Link {
     /// anybody can.
     fn tell_window(&mut self, _bytes: u32) {}
 
-    /// What we set aside for this sender from now on. It is no secret, but what a sender sees of it are our messages
-    /// that give it room.
-    fn set_window(&mut self, _peer: PeerId, _bytes: u32) {}
+    /// What this sender may have under way: what we set aside for it, less what is stored of it. As long as this is not
+    /// called, what was [told](Self::tell_window). A link that [carries](Self::carry) messages keeps no more of them.
+    fn set_window_left(&mut self, _peer: PeerId, _bytes: u32) {}
 
     /// What `peer` has told by [`tell_window`](Self::tell_window). `None`: as much as we. `Some(0)`: that cannot be
     /// found out now, but later. May connect.

@@ -243,8 +243,8 @@ impl<N: Network> Link for FabricLink<N> {
         self.protocol.set_window(bytes);
     }
 
-    fn set_window(&mut self, peer: PeerId, bytes: u32) {
-        self.protocol.set_window_of(peer, bytes);
+    fn set_window_left(&mut self, peer: PeerId, bytes: u32) {
+        self.protocol.set_window_left(peer, bytes);
     }
 
     fn window(&mut self, peer: PeerId) -> Option<u32> {

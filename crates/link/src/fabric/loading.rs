@@ -5,14 +5,18 @@
 //! since both come in batches that are in sequence.
 //!
 //! Memory: the sender has paid for the message out of what the receiver has set aside for it (its window), so what
-//! waits here of one peer is no more than that window. A peer that sends more has broken the protocol.
+//! waits here of one peer is no more than that window less what is stored of that peer. A peer that sends more has
+//! broken the protocol.
 
 use super::stream::CARRIED_MOST;
 use super::wire::Load;
 use std::collections::VecDeque;
 
 /// What a message costs here beside its bytes. An endpoint charges a sender more for each.
-const COST_EACH: usize = 64;
+const COST_EACH: usize = 96;
+
+/// Places for messages that are kept.
+const PLACES_KEPT: usize = 16;
 
 /// What has come from one peer and waits for the packets that say what it is.
 #[derive(Debug, Default)]
@@ -53,6 +57,9 @@ impl Loading {
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let message = self.whole.pop_front()?;
         self.cost -= message.len() + COST_EACH;
+        if self.whole.is_empty() {
+            self.whole.shrink_to(PLACES_KEPT);
+        }
         Some(message)
     }
 }

@@ -102,12 +102,13 @@ fn who_sends_more_than_its_window_is_heard_no_more_and_nothing_more_is_kept() {
     protocol.handle_batch(&loaded(0, load, &part), now);
     protocol.handle_batch(&loaded(1, load, &part), now);
     assert_eq!(protocol.poll_event(), None, "two fit");
-    protocol.set_window_of(to, 60_000);
+    protocol.set_window_left(to, 60_000);
     protocol.handle_batch(&loaded(2, load, &part), now);
     assert_eq!(protocol.poll_event(), None, "its window has grown");
     protocol.handle_batch(&loaded(3, load, &part), now);
     let (orderly, name) = job.departure(0).expect("it broke the protocol");
     assert!(!orderly && name.contains("broke the protocol"), "{name}");
+    assert_eq!(job.nodes[0].protocol.take_carried(to), None, "nobody asks for it any more");
 }
 
 #[test]

@@ -71,8 +71,9 @@ pub struct Peer {
     pub arriving: Arriving,
     /// Messages that have come from it beside packets.
     pub loading: Loading,
-    /// What we set aside for its unmatched messages, in bytes, where that is not what we set aside for everybody.
-    pub window: Option<u32>,
+    /// How much is left of what we set aside for its unmatched messages, in bytes, where that is not what we set aside
+    /// for everybody.
+    pub window_left: Option<u32>,
     /// Batches that it has sent since we last acknowledged.
     pub unacknowledged: u64,
     /// What is to be said to it beside packets.
@@ -108,7 +109,7 @@ impl Peer {
             unaccepted: None,
             arriving: Arriving::default(),
             loading: Loading::default(),
-            window: None,
+            window_left: None,
             unacknowledged: 0,
             due: Due::default(),
             is_queued: false,

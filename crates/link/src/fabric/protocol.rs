@@ -20,6 +20,7 @@ use super::contact::Contact;
 use super::departing::Departing;
 use super::greeting::Greeting;
 use super::knocking::Knocking;
+use super::loading::Loading;
 use super::network::Route;
 use super::peer::{FLIGHTS_MOST, Peer, Phase};
 use super::reads::Reads;
@@ -36,7 +37,7 @@ use tidegate_message::{Arrival, Buffer, Departure, LinkEvent, WriteError};
 /// Packets that are filled together.
 const PACKETS_AT_ONCE: usize = 16;
 /// Packets that one call may put into the mailbox: a batch, and those that had come early behind it.
-const PACKETS_PER_ARRIVAL: usize = UNACKNOWLEDGED as usize * LONGEST_BATCH_BYTES / PACKET_BYTES;
+const PACKETS_PER_ARRIVAL: usize = (UNACKNOWLEDGED as usize + 1) * LONGEST_BATCH_BYTES / PACKET_BYTES;
 /// Peers that are lost or have left, of which the id is remembered, per peer that there may be.
 const ENDED_PER_PEER: usize = 2;
 /// Last words to those who have no place any more.
@@ -195,10 +196,10 @@ impl Protocol {
         self.own.window = bytes;
     }
 
-    /// The same for one peer, from now on.
-    pub fn set_window_of(&mut self, place: PeerId, bytes: u32) {
+    /// How much of that is left of one peer.
+    pub fn set_window_left(&mut self, place: PeerId, bytes: u32) {
         if let Some(peer) = self.known(place) {
-            peer.window = Some(bytes);
+            peer.window_left = Some(bytes);
         }
     }
 
@@ -408,6 +409,8 @@ impl Protocol {
     pub fn quarantine(&mut self, place: PeerId) -> String {
         let Some(peer) = self.known(place) else { return format!("peer {}", place.0) };
         (peer.is_quarantined, peer.due.severed) = (true, true);
+        // Its packets are taken no more, so nobody asks for what it has sent beside them.
+        peer.loading = Loading::default();
         let name = peer.name();
         self.end(place, false, "it broke the protocol");
         self.queue(place);

@@ -163,7 +163,7 @@ impl Protocol {
         let (mut inbox, has_ended) = (mem::take(&mut peer.inbox), peer.phase == Phase::Ended);
         let mut arriving = mem::take(&mut peer.arriving);
         let mut loading = mem::take(&mut peer.loading);
-        let window = peer.window.unwrap_or(own_window) as usize;
+        let window = peer.window_left.unwrap_or(own_window) as usize;
         let receipt = arriving.receipt();
         let (mut last, mut came, mut is_full, mut is_wrong) = (Marks::default(), 0, false, false);
         let marks = Marks { is_closing, is_last, is_loaded: kind == Kind::Loaded };

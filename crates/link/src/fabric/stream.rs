@@ -45,11 +45,16 @@ pub struct Marks {
 /// than to carry them: it spares four copies.
 pub const CARRIED_MOST: usize = 2 * PART_MOST;
 
+/// What a batch takes beside a part of a carried message: the packet behind it has room, too.
+const LOADED_BESIDE: usize = LONGEST_BATCH_BYTES - PART_MOST;
+
 /// A batch that is being filled, or has been sent and may have to be sent again.
 #[derive(Debug)]
 struct Kept {
     /// Room for the header, then packets.
     bytes: Vec<u8>,
+    /// Most bytes that it takes.
+    most: usize,
     marks: Marks,
     /// It is to be sent, for the first time or again.
     is_due: bool,
@@ -66,8 +71,7 @@ struct Kept {
 impl Kept {
     /// How many more packets fit.
     fn room(&self) -> usize {
-        let most = if self.marks.is_loaded { LONGEST_BATCH_BYTES } else { BATCH_BYTES };
-        (most - self.bytes.len()) / PACKET_BYTES
+        (self.most - self.bytes.len()) / PACKET_BYTES
     }
 
     /// Its packets.
@@ -131,15 +135,18 @@ impl Outbox {
     /// Adds a message of so many bytes, of which `read` copies those from an offset on, beside the packets that follow.
     /// Returns whether there is room for it.
     pub fn carry(&mut self, length: usize, read: impl Fn(usize, &mut [u8])) -> bool {
-        let batches = self.kept.len() + length.div_ceil(PART_MOST);
-        let is_free = self.bytes_to(batches) + length <= UNACKNOWLEDGED as usize * PART_MOST;
-        let has_room = is_free && batches < (UNACKNOWLEDGED + BURST) as usize;
+        let parts = length.div_ceil(PART_MOST);
+        let taken: usize =
+            self.kept.iter().map(|kept| if kept.marks.is_loaded { kept.most } else { kept.bytes.len() }).sum();
+        let has_room = taken + length + parts * LOADED_BESIDE <= UNACKNOWLEDGED_BYTES
+            && self.kept.len() + parts < (UNACKNOWLEDGED + BURST) as usize;
         if length == 0 || length > CARRIED_MOST || !has_room {
             return false;
         }
         for offset in (0..length).step_by(PART_MOST) {
             let part = PART_MOST.min(length - offset);
-            self.begin(Marks { is_loaded: true, ..Marks::default() });
+            let most = part + LOADED_BESIDE;
+            self.begin(Marks { is_loaded: true, ..Marks::default() }, Vec::with_capacity(most), most);
             let Some(last) = self.kept.back_mut() else { return false };
             let load = Load { part: part as u32, rest: (length - offset - part) as u32 };
             last.bytes.extend_from_slice(&load.to_bytes());
@@ -154,19 +161,23 @@ impl Outbox {
     pub fn push(&mut self, packet: &Packet) {
         let is_open = |last: &Kept| !last.is_sent && !last.marks.is_last && last.room() > 0;
         if !self.kept.back().is_some_and(is_open) {
-            self.begin(Marks::default());
+            self.begin_packets(Marks::default());
         }
         if let Some(last) = self.kept.back_mut() {
             push_packet(&mut last.bytes, packet);
         }
     }
 
-    fn begin(&mut self, marks: Marks) {
-        let mut bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BATCH_BYTES));
+    fn begin_packets(&mut self, marks: Marks) {
+        let bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BATCH_BYTES));
+        self.begin(marks, bytes, BATCH_BYTES);
+    }
+
+    fn begin(&mut self, marks: Marks, mut bytes: Vec<u8>, most: usize) {
         bytes.clear();
         bytes.resize(HEADER_BYTES, 0);
         let (flights, pings_before, sent_at) = (0, 0, Instant::default());
-        self.kept.push_back(Kept { bytes, marks, is_due: true, is_sent: false, flights, pings_before, sent_at });
+        self.kept.push_back(Kept { bytes, most, marks, is_due: true, is_sent: false, flights, pings_before, sent_at });
     }
 
     /// Says this with the last packets, or behind them if they have left.
@@ -176,7 +187,7 @@ impl Outbox {
                 last.marks.is_closing |= marks.is_closing;
                 last.marks.is_last |= marks.is_last;
             }
-            None => self.begin(marks),
+            None => self.begin_packets(marks),
         }
     }
 
@@ -186,8 +197,10 @@ impl Outbox {
         let first = &self.kept[at];
         let is_beyond = !first.is_sent && at >= UNACKNOWLEDGED as usize;
         let is_allowed = (self.burst > 0 || first.marks.is_loaded) && (at as u64) < UNACKNOWLEDGED + BURST;
-        let most = if first.marks.is_loaded { UNACKNOWLEDGED_BYTES } else { UNACKNOWLEDGED as usize * BATCH_BYTES };
-        if is_beyond && (!is_allowed || self.bytes_to(at) > most) {
+        // Of packets no more than full batches of them.
+        let are_many = !first.marks.is_loaded
+            && self.bytes_to(at, |kept| !kept.marks.is_loaded) > UNACKNOWLEDGED as usize * BATCH_BYTES;
+        if is_beyond && (!is_allowed || are_many || self.bytes_to(at, |_| true) > UNACKNOWLEDGED_BYTES) {
             return None;
         }
         let (sequence, kept) = (self.acknowledged + at as u64, &mut self.kept[at]);
@@ -195,9 +208,9 @@ impl Outbox {
         Some(Due { sequence, marks, is_again, bytes: &mut kept.bytes })
     }
 
-    /// Bytes of all batches up to this one.
-    fn bytes_to(&self, last: usize) -> usize {
-        self.kept.iter().take(last + 1).map(|kept| kept.bytes.len()).sum()
+    /// Bytes of those batches up to this one that count.
+    fn bytes_to(&self, last: usize, counts: impl Fn(&&Kept) -> bool) -> usize {
+        self.kept.iter().take(last + 1).filter(counts).map(|kept| kept.bytes.len()).sum()
     }
 
     /// The number of the first batch that has not been acknowledged.
@@ -261,7 +274,7 @@ impl Outbox {
             self.acknowledged += 1;
             if let Some(kept) = self.kept.pop_front()
                 && self.spare.len() < 2
-                && kept.bytes.capacity() >= BATCH_BYTES
+                && (!kept.marks.is_loaded && kept.bytes.capacity() >= BATCH_BYTES)
             {
                 self.spare.push(kept.bytes);
             }
@@ -292,10 +305,8 @@ impl Outbox {
     }
 
     /// Most bytes that an outbox takes for batches; those of a burst have no more together than they need.
-    pub const BYTES_MOST: usize = UNACKNOWLEDGED_BYTES
-        + (UNACKNOWLEDGED as usize + 2) * BATCH_BYTES
-        + 2 * LONGEST_BATCH_BYTES
-        + BURST as usize * size_of::<Kept>();
+    pub const BYTES_MOST: usize =
+        UNACKNOWLEDGED_BYTES + (UNACKNOWLEDGED as usize + 2 + 2) * BATCH_BYTES + BURST as usize * size_of::<Kept>();
 }
 
 /// A batch that has come before its turn.
@@ -371,128 +382,4 @@ impl Inbox {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn packet() -> Packet {
-        Packet::new(PacketKind::Data, 0, 1)
-    }
-
-    /// Sends what is due; returns the numbers.
-    fn send(outbox: &mut Outbox) -> Vec<u64> {
-        let mut sent = Vec::new();
-        while let Some(due) = outbox.poll_due() {
-            let sequence = due.sequence;
-            sent.push(sequence);
-            outbox.handle_taken(sequence, 0, Instant::default());
-        }
-        sent
-    }
-
-    #[test]
-    fn packets_gather_while_batches_are_unacknowledged() {
-        let mut outbox = Outbox::default();
-        let mut sent = Vec::new();
-        for _ in 0..UNACKNOWLEDGED {
-            outbox.push(&packet());
-            sent.extend(send(&mut outbox));
-        }
-        assert_eq!(sent, (0..UNACKNOWLEDGED).collect::<Vec<_>>());
-        for _ in 0..PACKETS_PER_BATCH {
-            assert!(outbox.room() > 0);
-            outbox.push(&packet());
-            assert_eq!(send(&mut outbox), []);
-        }
-        assert_eq!(outbox.room(), 0);
-        assert_eq!(outbox.handle_acknowledgement(1), Some(true));
-        assert_eq!((send(&mut outbox), outbox.room()), (vec![UNACKNOWLEDGED], PACKETS_PER_BATCH));
-    }
-
-    #[test]
-    fn after_a_pause_a_burst_leaves_at_once_and_a_stream_gathers() {
-        let (mut outbox, mut now) = (Outbox::default(), Instant::default() + PAUSE);
-        let write = |outbox: &mut Outbox, now: &mut Instant, count: usize| {
-            (0..count)
-                .map(|_| {
-                    *now = *now + Duration::from_micros(1);
-                    outbox.handle_write(*now);
-                    outbox.push(&packet());
-                    send(outbox).len()
-                })
-                .sum::<usize>()
-        };
-        let burst = (UNACKNOWLEDGED + BURST) as usize;
-        assert_eq!(write(&mut outbox, &mut now, 100), burst, "each message by itself, and the others gather");
-        assert_eq!(outbox.handle_acknowledgement(burst as u64), Some(true));
-        assert_eq!(send(&mut outbox), [burst as u64], "in one batch");
-        assert_eq!(write(&mut outbox, &mut now, 40), UNACKNOWLEDGED as usize - 1, "there was no pause");
-        now = now + PAUSE;
-        let most = outbox.kept.iter().map(|kept| kept.bytes.len()).sum::<usize>();
-        assert!(write(&mut outbox, &mut now, 4) <= BURST as usize && most <= UNACKNOWLEDGED_BYTES);
-        // Full batches never leave beyond the four.
-        let mut outbox = Outbox::default();
-        outbox.handle_write(now);
-        let mut sent = 0;
-        while outbox.room() > 0 {
-            outbox.push(&packet());
-            sent += if outbox.room().is_multiple_of(PACKETS_PER_BATCH) { send(&mut outbox).len() } else { 0 };
-        }
-        assert_eq!(sent, UNACKNOWLEDGED as usize);
-    }
-
-    #[test]
-    fn what_was_not_sent_cannot_be_acknowledged() {
-        let mut outbox = Outbox::default();
-        outbox.push(&packet());
-        assert_eq!(outbox.handle_acknowledgement(1), None);
-        send(&mut outbox);
-        assert_eq!((outbox.handle_acknowledgement(1), outbox.handle_acknowledgement(0)), (Some(true), Some(false)));
-        assert!(outbox.is_empty());
-    }
-
-    #[test]
-    fn a_batch_is_sent_again_when_no_copy_is_on_its_way() {
-        let mut outbox = Outbox::default();
-        outbox.push(&packet());
-        send(&mut outbox);
-        assert!(!outbox.resend(u64::MAX), "the network still has it");
-        outbox.handle_ended(0, false);
-        assert!(!outbox.resend(0), "it was sent after the ping");
-        assert!(outbox.resend(1));
-        assert_eq!(send(&mut outbox), [0]);
-        outbox.handle_ended(0, true);
-        assert_eq!(send(&mut outbox), [0]);
-    }
-
-    #[test]
-    fn a_goodbye_rides_on_the_last_packets_or_follows_them() {
-        let mut outbox = Outbox::default();
-        let goodbye = Marks { is_closing: true, is_last: true, ..Marks::default() };
-        outbox.push(&packet());
-        outbox.mark(goodbye);
-        assert_eq!(outbox.poll_due().map(|due| (due.sequence, due.marks)), Some((0, goodbye)));
-        let mut outbox = Outbox::default();
-        outbox.push(&packet());
-        send(&mut outbox);
-        outbox.mark(goodbye);
-        let due = outbox.poll_due().map(|due| (due.sequence, due.marks, due.bytes.len()));
-        assert_eq!(due, Some((1, goodbye, HEADER_BYTES)));
-    }
-
-    #[test]
-    fn batches_are_delivered_in_order_and_once() {
-        let mut inbox = Inbox::default();
-        let mut delivered = Vec::new();
-        let mut take = |sequence: u64| {
-            let took = inbox.handle(sequence, Marks::default(), &[sequence as u8], |body, _| delivered.push(body[0]));
-            (took, inbox.expected())
-        };
-        assert_eq!(take(2), (Taken::Early, 0));
-        assert_eq!(take(2), (Taken::Again, 0));
-        assert_eq!(take(UNACKNOWLEDGED + BURST), (Taken::Wrong, 0));
-        assert_eq!(take(0), (Taken::InOrder, 1));
-        assert_eq!(take(1), (Taken::InOrder, 3));
-        assert_eq!(take(1), (Taken::Again, 3));
-        assert_eq!(delivered, [0, 1, 2]);
-    }
-}
+mod tests;

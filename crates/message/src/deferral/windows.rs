@@ -197,34 +197,41 @@ impl Windows {
         self.own_stored -= cost;
     }
 
-    /// Gives a sender whose envelopes were dropped more of the spare memory. Returns its window, if that has grown.
-    pub(crate) fn grow(&mut self, from: PeerId) -> Option<u32> {
+    /// Gives a sender whose envelopes were dropped more of the spare memory. Returns whether its window has grown.
+    pub(crate) fn grow(&mut self, from: PeerId) -> bool {
         let (spare, least) = (self.spare, self.growth_least);
         let window = self.of(from);
-        window.dropped.as_ref()?;
+        if window.dropped.is_none() {
+            return false;
+        }
         let most = (spare / 2).min(WINDOW_MOST - (window.bytes as usize).min(WINDOW_MOST));
         let more = (window.bytes as usize).min(most);
         if more < least {
-            return None;
+            return false;
         }
         window.bytes += more as u32;
         window.freed += more as u32;
         self.spare -= more;
-        Some(self.of(from).bytes)
+        true
     }
 
-    /// Takes back what a sender was given beyond the base, as it becomes free. Returns its window, if that has shrunk.
-    pub(crate) fn shrink(&mut self, from: PeerId) -> Option<u32> {
+    /// Takes back what a sender was given beyond the base, as it becomes free. Returns whether its window has shrunk.
+    pub(crate) fn shrink(&mut self, from: PeerId) -> bool {
         let base = self.limits.window;
         let window = self.of(from);
         if window.bytes <= base || window.freed == 0 || window.dropped.is_some() {
-            return None;
+            return false;
         }
         let back = window.freed.min(window.bytes - base);
         window.bytes -= back;
         window.freed -= back;
         self.spare += back as usize;
-        Some(self.of(from).bytes)
+        true
+    }
+
+    /// What a sender may have under way at most: what is not stored of its window.
+    pub(crate) fn left(&self, from: PeerId) -> u32 {
+        self.of_peers.get(from).map_or(self.limits.window, |window| window.bytes - window.stored)
     }
 
     /// The latest receive that may have a send out of a deferral notice of `from` (W6). `None`: any may.

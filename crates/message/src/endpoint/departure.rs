@@ -81,6 +81,7 @@ impl<L: Link> Endpoint<L> {
     fn forget_stored(&mut self, peer: PeerId, cost: u32) {
         if cost > 0 {
             self.deferral.windows.leave(self.link.counters(), peer, cost);
+            self.deferral.windows.shrink(peer);
             self.deferral.windows.review(self.link.counters(), peer, false, |_, _| None);
         }
     }

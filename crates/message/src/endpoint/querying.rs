@@ -37,8 +37,8 @@ impl<L: Link> Endpoint<L> {
             }
         }
         self.tell(from, Acknowledged);
-        if let Some(bytes) = self.deferral.windows.grow(from) {
-            self.link.set_window(from, bytes);
+        if self.deferral.windows.grow(from) {
+            self.tell_link(from);
         }
         self.review(from);
         Ok(())

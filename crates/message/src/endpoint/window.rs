@@ -24,9 +24,16 @@ impl<L: Link> Endpoint<L> {
 
     /// A message of `from` has to be stored.
     pub(super) fn enter_window(&mut self, from: PeerId, cost: u32) {
-        if self.deferral.windows.enter(self.link.counters(), from, cost) {
+        let is_to_review = self.deferral.windows.enter(self.link.counters(), from, cost);
+        self.tell_link(from);
+        if is_to_review {
             self.review(from);
         }
+    }
+
+    /// Lets the link know what a sender may have under way.
+    pub(super) fn tell_link(&mut self, from: PeerId) {
+        self.link.set_window_left(from, self.deferral.windows.left(from));
     }
 
     /// A stored message is stored no longer.
@@ -35,6 +42,7 @@ impl<L: Link> Endpoint<L> {
             Target::Myself => self.deferral.windows.leave_own(cost),
             Target::Peer(from) => {
                 self.deferral.windows.leave(self.link.counters(), from, cost);
+                self.tell_link(from);
                 self.review(from);
             }
         }
@@ -42,8 +50,8 @@ impl<L: Link> Endpoint<L> {
 
     /// Says to a sender what is to be said now: room is given back, a query made.
     pub(super) fn review(&mut self, from: PeerId) {
-        if let Some(bytes) = self.deferral.windows.shrink(from) {
-            self.link.set_window(from, bytes);
+        if self.deferral.windows.shrink(from) {
+            self.tell_link(from);
         }
         let is_returning = self.egress.returning(from) > 0;
         let (windows, matching) = (&mut self.deferral.windows, &mut self.matching);
