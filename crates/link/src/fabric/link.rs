@@ -204,7 +204,7 @@ impl<N: Network> Link for FabricLink<N> {
 
     /// It leaves with the packets that follow, or by itself with the next exchange.
     fn carry(&mut self, peer: PeerId, message: &IoBuffer) -> bool {
-        self.protocol.carry(peer, message, clock::now())
+        self.protocol.carry(peer, message)
     }
 
     fn take_carried(&mut self, peer: PeerId) -> Option<Vec<u8>> {

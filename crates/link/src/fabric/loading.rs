@@ -1,6 +1,6 @@
 //! Messages that are carried beside packets: whole, in one way, instead of being announced and read.
 //!
-//! The sender's batches bring a message in up to four parts, and behind them the packet that says what it is; the
+//! The sender's batches bring a message in one part or two, and behind them the packet that says what it is; the
 //! endpoint takes the message when it handles that packet. Messages and these packets are in the same order, each once,
 //! since both come in batches that are in sequence.
 //!

@@ -12,9 +12,9 @@ use tidegate_flow::PeerId;
 /// What a test allows to wait.
 const WINDOW: u32 = 200_000;
 
-/// A message whose bytes and length follow from its number, up to `most`.
-fn message(number: u32, most: usize) -> Vec<u8> {
-    let length = 1 + (number as usize).wrapping_mul(2_654_435_761) % most;
+/// A message whose bytes and length follow from its number.
+fn message(number: u32) -> Vec<u8> {
+    let length = 1 + (number as usize).wrapping_mul(2_654_435_761) % CARRIED_MOST;
     (0..length).map(|at| (at as u32 ^ number.wrapping_mul(31)) as u8).collect()
 }
 
@@ -23,13 +23,11 @@ fn is_carried(number: u32) -> bool {
     number.is_multiple_of(3)
 }
 
-/// Carries the message of this number. Returns whether there was room.
-fn carry(job: &mut Job, from: usize, to: PeerId, number: u32) -> bool {
-    let mut bytes = message(number, CARRIED_MOST);
-    // SAFETY: the bytes outlive the buffer, which is used in this statement only.
-    let buffer = unsafe { IoBuffer::from_parts(bytes.as_mut_ptr(), bytes.len()) };
-    let now = job.now;
-    job.nodes[from].protocol.carry(to, &buffer, now)
+/// Node 0 carries a message. Returns whether there was room.
+fn carry(job: &mut Job, to: PeerId, mut message: Vec<u8>) -> bool {
+    // SAFETY: the bytes outlive the buffer, which nobody has after this function.
+    let buffer = unsafe { IoBuffer::from_parts(message.as_mut_ptr(), message.len()) };
+    job.nodes[0].protocol.carry(to, &buffer)
 }
 
 fn exchange_messages(seed: u64, faults: Faults, count: u32) -> Result<(), TestCaseError> {
@@ -44,7 +42,7 @@ fn exchange_messages(seed: u64, faults: Faults, count: u32) -> Result<(), TestCa
             job.world.borrow_mut().faults = Faults::default();
         }
         while written < count && random.happens(800) {
-            waits = waits || (is_carried(written) && carry(&mut job, 0, to, written));
+            waits = waits || (is_carried(written) && carry(&mut job, to, message(written)));
             if (is_carried(written) && !waits) || job.write(0, to, written).is_err() {
                 break;
             }
@@ -54,7 +52,7 @@ fn exchange_messages(seed: u64, faults: Faults, count: u32) -> Result<(), TestCa
         while let Some((source, number)) = job.retrieve(1) {
             prop_assert_eq!((source, number), (from, got), "in order, once");
             if is_carried(number) {
-                prop_assert_eq!(job.nodes[1].protocol.take_carried(from), Some(message(number, CARRIED_MOST)));
+                prop_assert_eq!(job.nodes[1].protocol.take_carried(from), Some(message(number)));
             }
             got += 1;
         }
@@ -119,12 +117,9 @@ fn a_carried_message_leaves_with_its_packet_in_one_batch_and_more_of_them_than_b
     job.steps(3, MOMENT);
     let sent = job.nodes[0].protocol.counts().sent;
     let most = 2 * UNACKNOWLEDGED as u32;
-    let mut bytes = vec![9; PART_MOST / 4];
+    let bytes = vec![9; PART_MOST / 4];
     for number in 0..most {
-        // SAFETY: the bytes outlive the buffer, which is used in this loop only.
-        let buffer = unsafe { IoBuffer::from_parts(bytes.as_mut_ptr(), bytes.len()) };
-        let now = job.now;
-        assert!(job.nodes[0].protocol.carry(to, &buffer, now), "message {number}");
+        assert!(carry(&mut job, to, bytes.clone()), "message {number}");
         assert_eq!(job.write(0, to, number), Ok(1));
     }
     (0..2).for_each(|_| job.exchange(0));

@@ -197,15 +197,19 @@ impl Outbox {
         let first = &self.kept[at];
         let is_beyond = !first.is_sent && at >= UNACKNOWLEDGED as usize;
         let is_allowed = (self.burst > 0 || first.marks.is_loaded) && (at as u64) < UNACKNOWLEDGED + BURST;
-        // Of packets no more than full batches of them.
-        let are_many = !first.marks.is_loaded
-            && self.bytes_to(at, |kept| !kept.marks.is_loaded) > UNACKNOWLEDGED as usize * BATCH_BYTES;
-        if is_beyond && (!is_allowed || are_many || self.bytes_to(at, |_| true) > UNACKNOWLEDGED_BYTES) {
+        if is_beyond && (!is_allowed || self.is_too_much(at)) {
             return None;
         }
         let (sequence, kept) = (self.acknowledged + at as u64, &mut self.kept[at]);
         let (marks, is_again) = (kept.marks, kept.is_sent);
         Some(Due { sequence, marks, is_again, bytes: &mut kept.bytes })
+    }
+
+    /// Whether this batch, with those before it, is more than may be unacknowledged. Of packets that is no more than in
+    /// full batches of them.
+    fn is_too_much(&self, at: usize) -> bool {
+        let are_many = || self.bytes_to(at, |kept| !kept.marks.is_loaded) > UNACKNOWLEDGED as usize * BATCH_BYTES;
+        self.bytes_to(at, |_| true) > UNACKNOWLEDGED_BYTES || (!self.kept[at].marks.is_loaded && are_many())
     }
 
     /// Bytes of those batches up to this one that count.

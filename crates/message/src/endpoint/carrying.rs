@@ -3,18 +3,14 @@
 //! packet; the receiver's window pays for their payload, as for that of an eager message.
 
 use super::Endpoint;
-use crate::assembly::write_clipped;
 use crate::completion::Notice;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
-use crate::envelope::Envelope;
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
-use crate::matching::Stored;
 use crate::memory::Memory;
-use crate::operation::{Send, Target};
-use crate::payload::Payload;
-use crate::wire::Carried;
+use crate::operation::Send;
+use crate::wire::{Carried, Eager};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -43,24 +39,11 @@ impl<L: Link> Endpoint<L> {
     /// The packet of a message whose payload the link has carried.
     pub(super) fn handle_carried(&mut self, from: PeerId, head: &Carried) -> Result<(), Malformed> {
         let payload = self.link.take_carried(from).ok_or(Malformed)?;
-        let (queue, length) = (head.queue, payload.len());
-        if length as u64 != head.length {
+        let Carried { queue, tag, data, length } = *head;
+        if payload.len() as u64 != length {
             return Err(Malformed);
         }
-        let cost = Memory::<L::Buffer>::eager_cost(length);
-        self.check_window(from, cost)?;
-        let envelope = Envelope { source: Target::Peer(from), tag: head.tag, data: head.data, length };
-        match self.matching.of(queue).accept(&envelope) {
-            Some(mut active) => {
-                write_clipped(&mut active.buffer, 0, &payload);
-                self.complete_receive(active, &envelope, queue);
-                self.pass_window(from, cost);
-            }
-            None => {
-                self.store_unexpected(envelope, Stored::Here(Payload::Bytes(payload)), queue, cost);
-                self.enter_window(from, cost);
-            }
-        }
-        Ok(())
+        // From here on it is an eager message that has come whole.
+        self.begin_eager(from, Eager { queue, tag, data, was_dropped: false }, payload.len(), &payload)
     }
 }

@@ -70,7 +70,7 @@ impl<L: Link> Endpoint<L> {
         is_stuck && self.egress.hold(to, self.config.patience, self.now)
     }
 
-    /// The first packet of an eager message.
+    /// The first packet of an eager message, or all of it.
     #[inline]
     pub(super) fn begin_eager(
         &mut self,

@@ -243,6 +243,13 @@ pub(super) fn of_queue(queue: Queue, tagged: MessageKind, untagged: MessageKind)
     }
 }
 
+/// The queue of a kind that is one of two; the opposite of [`of_queue`].
+#[inline]
+pub(super) fn queue_among(kind: MessageKind, tagged: MessageKind, untagged: MessageKind) -> Option<Queue> {
+    let is_one = |(one, queue)| (one == kind).then_some(queue);
+    [(tagged, Queue::Tagged), (untagged, Queue::Untagged)].into_iter().find_map(is_one)
+}
+
 /// The little-endian number at `offset`, if it is inside.
 #[inline]
 pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {

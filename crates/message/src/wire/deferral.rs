@@ -1,6 +1,6 @@
 //! Messages about sends that find no room in the receiver's window: what is deferred, queried, offered, and given back.
 
-use super::codec::{HAS_DATA, Head, MessageKind, Reader, WIDE_DATA, Writer, of_queue, u64_at};
+use super::codec::{HAS_DATA, Head, MessageKind, Reader, WIDE_DATA, Writer, of_queue, queue_among, u64_at};
 use crate::operation::Queue;
 
 /// Most entries of a batch: each may make the receiver keep a note for us.
@@ -100,11 +100,7 @@ impl Head for Query {
     }
 
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        let queue = match kind {
-            MessageKind::QueryTagged => Queue::Tagged,
-            MessageKind::QueryUntagged => Queue::Untagged,
-            _ => return None,
-        };
+        let queue = queue_among(kind, MessageKind::QueryTagged, MessageKind::QueryUntagged)?;
         reader.allow(0)?;
         Some(Query { queue, tag: reader.word, ignore: reader.field()? })
     }
@@ -145,11 +141,7 @@ impl Head for Offer {
     }
 
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        let queue = match kind {
-            MessageKind::OfferTagged => Queue::Tagged,
-            MessageKind::OfferUntagged => Queue::Untagged,
-            _ => return None,
-        };
+        let queue = queue_among(kind, MessageKind::OfferTagged, MessageKind::OfferUntagged)?;
         reader.allow(HAS_DATA | WIDE_DATA)?;
         let tag = if queue == Queue::Tagged { reader.word } else { 0 };
         let data = match (reader.has(HAS_DATA), reader.has(WIDE_DATA)) {

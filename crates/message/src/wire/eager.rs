@@ -1,6 +1,8 @@
 //! Eager messages: one kind for each queue; and two for those whose payload the link carries beside the packets.
 
-use super::codec::{HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue};
+use super::codec::{
+    HAS_DATA, Head, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, queue_among,
+};
 use crate::operation::Queue;
 use tidegate_flow::PAYLOAD_BYTES;
 
@@ -117,11 +119,7 @@ impl Head for Carried {
     }
 
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        let queue = match kind {
-            MessageKind::CarriedTagged => Queue::Tagged,
-            MessageKind::CarriedUntagged => Queue::Untagged,
-            _ => return None,
-        };
+        let queue = queue_among(kind, MessageKind::CarriedTagged, MessageKind::CarriedUntagged)?;
         reader.allow(HAS_DATA | WIDE_DATA)?;
         let tag = reader.word;
         Some(Carried { queue, tag, data: reader.data()?, length: reader.field()? })

@@ -1,7 +1,8 @@
 //! Messages of the rendezvous: the request to send and what follows it.
 
 use super::codec::{
-    HAS_DATA, Head, IS_KEYED, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, u64_at,
+    HAS_DATA, Head, IS_KEYED, MessageKind, Reader, WAS_DROPPED, WIDE_DATA, Writer, is_wide, of_queue, queue_among,
+    u64_at,
 };
 use super::rma::Status;
 use crate::link::Span;
@@ -84,11 +85,7 @@ impl Head for RequestToSend {
     }
 
     fn parse(kind: MessageKind, reader: &mut Reader<'_>) -> Option<Self> {
-        let queue = match kind {
-            MessageKind::RequestToSendTagged => Queue::Tagged,
-            MessageKind::RequestToSendUntagged => Queue::Untagged,
-            _ => return None,
-        };
+        let queue = queue_among(kind, MessageKind::RequestToSendTagged, MessageKind::RequestToSendUntagged)?;
         reader.allow(HAS_DATA | WIDE_DATA | WAS_DROPPED | IS_KEYED)?;
         let (tag, was_dropped, is_keyed) = (reader.word, reader.has(WAS_DROPPED), reader.has(IS_KEYED));
         let (data, names) = (reader.data()?, reader.field()?);
