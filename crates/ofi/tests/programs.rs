@@ -53,6 +53,27 @@ fn run_with_least_receive_memory(program: &str, settings: &[(&str, &str)]) {
     run(program, &with(least));
 }
 
+/// Settings with which each process of a program has a host of its own, as far as anybody can tell, and reaches the
+/// others by TCP. They name libfabric 1.17's way, which newer ones have as well.
+const APART: [(&str, &str); 3] =
+    [("TEST_APART", "1"), ("FI_PROVIDER", "tidegate,tcp,ofi_rxm"), ("FI_TIDEGATE_FABRIC", "tcp;ofi_rxm")];
+
+/// Whether processes may have a `/dev/shm` of their own here. Says so if not.
+fn may_live_apart() -> bool {
+    let may = |words: &[&str]| Command::new("unshare").args(words).output().is_ok_and(|it| it.status.success());
+    let found = may(&["-m", "true"]) || may(&["-r", "-m", "true"]);
+    if !found {
+        eprintln!("SKIPPED: this system lets nobody make mount namespaces (run as root, where they are allowed)");
+    }
+    found
+}
+
+fn run_apart(program: &str, settings: &[(&str, &str)]) {
+    if may_live_apart() {
+        run(program, &[&APART, settings].concat());
+    }
+}
+
 fn text(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -242,4 +263,43 @@ fn nobody_can_take_the_name_by_which_an_endpoint_is_woken() {
 #[test]
 fn an_application_built_for_an_old_interface_is_served() {
     run("old", &[]);
+}
+
+#[test]
+fn between_hosts_messages_are_sent_matched_and_received_alike() {
+    for scheme in ["none", "static", "dynamic"] {
+        run_apart("exchange", &[("FI_TIDEGATE_SCHEME", scheme)]);
+    }
+    for settings in [&[][..], &[("FI_TIDEGATE_EAGER_SIZE", "0")], &[("FI_TIDEGATE_SCHEME", "preposted")]] {
+        run_apart("matching", settings);
+    }
+    run_apart("threads", &[]);
+}
+
+#[test]
+fn between_hosts_little_receive_memory_changes_no_match_and_no_message() {
+    if may_live_apart() {
+        for program in ["matching", "exchange", "deferring"] {
+            run_with_least_receive_memory(program, &APART);
+        }
+    }
+}
+
+#[test]
+fn between_hosts_the_first_message_completes_though_nobody_receives_it() {
+    run_apart("delivery", &[]);
+}
+
+#[test]
+fn between_hosts_remote_memory_is_read_written_and_counted() {
+    run_apart("remote", &[]);
+}
+
+#[test]
+fn between_hosts_peers_close_die_and_are_followed_by_others() {
+    for program in ["dying", "successor", "forked", "addresses", "queues", "thread_ends"] {
+        run_apart(program, &[]);
+    }
+    run_apart("closing unlimited", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000")]);
+    run_apart("halves", &[("FI_TIDEGATE_SLOTS", "8"), ("FI_TIDEGATE_PEERS", "4")]);
 }

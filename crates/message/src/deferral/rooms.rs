@@ -24,7 +24,7 @@ pub(crate) type Place = Position;
 #[derive(Debug, Default)]
 struct Towards {
     limits: Limits,
-    /// Whether that is not known yet, and the least is supposed so far.
+    /// Whether that is not known yet. The least is supposed so far, and there is no room at all.
     is_stranger: bool,
     /// Bytes that are left.
     room: u32,
@@ -86,17 +86,17 @@ impl Rooms {
         (towards.limits.window > 0 && !towards.is_stranger).then_some(towards.room)
     }
 
-    /// Learns what a peer's window is, or supposes the least.
+    /// Learns what a peer's window is. A stranger could not say yet: all sends to it are deferred until it has.
     pub(crate) fn meet(&mut self, peer: PeerId, limits: Limits, is_stranger: bool) {
         let towards = self.of(peer);
-        (towards.limits, towards.room, towards.is_stranger) = (limits, limits.window, is_stranger);
+        let room = if is_stranger { 0 } else { limits.window };
+        (towards.limits, towards.room, towards.is_stranger) = (limits, room, is_stranger);
     }
 
     /// A stranger has said what its window is.
     pub(crate) fn meet_again(&mut self, peer: PeerId, limits: Limits) {
         let towards = self.of(peer);
-        towards.room += limits.window - towards.limits.window;
-        (towards.limits, towards.is_stranger) = (limits, false);
+        (towards.limits, towards.room, towards.is_stranger) = (limits, limits.window, false);
     }
 
     /// A stranger has been lost.
@@ -321,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_gets_the_least_until_it_says_what_its_window_is() {
+    fn a_stranger_gets_nothing_until_it_says_what_its_window_is() {
         let mut rooms = Rooms::new(1);
         assert!(!rooms.is_met(A) && rooms.room(A).is_none());
         rooms.meet(A, Limits { window: 100, ..LIMITS }, true);
-        assert!(rooms.take(A, 60) && !rooms.take(A, 60) && rooms.is_stranger(A) && rooms.room(A).is_none());
+        assert!(!rooms.take(A, 1) && rooms.is_stranger(A) && rooms.room(A).is_none());
         rooms.meet_again(A, LIMITS);
-        assert_eq!((rooms.room(A), rooms.is_stranger(A)), (Some(940), false));
+        assert_eq!((rooms.room(A), rooms.is_stranger(A)), (Some(1000), false));
         rooms.lose_peer(A);
         assert!(!rooms.is_met(A) && !rooms.take(A, 1));
     }

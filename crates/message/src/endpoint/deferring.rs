@@ -99,8 +99,12 @@ impl<L: Link> Endpoint<L> {
         self.dispatch_or_announce(to, Outgoing::new(head, body, send.notice), false);
     }
 
-    /// Shows the receiver the deferred sends that it does not know of (W4).
+    /// Shows the receiver the deferred sends that it does not know of (W4), unless nothing reaches it yet: what it says
+    /// of its window may let them leave.
     fn notify(&mut self, to: PeerId) {
+        if self.deferral.rooms.is_stranger(to) {
+            return;
+        }
         let Some(batch) = self.deferral.rooms.next_batch(to) else { return };
         let mut body = Vec::new();
         for key in batch {
@@ -207,6 +211,7 @@ impl<L: Link> Endpoint<L> {
         }
         self.deferral.rooms.meet_again(peer, self.limits_towards(window));
         self.release_deferred(peer);
+        self.notify(peer);
     }
 }
 

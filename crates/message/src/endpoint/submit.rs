@@ -63,7 +63,8 @@ impl<L: Link> Endpoint<L> {
     /// sent, and who has sent all may make no progress any more: it is refused until the peer has answered.
     #[cold]
     fn must_greet(&mut self, to: PeerId) -> bool {
-        !self.deferral.rooms.is_met(to) && self.link.must_greet(to)
+        let rooms = &self.deferral.rooms;
+        (!rooms.is_met(to) || rooms.is_stranger(to)) && self.link.must_greet(to)
     }
 
     /// A message that is too long for the mailbox, or finds no room.

@@ -4,14 +4,18 @@
 #ifndef HARNESS_H
 #define HARNESS_H
 
+#define _GNU_SOURCE
+
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -110,22 +114,26 @@ static void read_all(int from, void *bytes, size_t length)
 	}
 }
 
-/* Outside of libfabric: nobody goes on before all `count` first ranks have come here. Progress goes on: what others
- * wait for may still have to leave. */
+/* The next byte from a rank. Progress goes on meanwhile: what others wait for may still have to leave. */
+static inline void hear_from(int other)
+{
+	struct pollfd quiet = {.fd = pipes[other][my.rank][0], .events = POLLIN};
+	char byte;
+	while (poll(&quiet, 1, 0) == 0)
+		fi_cq_read(my.cq, NULL, 0);
+	read_all(other, &byte, 1);
+}
+
+/* Outside of libfabric: nobody goes on before all `count` first ranks have come here. Progress goes on. */
 static inline void meet(int count)
 {
 	char byte = 0;
 	for (int other = 0; other < count; other++)
 		if (other != my.rank)
 			write_all(other, &byte, 1);
-	for (int other = 0; other < count; other++) {
-		struct pollfd quiet = {.fd = pipes[other][my.rank][0], .events = POLLIN};
-		if (other == my.rank)
-			continue;
-		while (poll(&quiet, 1, 0) == 0)
-			fi_cq_read(my.cq, NULL, 0);
-		read_all(other, &byte, 1);
-	}
+	for (int other = 0; other < count; other++)
+		if (other != my.rank)
+			hear_from(other);
 }
 
 /* The state of a process as the system shows it: 'R' runs, 'S' sleeps, 'T' is stopped. */
@@ -207,6 +215,18 @@ static inline void close_endpoint(void)
 	fi_freeinfo(my.info);
 }
 
+/* Gives this process a /dev/shm of its own, if the environment has TEST_APART: by that it is on another host than the
+ * other ranks, and reaches them by the network. */
+static inline void live_apart(void)
+{
+	if (!getenv("TEST_APART"))
+		return;
+	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
+		FAIL("no mount namespace of its own: %s", strerror(errno));
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL))
+		FAIL("no /dev/shm of its own: %s", strerror(errno));
+}
+
 /* Runs `body` in `ranks` processes. Returns what `main` should: whether all of them ended well, but for `victim`, which
  * is to die by SIGKILL (-1: nobody is). */
 static inline int run(int ranks, const struct wishes *wishes, void (*body)(void), int victim)
@@ -224,6 +244,7 @@ static inline int run(int ranks, const struct wishes *wishes, void (*body)(void)
 			alarm(limit ? (unsigned)atoi(limit) : 60);
 			my.rank = rank;
 			my.ranks = ranks;
+			live_apart();
 			open_endpoint(wishes);
 			exchange_names();
 			body();

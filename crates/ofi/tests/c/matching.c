@@ -113,6 +113,50 @@ static void canceling_many(int other)
 	meet(my.ranks);
 }
 
+/* A receive is cancelled while a message for it arrives, in one packet, in several, carried or announced. Either it is
+ * cancelled, has nothing of the message, and the next receive gets all of it; or it has all of it, and completes. */
+static void canceling_what_arrives(int other)
+{
+	static const size_t lengths[] = {8, 1500, 10000, 30000, 100000, 1000000};
+	enum { LENGTHS = sizeof lengths / sizeof *lengths, ROUNDS = 60, MOST = 1000000 };
+	static unsigned char bytes[MOST];
+	for (int round = 0; round < LENGTHS * ROUNDS; round++) {
+		size_t length = lengths[round % LENGTHS];
+		if (my.rank == 1) {
+			fill(bytes, length, (unsigned)round);
+			meet(my.ranks);
+			OK_WHEN_ROOM(fi_tsend(my.ep, bytes, length, NULL, my.peers[other], 9, bytes));
+			next();
+			meet(my.ranks);
+			continue;
+		}
+		char text[256];
+		struct fi_cq_tagged_entry entry;
+		ssize_t got = -FI_EAGAIN;
+		memset(bytes, 0xee, length);
+		OK(fi_trecv(my.ep, bytes, length, NULL, FI_ADDR_UNSPEC, 9, 0, bytes));
+		meet(my.ranks);
+		for (int polls = round / LENGTHS * 3; polls > 0 && got == -FI_EAGAIN; polls--)
+			got = fi_cq_read(my.cq, &entry, 1);
+		int result = fi_cancel(&my.ep->fid, bytes);
+		CHECK(result == 0 || result == -FI_ENOENT);
+		while (got == -FI_EAGAIN)
+			got = fi_cq_read(my.cq, &entry, 1);
+		if (got == -FI_EAVAIL) {
+			EQUAL(next_error(text).err, FI_ECANCELED);
+			for (size_t i = 0; i < length; i++)
+				CHECK(bytes[i] == 0xee);
+			OK(fi_trecv(my.ep, bytes, length, NULL, FI_ADDR_UNSPEC, 9, 0, bytes));
+			entry = next();
+		}
+		CHECK(entry.op_context == bytes);
+		EQUAL(entry.len, length);
+		check_filled(bytes, length, (unsigned)round);
+		meet(my.ranks);
+		nothing_completes();
+	}
+}
+
 static ssize_t look(int other, uint64_t tag, uint64_t flags, void *context)
 {
 	struct fi_msg_tagged message = {.addr = my.peers[other], .tag = tag, .context = context};
@@ -229,6 +273,8 @@ static void body(void)
 	truncation(other);
 	canceling(other);
 	canceling_many(other);
+	if (my.ranks > 1)
+		canceling_what_arrives(other);
 	peeking(other);
 	meet(my.ranks);
 	multi_receive(other);

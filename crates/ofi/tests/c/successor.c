@@ -21,12 +21,12 @@ static void receiver(void)
 	int first = 0, second = 0;
 	char byte = 0;
 	fi_addr_t source = FI_ADDR_UNSPEC;
-	read_all(1, &byte, 1);
+	hear_from(1);
 	watch();
 	OK(fi_trecv(my.ep, &first, sizeof first, NULL, my.peers[1], 7, 0, &first));
 	OK(fi_trecv(my.ep, &second, sizeof second, NULL, my.peers[1], 8, 0, &second));
 	write_all(2, &byte, 1);
-	read_all(2, &byte, 1);
+	hear_from(2);
 	watch();
 	CHECK(next_from(&source).op_context == &first);
 	EQUAL(first, 1001);
@@ -56,10 +56,10 @@ static void body(void)
 		write_all(0, &byte, 1);
 		_exit(0);
 	default:
-		read_all(0, &byte, 1);
+		hear_from(0);
 		send_number(2002, 8);
 		write_all(0, &byte, 1);
-		read_all(0, &byte, 1);
+		hear_from(0);
 	}
 }
 
