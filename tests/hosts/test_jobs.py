@@ -13,7 +13,7 @@ from harness import hosts as made
 from harness import mpi as mpis
 from harness.mpi import Fabric
 
-TRAFFIC, FLOOD, LONG = PROGRAMS / "traffic.c", PROGRAMS / "flood.c", PROGRAMS / "long.c"
+TRAFFIC, FLOOD, LONG, GREETS = (PROGRAMS / name for name in ("traffic.c", "flood.c", "long.c", "greets.c"))
 SCHEMES = ["none", "static", "dynamic"]
 KILLED_SECONDS = 60
 """Longer than MPICH takes to end when it gets an error."""
@@ -59,6 +59,12 @@ def test_two_hosts_with_two_ranks_each(two, fabric, name, scheme):
 def test_two_hosts_with_two_ranks_each_in_posted_buffers(two, fabric, buffers):
     output = succeed(two, fabric, "mpich", 2, [TRAFFIC, "3", "10", "200003", "1"], **buffers)
     assert "from each of 4 ranks to each, all as sent" in output
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_whoever_sends_before_it_receives_has_sent_at_the_first_contact(two, fabric, name):
+    """2,000 bytes are an eager message, which completes though its receiver sends, too, and receives nothing yet."""
+    assert "greets: all as sent" in succeed(two, fabric, name, 2, [GREETS, "2000"])
 
 
 @pytest.mark.full
