@@ -11,7 +11,7 @@ use crate::loader::Loader;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
-use tidegate_link::fabric::CHUNK_BYTES;
+use tidegate_link::fabric::{CHUNK_BYTES, LONGEST_BATCH_BYTES};
 
 /// By this flag libfabric's own layers find providers that the user has hidden. It is no part of the interface, but the
 /// same in all versions that there are.
@@ -103,8 +103,7 @@ impl Offer {
                 "it offers no remote reads (FI_RMA), or none with modes of registration that are known here".into()
             );
         }
-        // SAFETY: as in `parts`.
-        let largest = unsafe { (*info.ep_attr).max_msg_size };
+        let largest = self.longest_bytes();
         if largest < CHUNK_BYTES {
             return Err(format!("its remote reads have at most {largest} bytes, and {CHUNK_BYTES} are needed"));
         }
@@ -119,6 +118,12 @@ impl Offer {
             registers_own: has(FI_MR_LOCAL),
             binds_endpoint: has(FI_MR_ENDPOINT),
         })
+    }
+
+    /// Most bytes of a message, and of a remote read.
+    fn longest_bytes(&self) -> usize {
+        // SAFETY: as in `parts`.
+        unsafe { (*self.parts().0.ep_attr).max_msg_size }
     }
 
     /// Receives that may be posted at a time.
@@ -175,7 +180,13 @@ pub fn find(loader: &'static Loader, choice: &Choice, wants_reads: bool) -> Resu
         let interfaces = Interfaces::here();
         fitting.sort_by_cached_key(|offer| (interfaces.preference(&offer.domain()), offer.is_version_six()));
         if let Some(offer) = fitting.into_iter().next() {
-            return Ok(offer);
+            return match offer.longest_bytes() {
+                LONGEST_BATCH_BYTES.. => Ok(offer),
+                most => Err(format!(
+                    "FI_TIDEGATE_FABRIC={choice}: the messages of {provider} have at most {most} bytes, and \
+                     {LONGEST_BATCH_BYTES} are needed"
+                )),
+            };
         }
     }
     let all = |mut names: Vec<String>| {
