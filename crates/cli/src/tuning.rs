@@ -83,6 +83,26 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = value_of("bounce_buffers"), help_heading = "Flow control")]
     pub bounce_buffers: Option<String>,
 
+    /// Take long messages out of their senders' memories in chunks, or all at once [default: chunked]
+    #[arg(long, value_name = "chunked|single", value_parser = value_of("rendezvous"), help_heading = "Long messages")]
+    pub rendezvous: Option<String>,
+
+    /// Bytes of a chunk [default: 256k between hosts, 1m in shared memory]
+    #[arg(long, value_name = "BYTES", value_parser = value_of("chunk_size"), help_heading = "Long messages")]
+    pub chunk_size: Option<String>,
+
+    /// Chunks of one sender that a receiver has asked for at a time, between hosts [default: 8]
+    #[arg(long, value_name = "N", value_parser = value_of("chunks_in_flight"), help_heading = "Long messages")]
+    pub chunks_in_flight: Option<String>,
+
+    /// The same of all senders together [default: 64]
+    #[arg(long, value_name = "N", value_parser = value_of("chunks_most"), help_heading = "Long messages")]
+    pub chunks_most: Option<String>,
+
+    /// What makes progress: the program's calls, or a thread beside it as well [default: calls]
+    #[arg(long, value_name = "calls|thread", value_parser = value_of("progress"), help_heading = "Long messages")]
+    pub progress: Option<String>,
+
     /// The MPI to set up
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto, help_heading = "Environment")]
     pub mpi: MpiChoice,
@@ -170,6 +190,11 @@ impl Tuning {
         set("FI_TIDEGATE_PEERS", self.peers.clone());
         set("FI_TIDEGATE_BULK", self.bulk.and_then(|v| v.to_possible_value()).map(word));
         set("FI_TIDEGATE_BOUNCE_BUFFERS", self.bounce_buffers.clone());
+        set("FI_TIDEGATE_RENDEZVOUS", self.rendezvous.clone());
+        set("FI_TIDEGATE_CHUNK_SIZE", self.chunk_size.clone());
+        set("FI_TIDEGATE_CHUNKS_IN_FLIGHT", self.chunks_in_flight.clone());
+        set("FI_TIDEGATE_CHUNKS_MOST", self.chunks_most.clone());
+        set("FI_TIDEGATE_PROGRESS", self.progress.clone());
         parameters
     }
 }

@@ -59,7 +59,10 @@ pub fn close(endpoint: &Arc<Endpoint>) -> Result {
         if look == Look::Over || now.duration_since(begun) >= timeout {
             enter(endpoint, |entered| endpoint.say_goodbye(look == Look::Over, entered))?;
             flush(endpoint, now + FLUSH_MOST)?;
-            return enter(endpoint, |entered| endpoint.leave(entered)).map(|()| 0);
+            if let Some(await_pilot) = enter(endpoint, |entered| endpoint.leave(entered))? {
+                await_pilot();
+            }
+            return Ok(0);
         }
         if now >= complain_at {
             complain_at += COMPLAINT_INTERVAL;
@@ -157,20 +160,21 @@ impl Endpoint {
         self.state.get(entered).active.as_mut().is_none_or(|active| active.engine.link_mut().flush())
     }
 
-    /// Takes the endpoint out of all lists.
-    fn leave(self: &Arc<Self>, entered: &mut Entered) {
+    /// Takes the endpoint out of all lists. If it was the domain's last one, so that the pilot ends, the caller has to
+    /// call what is returned, outside of the domain.
+    fn leave(self: &Arc<Self>, entered: &mut Entered) -> Option<impl FnOnce() + use<>> {
         if let Some(active) = &mut self.state.get(entered).active
             && let Ok(descriptors) = reach::wake_descriptors(active.engine.link_mut())
         {
-            for descriptor in descriptors {
-                self.wait_queues().for_each(|queue| queue.remove_wake(descriptor));
-            }
+            self.remove_wakes(&descriptors);
         }
         if let Some(active) = &self.state.get(entered).active {
             reach::count(active.engine.link());
         }
         self.leave_lists(entered);
         self.state.get(entered).active = None;
+        let is_last = self.domain.state.get(entered).endpoints.is_empty();
+        self.domain.pilot.as_ref().filter(|_| is_last).and_then(|pilot| pilot.end())
     }
 
     /// Ends the sends that have not left with an error, as far as their queue has room for errors. The user is told how

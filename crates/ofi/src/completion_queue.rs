@@ -18,7 +18,6 @@ use crate::completion::{Entry, Failed};
 use crate::completions::Completions;
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
-use crate::errno::Result;
 use crate::lock::{Entered, Guarded};
 use crate::object::{Fid, Object};
 use crate::sleepers::{Sleepers, Thread, moment};
@@ -26,7 +25,6 @@ use crate::wait::{NAP, Wait};
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
 use std::ffi::CString;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,11 +118,6 @@ impl CompletionQueue {
         self.wait.is_some()
     }
 
-    /// From now on this descriptor of an endpoint wakes readers as well.
-    pub fn add_wake(&self, descriptor: RawFd) -> Result<()> {
-        self.wait.as_ref().map_or(Ok(()), |wait| wait.add(descriptor))
-    }
-
     /// Adds a success, and wakes the threads that sleep here.
     #[inline(always)]
     pub fn push(&self, entry: Entry, entered: &mut Entered) {
@@ -166,13 +159,6 @@ impl CompletionQueue {
             && self.state.get(entered).sleepers.hasten(moment(most))
         {
             wait.set_alarm(most);
-        }
-    }
-
-    /// This descriptor wakes no reader any more.
-    pub fn remove_wake(&self, descriptor: RawFd) {
-        if let Some(wait) = &self.wait {
-            wait.remove(descriptor);
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::fabric::Fabric;
 use crate::guard;
 use crate::lock::{DomainLock, Entered, Guarded};
 use crate::object::{Fid, Object};
-use crate::parameter::Settings;
+use crate::parameter::{Progress, Settings};
+use crate::pilot::Pilot;
 use crate::region::Regions;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Domain {
     pub virtual_addresses: bool,
     /// Endpoints and regions.
     pub state: Guarded<State>,
+    /// Makes progress while the application does not, if the user wants that.
+    pub pilot: Option<Arc<Pilot>>,
     lock: DomainLock,
     poisoned: AtomicBool,
     maker: Maker,
@@ -47,17 +50,19 @@ unsafe impl Object for Domain {
 
 impl Domain {
     /// The object that `fi_domain` hands out.
-    pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Domain {
-        Domain {
+    pub fn new(fid: fid_domain, fabric: Arc<Fabric>, settings: Settings, attr: &fi_domain_attr) -> Result<Domain> {
+        let pilot = (settings.progress == Progress::Thread).then(|| Pilot::new().map(Arc::new)).transpose()?;
+        Ok(Domain {
             fid: Fid::new(fid),
             fabric,
             settings,
             virtual_addresses: attr.mr_mode & FI_MR_BASIC != 0,
             state: Guarded::new(State::default()),
-            lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN),
+            lock: DomainLock::new(attr.threading != FI_THREAD_DOMAIN || pilot.is_some()),
+            pilot,
             poisoned: AtomicBool::new(false),
             maker: Maker::here(),
-        }
+        })
     }
 
     /// Whether this process is a child that was forked from the one that opened the domain.
@@ -82,6 +87,15 @@ impl Domain {
     /// state may be half-changed, so the domain refuses all further calls.
     #[inline(always)]
     pub fn enter(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
+        self.lock.acquire();
+        if let Some(pilot) = &self.pilot {
+            pilot.note_call();
+        }
+        self.run(body)
+    }
+
+    /// The same for the [`Pilot`], which is no call of the application.
+    pub fn enter_uncounted(&self, body: impl FnOnce(&mut Entered) -> Result) -> isize {
         self.lock.acquire();
         self.run(body)
     }
@@ -126,7 +140,7 @@ mod tests {
         // SAFETY: these structs are plain data, and nobody looks into them or calls through their tables.
         let (fabric, fid, mut attr): (fid_fabric, fid_domain, fi_domain_attr) = unsafe { core::mem::zeroed() };
         attr.threading = threading;
-        Domain::new(fid, Arc::new(Fabric::new(fabric)), Settings::default(), &attr)
+        Domain::new(fid, Arc::new(Fabric::new(fabric)), Settings::default(), &attr).unwrap()
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::domain::Domain;
 use crate::lock::Guarded;
 use crate::object::{Fid, Object};
 use crate::operation::EventKind;
+use crate::wait::Wait;
+use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 use tidegate_link::Service;
 
@@ -133,6 +135,19 @@ impl Endpoint {
         send.into_iter()
             .chain(receive.filter(|queue| send.is_none_or(|send| !Arc::ptr_eq(send, queue))))
             .filter(|queue| queue.wakes())
+    }
+
+    /// What threads sleep on until something comes for this endpoint.
+    pub fn waits(&self) -> impl Iterator<Item = &Wait> {
+        let pilot = self.domain.pilot.as_ref().map(|pilot| &pilot.wait);
+        self.wait_queues().filter_map(|queue| queue.wait()).chain(pilot)
+    }
+
+    /// These descriptors wake none of them any more.
+    pub fn remove_wakes(&self, descriptors: &[RawFd]) {
+        for descriptor in descriptors {
+            self.waits().for_each(|wait| wait.remove(*descriptor));
+        }
     }
 
     /// Where completions of this kind go.

@@ -60,6 +60,7 @@ mod object;
 mod opening;
 mod operation;
 pub mod parameter;
+mod pilot;
 mod place;
 mod progress;
 pub mod provider;

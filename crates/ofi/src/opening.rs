@@ -26,8 +26,6 @@ use tidegate_message::{EndpointConfig, EndpointError};
 const PATIENCE: Duration = Duration::from_millis(2);
 /// Packets retrieved per progress call at most.
 const PACKETS_PER_PROGRESS: usize = 64;
-/// Bytes of bulk data moved per progress call, about.
-const BULK_BYTES_PER_PROGRESS: usize = 1 << 20;
 /// The flags by which counters are bound, in the order of [`EventKind`].
 const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE];
 
@@ -44,7 +42,7 @@ impl Endpoint {
         config.bounce_buffers = settings.bounce_buffers;
         config.spin = settings.spin;
         // An application that calls `fi_getname` before it binds queues may still bind one whose readers sleep.
-        config.wakes = self.wait_queues().next().is_some() || self.receive_queue.get().is_none();
+        config.wakes = self.may_sleep() || self.receive_queue.get().is_none();
         config.stats = settings.stats_dir.clone().map(|dir| StatsConfig {
             dir,
             rank: settings.job.rank,
@@ -54,8 +52,7 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
-        let may_sleep = self.wait_queues().next().is_some();
-        let links = match self.open_network(link.address(), &flow, may_sleep)? {
+        let links = match self.open_network(link.address(), &flow)? {
             Some(network) => Links::new(link, network, flow.peers),
             None => Links::alone(link),
         };
@@ -66,7 +63,7 @@ impl Endpoint {
             receive_memory: 0,
             patience: PATIENCE,
             packets_per_progress: PACKETS_PER_PROGRESS,
-            bulk_bytes_per_progress: BULK_BYTES_PER_PROGRESS,
+            bulk_bytes_per_progress: settings.chunks.bytes_per_call(),
         };
         let refuse = |error: EndpointError| {
             log::trouble(FI_LOG_EP_CTRL, &error.named(&NAMES));
@@ -93,7 +90,7 @@ impl Endpoint {
     }
 
     /// The network to other hosts, if the user and the launcher say that one is needed.
-    fn open_network(&self, address: Address, flow: &Config, may_sleep: bool) -> Result<Option<FabricLink<Lower>>> {
+    fn open_network(&self, address: Address, flow: &Config) -> Result<Option<FabricLink<Lower>>> {
         let settings = &self.domain.settings;
         let job = &settings.job;
         // Whoever has started us may be on any host, and we cannot know.
@@ -104,7 +101,8 @@ impl Endpoint {
         };
         let (Some(loader), false) = (loader::get(), *choice == Choice::None) else { return Ok(None) };
         let reads = settings.bulk != BulkChoice::Mailbox;
-        let wants = Wants { peers: flow.peers as usize, may_sleep, reads };
+        let chunks = settings.chunks.most as usize;
+        let wants = Wants { peers: flow.peers as usize, may_sleep: self.may_sleep(), reads, chunks };
         let lower = match Lower::open(loader, choice, wants) {
             Ok(lower) => lower,
             Err(why) if is_guess => {
@@ -123,21 +121,28 @@ impl Endpoint {
         let contact = Contact { address, lower: lower.address() };
         let host = String::from_utf8_lossy(&host::host_name()).into_owned();
         let own = Greeting { contact, window: 0, rank: settings.job.rank, reads_memory: reads, host };
-        Ok(Some(FabricLink::new(own, lower, flow)))
+        let chunking = settings.chunks.between_hosts(lower.longest_bytes());
+        let mut link = FabricLink::new(own, lower, flow);
+        link.set_chunking(chunking);
+        Ok(Some(link))
     }
 
-    /// Lets packets wake the readers of our queues. If that fails for one queue, it is undone for the others.
+    /// Whether threads may sleep until something comes for this endpoint.
+    fn may_sleep(&self) -> bool {
+        self.domain.pilot.is_some() || self.wait_queues().next().is_some()
+    }
+
+    /// Lets packets wake the readers of our queues, and the pilot. If that fails for one, it is undone for the others.
     fn add_wakes(&self, entered: &mut Entered) -> Result<()> {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         let descriptors = reach::wake_descriptors(active.engine.link_mut()).map_err(|error| {
             log::warn(FI_LOG_EP_CTRL, || format!("no descriptor to wake by: {error}"));
             Errno::of_system(&error)
         })?;
-        let all =
-            || descriptors.iter().flat_map(|descriptor| self.wait_queues().map(move |queue| (queue, *descriptor)));
-        let added = all().try_for_each(|(queue, descriptor)| queue.add_wake(descriptor));
+        let added =
+            descriptors.iter().try_for_each(|descriptor| self.waits().try_for_each(|wait| wait.add(*descriptor)));
         if added.is_err() {
-            all().for_each(|(queue, descriptor)| queue.remove_wake(descriptor));
+            self.remove_wakes(&descriptors);
         }
         added
     }
@@ -164,8 +169,12 @@ impl Endpoint {
         }
         self.activate(entered)?;
         if !self.state.get(entered).enabled {
-            if self.wait_queues().next().is_some() {
+            if self.may_sleep() {
                 self.add_wakes(entered)?;
+            }
+            if let Some(pilot) = &self.domain.pilot {
+                let (domain, own, mut seen) = (Arc::clone(&self.domain), Arc::clone(pilot), 0);
+                pilot.begin(move |sleeps| domain.look_around(&own, &mut seen, sleeps))?;
             }
             // Only now, so that an endpoint whose enabling failed does not pass for enabled at the next call.
             self.state.get(entered).enabled = true;

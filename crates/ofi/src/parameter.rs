@@ -13,6 +13,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegate_link::fabric::Chunking;
 use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
@@ -24,8 +25,8 @@ mod rows;
 mod values;
 
 use rows::*;
-pub use values::Misfit;
 use values::*;
+pub use values::{Misfit, Progress};
 
 /// What the names of all variables begin with.
 pub(crate) const PREFIX: &str = "FI_TIDEGATE_";
@@ -53,6 +54,10 @@ pub struct Settings {
     pub bulk: BulkChoice,
     /// Bounce buffers per process.
     pub bounce_buffers: u32,
+    /// How long messages are taken out of their senders' memories.
+    pub chunks: ChunkSettings,
+    /// Who makes progress.
+    pub progress: Progress,
     /// Empty polls before yielding, if the user said.
     pub spin: Option<u32>,
     /// How long closing waits for peers to take what was sent to them.
@@ -63,6 +68,36 @@ pub struct Settings {
     pub fabric: Choice,
     /// What the launcher told.
     pub job: Job,
+}
+
+/// How long messages are taken out of their senders' memories (R §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkSettings {
+    /// All at once, instead of in chunks.
+    pub is_single: bool,
+    /// Bytes of a chunk, if the user said.
+    pub bytes: Option<usize>,
+    /// Chunks of one sender that may be under way between hosts.
+    pub in_flight: u32,
+    /// Chunks that may be under way in all, beside one of each sender.
+    pub most: u32,
+}
+
+impl ChunkSettings {
+    /// Bytes that one call of progress copies out of a sender's memory on the same host, about.
+    pub fn bytes_per_call(&self) -> usize {
+        if self.is_single { usize::MAX } else { self.bytes.unwrap_or(CHUNK_BYTES_SHARED) }
+    }
+
+    /// The chunks between hosts, over a network that reads so many bytes at once at most.
+    pub fn between_hosts(&self, longest: usize) -> Chunking {
+        let usual = Chunking::default();
+        let (bytes, per_peer) = match self.is_single {
+            true => (longest, self.most as usize),
+            false => (self.bytes.unwrap_or(usual.bytes), self.in_flight as usize),
+        };
+        Chunking { bytes: bytes.min(longest), per_peer, shared: self.most as usize }
+    }
 }
 
 /// What the user said of posted buffers: defaults depend on the scheme, and on each other.
@@ -137,6 +172,12 @@ pub(crate) fn read(loader: &Loader) -> Result<Settings, String> {
     Ok(settings)
 }
 
+/// Who makes progress, as far as the user's choice is one that there is.
+pub(crate) fn progress(loader: &Loader) -> Progress {
+    let chosen = CString::new(PROGRESS.name).ok().and_then(|name| loader.parameter(&name));
+    choose(&PROGRESS, chosen.filter(|text| !text.is_empty()), &PROGRESSES).unwrap_or_default()
+}
+
 /// Why a value, or several together, cannot be used.
 #[derive(Debug)]
 pub enum Refusal {
@@ -174,10 +215,17 @@ pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
 
 /// The bound on receive memory unless the user says otherwise, in bytes.
 const RECEIVE_MEMORY: usize = 64 << 20;
+/// The most chunks that may be under way: as many reads a network is opened for.
+const CHUNKS_MOST_MOST: u32 = 1024;
 /// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
 const PEERS_SPARE: u32 = 16;
 /// The longest message that a posted buffer may hold, in bytes.
 const BUFFER_BYTES_MOST: usize = 64 << 10;
+/// Bytes of a chunk in shared memory, unless the user says otherwise. The receiver copies it itself, so a chunk is what
+/// keeps it from doing anything else; between hosts [`Chunking::default`] says what is usual.
+const CHUNK_BYTES_SHARED: usize = 1 << 20;
+/// The least bytes of a chunk, and the most.
+const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
 /// The header of the first packet of a message, in bytes: what is kept of a buffer for it.
 const MESSAGE_HEADER_BYTES: usize = 16;
 /// The link's header field for a peer has 20 bits.
@@ -215,6 +263,7 @@ impl Settings {
     /// Checks every parameter by itself.
     fn each(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Misfit> {
         let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
+        let usual = Chunking::default();
         Ok(Settings {
             scheme: scheme(get(&SCHEME))?,
             slots_per_peer: number(&SLOTS, get(&SLOTS), 1..=SLOTS_PER_PEER_MOST)?.unwrap_or(64),
@@ -227,6 +276,15 @@ impl Settings {
             bulk: choose(&BULK, get(&BULK), &BULKS)?,
             bounce_buffers: number(&BOUNCE_BUFFERS, get(&BOUNCE_BUFFERS), 0..=BOUNCE_BUFFERS_MOST)?
                 .unwrap_or(DEFAULT_BOUNCE_BUFFERS),
+            chunks: ChunkSettings {
+                is_single: choose(&RENDEZVOUS, get(&RENDEZVOUS), &RENDEZVOUSES)?,
+                bytes: bytes_within(&CHUNK_SIZE, get(&CHUNK_SIZE), CHUNK_BYTES)?,
+                in_flight: number(&CHUNKS_IN_FLIGHT, get(&CHUNKS_IN_FLIGHT), 1..=CHUNKS_MOST_MOST)?
+                    .unwrap_or(usual.per_peer as u32),
+                most: number(&rows::CHUNKS_MOST, get(&rows::CHUNKS_MOST), 1..=CHUNKS_MOST_MOST)?
+                    .unwrap_or(usual.shared as u32),
+            },
+            progress: choose(&PROGRESS, get(&PROGRESS), &PROGRESSES)?,
             spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
             close_timeout: Duration::from_secs(
                 number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
@@ -258,7 +316,8 @@ mod tests {
         let settings = Settings::parse(|_| None).unwrap();
         assert_eq!(settings.scheme, SchemeName::Dynamic);
         assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (64, 2, 2048));
-        for parameter in [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK] {
+        let table = [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS];
+        for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]) {
             assert_eq!(with(parameter.name, parameter.default).unwrap(), settings, "{}", parameter.name);
         }
     }
@@ -277,6 +336,18 @@ mod tests {
             (0, 32)
         );
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
+        assert_eq!(with("progress", "thread").unwrap().progress, Progress::Thread);
+        let chunks = |name, value| with(name, value).unwrap().chunks;
+        let usual = Chunking { bytes: 256 << 10, per_peer: 8, shared: 64 };
+        assert_eq!(chunks("rendezvous", "chunked").between_hosts(usize::MAX), usual);
+        assert_eq!(chunks("rendezvous", "chunked").between_hosts(1000).bytes, 1000, "a network may have a limit");
+        let single = Chunking { bytes: 1 << 40, per_peer: 64, shared: 64 };
+        assert_eq!(chunks("rendezvous", "single").between_hosts(1 << 40), single);
+        assert_eq!(chunks("rendezvous", "single").bytes_per_call(), usize::MAX);
+        let small = chunks("chunk_size", "64k");
+        assert_eq!((small.bytes_per_call(), small.between_hosts(usize::MAX).bytes), (64 << 10, 64 << 10));
+        assert_eq!(chunks("chunks_in_flight", "1").between_hosts(usize::MAX).per_peer, 1);
+        assert_eq!(chunks("chunks_most", "30").between_hosts(usize::MAX).shared, 30);
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/no/such/folder").unwrap().stats_dir, None);
@@ -319,6 +390,13 @@ mod tests {
             ("bulk", "fast"),
             ("bounce_buffers", "32769"),
             ("spin", "1.5"),
+            ("progress", "auto"),
+            ("rendezvous", "double"),
+            ("chunk_size", "4095"),
+            ("chunk_size", "2g"),
+            ("chunks_in_flight", "0"),
+            ("chunks_in_flight", "1025"),
+            ("chunks_most", "0"),
             ("stats_dir", "/no/such/folder"),
         ] {
             let said = with(name, value).unwrap_err();

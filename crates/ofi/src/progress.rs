@@ -1,15 +1,50 @@
-//! Progress of an endpoint: packets are retrieved and sent, and what ends is reported to queues and counters.
+//! Progress of an endpoint: packets are retrieved and sent, and what ends is reported to queues and counters. And of a
+//! domain, where a thread of ours makes it.
 
 use crate::addresses::NO_ADDRESS;
 use crate::bindings::fi_addr_t;
 use crate::completion::Failed;
+use crate::domain::Domain;
 use crate::endpoint::Endpoint;
 use crate::errno::Reason;
 use crate::lock::Entered;
+use crate::pilot::{Look, Pilot};
 use crate::reach;
 use crate::tickets::Event;
+use crate::wait::NAP;
 use std::time::Duration;
 use tidegate_message::{Completion, Instant, Target};
+
+impl Domain {
+    /// What the pilot does: makes progress, unless the application has called since `seen`. `sleeps`: if there is
+    /// nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
+    pub fn look_around(&self, pilot: &Pilot, seen: &mut u64, sleeps: bool) -> Option<Look> {
+        let mut look = Look::Left;
+        let outcome = self.enter_uncounted(|entered| {
+            if pilot.is_relieved(seen) {
+                return Ok(0);
+            }
+            let endpoints = self.state.get(entered).endpoints.clone();
+            let mut moved = false;
+            for endpoint in &endpoints {
+                moved |= endpoint.progress(entered);
+            }
+            let mut most = Some(if sleeps { NAP } else { Duration::ZERO }).filter(|_| !moved);
+            if sleeps && !moved {
+                for endpoint in &endpoints {
+                    // All are armed, also behind one that has work to do.
+                    most = endpoint.arm(entered).and_then(|its| Some(most?.min(its)));
+                }
+                if most.is_some() {
+                    pilot.fall_asleep();
+                }
+            }
+            look = most.map_or(Look::Moved, Look::Still);
+            Ok(0)
+        });
+        (outcome >= 0).then_some(look)
+    }
+}
 
 impl Endpoint {
     /// Makes progress and reports what has ended. No packet is retrieved while the receive queue is full of unsolicited

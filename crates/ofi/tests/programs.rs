@@ -303,3 +303,42 @@ fn between_hosts_peers_close_die_and_are_followed_by_others() {
     run_apart("closing unlimited", &[("FI_TIDEGATE_CLOSE_TIMEOUT", "80000")]);
     run_apart("halves", &[("FI_TIDEGATE_SLOTS", "8"), ("FI_TIDEGATE_PEERS", "4")]);
 }
+
+const THREAD: (&str, &str) = ("FI_TIDEGATE_PROGRESS", "thread");
+
+#[test]
+fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_nothing_to_do() {
+    run("overlap calls", &[]);
+    for bulk in ["direct", "bounced", "mailbox"] {
+        run("overlap thread", &[THREAD, ("FI_TIDEGATE_BULK", bulk)]);
+    }
+    run_apart("overlap thread", &[THREAD]);
+    run_apart("overlap thread", &[THREAD, ("FI_TIDEGATE_RENDEZVOUS", "single")]);
+}
+
+#[test]
+fn a_thread_that_makes_progress_changes_nothing_else() {
+    for program in ["exchange", "matching", "deferring", "remote", "waiting", "threads", "queues", "dying", "forked"] {
+        run(program, &[THREAD]);
+        run_apart(program, &[THREAD]);
+    }
+    run("closing unlimited", &[THREAD, ("FI_TIDEGATE_CLOSE_TIMEOUT", "80000")]);
+}
+
+#[test]
+fn chunks_of_any_size_and_number_bring_the_same_messages() {
+    for (size, in_flight, most) in [("4k", "1", "1"), ("12345", "3", "2"), ("1g", "1024", "1024")] {
+        let settings = [
+            ("FI_TIDEGATE_CHUNK_SIZE", size),
+            ("FI_TIDEGATE_CHUNKS_IN_FLIGHT", in_flight),
+            ("FI_TIDEGATE_CHUNKS_MOST", most),
+            ("FI_TIDEGATE_BULK", "direct"),
+        ];
+        run("exchange", &settings);
+        run_apart("exchange", &settings);
+    }
+    for program in ["exchange", "remote"] {
+        run(program, &[("FI_TIDEGATE_RENDEZVOUS", "single")]);
+        run_apart(program, &[("FI_TIDEGATE_RENDEZVOUS", "single")]);
+    }
+}

@@ -4,6 +4,7 @@ use super::contact::Contact;
 use super::greeting::Greeting;
 use super::network::Network;
 use super::protocol::{Counts, Protocol};
+use super::reads::Chunking;
 use super::stream::CARRIED_MOST;
 use crate::clock;
 use crate::memory::IoBuffer;
@@ -68,6 +69,11 @@ impl<N: Network> FabricLink<N> {
             has_said_goodbye: false,
             maker: Maker::here(),
         }
+    }
+
+    /// Cuts transfers so from now on.
+    pub fn set_chunking(&mut self, chunking: Chunking) {
+        self.protocol.set_chunking(chunking);
     }
 
     /// How this endpoint is reached.

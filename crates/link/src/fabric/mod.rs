@@ -66,5 +66,5 @@ pub use network::{
 };
 pub use peer::FLIGHTS_MOST;
 pub use protocol::{Counts, Protocol};
-pub use reads::{CHUNK_BYTES, CHUNKS_SHARED};
+pub use reads::Chunking;
 pub use wire::LONGEST_BATCH_BYTES;

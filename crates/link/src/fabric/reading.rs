@@ -3,7 +3,7 @@
 use super::network::{Network, Sending, Token};
 use super::peer::Phase;
 use super::protocol::Protocol;
-use super::reads::Chunk;
+use super::reads::{Chunk, Chunking};
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
 use tidegate_flow::{Instant, PeerId};
@@ -20,6 +20,11 @@ impl Protocol {
     /// Whether memory of a peer can be read.
     pub fn reads_memory(&mut self, place: PeerId) -> bool {
         self.may_be_read_by(place) && !self.reads.is_broken(place)
+    }
+
+    /// Cuts transfers so from now on.
+    pub fn set_chunking(&mut self, chunking: Chunking) {
+        self.reads.set_chunking(chunking);
     }
 
     /// Whether a peer's memory is being read.

@@ -1,7 +1,7 @@
 //! Memory of peers read over a simulated network: all bytes arrive or the transfer says that they have not, whatever
 //! the network does; memory is left alone from the moment on at which a transfer has ended.
 
-use super::reads::{CHUNK_BYTES, CHUNKS_PER_PEER, CHUNKS_SHARED, Reads};
+use super::reads::{Chunking, Reads};
 use super::testing::{Faults, Random};
 use super::tests::{Job, MOMENT, Node, WHILE, greeting};
 use crate::memory::IoBuffer;
@@ -9,6 +9,10 @@ use proptest::prelude::*;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Buffer, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus};
+
+const CHUNK_BYTES: usize = Chunking::USUAL.bytes;
+const CHUNKS_PER_PEER: usize = Chunking::USUAL.per_peer;
+const CHUNKS_SHARED: usize = Chunking::USUAL.shared;
 
 /// A node's `Link`, as far as it is about memory, without a clock.
 impl Job {
@@ -248,6 +252,12 @@ fn transfer_at_random(seed: u64, faults: Faults) -> Result<(), TestCaseError> {
     let (mut job, mut random) = (Job::new(2, seed), Random(seed ^ 0x9e37_79b9 | 1));
     let places = [job.peer(0, 1), job.peer(1, 0)];
     job.steps(5, MOMENT);
+    let chunking = Chunking {
+        bytes: 1 + random.below(2 * CHUNK_BYTES as u64) as usize / (1 + random.below(8) as usize),
+        per_peer: 1 + random.below(12) as usize,
+        shared: 1 + random.below(12) as usize,
+    };
+    job.nodes.iter_mut().for_each(|node| node.protocol.set_chunking(chunking));
     job.world.borrow_mut().faults = faults;
     let mut transfers: [Vec<Transfer>; 2] = [Vec::new(), Vec::new()];
     for round in 0..3000 {
@@ -298,7 +308,7 @@ fn transfer_at_random(seed: u64, faults: Faults) -> Result<(), TestCaseError> {
                     TransferStatus::Pending => prop_assert!(false),
                 }
             }
-            prop_assert!(job.world.borrow().reads_of(node) <= CHUNKS_PER_PEER);
+            prop_assert!(job.world.borrow().reads_of(node) <= chunking.per_peer.min(chunking.shared));
         }
         job.now = job.now + std::time::Duration::from_micros(random.below(10_000));
     }

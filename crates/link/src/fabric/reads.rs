@@ -20,12 +20,28 @@ use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
 use tidegate_message::{Buffer, RemoteMemory, Span, TransferId, TransferStatus};
 
-/// Most bytes of a chunk.
-pub const CHUNK_BYTES: usize = 256 << 10;
-/// Chunks of one peer that may be under way.
-pub const CHUNKS_PER_PEER: usize = 8;
-/// Chunks that may be under way in all, beside one of each peer.
-pub const CHUNKS_SHARED: usize = 64;
+/// How transfers are cut, and how much of them may be under way (R §3.2 bounds a message, §4.1 a node).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunking {
+    /// Most bytes of a chunk.
+    pub bytes: usize,
+    /// Chunks of one peer that may be under way.
+    pub per_peer: usize,
+    /// Chunks that may be under way in all, beside one of each peer.
+    pub shared: usize,
+}
+
+impl Chunking {
+    /// Unless the user says otherwise.
+    pub const USUAL: Chunking = Chunking { bytes: 256 << 10, per_peer: 8, shared: 64 };
+}
+
+impl Default for Chunking {
+    fn default() -> Self {
+        Chunking::USUAL
+    }
+}
+
 /// Rounds without any success after which a transfer is given up.
 const ROUNDS_MOST: u32 = 8;
 /// The pause after a chunk that the network did not take.
@@ -87,12 +103,13 @@ impl Transfer {
         self.verdict.is_none() && (!self.again.is_empty() || !self.from.is_empty())
     }
 
-    fn next_part(&mut self) -> Option<Part> {
+    /// The next part, of so many bytes at most.
+    fn next_part(&mut self, most: usize) -> Option<Part> {
         if let Some(part) = self.again.pop() {
             return Some(part);
         }
         let piece = self.from.front_mut()?;
-        let wanted = usize::try_from(piece.span.length).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+        let wanted = usize::try_from(piece.span.length).unwrap_or(usize::MAX).min(most);
         let room = self.into.len().saturating_sub(self.position).min(wanted);
         let length = self.into.spans_of(self.position, room).next()?.length;
         let part = Part {
@@ -123,6 +140,7 @@ struct Line {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Reads {
+    chunking: Chunking,
     transfers: HashMap<TransferId, Transfer>,
     lines: HashMap<PeerId, Line>,
     /// Peers with something to begin, in turn. A peer is here once.
@@ -134,6 +152,11 @@ pub struct Reads {
 }
 
 impl Reads {
+    /// Cuts transfers so from now on.
+    pub fn set_chunking(&mut self, chunking: Chunking) {
+        self.chunking = chunking;
+    }
+
     /// Begins a transfer: `from`, the pieces in order, to `into` from its beginning. `false`: the pieces are longer
     /// than the memory, there is nothing to read, or reading from this peer [does not work](Self::is_broken).
     pub fn begin(&mut self, id: TransferId, peer: PeerId, from: &[RemoteMemory], into: IoBuffer) -> bool {
@@ -189,7 +212,7 @@ impl Reads {
         let line = self.lines.get_mut(&peer)?;
         let id = *line.waiting.front()?;
         let transfer = self.transfers.get_mut(&id)?;
-        let part = transfer.next_part()?;
+        let part = transfer.next_part(self.chunking.bytes)?;
         if !transfer.has_next() {
             transfer.is_waiting = false;
             line.waiting.pop_front();
@@ -363,6 +386,6 @@ impl Reads {
     /// Whether there is room for one more chunk of this peer.
     fn may_begin(&self, line: &Line) -> bool {
         let shared = self.chunks.len() - self.free.len();
-        line.under_way == 0 || (line.under_way < CHUNKS_PER_PEER && shared < CHUNKS_SHARED)
+        line.under_way == 0 || (line.under_way < self.chunking.per_peer && shared < self.chunking.shared)
     }
 }

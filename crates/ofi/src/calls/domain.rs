@@ -56,7 +56,7 @@ pub unsafe extern "C" fn open(
                 ops: table(&OPS),
                 mr: table(&memory_region::OPS),
             };
-            hand_out(Arc::new(Domain::new(fid, share(fabric), settings, attr)), domain);
+            hand_out(Arc::new(Domain::new(fid, share(fabric), settings, attr)?), domain);
         }
         Ok(0)
     })

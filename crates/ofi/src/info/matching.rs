@@ -6,6 +6,7 @@ use crate::bindings::*;
 use crate::calls::{domain, fabric};
 use crate::identity::{self, NAME};
 use crate::limits::*;
+use crate::parameter::Progress;
 use crate::place::{Mismatch, text};
 use core::ffi::{c_char, c_int};
 
@@ -13,15 +14,18 @@ use core::ffi::{c_char, c_int};
 const FI_PROGRESS_CONTROL_UNIFIED: fi_progress = 3;
 
 impl Answer {
-    /// What an application of interface version `api` gets for its hints. An error says which of its wishes cannot be
-    /// met.
-    pub fn to(api: u32, hints: Option<&Hints>) -> core::result::Result<Answer, Mismatch> {
+    /// What an application of interface version `api` gets for its hints, and the user's choice who makes progress. An
+    /// error says which of its wishes cannot be met.
+    pub fn to(api: u32, hints: Option<&Hints>, progress: Progress) -> core::result::Result<Answer, Mismatch> {
         let mut answer = Answer {
             caps: CAPABILITIES,
             endpoint_type: FI_EP_RDM,
             threading: FI_THREAD_SAFE,
             control_progress: FI_PROGRESS_AUTO,
-            data_progress: FI_PROGRESS_MANUAL,
+            data_progress: match progress {
+                Progress::Calls => FI_PROGRESS_MANUAL,
+                Progress::Thread => FI_PROGRESS_AUTO,
+            },
             av_type: FI_AV_TABLE,
             mr_mode: 0,
             send_flags: 0,
@@ -75,9 +79,12 @@ impl Answer {
             self.control_progress = hints.control_progress;
         }
         if hints.data_progress != FI_PROGRESS_UNSPEC {
-            // Messages move while the application calls us, and never otherwise, so AUTO would not be true.
-            require(hints.data_progress != FI_PROGRESS_AUTO, "automatic data progress", hints.data_progress)?;
-            require(hints.data_progress == FI_PROGRESS_MANUAL, "data progress", hints.data_progress)?;
+            // Without a thread messages move while the application calls us, and never otherwise: AUTO would not be
+            // true. A thread costs who does not need it, so it is there only if the user asks for it.
+            let is_kept = hints.data_progress != FI_PROGRESS_AUTO || self.data_progress == FI_PROGRESS_AUTO;
+            require(is_kept, "automatic data progress without FI_TIDEGATE_PROGRESS=thread", hints.data_progress)?;
+            let known = matches!(hints.data_progress, FI_PROGRESS_MANUAL | FI_PROGRESS_AUTO);
+            require(known, "data progress", hints.data_progress)?;
             self.data_progress = hints.data_progress;
         }
         require(hints.resource_mgmt <= FI_RM_ENABLED, "resource management", hints.resource_mgmt)?;
@@ -190,6 +197,14 @@ mod tests {
     }
 
     fn answer_for(api: u32, set: impl FnOnce(&mut fi_info)) -> core::result::Result<Answer, Mismatch> {
+        answer_with(Progress::Calls, api, set)
+    }
+
+    fn answer_with(
+        progress: Progress,
+        api: u32,
+        set: impl FnOnce(&mut fi_info),
+    ) -> core::result::Result<Answer, Mismatch> {
         // SAFETY: all these structs are plain data, for which zero is what `fi_allocinfo` makes.
         let (mut info, mut send, mut receive, mut endpoint, mut domain, mut fabric): (
             fi_info,
@@ -205,7 +220,7 @@ mod tests {
         info.domain_attr = &mut domain;
         info.fabric_attr = &mut fabric;
         set(&mut info);
-        Answer::to(api, Some(&Hints(&info)))
+        Answer::to(api, Some(&Hints(&info)), progress)
     }
 
     fn domain(info: &mut fi_info) -> &mut fi_domain_attr {
@@ -225,7 +240,7 @@ mod tests {
 
     #[test]
     fn without_hints_everything_is_offered() {
-        let offer = Answer::to(identity::version(1, 17), None).unwrap();
+        let offer = Answer::to(identity::version(1, 17), None, Progress::Calls).unwrap();
         assert_eq!(offer.caps, CAPABILITIES);
         assert_eq!((offer.threading, offer.mr_mode), (FI_THREAD_SAFE, 0));
         assert_eq!(answer(|_| ()).unwrap(), offer, "empty hints are like none");
@@ -278,7 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn automatic_progress_of_data_is_not_promised() {
+    fn automatic_progress_of_data_is_promised_with_a_thread_only() {
+        let with_thread = |set: fn(&mut fi_info)| answer_with(Progress::Thread, identity::version(1, 17), set).unwrap();
+        assert_eq!(with_thread(|_| ()).data_progress, FI_PROGRESS_AUTO);
+        assert_eq!(with_thread(|info| domain(info).data_progress = FI_PROGRESS_AUTO).data_progress, FI_PROGRESS_AUTO);
+        let manual = with_thread(|info| domain(info).data_progress = FI_PROGRESS_MANUAL);
+        assert_eq!(manual.data_progress, FI_PROGRESS_MANUAL);
+
         assert!(answer(|info| domain(info).data_progress = FI_PROGRESS_AUTO).is_err());
         let manual = answer(|info| domain(info).data_progress = FI_PROGRESS_MANUAL).unwrap();
         assert_eq!(manual.data_progress, FI_PROGRESS_MANUAL);

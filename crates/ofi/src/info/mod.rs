@@ -55,7 +55,7 @@ pub unsafe extern "C" fn getinfo(
             log::info(FI_LOG_CORE, || format!("not for this application: {mismatch}"));
             Errno(FI_ENODATA)
         };
-        let answer = Answer::to(api, hints.as_ref()).map_err(refuse)?;
+        let answer = Answer::to(api, hints.as_ref(), parameter::progress(loader)).map_err(refuse)?;
         if answer.endpoint_type == FI_EP_DGRAM && flags & FOR_ANOTHER_LAYER != 0 {
             return Err(refuse(
                 "a layer of libfabric that makes datagrams reliable asks for them; ours are".to_owned(),

@@ -11,7 +11,7 @@ use crate::loader::Loader;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
-use tidegate_link::fabric::{CHUNK_BYTES, LONGEST_BATCH_BYTES};
+use tidegate_link::fabric::LONGEST_BATCH_BYTES;
 
 /// By this flag libfabric's own layers find providers that the user has hidden. It is no part of the interface, but the
 /// same in all versions that there are.
@@ -103,10 +103,6 @@ impl Offer {
                 "it offers no remote reads (FI_RMA), or none with modes of registration that are known here".into()
             );
         }
-        let largest = self.longest_bytes();
-        if largest < CHUNK_BYTES {
-            return Err(format!("its remote reads have at most {largest} bytes, and {CHUNK_BYTES} are needed"));
-        }
         let has = |bit| domain.mr_mode & bit != 0;
         // Keys that we choose need room for the number of a piece beside what makes them hard to guess.
         if !has(FI_MR_PROV_KEY) && domain.mr_key_size < 4 {
@@ -121,7 +117,7 @@ impl Offer {
     }
 
     /// Most bytes of a message, and of a remote read.
-    fn longest_bytes(&self) -> usize {
+    pub fn longest_bytes(&self) -> usize {
         // SAFETY: as in `parts`.
         unsafe { (*self.parts().0.ep_attr).max_msg_size }
     }

@@ -65,6 +65,7 @@ pub struct Lower {
     /// This host's addresses, each with the name of its interface.
     own: Vec<(String, IpAddr)>,
     name: String,
+    longest_bytes: usize,
     address: LowerAddress,
     /// Bytes of an address as the provider has it.
     address_bytes: usize,
@@ -131,6 +132,7 @@ impl Lower {
             is_tcp,
             own: host::interfaces(),
             name,
+            longest_bytes: offer.longest_bytes(),
             address,
             address_bytes: bytes.len(),
             loader,
@@ -144,6 +146,11 @@ impl Lower {
     /// Provider and domain, as the user would choose them.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Most bytes of a message, and of a read of a peer's memory.
+    pub fn longest_bytes(&self) -> usize {
+        self.longest_bytes
     }
 
     /// What to sleep on, if there is something.

@@ -28,7 +28,8 @@ impl Stranger {
     fn new(loader: &'static Loader, to: &LowerAddress, length: usize) -> Stranger {
         const AT_ONCE: usize = 16;
         let offer = asking::find(loader, &"tcp/lo".parse().unwrap(), false).unwrap();
-        let objects = Objects::open(loader, &offer, Wants { peers: 4, may_sleep: false, reads: false }).unwrap();
+        let objects =
+            Objects::open(loader, &offer, Wants { peers: 4, may_sleep: false, reads: false, chunks: 64 }).unwrap();
         let (vector, mut route) = (objects.vector.get(), 0);
         // SAFETY: the vector is open, and the address is one of the same provider.
         let inserted = unsafe {
@@ -155,7 +156,7 @@ fn address(port: u16) -> LowerAddress {
 fn peers_that_stop_in_the_middle_of_a_batch_hold_up_nobody() {
     const STOPPED: usize = SPARE + 8;
     with_each_library(|loader| {
-        let wants = Wants { peers: STOPPED + 1, may_sleep: false, reads: false };
+        let wants = Wants { peers: STOPPED + 1, may_sleep: false, reads: false, chunks: 64 };
         let open = || Lower::open(loader, &"tcp/lo".parse().unwrap(), wants).unwrap();
         let mut victim = open();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

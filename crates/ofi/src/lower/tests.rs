@@ -17,7 +17,7 @@ use tidegate_message::{Link, LinkEvent};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
-const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true };
+const WANTS: Wants = Wants { peers: 4, may_sleep: true, reads: true, chunks: 64 };
 
 /// The libraries that there are.
 fn libraries() -> Vec<PathBuf> {

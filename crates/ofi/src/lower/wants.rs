@@ -1,6 +1,6 @@
 //! [`Wants`]: what an endpoint of the provider below is opened for, and what follows from it.
 
-use tidegate_link::fabric::{CHUNKS_SHARED, FLIGHTS_MOST};
+use tidegate_link::fabric::FLIGHTS_MOST;
 
 /// Receives that are posted beside one for each peer.
 pub const SPARE: usize = 32;
@@ -20,6 +20,8 @@ pub struct Wants {
     pub may_sleep: bool,
     /// Memory of peers is read, where the provider can.
     pub reads: bool,
+    /// How many reads may be under way, beside one of each peer.
+    pub chunks: usize,
 }
 
 impl Wants {
@@ -35,7 +37,7 @@ impl Wants {
 
     /// Operations that may be under way, so completions that may wait to be read.
     pub fn completions(&self) -> usize {
-        let most = self.receives() + self.sends() + CHUNKS_SHARED + self.peers;
+        let most = self.receives() + self.sends() + self.chunks + self.peers;
         most.min(COMPLETIONS_MOST)
     }
 }

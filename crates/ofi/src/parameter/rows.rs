@@ -126,6 +126,39 @@ pub(super) const BOUNCE_BUFFERS: Parameter = Parameter {
     allowed: "a number of bounce buffers from 0 to 32768",
     help: "Bounce buffers of 32 KiB per process, through which long messages travel with FI_TIDEGATE_BULK auto and bounced",
 };
+pub(super) const RENDEZVOUS: Parameter = Parameter {
+    name: "rendezvous",
+    default: "chunked",
+    allowed: "chunked or single",
+    help: "How a receiver takes a long message out of its sender's memory: in chunks, few of them at a time, so that what a slow \
+           receiver has asked for does not fill the network (chunked), or all at once (single)",
+};
+pub(super) const CHUNK_SIZE: Parameter = Parameter {
+    name: "chunk_size",
+    default: "256k between hosts, 1m in shared memory",
+    allowed: "bytes from 4k to 1g, with suffix k, m or g if wanted",
+    help: "Bytes of a chunk of a long message that its receiver takes out of its sender's memory",
+};
+pub(super) const CHUNKS_IN_FLIGHT: Parameter = Parameter {
+    name: "chunks_in_flight",
+    default: "8",
+    allowed: "a number of chunks from 1 to 1024",
+    help: "Chunks of one sender that a receiver has asked for at a time, between hosts; the next when one has come",
+};
+pub(super) const CHUNKS_MOST: Parameter = Parameter {
+    name: "chunks_most",
+    default: "64",
+    allowed: "a number of chunks from 1 to 1024",
+    help: "Chunks that a receiver has asked for at a time in all, between hosts; beside them one of each sender may be under way, \
+           so that senders that compute hold up nobody",
+};
+pub(super) const PROGRESS: Parameter = Parameter {
+    name: "progress",
+    default: "calls",
+    allowed: "calls or thread",
+    help: "What makes progress: the calls of the application (calls), or a thread beside it as well, which goes on while the \
+           application computes and sleeps while there is nothing to do (thread)",
+};
 pub(super) const SPIN: Parameter = Parameter {
     name: "spin",
     default: "many if the ranks fit the processors, else few",
@@ -155,7 +188,7 @@ pub(super) const FABRIC: Parameter = Parameter {
            or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same provider in all processes of a job",
 };
 
-pub(super) const TABLE: [&Parameter; 22] = [
+pub(super) const TABLE: [&Parameter; 27] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -174,6 +207,11 @@ pub(super) const TABLE: [&Parameter; 22] = [
     &PEERS,
     &BULK,
     &BOUNCE_BUFFERS,
+    &RENDEZVOUS,
+    &CHUNK_SIZE,
+    &CHUNKS_IN_FLIGHT,
+    &CHUNKS_MOST,
+    &PROGRESS,
     &SPIN,
     &CLOSE_TIMEOUT,
     &STATS_DIR,

@@ -22,6 +22,16 @@ impl Misfit {
     }
 }
 
+/// Who makes progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// The application, by its calls.
+    #[default]
+    Calls,
+    /// A thread of ours beside it (`FI_PROGRESS_AUTO`).
+    Thread,
+}
+
 pub(super) fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {
     let Some(text) = text else { return Ok(SchemeName::Dynamic) };
     text.trim().to_lowercase().parse().map_err(|_| refuse(&SCHEME, &text))
@@ -39,6 +49,8 @@ pub(super) const BULKS: [(&str, BulkChoice); 4] = [
     ("mailbox", BulkChoice::Mailbox),
 ];
 pub(super) const GROWTHS: [(&str, Growth); 2] = [("linear", Growth::Linear), ("exponential", Growth::Exponential)];
+pub(super) const RENDEZVOUSES: [(&str, bool); 2] = [("chunked", false), ("single", true)];
+pub(super) const PROGRESSES: [(&str, Progress); 2] = [("calls", Progress::Calls), ("thread", Progress::Thread)];
 pub(super) const SWITCH: [(&str, bool); 8] = [
     ("on", true),
     ("1", true),
@@ -89,6 +101,19 @@ pub(super) fn bytes(parameter: &'static Parameter, text: Option<String>, most: u
     };
     let value = digits.trim().parse::<usize>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
     value.filter(|&value| value <= most).map(Some).ok_or_else(|| refuse(parameter, &text))
+}
+
+/// The same within a range.
+pub(super) fn bytes_within(
+    parameter: &'static Parameter,
+    text: Option<String>,
+    range: core::ops::RangeInclusive<usize>,
+) -> Result<Option<usize>, Misfit> {
+    let value = bytes(parameter, text.clone(), *range.end())?;
+    match value {
+        Some(value) if !range.contains(&value) => Err(refuse(parameter, &text.unwrap_or_default())),
+        value => Ok(value),
+    }
 }
 
 pub(super) fn folder(parameter: &'static Parameter, text: Option<String>) -> Result<Option<PathBuf>, Misfit> {

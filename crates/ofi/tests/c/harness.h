@@ -89,6 +89,7 @@ struct wishes {
 	uint64_t caps;
 	int mr_mode;
 	enum fi_threading threading;
+	enum fi_progress data_progress;
 	enum fi_wait_obj wait;
 	enum fi_av_type av_type;
 	uint64_t counter_flags;
@@ -157,6 +158,7 @@ static struct fi_info *hints_for(const struct wishes *wishes)
 	hints->tx_attr->op_flags = wishes->op_flags;
 	hints->domain_attr->mr_mode = wishes->mr_mode;
 	hints->domain_attr->threading = wishes->threading;
+	hints->domain_attr->data_progress = wishes->data_progress;
 	hints->domain_attr->av_type = wishes->av_type;
 	return hints;
 }
