@@ -313,6 +313,8 @@ fn a_thread_goes_on_while_the_application_computes_and_sleeps_when_there_is_noth
         run("overlap thread", &[THREAD, ("FI_TIDEGATE_BULK", bulk)]);
     }
     run_apart("overlap thread", &[THREAD]);
+    // It closes nothing, so its segment stays: in a /dev/shm of its own, which goes with it.
+    run_apart("overlap exits", &[THREAD]);
     run_apart("overlap thread", &[THREAD, ("FI_TIDEGATE_RENDEZVOUS", "single")]);
 }
 
