@@ -114,10 +114,10 @@ class Ended:
 
 
 def silent(hosts: made.Hosts, name: str, ranks_per_host: int, folder: Path, action: Callable[[set[int]], None], *words: str,
-           options: tuple[str, ...] = ()) -> Ended:
+           options: tuple[str, ...] = (), delay: float = 0.5) -> Ended:
     """A job to which something happens while its ranks wait for each other, and which has to end."""
     mpi, after = mpis.WHEELS[name](), dict[int, float]()
-    once, ranks = faults.Once(folder / "begun", 0.5, action), set[int]()
+    once, ranks = faults.Once(folder / "begun", delay, action), set[int]()
 
     def observe(processes: set[int]) -> None:
         ranks.update(pid for pid in processes if is_rank(pid))
@@ -151,8 +151,8 @@ def next_job_succeeds(hosts: made.Hosts, name: str) -> None:
     assert result.clean, result.explain()
 
 
-@pytest.mark.parametrize("words", [[], ["talking"]], ids=["silent", "talking"])
-def test_a_rank_killed_on_another_host_is_named_within_two_seconds(two, tmp_path, words):
+@pytest.mark.parametrize(("words", "delay"), [([], 0.5), (["talking"], 0.5), (["computing"], 8.5)], ids=["silent", "talking", "computing"])
+def test_a_rank_killed_on_another_host_is_named_within_two_seconds(two, tmp_path, words, delay):
     killed = []
 
     def kill(processes: set[int]) -> None:
@@ -160,7 +160,7 @@ def test_a_rank_killed_on_another_host_is_named_within_two_seconds(two, tmp_path
         two.end(killed[0])
 
     # Else the launcher ends rank 0 before it can say anything. MPICH ends a rank with its error.
-    ended = silent(two, "mpich", 1, tmp_path, kill, *words, options=("-disable-auto-cleanup",))
+    ended = silent(two, "mpich", 1, tmp_path, kill, *words, options=("-disable-auto-cleanup",), delay=delay)
     assert f"peer lost: rank 1 (pid {killed[0]} of host h2)" in ended.result.output, ended.result.explain()
     noticed = max(ended.after.values())
     assert noticed < KILLED_SECONDS, f"noticed after {noticed:.1f} s\n{ended.result.explain()}"

@@ -61,10 +61,11 @@ def test_two_hosts_with_two_ranks_each_in_posted_buffers(two, fabric, buffers):
     assert "from each of 4 ranks to each, all as sent" in output
 
 
+@pytest.mark.parametrize("length", ["2000", "30000"])
 @pytest.mark.parametrize("name", mpis.WHEELS)
-def test_whoever_sends_before_it_receives_has_sent_at_the_first_contact(two, fabric, name):
-    """2,000 bytes are an eager message, which completes though its receiver sends, too, and receives nothing yet."""
-    assert "greets: all as sent" in succeed(two, fabric, name, 2, [GREETS, "2000"])
+def test_whoever_sends_before_it_receives_has_sent_at_the_first_contact(two, fabric, name, length):
+    """Eager messages, and carried ones, complete though their receiver sends, too, and receives nothing yet."""
+    assert "greets: all as sent" in succeed(two, fabric, name, 1, [GREETS, length])
 
 
 @pytest.mark.full

@@ -1,17 +1,19 @@
 // All ranks hear of each other; then each waits for its left neighbour, for ever. Whatever befalls the network or a rank after
 // that, the others have to find out by themselves.
 //
-// usage: silence FILE [talking]      FILE appears when all have heard of each other
+// usage: silence FILE [talking|computing]      FILE appears when all have heard of each other
 //
 // Without `talking` nobody sends anything more: nothing is under way, and only questions can bring anything to light. With
-// it, messages go round until something happens.
+// it, messages go round until something happens. With `computing`, all but rank 0 call nothing any more.
 
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    int rank, ranks, word = 0, is_talking = argc > 2;
+    int rank, ranks, word = 0, is_talking = argc > 2 && strcmp(argv[2], "talking") == 0, is_computing = argc > 2 && !is_talking;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
@@ -22,6 +24,8 @@ int main(int argc, char **argv) {
         MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &word, MPI_STATUS_IGNORE);
     if (rank == 0)
         fclose(fopen(argv[1], "w"));
+    while (is_computing && rank > 0)
+        sleep(1);
     while (is_talking)
         MPI_Sendrecv(&rank, 1, MPI_INT, right, 0, &word, 1, MPI_INT, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(&word, 1, MPI_INT, left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

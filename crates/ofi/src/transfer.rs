@@ -50,7 +50,8 @@ const RECEIVE_FLAGS: u64 = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_PEEK | F
 
 /// Whether a send completes only when its receiver has acknowledged it. libfabric calls a message delivered when it is
 /// "buffered by the provider" of the destination (fi_cq(3)). That holds for every message that lies whole in its
-/// receiver's mailbox, within the window that the receiver keeps for the sender; every send here means that much. MPIs
+/// receiver's mailbox, within the window that the receiver keeps for the sender; every send here means that much, or
+/// between hosts that it lies in a batch that this process keeps until the receiver's has acknowledged it. MPIs
 /// that make delivery complete the default of an endpoint, for the sake of their RMA, get no more than this. But a call
 /// that is given `FI_DELIVERY_COMPLETE` itself, or any with `FI_MATCH_COMPLETE`, waits for the receiver's
 /// acknowledgement.

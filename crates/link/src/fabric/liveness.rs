@@ -26,10 +26,15 @@ use tidegate_flow::Instant;
 
 /// A peer of which nothing has come for this long is asked whether it is there.
 pub const QUIET_FOR: Duration = Duration::from_millis(500);
-/// The longest time between two pings to a peer that does not answer, until there have been many.
-const PING_INTERVAL_MOST: Duration = Duration::from_secs(10);
-/// After so many pings without an answer, they come more rarely: by then TCP has noticed a host without power.
-const PINGS_MANY: u32 = 100;
+/// Time between two pings to a peer that does not answer. One that is killed while it computes is noticed with the
+/// next: its kernel has ended the connection, which nobody tells us before.
+const PING_INTERVAL_OFTEN: Duration = Duration::from_secs(1);
+/// So many come so often.
+const PINGS_OFTEN: u32 = 20;
+/// The time between two pings from then on.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// After so many without an answer, they come more rarely: by then TCP has noticed a host without power.
+const PINGS_MANY: u32 = 112;
 /// The time between two pings from then on.
 const PING_INTERVAL_RARE: Duration = Duration::from_secs(60);
 
@@ -130,8 +135,10 @@ impl Probe {
 
     fn interval(&self) -> Duration {
         match self.unanswered {
+            0 => QUIET_FOR,
             PINGS_MANY.. => PING_INTERVAL_RARE,
-            unanswered => QUIET_FOR.saturating_mul(1 << unanswered.min(16)).min(PING_INTERVAL_MOST),
+            PINGS_OFTEN.. => PING_INTERVAL,
+            _ => PING_INTERVAL_OFTEN,
         }
     }
 

@@ -53,6 +53,11 @@ impl Loading {
         Ok(())
     }
 
+    /// What all that wait cost, in bytes.
+    pub fn cost(&self) -> usize {
+        self.cost
+    }
+
     /// The message whose packet has come.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         let message = self.whole.pop_front()?;
@@ -80,7 +85,7 @@ mod tests {
         assert_eq!(loading.add(load(3, 0), &[3, 4, 5], 1000), Ok(()));
         assert_eq!(loading.add(load(1, 0), &[6], 1000), Ok(()));
         assert_eq!([loading.take(), loading.take(), loading.take()], [Some(vec![1, 2, 3, 4, 5]), Some(vec![6]), None]);
-        assert_eq!(loading.cost, 0);
+        assert_eq!(loading.cost(), 0);
     }
 
     #[test]

@@ -109,6 +109,23 @@ fn who_sends_more_than_its_window_is_heard_no_more_and_nothing_more_is_kept() {
     assert_eq!(job.nodes[0].protocol.take_carried(to), None, "nobody asks for it any more");
 }
 
+/// What is sent beside packets first and what is stored then share the window, too.
+#[test]
+fn who_fills_its_window_otherwise_while_messages_wait_is_heard_no_more() {
+    let mut job = Job::new(2, 1);
+    job.nodes[0].protocol.set_window(40_000);
+    let to = job.peer(0, 1);
+    job.steps(3, MOMENT);
+    let (part, now) = (vec![7; PART_MOST], job.now);
+    let protocol = &mut job.nodes[0].protocol;
+    protocol.handle_batch(&loaded(0, Load { part: PART_MOST as u32, rest: 0 }, &part), now);
+    protocol.set_window_left(to, 20_000);
+    assert_eq!(protocol.poll_event(), None, "there is room for both");
+    protocol.set_window_left(to, PART_MOST as u32);
+    assert!(!job.departure(0).expect("it broke the protocol").0);
+    assert_eq!(job.nodes[0].protocol.take_carried(to), None, "nothing of it is kept");
+}
+
 #[test]
 fn a_carried_message_leaves_with_its_packet_in_one_batch_and_more_of_them_than_batches_of_packets() {
     let mut job = Job::new(2, 1);

@@ -196,10 +196,13 @@ impl Protocol {
         self.own.window = bytes;
     }
 
-    /// How much of that is left of one peer.
+    /// How much of that is left of one peer. A correct one has sent beside its packets no more than that.
     pub fn set_window_left(&mut self, place: PeerId, bytes: u32) {
-        if let Some(peer) = self.known(place) {
-            peer.window_left = Some(bytes);
+        let Some(peer) = self.known(place) else { return };
+        peer.window_left = Some(bytes);
+        if peer.loading.cost() > bytes as usize {
+            self.counts.dropped += 1;
+            self.quarantine(place);
         }
     }
 

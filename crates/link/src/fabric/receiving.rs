@@ -255,6 +255,9 @@ impl Protocol {
             }
             return;
         };
+        if self.known(place).is_some_and(|peer| peer.phase == Phase::Ended) {
+            return;
+        }
         let why = format!(
             "it speaks version {version} of Tidegate's network protocol, and this process version {VERSION}: install the same \
              Tidegate on all hosts"

@@ -158,6 +158,19 @@ impl Rooms {
         (!matches!(first.stage, Stage::InDoubt | Stage::Offered)).then_some(first.send)
     }
 
+    /// Whether the first deferred send may leave, has room for what it costs, and was never shown to the receiver.
+    pub(crate) fn may_release_unseen(&self, to: PeerId, cost: u32) -> bool {
+        let Some(towards) = self.0.get(to) else { return false };
+        let first = towards.deferred.as_ref().and_then(|it| it.list.get(it.list.first()?));
+        towards.room >= cost && first.is_some_and(|first| matches!(first.stage, Stage::Fresh))
+    }
+
+    /// How many sends are deferred. It counts them.
+    pub(crate) fn deferred(&self, to: PeerId) -> usize {
+        let Some(deferred) = self.0.get(to).and_then(|towards| towards.deferred.as_ref()) else { return 0 };
+        std::iter::successors(deferred.list.first(), |at| deferred.list.after(*at)).count()
+    }
+
     /// Lets the first deferred send leave, if there is room for what it costs. Returns whether the receiver has dropped
     /// its envelope.
     pub(crate) fn release_first(&mut self, to: PeerId, cost: u32) -> Option<bool> {

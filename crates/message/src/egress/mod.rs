@@ -11,6 +11,7 @@ mod lane;
 mod mailboxes;
 mod outgoing;
 mod refusing;
+mod trying;
 
 use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
@@ -242,9 +243,14 @@ impl<B: Buffer> Egress<B> {
         mailboxes.counters().add(Counter::SendsDelayed, 1);
     }
 
-    /// Remembers to try `to` again with every progress call.
+    /// A packet was refused by a full mailbox: remembers to [try again](Self::try_again).
     pub(crate) fn note_full(&mut self, mailboxes: &impl Mailboxes, to: PeerId) {
         mailboxes.counters().add(Counter::MailboxFull, 1);
+        self.try_again(to);
+    }
+
+    /// Remembers to try `to` again with every progress call.
+    pub(crate) fn try_again(&mut self, to: PeerId) {
         let lane = self.lanes.of(to);
         if !std::mem::replace(&mut lane.is_full, true) {
             self.full.push(to);
@@ -456,17 +462,6 @@ impl<B: Buffer> Egress<B> {
     #[inline]
     pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
         self.controls.poll_overdrawn()
-    }
-
-    /// The peers whose mailboxes were full, which the caller tries again. Each counts as full until
-    /// [`retry`](Self::retry).
-    pub(crate) fn take_full(&mut self) -> Vec<PeerId> {
-        std::mem::take(&mut self.full)
-    }
-
-    /// One of the peers whose mailboxes were full is being tried again.
-    pub(crate) fn retry(&mut self, peer: PeerId) {
-        self.lanes.of(peer).is_full = false;
     }
 
     /// Nothing of what waits for a peer leaves any more: takes the messages.

@@ -3,13 +3,15 @@
 //! packet; the receiver's window pays for their payload, as for that of an eager message.
 
 use super::Endpoint;
+use crate::bulk::Payload;
+use crate::collections::slab::Key;
 use crate::completion::Notice;
 use crate::counter::Counter;
 use crate::egress::{Body, Outgoing};
 use crate::link::{Buffer, Link};
 use crate::malformed::Malformed;
 use crate::memory::Memory;
-use crate::operation::Send;
+use crate::operation::{Send, Space};
 use crate::wire::{Carried, Eager};
 use tidegate_flow::PeerId;
 
@@ -29,11 +31,36 @@ impl<L: Link> Endpoint<L> {
             self.deferral.rooms.put_back(to, cost);
             return false;
         }
-        self.count(Counter::MessagesEager, 1);
-        let (queue, tag) = (send.space.queue(), send.space.tag());
-        let head = Carried { queue, tag, data: send.data, length: length as u64 };
-        self.dispatch(to, Outgoing::new(head, Body::None, Some(Notice::of(send))), false);
+        self.say_carried(to, send.space, send.data, length, Some(Notice::of(send)));
         true
+    }
+
+    /// The same for the first deferred send, if the receiver does not know of it. It need not be too long for the
+    /// mailbox: then it leaves eagerly.
+    pub(super) fn carry_deferred(&mut self, to: PeerId, key: Key) -> bool {
+        let (limits, carries_most) = (self.deferral.rooms.limits(to), self.link.carries_most(to));
+        let Some(send) = self.bulk.send(key) else { return false };
+        let Payload::Application(buffer) = &send.payload else { return false };
+        let (length, cost) = (send.length, Memory::<L::Buffer>::eager_cost(send.length));
+        let is_long = length > limits.most(false) && length <= carries_most;
+        if send.delivery || !is_long || cost > limits.largest || !self.deferral.rooms.may_release_unseen(to, cost) {
+            return false;
+        }
+        if !self.link.carry(to, buffer) {
+            return false;
+        }
+        self.deferral.rooms.release_first(to, cost);
+        if let Some(send) = self.remove_send(key) {
+            self.say_carried(to, send.space, send.data, length, send.notice);
+        }
+        true
+    }
+
+    /// The packet of a message that the link carries.
+    fn say_carried(&mut self, to: PeerId, space: Space, data: Option<u64>, length: usize, notice: Option<Notice>) {
+        self.count(Counter::MessagesEager, 1);
+        let head = Carried { queue: space.queue(), tag: space.tag(), data, length: length as u64 };
+        self.dispatch(to, Outgoing::new(head, Body::None, notice), false);
     }
 
     /// The packet of a message whose payload the link has carried.

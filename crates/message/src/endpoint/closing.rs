@@ -94,5 +94,6 @@ impl<L: Link> Endpoint<L> {
 
 /// Whether the application believes sent what such a message says, once the link has taken it.
 fn counts_as_sent(kind: MessageKind) -> bool {
-    matches!(kind, MessageKind::EagerTagged | MessageKind::EagerUntagged | MessageKind::Write | MessageKind::Atomic)
+    use MessageKind::*;
+    matches!(kind, EagerTagged | EagerUntagged | CarriedTagged | CarriedUntagged | Write | Atomic)
 }

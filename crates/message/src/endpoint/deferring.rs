@@ -40,7 +40,9 @@ impl<L: Link> Endpoint<L> {
     /// Defers a send for which the receiver has no room.
     #[cold]
     fn defer(&mut self, to: PeerId, key: Key) {
-        self.count(Counter::SendsDeferred, 1);
+        if !self.deferral.rooms.is_stranger(to) {
+            self.count(Counter::SendsDeferred, 1);
+        }
         if let Some(send) = self.bulk.send_mut(key) {
             send.deferred = Some(self.deferral.rooms.defer(to, key, send.space.queue(), send.space.tag()));
             self.report_buffered(key);
@@ -63,6 +65,9 @@ impl<L: Link> Endpoint<L> {
     /// Sends deferred messages in order as long as they find room (W3).
     pub(super) fn release_deferred(&mut self, to: PeerId) {
         while let Some(key) = self.deferral.rooms.first(to) {
+            if self.carry_deferred(to, key) {
+                continue;
+            }
             let Some(send) = self.bulk.send(key) else { break };
             let (eager, cost) = self.way_of(send);
             let Some(was_dropped) = self.deferral.rooms.release_first(to, cost) else { break };
@@ -207,10 +212,12 @@ impl<L: Link> Endpoint<L> {
         }
         let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
         if window == 0 {
-            return self.egress.note_full(&self.link, peer);
+            return self.egress.try_again(peer);
         }
         self.deferral.rooms.meet_again(peer, self.limits_towards(window));
         self.release_deferred(peer);
+        // Only now there are sends for which it has no room.
+        self.count(Counter::SendsDeferred, self.deferral.rooms.deferred(peer) as u64);
         self.notify(peer);
     }
 }

@@ -39,6 +39,9 @@ impl<L: Link> Endpoint<L> {
     /// RMA write. All places must be on the same target.
     pub fn write(&mut self, write: WriteRequest<L::Buffer>) -> Result<(), TryAgain> {
         self.check_room()?;
+        if write.inject && write.to.iter().any(|&(target, _)| self.must_greet_target(target)) {
+            return Err(TryAgain);
+        }
         self.count(Counter::RmaOperations, 1);
         let Some(&(first, _)) = write.to.first() else { return Ok(()) };
         let length = write.buffer.len();

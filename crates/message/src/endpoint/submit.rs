@@ -8,7 +8,9 @@ use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
 use crate::matching::MatchQueue;
 use crate::memory::Memory;
-use crate::operation::{Context, MatchFlags, MultiReceive, Queue, Receive, Send, Source, Target, TryAgain};
+use crate::operation::{
+    Context, MatchFlags, MultiReceive, Queue, Receive, RemoteTarget, Send, Source, Target, TryAgain,
+};
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -65,6 +67,11 @@ impl<L: Link> Endpoint<L> {
     fn must_greet(&mut self, to: PeerId) -> bool {
         let rooms = &self.deferral.rooms;
         (!rooms.is_met(to) || rooms.is_stranger(to)) && self.link.must_greet(to)
+    }
+
+    /// The same of the target of an injected remote operation.
+    pub(super) fn must_greet_target(&mut self, target: RemoteTarget) -> bool {
+        matches!(target.to, Target::Peer(peer) if self.must_greet(peer))
     }
 
     /// A message that is too long for the mailbox, or finds no room.

@@ -101,7 +101,7 @@ impl<L: Link> Endpoint<L> {
         let window = self.link.window(peer).unwrap_or(self.deferral.windows.limits().window);
         self.deferral.rooms.meet(peer, self.limits_towards(window), window == 0);
         if window == 0 {
-            self.egress.note_full(&self.link, peer);
+            self.egress.try_again(peer);
         }
     }
 }

@@ -134,3 +134,33 @@ fn a_packet_for_which_nothing_was_carried_is_a_violation() {
         assert_eq!(world.bytes(receive), pattern(6, 4000));
     }
 }
+
+/// Whose window is not known yet gets nothing, and then all in the ways and the order in which it would have come: what
+/// is short or carried is complete though nobody receives it.
+#[test]
+fn what_was_sent_before_the_window_was_known_leaves_as_if_it_had_been() {
+    for scheme in [SchemeName::None, SchemeName::Static, SchemeName::Dynamic] {
+        let mut world = Setup { memory: Memory::Carried, scheme, ..Setup::new(2) }.build();
+        world.network().hindered = Some((0, 1));
+        let sizes = [10, 4000, 2000, 4999];
+        let sends: Vec<_> = (0..)
+            .zip(sizes)
+            .map(|(number, size)| world.send(0).to(1).tagged(7).bytes(&pattern(number, size)).post())
+            .collect();
+        world.settle();
+        assert!(sends.iter().all(|&send| !world.is_done(send)), "nothing can leave");
+        world.network().hindered = None;
+        world.settle();
+        sends.iter().for_each(|send| {
+            world.success(*send);
+        });
+        assert_eq!(world.counter(0, Counter::SendsDeferred), 0, "there was room for all");
+        assert_eq!((world.counter(0, Counter::MessagesEager), world.counter(0, Counter::MessagesRendezvous)), (4, 0));
+        for (number, size) in (0..).zip(sizes) {
+            let receive = world.receive(1).from(0).tagged(7).capacity(size).post();
+            world.settle();
+            assert_eq!(world.bytes(receive), pattern(number, size), "message {number} under {scheme:?}");
+        }
+        world.assert_windows(1);
+    }
+}
