@@ -96,3 +96,10 @@ def test_whole_suites_up_to_4_mib(jobs, suite, ranks, scheme, slots):
     # 16 ranks on few cores at 4 MiB take minutes in the vector exchanges: there the largest length is 1 MiB.
     lengths = LENGTHS_FULL if ranks < 16 else LENGTHS
     run_imb(jobs, mpis.impi(), suite, ranks, [], lengths=lengths, timeout=1200, SCHEME=scheme, **slots)
+
+
+@pytest.mark.parametrize("scheme", ["preposted", "growing"])
+def test_intel_mpis_own_messages_are_reported_in_their_order(jobs, scheme):
+    """Short messages without credits are announced, and those behind them are not. Intel MPI dies of one that is reported too early."""
+    few = {"SCHEME": scheme, "BUFFERS": 1, "BUFFERS_MOST": 1}
+    run_imb(jobs, mpis.impi(), "IMB-RMA", 4, ["Get_accumulate"], lengths=[2 << 20, 4 << 20], **few)

@@ -38,6 +38,7 @@ mod operation;
 mod payload;
 mod presence;
 mod rma;
+mod sequence;
 #[cfg(test)]
 mod testing;
 mod wire;

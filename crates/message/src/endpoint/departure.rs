@@ -42,6 +42,9 @@ impl<L: Link> Endpoint<L> {
         self.deferral.rooms.lose_peer(peer);
         self.deferral.windows.lose_peer(peer);
         self.lose_inbound(peer, sink, name);
+        for received in self.sequence.lose_peer(peer) {
+            self.report_received(received);
+        }
         for key in self.bulk.pulls.of_peer(peer) {
             self.lose_pull(key, name);
         }

@@ -11,6 +11,7 @@ use crate::link::{Buffer, Link, TransferId};
 use crate::matching::{Active, Stored, Unexpected};
 use crate::operation::{Context, Queue, Space, Target};
 use crate::rma::RemoteOperation;
+use crate::sequence::Received;
 use tidegate_flow::PeerId;
 
 impl<L: Link> Endpoint<L> {
@@ -43,9 +44,32 @@ impl<L: Link> Endpoint<L> {
         length: usize,
         result: Result<(), Failure>,
     ) {
+        if active.is_of_several() {
+            return self.end_one_of_several(Received { active, envelope: *envelope, queue, length, result });
+        }
+        if active.report || result.is_err() {
+            let met = Completion::met(active.context, queue, envelope);
+            self.ended.push(Completion { length, offset: active.offset, result, ..met });
+        }
+    }
+
+    /// The same in a buffer for several messages: those of one sender end in their order.
+    fn end_one_of_several(&mut self, received: Received<L::Buffer>) {
+        let received = match received.envelope.source {
+            Target::Peer(peer) => self.sequence.admit(peer, received),
+            Target::Myself => Some(received),
+        };
+        if let Some(received) = received {
+            self.report_received(received);
+        }
+    }
+
+    /// Reports a message in a buffer for several; and the end of the buffer, if that was the last.
+    pub(super) fn report_received(&mut self, received: Received<L::Buffer>) {
+        let Received { active, envelope, queue, length, result } = received;
         let released = self.matching.of(queue).finish(&active);
         if active.report || released || result.is_err() {
-            let met = Completion::met(active.context, queue, envelope);
+            let met = Completion::met(active.context, queue, &envelope);
             self.ended.push(Completion { length, offset: active.offset, released, result, ..met });
         }
     }

@@ -50,6 +50,7 @@ use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{EndpointConfig, TryAgain};
 use crate::presence::Presence;
 use crate::rma::Rma;
+use crate::sequence::Sequence;
 use crate::wire::{LARGEST_EAGER_BYTES, MESSAGE_HEADER_BYTES};
 use tidegate_flow::{ConfigError, FlowControl, Instant, PAYLOAD_BYTES, PeerId};
 
@@ -71,6 +72,7 @@ pub struct Endpoint<L: Link> {
     presence: Presence,
     rma: Rma<L::Buffer>,
     ended: Ended,
+    sequence: Sequence<L::Buffer>,
     deferral: Deferral,
     now: Instant,
 }
@@ -140,6 +142,7 @@ impl<L: Link> Endpoint<L> {
             presence: Presence::new(peers),
             rma: Rma::new(peers),
             ended: Ended::default(),
+            sequence: Sequence::default(),
             deferral: Deferral { windows, rooms: Rooms::new(peers) },
             now: Instant::default(),
         })

@@ -1,18 +1,20 @@
 //! Long messages on their way in: requests to send, and the pulls that follow.
 
 use super::Endpoint;
+use super::ending::placed;
 use crate::assembly::write_clipped;
-use crate::bulk::{Ended, Next, Part, TransferOwner, Waited, Way};
+use crate::bulk::{Ended, Next, Part, Pull, TransferOwner, Waited, Way};
 use crate::collections::slab::Key;
 use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::egress::{BOUNCED_MOST, Backlog};
 use crate::envelope::Envelope;
-use crate::link::{Link, TransferId, TransferStatus};
+use crate::link::{Buffer, Link, TransferId, TransferStatus};
 use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend, Stored};
 use crate::memory::Memory;
 use crate::operation::{Queue, Target};
+use crate::sequence::Received;
 use crate::wire::{BounceCopied, BouncedPiece, Finished, RequestToSend, Status};
 use tidegate_flow::PeerId;
 
@@ -64,7 +66,11 @@ impl<L: Link> Endpoint<L> {
         queue: Queue,
         waited: Waited,
     ) {
+        let (is_of_several, peer) = (active.is_of_several(), remote.peer);
         let key = self.bulk.pulls.insert(active, envelope, queue, remote);
+        if is_of_several {
+            self.sequence.begin(peer, key);
+        }
         self.take_first_piece(key);
         if self.bulk.pulls.is_complete(key) {
             return self.end_pull(key, Ok(()));
@@ -183,10 +189,30 @@ impl<L: Link> Endpoint<L> {
     fn complete_pull(&mut self, key: Key, result: Result<(), Failure>) -> Option<RemoteSend> {
         let pull = self.bulk.pulls.end(key, result.is_ok(), self.now)?;
         match result {
+            _ if pull.active.is_of_several() => {
+                let Pull { active, envelope, queue, .. } = pull;
+                let (length, placed) = placed(&envelope, active.buffer.len());
+                let (length, result) = match result {
+                    Ok(()) => (length, placed),
+                    failed => (0, failed),
+                };
+                self.count(Counter::BytesReceived, if result.is_ok() { envelope.length as u64 } else { 0 });
+                self.end_turn(pull.remote.peer, key, Received { active, envelope, queue, length, result });
+            }
             Ok(()) => self.complete_receive(pull.active, &pull.envelope, pull.queue),
             Err(failure) => self.fail_receive(pull.active, &pull.envelope, pull.queue, failure),
         }
         Some(pull.remote)
+    }
+
+    /// A message that was pulled into a buffer for several is over: reports it, and what has waited for it.
+    fn end_turn(&mut self, peer: PeerId, key: Key, received: Received<L::Buffer>) {
+        if let Some(received) = self.sequence.end(peer, key, received) {
+            self.report_received(received);
+        }
+        while let Some(received) = self.sequence.next(peer) {
+            self.report_received(received);
+        }
     }
 
     /// A pull is over: what it kept of its sender's window is free.

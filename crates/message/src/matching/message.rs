@@ -21,6 +21,14 @@ pub(crate) struct Active<B> {
     pub(super) multi: Option<Key>,
 }
 
+impl<B> Active<B> {
+    /// Whether its buffer takes several messages.
+    #[inline(always)]
+    pub(crate) fn is_of_several(&self) -> bool {
+        self.multi.is_some()
+    }
+}
+
 /// The payload of a stored message, or where it is.
 #[derive(Debug)]
 pub(crate) enum Stored<B> {

@@ -195,3 +195,55 @@ fn one_buffer_takes_a_flood_that_found_no_room_before() {
         }
     }
 }
+
+/// Long ones are pulled, which takes longer than short ones take to come.
+#[test]
+fn messages_of_one_sender_are_reported_in_their_order_and_the_buffer_with_the_last() {
+    let sizes = [10, 5000, 20, 4000, 0, 30, 7000, 1];
+    for setup in Setup::all(3, 45) {
+        for posted_late in [false, true] {
+            let mut world = setup.build();
+            let post = |world: &mut World| world.receive(2).capacity(40_000).multi(20_000).post();
+            let early = (!posted_late).then(|| post(&mut world));
+            for (n, size) in sizes.into_iter().enumerate() {
+                for from in 0..2 {
+                    world.send(from).to(2).bytes(&pattern(n, size)).data(n as u64).post();
+                }
+            }
+            world.settle();
+            let multi = early.unwrap_or_else(|| post(&mut world));
+            world.settle();
+            let all = world.all(multi);
+            for from in 0..2 {
+                let of_one = all.iter().filter(|done| done.completion.source == Some(world.target(2, from)));
+                let numbers: Vec<_> = of_one.filter_map(|done| done.completion.data).collect();
+                assert!(numbers.is_sorted(), "{numbers:?} from {from} of {setup:?}");
+            }
+            let released: Vec<_> = all.iter().map(|done| done.completion.released).collect();
+            let last = released.len() - 1;
+            assert!(released[..last].iter().all(|released| !released) && released[last], "{released:?} of {setup:?}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_behind_a_message_that_never_comes_is_reported_all_the_same() {
+    for setup in Setup::all(3, 46) {
+        let mut world = setup.build();
+        let multi = world.receive(1).capacity(40_000).multi(100).post();
+        for (n, size) in [9000, 10, 20].into_iter().enumerate() {
+            world.send(0).to(1).bytes(&pattern(n, size)).data(n as u64).post();
+        }
+        world.steps(3);
+        world.kill(0);
+        world.settle();
+        world.send(2).to(1).bytes(&pattern(7, 30)).data(7).post();
+        world.settle();
+        let all = world.all(multi);
+        assert_eq!(all.last().unwrap().completion.data, Some(7), "{world}");
+        for done in all.iter().filter(|done| done.completion.result.is_ok()) {
+            let (n, length) = (done.completion.data.unwrap() as usize, done.completion.length);
+            assert_eq!(done.bytes, pattern(n, length));
+        }
+    }
+}
