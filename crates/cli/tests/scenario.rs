@@ -73,7 +73,7 @@ fn schemes_with_posted_buffers_are_simulated_and_nonsense_about_them_is_refused(
     let nonsense = [
         ("rnr", "buffers = 0", "choose from 1 to 1048576"),
         ("rnr", "retry_timer = '1 us'", "choose from 10 µs to 655360 µs"),
-        ("rnr", "buffer_bytes = '1 MiB'", "a buffer holds a message of 1 to 65560 bytes"),
+        ("rnr", "buffer_bytes = '1 MiB'", "a buffer holds a message of 1 to 65536 bytes"),
         ("growing", "buffers_most = 0", "choose from 1 to 32767"),
         ("growing", "growth = 'linaer'", "did you mean linear?"),
         ("growing", "buffers_most = 3\nbuffers = 4", "choose from 4 to 32767"),

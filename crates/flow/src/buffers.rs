@@ -12,8 +12,13 @@ use std::time::Duration;
 pub const RETRY_TIMER_LEAST: Duration = Duration::from_micros(10);
 /// The longest: InfiniBand's code 0.
 pub const RETRY_TIMER_MOST: Duration = Duration::from_micros(655_360);
-/// Most packets that a buffer may hold: 64 KiB.
-pub const BUFFER_PACKETS_MOST: u32 = 1171;
+/// Bytes of the longest message that a buffer may be chosen to hold, in the library and in the simulator alike. It is
+/// the round number that people would write; the packets of such a buffer would hold 24 bytes more.
+pub const BUFFER_BYTES_MOST: u32 = 64 << 10;
+/// Most packets that a buffer may hold: those of such a message.
+pub const BUFFER_PACKETS_MOST: u32 = Buffers::packets_of(BUFFER_BYTES_MOST);
+/// Bytes of the header that each message has in its first packet (P §3): a buffer holds it beside the message.
+const MESSAGE_HEADER_BYTES: u32 = 16;
 
 /// How many buffers a connection gets more when a message has waited for one (L §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,14 +74,15 @@ impl Buffers {
         }
     }
 
-    /// Bytes of the longest message that a buffer of so many packets holds beside the message's header of 16.
+    /// Bytes of the longest message for which a user gets buffers of so many packets.
     pub const fn message_bytes(packets: u32) -> u32 {
-        packets * crate::PAYLOAD_BYTES as u32 - 16
+        let held = packets.saturating_mul(crate::PAYLOAD_BYTES as u32).saturating_sub(MESSAGE_HEADER_BYTES);
+        if held < BUFFER_BYTES_MOST { held } else { BUFFER_BYTES_MOST }
     }
 
-    /// Packets of a buffer that holds a message of so many bytes, its header included.
+    /// Packets of a buffer that holds a message of so many bytes and the message's header.
     pub const fn packets_of(bytes: u32) -> u32 {
-        bytes.div_ceil(crate::PAYLOAD_BYTES as u32)
+        (bytes + MESSAGE_HEADER_BYTES).div_ceil(crate::PAYLOAD_BYTES as u32)
     }
 
     /// Of a pool's first window, the limit: an event comes when fewer buffers are left (A §3).

@@ -47,8 +47,8 @@ mod violation;
 
 pub use adapter::{Arrived, Posting, ReceiveQueues, SendQueue};
 pub use buffers::{
-    BUFFER_PACKETS_MOST, BufferField, Buffers, GROWN_BUFFERS_MOST, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST,
-    RETRY_TIMER_MOST, UnfitBuffers,
+    BUFFER_BYTES_MOST, BUFFER_PACKETS_MOST, BufferField, Buffers, GROWN_BUFFERS_MOST, Growth, POOL_BUFFERS_MOST,
+    RETRY_TIMER_LEAST, RETRY_TIMER_MOST, UnfitBuffers,
 };
 pub use config::{Config, ConfigError, MAILBOX_SLOTS_MAX, Names, PEERS_MAX, Regions};
 pub use credit::{Answer, Credits};

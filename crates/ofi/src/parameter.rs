@@ -18,7 +18,8 @@ use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
 use tidegate_message::flow::{
-    Buffers, Config, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST, SchemeName,
+    BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST,
+    SchemeName,
 };
 
 mod rows;
@@ -118,7 +119,7 @@ impl BufferSettings {
     fn read(get: impl Fn(&Parameter) -> Option<String>) -> Result<Self, Misfit> {
         let timer = RETRY_TIMER_LEAST..=RETRY_TIMER_MOST;
         // No buffer holds a message of no bytes.
-        let size = bytes(&BUFFER_SIZE, get(&BUFFER_SIZE), BUFFER_BYTES_MOST)?;
+        let size = bytes(&BUFFER_SIZE, get(&BUFFER_SIZE), BUFFER_BYTES_MOST as usize)?;
         if size == Some(0) {
             return Err(Misfit { parameter: &BUFFER_SIZE, value: get(&BUFFER_SIZE).unwrap_or_default() });
         }
@@ -139,7 +140,7 @@ impl BufferSettings {
     pub fn of(&self, scheme: SchemeName) -> Buffers {
         let usual = Buffers::of(scheme);
         let each = self.each.unwrap_or(usual.per_connection);
-        let packets = |bytes: usize| Buffers::packets_of((bytes + MESSAGE_HEADER_BYTES) as u32);
+        let packets = |bytes: usize| Buffers::packets_of(bytes as u32);
         Buffers {
             packets: self.bytes.map_or(usual.packets, packets),
             per_connection: each,
@@ -219,15 +220,11 @@ const RECEIVE_MEMORY: usize = 64 << 20;
 const CHUNKS_MOST_MOST: u32 = 1024;
 /// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
 const PEERS_SPARE: u32 = 16;
-/// The longest message that a posted buffer may hold, in bytes.
-const BUFFER_BYTES_MOST: usize = 64 << 10;
 /// Bytes of a chunk in shared memory, unless the user says otherwise. The receiver copies it itself, so a chunk is what
 /// keeps it from doing anything else; between hosts [`Chunking::default`] says what is usual.
 const CHUNK_BYTES_SHARED: usize = 1 << 20;
 /// The least bytes of a chunk, and the most.
 const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
-/// The header of the first packet of a message, in bytes: what is kept of a buffer for it.
-const MESSAGE_HEADER_BYTES: usize = 16;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 

@@ -1,7 +1,7 @@
 //! What a file says of posted buffers. Defaults depend on the scheme, so what is not said is left open until that is
 //! known.
 
-use tidegate_flow::{BUFFER_PACKETS_MOST, Buffers, Growth, SchemeName};
+use tidegate_flow::{BUFFER_BYTES_MOST, Buffers, Growth, SchemeName};
 use tidegate_sim::Time;
 
 use super::value;
@@ -43,13 +43,11 @@ impl BufferFields {
     }
 }
 
-/// Packets of a buffer that holds a message of so many bytes, with the header of 16 bytes that each message has.
+/// Packets of a buffer that holds a message of so many bytes.
 pub fn packets(text: &str) -> Result<u32, String> {
-    const HEADER_BYTES: u64 = 16;
-    let most = u64::from(BUFFER_PACKETS_MOST) * tidegate_flow::PAYLOAD_BYTES as u64 - HEADER_BYTES;
     match value::bytes(text)? {
-        bytes @ 1.. if bytes <= most => Ok(Buffers::packets_of((bytes + HEADER_BYTES) as u32)),
-        _ => Err(format!("a buffer holds a message of 1 to {most} bytes")),
+        bytes @ 1.. if bytes <= BUFFER_BYTES_MOST.into() => Ok(Buffers::packets_of(bytes as u32)),
+        _ => Err(format!("a buffer holds a message of 1 to {BUFFER_BYTES_MOST} bytes")),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What configurations are legal (P eq. 2), how the mailbox divides, and what a refusal says.
 
 use SchemeName::{Dynamic, None, Static};
-use tidegate_flow::{Buffers, Config, FlowControl, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions, SchemeName};
+use tidegate_flow::{
+    BUFFER_BYTES_MOST, BUFFER_PACKETS_MOST, Buffers, Config, FlowControl, MAILBOX_SLOTS_MAX, PEERS_MAX, Regions,
+    SchemeName,
+};
 
 fn config(scheme: SchemeName, peers: u32, slots_per_peer: u32, credit_slots: u32) -> Config {
     Config { piggyback: true, ..Config::new(scheme, peers, slots_per_peer, credit_slots) }
@@ -124,7 +127,18 @@ fn schemes_with_posted_buffers_need_no_other_option() {
         assert_eq!(Config::new(scheme, 3, 0, 0).regions_with_data(1), Ok(regions));
         assert_eq!(Config::new(scheme, 0, 0, 0).regions().unwrap().mailbox, 0);
     }
-    assert_eq!(Buffers::packets_of(2048 + 16), 37);
+    assert_eq!(Buffers::packets_of(2048), 37);
+}
+
+#[test]
+fn the_longest_message_of_a_buffer_is_what_a_user_can_ask_for() {
+    assert_eq!((Buffers::packets_of(1), Buffers::packets_of(40), Buffers::packets_of(41)), (1, 1, 2));
+    for packets in 1..=BUFFER_PACKETS_MOST {
+        let bytes = Buffers::message_bytes(packets);
+        assert!(bytes <= BUFFER_BYTES_MOST, "{packets} packets are said to hold {bytes} bytes");
+        assert_eq!(Buffers::packets_of(bytes), packets, "of {bytes} bytes");
+    }
+    assert_eq!(Buffers::message_bytes(BUFFER_PACKETS_MOST), BUFFER_BYTES_MOST);
 }
 
 #[test]

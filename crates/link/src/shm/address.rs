@@ -101,7 +101,7 @@ impl Sizes {
     }
 
     /// Names and values. Of a buffer's size not more is known than how many packets that is, so what is said is the
-    /// longest message that those hold.
+    /// longest message for which one gets so many.
     fn named(self) -> Vec<(&'static str, String)> {
         let [slots, credit_slots] = [NAMES.slots, NAMES.credit_slots];
         match self {
@@ -323,7 +323,7 @@ mod tests {
             assert_eq!(Settings::of(&flow), address.settings, "slots mean nothing to {scheme}");
             flow.buffers.packets = 37;
             let found = address.settings.difference(&Settings::of(&flow)).expect("a difference");
-            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("65560", "2056"));
+            assert_eq!((found.ours.as_str(), found.theirs.as_str()), ("65536", "2056"));
             assert_eq!(found.parameter, "FI_TIDEGATE_BUFFER_SIZE");
         }
     }

@@ -29,7 +29,7 @@ const FIXED: u32 = 512;
 /// A pool that begins with a window and grows to another.
 fn pool(first: u32, most: u32, timer_us: u64) -> FlowChoice {
     let scheme = SchemeName::SharedWindow;
-    let packets = Buffers::packets_of(BUFFER_BYTES + 16);
+    let packets = Buffers::packets_of(BUFFER_BYTES);
     let retry_timer = Duration::from_micros(timer_us);
     let buffers = Buffers { packets, pool_first: first, pool_most: most, retry_timer, ..Buffers::of(scheme) };
     FlowChoice::Posted { scheme, buffers, piggyback: true }
