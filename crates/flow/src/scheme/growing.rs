@@ -194,7 +194,8 @@ impl Growing {
 
 /// The time from when a connection is heard of to its review. `None`: there are none.
 fn interval(quiet_after: Option<Duration>, doublings: u32) -> Option<Duration> {
-    quiet_after.map(|quiet_after| quiet_after.saturating_mul(1 << doublings))
+    // There may be more doublings than a number of 32 bits has: 39 from a microsecond on.
+    quiet_after.map(|quiet_after| (0..doublings).fold(quiet_after, |interval, _| interval.saturating_mul(2)))
 }
 
 impl Scheme for Growing {

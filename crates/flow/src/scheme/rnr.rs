@@ -15,7 +15,8 @@
 //! * "the retry count can be set to infinite": nothing counts retries down.
 //!
 //! Beside L: InfiniBand's adapters also slow down by credits of their own ("end-to-end flow control"), which MPI does
-//! not see; that is the adapter's business and not modelled here. L does not state its timer; the default is 0.64 ms.
+//! not see. That is the adapter's business: the simulator's has them, links have not. L does not state its timer; the
+//! default is 0.64 ms.
 //!
 //! Invariants: posted buffers + buffers with messages that were not processed = the buffers of the connection; while
 //! the receiver processes messages, each message is accepted in the end, since nobody else takes its connection's

@@ -314,6 +314,30 @@ fn a_pattern_that_knows_when_buffers_are_lost_does_no_better() {
     assert!(turns > 8, "{turns}");
 }
 
+/// Q4 from the shortest first time on: reviews that are due after a microsecond become twice as rare 39 times, not only
+/// as often as a number of 32 bits can tell.
+#[test]
+fn reviews_become_rarer_until_they_come_every_twelve_days_whatever_the_first_time_is() {
+    let first = Duration::from_micros(1);
+    let endpoint = endpoint(SchemeName::Growing, |of| of.quiet_after = Some(first));
+    let mut run = Patterned { endpoint, now: NOW };
+    let to_review = |run: &Patterned| run.endpoint.next_timeout().expect("a review").since(run.now);
+    let mut intervals = Vec::new();
+    for _ in 0..45 {
+        run.endpoint.handle_retrieved(PEER, &message(true)).unwrap();
+        run.burst(0);
+        run.pause(to_review(&run));
+        run.burst(1);
+        intervals.push(to_review(&run));
+        run.pause(to_review(&run));
+        run.burst(1);
+        assert_eq!(run.buffers(), 1, "no message had waited in that time");
+    }
+    assert!(intervals.windows(2).take(39).all(|pair| pair[1] == 2 * pair[0]), "{intervals:?}");
+    assert_eq!((intervals[0], intervals.last()), (first, Some(&(first * 2_u32.pow(30) * 2_u32.pow(9)))));
+    assert_eq!(intervals[39], intervals[44], "they stay so");
+}
+
 /// Q1: a message that has waited while the review's time ran.
 #[test]
 fn a_review_in_whose_time_a_message_had_waited_takes_no_buffers() {
