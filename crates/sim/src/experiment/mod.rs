@@ -19,7 +19,8 @@
 //! * `r_*.rs`: those of R (Schneider and others), whose runs are networks under load (`fabric.rs`);
 //! * `compare.rs`, `compare_*.rs`: all seven schemes at equal memory.
 
-mod a_fig2_3;
+mod a_fig2;
+mod a_fig3;
 mod assumptions;
 mod case;
 mod compare;
@@ -149,8 +150,8 @@ impl Experiment {
         simulated("L-table1", "Explicit credit messages", "§6.3.1, table 1", l_fig9_table1::credit_messages),
         simulated("L-fig10", "NAS benchmarks, from 100 buffers to 1", "§6.3.2, figure 10", l_fig10_table2::one_buffer),
         simulated("L-table2", "Buffers that growing reaches", "§6.3.2, table 2", l_fig10_table2::buffers_reached),
-        simulated("A-fig2", "Largest window of a pool", "§4.2, figure 2", a_fig2_3::largest_window),
-        simulated("A-fig3", "Retry timer of a pool", "§4.3, figure 3", a_fig2_3::retry_timer),
+        simulated("A-fig2", "Largest window of a pool", "§4.2, figure 2", a_fig2::largest_window),
+        simulated("A-fig3", "Retry timer of a pool", "§4.3, figure 3", a_fig3::retry_timer),
         loaded("R-fig1", "Throughput with few slow nodes", "§4.1, figure 1", r_fig1::run),
         loaded("R-fig4", "Congestion marks against slow nodes", "§4.1, figure 4", r_fig4::run),
         loaded("R-fig5", "Chunks in flight against slow nodes", "§4.1, figure 5", r_fig5::run),

@@ -1,4 +1,4 @@
-//! A fig. 2 and 3: a pool of buffers that adapts, by its largest window and by the retry timer.
+//! A fig. 2: a pool of buffers that adapts, by its largest window; and what the figures of A share.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ use crate::config::FlowChoice;
 use crate::workload::nas::{Benchmark, Class, Variation};
 
 /// Millions of operations that a process of A's cluster does in a second: an assumption.
-const RATE: u32 = 800;
+pub(super) const RATE: u32 = 800;
 /// Bytes of a buffer: an assumption (A states none).
 const BUFFER_BYTES: u32 = 12 << 10;
 /// A's first window, and the window of the version without adapting.
-const FIRST: u32 = 8;
+pub(super) const FIRST: u32 = 8;
 const FIXED: u32 = 512;
 
 /// A pool that begins with a window and grows to another.
-fn pool(first: u32, most: u32, timer_us: u64) -> FlowChoice {
+pub(super) fn pool(first: u32, most: u32, timer_us: u64) -> FlowChoice {
     let scheme = SchemeName::SharedWindow;
     let packets = Buffers::packets_of(BUFFER_BYTES);
     let retry_timer = Duration::from_micros(timer_us);
@@ -52,27 +52,27 @@ fn iterations(workshop: &Workshop<'_>, benchmark: Benchmark) -> Option<u32> {
     workshop.scale.pick(Some(full), Some(quick), Some(smallest))
 }
 
-fn nas(workshop: &Workshop<'_>, benchmark: Benchmark) -> NasRun {
+pub(super) fn nas(workshop: &Workshop<'_>, benchmark: Benchmark) -> NasRun {
     let (iterations, variation) = (iterations(workshop, benchmark), Variation::AsPublished);
     NasRun { benchmark, class: Class::B, iterations, rate: RATE, variation }
 }
 
-fn case(workshop: &Workshop<'_>, benchmark: Benchmark, flow: FlowChoice) -> Case {
+pub(super) fn case(workshop: &Workshop<'_>, benchmark: Benchmark, flow: FlowChoice) -> Case {
     Case::on_cluster(Cluster::of_a(32), flow, Workload::Nas(nas(workshop, benchmark)))
 }
 
 /// Communication memory of a process, in kilobytes: the pool that it ended with, and the most that unexpected messages
 /// took beside it; the mean over the processes.
-fn memory(run: &Measurement) -> f64 {
+pub(super) fn memory(run: &Measurement) -> f64 {
     let posted = run.posted.unwrap_or_default();
     (posted.buffers_mean * f64::from(BUFFER_BYTES) + posted.unexpected_mean) / 1024.0
 }
 
-fn name(benchmark: Benchmark) -> String {
+pub(super) fn name(benchmark: Benchmark) -> String {
     benchmark.name().to_uppercase()
 }
 
-fn setup(workshop: &Workshop<'_>) -> String {
+pub(super) fn setup(workshop: &Workshop<'_>) -> String {
     let all = Benchmark::ALL.iter().filter_map(|&benchmark| Some((benchmark, iterations(workshop, benchmark)?)));
     let fewer: Vec<String> = all.map(|(benchmark, count)| format!("{} {count}", name(benchmark))).collect();
     format!(
@@ -361,103 +361,3 @@ const MEMORY: &str = "A counts something beside the pool, or its numbers do not 
     cases every benchmark takes 2.2 to 2.9 times less. The growth is not explained but for IS: words of all to all at the start \
     add 8 to 10 KiB; FT adds 884 KiB if its transposes are started at once. Interruptions of 1 ms multiply what LU takes, and \
     processors ten times as fast about double it (table of causes).";
-
-/// Fig. 3's timers, in microseconds: from the shortest to the longest that there is.
-fn timers(workshop: &Workshop<'_>) -> Vec<u64> {
-    workshop.scale.pick(vec![10, 640, 40_960, 655_360], vec![10, 640, 655_360], vec![10, 655_360])
-}
-
-/// Fig. 3.
-pub(super) fn retry_timer(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
-    let timers = timers(workshop);
-    let most = workshop.scale.pick(vec![16, 64, 4096], vec![16, 64], vec![16, 4096]);
-    let benchmarks = [Benchmark::Is, Benchmark::Lu, Benchmark::Cg, Benchmark::Mg, Benchmark::Bt];
-    let mut cases = Vec::new();
-    for benchmark in benchmarks {
-        for &most in &most {
-            cases.extend(timers.iter().map(|&timer| case(workshop, benchmark, pool(FIRST, most, timer))));
-        }
-    }
-    let runs = workshop.run(&cases)?;
-    let by_benchmark: Vec<Vec<&[Runs]>> =
-        runs.chunks(most.len() * timers.len()).map(|runs| runs.chunks(timers.len()).collect()).collect();
-    let (shortest, longest) = (0, timers.len() - 1);
-    let memory_of =
-        |benchmark: usize, window: usize, timer: usize| by_benchmark[benchmark][window][timer].estimate(memory).mean();
-    let time_of = |benchmark: usize, window: usize, timer: usize| by_benchmark[benchmark][window][timer].time();
-    let place = |of| benchmarks.iter().position(|benchmark| *benchmark == of).unwrap_or(0);
-    // How much more memory the shortest timer takes than the longest, with the smallest window.
-    let more: Vec<f64> = (0..benchmarks.len())
-        .map(|of| 100.0 * (memory_of(of, 0, shortest) / memory_of(of, 0, longest) - 1.0))
-        .collect();
-    let slower = |of: usize| {
-        let worst = |window: usize| {
-            let times = (0..timers.len()).map(|timer| time_of(of, window, timer));
-            super::l_flows::apart(times)
-        };
-        (0..most.len()).map(worst).fold(0.0, f64::max)
-    };
-    let list = |value: &dyn Fn(usize) -> f64| {
-        let each = benchmarks.iter().enumerate().map(|(at, of)| format!("{} {:.1} %", name(*of), value(at)));
-        each.collect::<Vec<_>>().join(", ")
-    };
-    let mg = place(Benchmark::Mg);
-    let facts = vec![
-        Fact::tested(
-            "With a very small largest window (16) the shortest timer takes more memory than the longest, on some benchmark \
-             (by at least 5 %).",
-            more.iter().any(|more| *more >= 5.0),
-            "more memory is consumed",
-            list(&|at| more[at]),
-        )
-        .perhaps_because(
-            "what is refused comes one message at a time, so a shorter timer does not add to what is unexpected.",
-        ),
-        Fact::tested(
-            "On MG the timer has no impact on performance, even with small windows (all timers within 3 %).",
-            slower(mg) <= 3.0,
-            "literally no impact",
-            format!("{:.1} %", slower(mg)),
-        )
-        .implied("Here nothing of MG is refused, whatever the window (table of A-fig2), so no timer ever runs."),
-        Fact::tested(
-            "On the others neither (within 3 %).",
-            (0..benchmarks.len()).all(|at| at == mg || slower(at) <= 3.0),
-            "the same trend",
-            list(&slower),
-        )
-        .because(TIMER_TIME),
-    ];
-    let figures = [Benchmark::Lu, Benchmark::Mg]
-        .into_iter()
-        .flat_map(|of| timer_figures(of, &most, &timers, &by_benchmark[place(of)]))
-        .collect();
-    Ok(Findings { setup: setup(workshop), figures, tables: Vec::new(), facts })
-}
-
-/// Memory and time of a benchmark by the retry timer, a curve for each largest window.
-fn timer_figures(of: Benchmark, most: &[u32], timers: &[u64], runs: &[&[Runs]]) -> [Figure; 2] {
-    let figure = |what: &str, y_axis: &str, value: &dyn Fn(&Runs) -> Estimate| {
-        let series = most.iter().enumerate().map(|(window, &most)| {
-            let points = timers.iter().enumerate();
-            let points = points.map(|(timer, &us)| value(&runs[window][timer]).point((us as f64 / 10.0).log2()));
-            Series::of(format!("8–{most}"), points)
-        });
-        Figure {
-            name: format!("fig3-{}-{what}", of.name()),
-            title: format!("{}: {what} by retry timer", name(of)),
-            x_axis: "retry timer (2^x × 0.01 ms)".to_owned(),
-            y_axis: y_axis.to_owned(),
-            series: series.collect(),
-            ..Figure::default()
-        }
-    };
-    [
-        figure("memory", "memory (KiB)", &|runs| runs.estimate(memory)),
-        figure("time", "time (s)", &|runs| runs.estimate(|run| run.time / 1e6)),
-    ]
-}
-
-const TIMER_TIME: &str = "IS is refused a few times with windows up to 16, and each time waits for the timer, the longest of which takes \
-    longer than the program. Tested: with windows up to 64 nothing is refused, and the timer has no effect (runs of this \
-    figure). A's programs took minutes, beside which some such waits do not show.";
