@@ -180,6 +180,7 @@ fn nas_benchmarks_with_posted_buffers() {
     let differing = [
         "On LU rnr outperforms",
         "On LU both schemes with credits are slower",
+        "A larger threshold than 5 improves",
         "IS, FT, SP and BT lose at most 2 %",
         "Under rnr performance drops significantly on LU",
         "And on MG",

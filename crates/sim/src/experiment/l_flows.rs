@@ -55,6 +55,8 @@ pub(super) struct Change {
     pub credit_packet_ns: Option<u32>,
     /// The largest eager message, in bytes.
     pub eager_bytes: Option<u32>,
+    /// How many credits are owed before a credit message goes.
+    pub credit_threshold: Option<u32>,
     /// The pattern of a NAS benchmark.
     pub variation: Variation,
 }
@@ -68,6 +70,7 @@ impl Change {
         receiving_percent: None,
         credit_packet_ns: None,
         eager_bytes: None,
+        credit_threshold: None,
         variation: Variation::AsPublished,
     };
 
@@ -75,6 +78,9 @@ impl Change {
     pub fn case(self, cluster: Cluster, mut flow: FlowChoice, workload: Workload) -> Case {
         if let (Some(timer), FlowChoice::Posted { buffers, .. }) = (self.timer_us, &mut flow) {
             buffers.retry_timer = Duration::from_micros(timer);
+        }
+        if let (Some(threshold), FlowChoice::Posted { buffers, .. }) = (self.credit_threshold, &mut flow) {
+            buffers.credit_threshold = threshold;
         }
         let cluster = Cluster {
             interruptions: self.interruptions,
