@@ -255,6 +255,20 @@ impl Job {
         }
     }
 
+    /// The same; of runs that were ended early, less than that.
+    pub fn overall_at_least(&self, memory: usize, scheme: usize) -> Option<f64> {
+        match self.mean(memory, scheme) {
+            Slower::Times(times) => Some(times.mean()),
+            Slower::Over(times) => Some(times),
+            Slower::Needs(_) | Slower::LeftOut => None,
+        }
+    }
+
+    /// As the table of means says it.
+    pub fn overall_said(&self, memory: usize, scheme: usize) -> String {
+        self.mean(memory, scheme).to_string()
+    }
+
     fn mean(&self, memory: usize, scheme: usize) -> Slower {
         let (mut logarithms, mut ran, mut is_over) = (0.0, 0, false);
         for program in 0..self.names.len() {
