@@ -42,6 +42,12 @@ def test_refused_packets_are_tried_again(jobs, name):
     jobs.succeed(wheel(name), 3, [TRAFFIC, "4", "40", str(SMALL), "1"], SCHEME="refuse_third")
 
 
+@pytest.mark.parametrize("beside", [{"PROGRESS": "thread"}, {"RENDEZVOUS": "single"}, {"CHUNK_SIZE": "4k"}], ids=["thread", "single", "small-chunks"])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_every_byte_arrives_in_order_however_long_messages_are_taken(jobs, name, beside):
+    jobs.succeed(wheel(name), 3, [TRAFFIC, "3", "20", "200003", "1"], **beside)
+
+
 @posted(POSTED_FEW)
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_every_byte_arrives_in_order_in_posted_buffers(jobs, name, buffers):

@@ -55,6 +55,13 @@ def test_two_hosts_with_two_ranks_each(two, fabric, name, scheme):
     assert "from each of 4 ranks to each, all as sent" in output
 
 
+@pytest.mark.parametrize("beside", [{"PROGRESS": "thread"}, {"RENDEZVOUS": "single"}, {"CHUNK_SIZE": "4k", "CHUNKS_MOST": 1}], ids=["thread", "single", "chunks"])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_two_hosts_however_long_messages_are_taken(two, fabric, name, beside):
+    output = succeed(two, fabric, name, 2, [TRAFFIC, "3", "10", "200003", "1"], **beside)
+    assert "from each of 4 ranks to each, all as sent" in output
+
+
 @posted(["rnr-10", "preposted-10", "growing-1", "shared_window-8-4096"])
 def test_two_hosts_with_two_ranks_each_in_posted_buffers(two, fabric, buffers):
     output = succeed(two, fabric, "mpich", 2, [TRAFFIC, "3", "10", "200003", "1"], **buffers)

@@ -163,11 +163,7 @@ impl Endpoint {
     /// Takes the endpoint out of all lists. If it was the domain's last one, so that the pilot ends, the caller has to
     /// call what is returned, outside of the domain.
     fn leave(self: &Arc<Self>, entered: &mut Entered) -> Option<impl FnOnce() + use<>> {
-        if let Some(active) = &mut self.state.get(entered).active
-            && let Ok(descriptors) = reach::wake_descriptors(active.engine.link_mut())
-        {
-            self.remove_wakes(&descriptors);
-        }
+        self.remove_own_wakes(entered);
         if let Some(active) = &self.state.get(entered).active {
             reach::count(active.engine.link());
         }

@@ -73,6 +73,8 @@ pub struct State {
     pub send_room: usize,
     /// The same for receives.
     pub receive_room: usize,
+    /// A call of the application has made progress of this endpoint since the pilot looked last.
+    pub is_tended: bool,
     /// Whether threads may sleep on queues of ours, so that we have to wake them (see `sleepers`).
     pub watched: bool,
 }
@@ -102,6 +104,7 @@ impl Endpoint {
             multi_receive_least: MULTI_RECEIVE_LEAST,
             send_room: 0,
             receive_room: 0,
+            is_tended: false,
             watched: false,
         };
         Endpoint {

@@ -17,6 +17,7 @@
 //! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
+//! | `pilot` | a thread that makes progress while the application does not, where the user wants it |
 //! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
 //! | `transfer`, `remote`, `atomics` | messages, reads and writes, atomic operations: checked, then submitted |
 //! | `reading` | reading a completion queue or a counter, which makes progress, and waiting for them |

@@ -1,8 +1,9 @@
 //! The domain's lock, and [`Guarded`]: state that can only be reached by whoever holds it.
 //!
 //! An application that asked for `FI_THREAD_DOMAIN` promises to serialise its calls into a domain itself: then the lock
-//! does nothing. For everything else there is one lock per domain. It is held for the length of one call, which is
-//! bounded and never sleeps, so waiting means spinning a little and then giving the processor away.
+//! does nothing, unless a thread of ours is there as well (`pilot`). For everything else there is one lock per domain.
+//! It is held for the length of one call, which is bounded and never sleeps, so waiting means spinning a little and
+//! then giving the processor away.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};

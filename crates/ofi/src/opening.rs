@@ -147,6 +147,15 @@ impl Endpoint {
         added
     }
 
+    /// The links wake nobody any more.
+    pub fn remove_own_wakes(&self, entered: &mut Entered) {
+        if let Some(active) = &mut self.state.get(entered).active
+            && let Ok(descriptors) = reach::wake_descriptors(active.engine.link_mut())
+        {
+            self.remove_wakes(&descriptors);
+        }
+    }
+
     /// Lets peers reach the domain's regions through this endpoint, if it can communicate.
     fn register_regions(&self, entered: &mut Entered) {
         let regions = core::mem::take(&mut self.domain.state.get(entered).regions);
@@ -173,8 +182,10 @@ impl Endpoint {
                 self.add_wakes(entered)?;
             }
             if let Some(pilot) = &self.domain.pilot {
-                let (domain, own, mut seen) = (Arc::clone(&self.domain), Arc::clone(pilot), 0);
-                pilot.begin(move |sleeps| domain.look_around(&own, &mut seen, sleeps))?;
+                // A forked child has a copy of what the thread holds, and no thread to let go of it.
+                let (domain, own, mut seen) = (Arc::downgrade(&self.domain), Arc::clone(pilot), 0);
+                let begun = pilot.begin(move |sleeps| domain.upgrade()?.look_around(&own, &mut seen, sleeps));
+                begun.inspect_err(|_| self.remove_own_wakes(entered))?;
             }
             // Only now, so that an endpoint whose enabling failed does not pass for enabled at the next call.
             self.state.get(entered).enabled = true;

@@ -2,14 +2,16 @@
 //! transfer goes on while its process computes). It is there only when the user asks for it, by
 //! `FI_TIDEGATE_PROGRESS=thread`.
 //!
-//! It leaves the work to an application that calls into the domain: as long as there were calls since it looked last,
-//! it naps. When there are none any more, it takes over: it makes progress until nothing is left to do, arms all
-//! endpoints, as a thread that sleeps on a completion queue does (`sleepers`), and sleeps until something comes. The
-//! first call of the application that finds it asleep wakes it, so that it naps again, and nobody else has to arm
-//! anything: whatever the call starts, the pilot looks after at the end of its nap.
+//! It leaves the work to an application that makes progress itself: as long as there were calls since it looked last,
+//! it naps between two looks, and tends only the endpoints of which no call has made progress. When there are no calls
+//! any more, it takes over: it makes progress until nothing is left to do, arms all endpoints, as a thread that sleeps
+//! on a completion queue does (`sleepers`), and sleeps until something comes. The first call of the application that
+//! finds it asleep wakes it, so that it naps again, and nobody else has to arm anything: whatever the call starts, the
+//! pilot looks after at the end of its nap.
 //!
-//! It begins with the first endpoint of its domain and ends with the last. While it runs the domain's lock is needed,
-//! whatever the application has promised of its own threads.
+//! It begins with the first endpoint of its domain and ends with the last, or with the process, before libfabric
+//! unloads what the thread runs. The lock of such a domain is needed, whatever the application has promised of its own
+//! threads.
 
 use crate::bindings::FI_LOG_DOMAIN;
 use crate::errno::{Errno, Result};
@@ -19,9 +21,9 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long it leaves the work to an application that has called.
 const LEAVE: Duration = Duration::from_millis(1);
@@ -44,13 +46,14 @@ pub struct Pilot {
 #[derive(Debug)]
 struct Flight {
     is_over: Arc<AtomicBool>,
+    process: u32,
     thread: JoinHandle<()>,
 }
 
 /// What a look has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// The application makes progress itself.
+    /// The application makes progress itself, or none can be made before it reads what is there: the thread naps.
     Left,
     /// Something moved, or may move at once.
     Moved,
@@ -82,7 +85,7 @@ impl Pilot {
 
     /// Whether the application has called since `seen`, which becomes what there is now. The caller, which is the
     /// thread, holds the domain's lock.
-    pub fn is_relieved(&self, seen: &mut u64) -> bool {
+    pub fn was_called(&self, seen: &mut u64) -> bool {
         self.is_asleep.store(false, Relaxed);
         let calls = self.calls.load(Relaxed);
         core::mem::replace(seen, calls) != calls
@@ -102,12 +105,12 @@ impl Pilot {
         if flight.is_none() {
             let is_over = Arc::new(AtomicBool::new(false));
             let (pilot, over) = (Arc::clone(self), Arc::clone(&is_over));
-            stay_loaded();
+            end_with_the_process(self);
             let thread = spawn_without_signals(move || pilot.run(look, &over)).map_err(|error| {
                 log::trouble(FI_LOG_DOMAIN, &format!("FI_TIDEGATE_PROGRESS=thread: there can be no thread: {error}"));
                 Errno::of_system(&error)
             })?;
-            *flight = Some(Flight { is_over, thread });
+            *flight = Some(Flight { is_over, process: std::process::id(), thread });
         }
         Ok(())
     }
@@ -115,7 +118,7 @@ impl Pilot {
     /// No endpoint is left. Returns what the caller has to do once it has left the domain: wait until the thread has
     /// ended.
     pub fn end(&self) -> Option<impl FnOnce() + use<>> {
-        let Flight { is_over, thread } = self.flight.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let Flight { is_over, thread, .. } = self.flight.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         is_over.store(true, Relaxed);
         self.rouse();
         Some(move || drop(thread.join()))
@@ -129,7 +132,8 @@ impl Pilot {
                 None => return,
                 Some(Look::Left) => {
                     still = 0;
-                    self.sleep(LEAVE);
+                    self.wait.sleep_until_signal(LEAVE);
+                    self.wait.quieten();
                 }
                 Some(Look::Moved) => {
                     still = 0;
@@ -150,12 +154,16 @@ impl Pilot {
     }
 }
 
-/// A thread in which no handler of the application runs.
+/// A thread in which no handler of the application runs for what others do.
 fn spawn_without_signals(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: both sets are filled by these calls before anybody looks at them.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
+        // But for those that tell of what the thread itself does: the application may guard its pages with them.
+        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS] {
+            libc::sigdelset(all.as_mut_ptr(), own);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
     let thread = thread::Builder::new().name("tidegate".into()).spawn(body);
@@ -164,8 +172,43 @@ fn spawn_without_signals(body: impl FnOnce() + Send + 'static) -> std::io::Resul
     thread
 }
 
-/// An application may end without closing anything, and libfabric unloads its providers then: code that a thread runs
-/// must stay where it is.
+/// Pilots that may be under way when the process ends.
+static PILOTS: Mutex<Vec<Weak<Pilot>>> = Mutex::new(Vec::new());
+/// How long the end of the process waits for a thread: it may be kept from ending by what the application holds.
+const END_MOST: Duration = Duration::from_secs(1);
+
+/// An application may end without closing anything, and libfabric unloads its providers then, under the thread. So the
+/// thread ends before: what is registered last runs first.
+fn end_with_the_process(pilot: &Arc<Pilot>) {
+    static IS_REGISTERED: Once = Once::new();
+    let mut pilots = PILOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    pilots.retain(|pilot| pilot.strong_count() > 0);
+    pilots.push(Arc::downgrade(pilot));
+    IS_REGISTERED.call_once(|| {
+        stay_loaded();
+        // SAFETY: the function stays where it is, since the library does.
+        unsafe { libc::atexit(end_all) };
+    });
+}
+
+extern "C" fn end_all() {
+    let pilots = core::mem::take(&mut *PILOTS.lock().unwrap_or_else(PoisonError::into_inner));
+    let end = Instant::now() + END_MOST;
+    for pilot in pilots.iter().filter_map(Weak::upgrade) {
+        let flight = pilot.flight.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A forked child has no such thread.
+        let Some(Flight { is_over, thread, .. }) = flight.filter(|flight| flight.process == std::process::id()) else {
+            continue;
+        };
+        is_over.store(true, Relaxed);
+        pilot.wait.signal();
+        while !thread.is_finished() && Instant::now() < end {
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
+/// Keeps this library in memory until the process ends.
 fn stay_loaded() {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the address is one of our code; the struct is filled if the call succeeds, and the name that it leads to

@@ -16,18 +16,24 @@ use std::time::Duration;
 use tidegate_message::{Completion, Instant, Target};
 
 impl Domain {
-    /// What the pilot does: makes progress, unless the application has called since `seen`. `sleeps`: if there is
-    /// nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
+    /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
+    /// last; not every call makes progress, and none of all endpoints. `seen`: the calls that it knows of. `sleeps`: if
+    /// there is nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
     pub fn look_around(&self, pilot: &Pilot, seen: &mut u64, sleeps: bool) -> Option<Look> {
         let mut look = Look::Left;
         let outcome = self.enter_uncounted(|entered| {
-            if pilot.is_relieved(seen) {
-                return Ok(0);
-            }
+            let was_called = pilot.was_called(seen);
             let endpoints = self.state.get(entered).endpoints.clone();
-            let mut moved = false;
+            let (mut moved, mut is_stuck) = (false, false);
             for endpoint in &endpoints {
-                moved |= endpoint.progress(entered);
+                if !core::mem::take(&mut endpoint.state.get(entered).is_tended) {
+                    moved |= endpoint.advance(entered);
+                }
+                // Nothing more is retrieved there, and what has come may keep its descriptor readable: no sleep there.
+                is_stuck |= endpoint.waits_for_reader(entered);
+            }
+            if !moved && (was_called || is_stuck) {
+                return Ok(0);
             }
             let mut most = Some(if sleeps { NAP } else { Duration::ZERO }).filter(|_| !moved);
             if sleeps && !moved {
@@ -51,6 +57,12 @@ impl Endpoint {
     /// completions. Returns whether anything happened.
     #[inline]
     pub fn progress(&self, entered: &mut Entered) -> bool {
+        self.state.get(entered).is_tended = true;
+        self.advance(entered)
+    }
+
+    #[inline]
+    fn advance(&self, entered: &mut Entered) -> bool {
         let may_retrieve = !self.waits_for_reader(entered);
         if self.state.get(entered).active.as_ref().is_some_and(|active| active.engine.has_departed()) {
             self.report_all(entered);

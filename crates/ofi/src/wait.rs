@@ -97,13 +97,21 @@ impl Wait {
 
     /// Sleeps until something wakes us, `most` has passed, or a nap is over.
     pub fn sleep(&self, most: Option<Duration>) {
-        let nap = most.unwrap_or(NAP).min(NAP);
-        let mut descriptor = libc::pollfd { fd: self.set.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // Rounded up: with a fraction cut off, the last millisecond would be spent polling.
-        let milliseconds = nap.as_micros().div_ceil(1000) as c_int;
-        // SAFETY: one struct, which lives through the call. Interruption by a signal is just an early wake.
-        unsafe { libc::poll(&mut descriptor, 1, milliseconds) };
+        sleep_on(&self.set, most.unwrap_or(NAP).min(NAP));
     }
+
+    /// Sleeps until there is a signal, whatever else comes, or `most` has passed.
+    pub fn sleep_until_signal(&self, most: Duration) {
+        sleep_on(&self.signal, most);
+    }
+}
+
+fn sleep_on(descriptor: &OwnedFd, most: Duration) {
+    let mut descriptor = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // Rounded up: with a fraction cut off, the last millisecond would be spent polling.
+    let milliseconds = most.as_micros().div_ceil(1000) as c_int;
+    // SAFETY: one struct, which lives through the call. Interruption by a signal is just an early wake.
+    unsafe { libc::poll(&mut descriptor, 1, milliseconds) };
 }
 
 #[cfg(test)]
