@@ -253,7 +253,7 @@ fn transfer_at_random(seed: u64, faults: Faults) -> Result<(), TestCaseError> {
     let places = [job.peer(0, 1), job.peer(1, 0)];
     job.steps(5, MOMENT);
     let chunking = Chunking {
-        bytes: 1 + random.below(2 * CHUNK_BYTES as u64) as usize / (1 + random.below(8) as usize),
+        bytes: CHUNK_BYTES / 4 + random.below(2 * CHUNK_BYTES as u64) as usize,
         per_peer: 1 + random.below(12) as usize,
         shared: 1 + random.below(12) as usize,
     };
