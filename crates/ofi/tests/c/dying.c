@@ -59,7 +59,8 @@ static void body(void)
 			EQUAL(got, -FI_EAGAIN);
 		}
 	}
-	CHECK(received[VICTIM] > 0);
+	/* Between hosts it may have died with all that it had sent. */
+	CHECK(received[VICTIM] > 0 || getenv("TEST_APART"));
 	/* The survivors still reach each other, between the errors of the last messages to the dead. */
 	uint64_t greeting = 0x600dull, answer = 0;
 	bool greeted = false, answered = false;
