@@ -183,8 +183,8 @@ impl Endpoint {
             }
             if let Some(pilot) = &self.domain.pilot {
                 // A forked child has a copy of what the thread holds, and no thread to let go of it.
-                let (domain, own, mut seen) = (Arc::downgrade(&self.domain), Arc::clone(pilot), 0);
-                let begun = pilot.begin(move |sleeps| domain.upgrade()?.look_around(&own, &mut seen, sleeps));
+                let (domain, mut seen) = (Arc::downgrade(&self.domain), 0);
+                let begun = pilot.begin(move |sleeps| domain.upgrade()?.look_around(&mut seen, sleeps));
                 begun.inspect_err(|_| self.remove_own_wakes(entered))?;
             }
             // Only now, so that an endpoint whose enabling failed does not pass for enabled at the next call.

@@ -118,10 +118,17 @@ impl Pilot {
     /// No endpoint is left. Returns what the caller has to do once it has left the domain: wait until the thread has
     /// ended.
     pub fn end(&self) -> Option<impl FnOnce() + use<>> {
-        let Flight { is_over, thread, .. } = self.flight.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let thread = self.call_off()?;
+        Some(move || drop(thread.join()))
+    }
+
+    /// Tells the thread to end. `None`: there is none; a forked child has only a copy of what is known of it.
+    fn call_off(&self) -> Option<JoinHandle<()>> {
+        let flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Flight { is_over, thread, .. } = flight.filter(|flight| flight.process == std::process::id())?;
         is_over.store(true, Relaxed);
         self.rouse();
-        Some(move || drop(thread.join()))
+        Some(thread)
     }
 
     fn run(&self, mut look: impl FnMut(bool) -> Option<Look>, is_over: &AtomicBool) {
@@ -195,13 +202,7 @@ extern "C" fn end_all() {
     let pilots = core::mem::take(&mut *PILOTS.lock().unwrap_or_else(PoisonError::into_inner));
     let end = Instant::now() + END_MOST;
     for pilot in pilots.iter().filter_map(Weak::upgrade) {
-        let flight = pilot.flight.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A forked child has no such thread.
-        let Some(Flight { is_over, thread, .. }) = flight.filter(|flight| flight.process == std::process::id()) else {
-            continue;
-        };
-        is_over.store(true, Relaxed);
-        pilot.wait.signal();
+        let Some(thread) = pilot.call_off() else { continue };
         while !thread.is_finished() && Instant::now() < end {
             thread::sleep(Duration::from_micros(100));
         }

@@ -8,7 +8,7 @@ use crate::domain::Domain;
 use crate::endpoint::Endpoint;
 use crate::errno::Reason;
 use crate::lock::Entered;
-use crate::pilot::{Look, Pilot};
+use crate::pilot::Look;
 use crate::reach;
 use crate::tickets::Event;
 use crate::wait::NAP;
@@ -19,7 +19,8 @@ impl Domain {
     /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
     /// last; not every call makes progress, and none of all endpoints. `seen`: the calls that it knows of. `sleeps`: if
     /// there is nothing to do, it will sleep, so all endpoints are armed. `None`: the domain refuses calls.
-    pub fn look_around(&self, pilot: &Pilot, seen: &mut u64, sleeps: bool) -> Option<Look> {
+    pub fn look_around(&self, seen: &mut u64, sleeps: bool) -> Option<Look> {
+        let pilot = self.pilot.as_ref()?;
         let mut look = Look::Left;
         let outcome = self.enter_uncounted(|entered| {
             let was_called = pilot.was_called(seen);

@@ -35,8 +35,7 @@ impl<L: Link> Endpoint<L> {
         true
     }
 
-    /// The same for the first deferred send, if the receiver does not know of it. It need not be too long for the
-    /// mailbox: then it leaves eagerly.
+    /// The same for the first deferred send, if it is too long for the mailbox and the receiver does not know of it.
     pub(super) fn carry_deferred(&mut self, to: PeerId, key: Key) -> bool {
         let (limits, carries_most) = (self.deferral.rooms.limits(to), self.link.carries_most(to));
         let Some(send) = self.bulk.send(key) else { return false };

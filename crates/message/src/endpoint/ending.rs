@@ -18,9 +18,8 @@ impl<L: Link> Endpoint<L> {
     /// A receive has all of its message that fits.
     #[inline]
     pub(super) fn complete_receive(&mut self, active: Active<L::Buffer>, envelope: &Envelope, queue: Queue) {
-        self.count(Counter::BytesReceived, envelope.length as u64);
-        let (placed, result) = placed(envelope, active.buffer.len());
-        self.end_receive(active, envelope, queue, placed, result);
+        let received = self.received(active, envelope, queue, Ok(()));
+        self.end_receive(received);
     }
 
     /// A receive that matched cannot get its message.
@@ -32,39 +31,43 @@ impl<L: Link> Endpoint<L> {
         queue: Queue,
         failure: Failure,
     ) {
-        self.end_receive(active, envelope, queue, 0, Err(failure));
+        let received = self.received(active, envelope, queue, Err(failure));
+        self.end_receive(received);
     }
 
+    /// What has become of a receive that has all of its message that fits, or cannot get it.
     #[inline]
-    pub(super) fn end_receive(
-        &mut self,
+    pub(super) fn received(
+        &self,
         active: Active<L::Buffer>,
         envelope: &Envelope,
         queue: Queue,
-        length: usize,
         result: Result<(), Failure>,
-    ) {
-        if active.is_of_several() {
-            return self.end_one_of_several(Received { active, envelope: *envelope, queue, length, result });
-        }
-        if active.report || result.is_err() {
-            let met = Completion::met(active.context, queue, envelope);
-            self.ended.push(Completion { length, offset: active.offset, result, ..met });
-        }
+    ) -> Received<L::Buffer> {
+        let (length, result) = match result {
+            Ok(()) => {
+                self.count(Counter::BytesReceived, envelope.length as u64);
+                placed(envelope, active.buffer.len())
+            }
+            failed => (0, failed),
+        };
+        Received { active, envelope: *envelope, queue, length, result }
     }
 
-    /// The same in a buffer for several messages: those of one sender end in their order.
-    fn end_one_of_several(&mut self, received: Received<L::Buffer>) {
+    /// Ends a receive. In a buffer for several messages those of one sender end in their order.
+    #[inline]
+    pub(super) fn end_receive(&mut self, received: Received<L::Buffer>) {
         let received = match received.envelope.source {
-            Target::Peer(peer) => self.sequence.admit(peer, received),
-            Target::Myself => Some(received),
+            Target::Peer(peer) if received.active.is_of_several() => self.sequence.admit(peer, received),
+            _ => Some(received),
         };
         if let Some(received) = received {
             self.report_received(received);
         }
     }
 
-    /// Reports a message in a buffer for several; and the end of the buffer, if that was the last.
+    /// Reports a receive; and the end of a buffer for several messages, if that was its last.
+    #[inline]
     pub(super) fn report_received(&mut self, received: Received<L::Buffer>) {
         let Received { active, envelope, queue, length, result } = received;
         let released = self.matching.of(queue).finish(&active);

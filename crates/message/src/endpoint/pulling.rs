@@ -1,7 +1,6 @@
 //! Long messages on their way in: requests to send, and the pulls that follow.
 
 use super::Endpoint;
-use super::ending::placed;
 use crate::assembly::write_clipped;
 use crate::bulk::{Ended, Next, Part, Pull, TransferOwner, Waited, Way};
 use crate::collections::slab::Key;
@@ -9,7 +8,7 @@ use crate::completion::Failure;
 use crate::counter::Counter;
 use crate::egress::{BOUNCED_MOST, Backlog};
 use crate::envelope::Envelope;
-use crate::link::{Buffer, Link, TransferId, TransferStatus};
+use crate::link::{Link, TransferId, TransferStatus};
 use crate::malformed::Malformed;
 use crate::matching::{Active, RemoteSend, Stored};
 use crate::memory::Memory;
@@ -187,22 +186,14 @@ impl<L: Link> Endpoint<L> {
 
     /// Completes the receive of a pull, and returns whose message it was.
     fn complete_pull(&mut self, key: Key, result: Result<(), Failure>) -> Option<RemoteSend> {
-        let pull = self.bulk.pulls.end(key, result.is_ok(), self.now)?;
-        match result {
-            _ if pull.active.is_of_several() => {
-                let Pull { active, envelope, queue, .. } = pull;
-                let (length, placed) = placed(&envelope, active.buffer.len());
-                let (length, result) = match result {
-                    Ok(()) => (length, placed),
-                    failed => (0, failed),
-                };
-                self.count(Counter::BytesReceived, if result.is_ok() { envelope.length as u64 } else { 0 });
-                self.end_turn(pull.remote.peer, key, Received { active, envelope, queue, length, result });
-            }
-            Ok(()) => self.complete_receive(pull.active, &pull.envelope, pull.queue),
-            Err(failure) => self.fail_receive(pull.active, &pull.envelope, pull.queue, failure),
+        let Pull { active, envelope, queue, remote, .. } = self.bulk.pulls.end(key, result.is_ok(), self.now)?;
+        let is_of_several = active.is_of_several();
+        let received = self.received(active, &envelope, queue, result);
+        match is_of_several {
+            true => self.end_turn(remote.peer, key, received),
+            false => self.report_received(received),
         }
-        Some(pull.remote)
+        Some(remote)
     }
 
     /// A message that was pulled into a buffer for several is over: reports it, and what has waited for it.

@@ -247,3 +247,17 @@ fn what_waits_behind_a_message_that_never_comes_is_reported_all_the_same() {
         }
     }
 }
+
+#[test]
+fn a_message_that_is_cut_off_counts_whole_whether_it_was_pulled_or_came_whole() {
+    for setup in Setup::all(2, 47) {
+        for size in [1500, 5000] {
+            let mut world = setup.build();
+            let multi = world.receive(1).capacity(1000).multi(100).post();
+            world.send(0).to(1).bytes(&pattern(1, size)).post();
+            world.settle();
+            assert_eq!(world.failure(multi), Failure::Truncated { full: size }, "{world}");
+            assert_eq!(world.counter(1, Counter::BytesReceived), size as u64, "{setup:?}");
+        }
+    }
+}

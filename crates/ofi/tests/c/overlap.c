@@ -1,7 +1,6 @@
 /* What moves while the application makes no call. Run with `thread` and FI_TIDEGATE_PROGRESS=thread, everything does,
  * and whoever has nothing to do sleeps; with `calls`, nothing does. With `exits`, a process ends amid the thread's work. */
 #include "harness.h"
-#include <sys/resource.h>
 
 enum { BYTES = 8 << 20, WORDS = 4096 };
 static unsigned char bytes[BYTES];
