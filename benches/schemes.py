@@ -71,10 +71,11 @@ def report(results: Results) -> list[str]:
         for time in times_of(workload, results):
             best = min(samples.time(time) for (name, _, _), samples in results.items() if name == workload.name)
             title = f"{workload.name}: {TITLES[time]}" if time in TITLES else workload.name
+            title += f" (1: {time_text(best)})"
             for memory in memories:
                 cells = [f"{samples.time(time) / best:.2f}" if (samples := results.get((workload.name, memory, scheme))) else f"needs {size(least(scheme))}"
                          for scheme in SCHEMES]
-                lines.append(f"| {title} (1: {time_text(best)}) | {size(memory)} | " + " | ".join(cells) + " |")
+                lines.append(f"| {title} | {size(memory)} | " + " | ".join(cells) + " |")
                 title = ""
     lines += ["", "All programs together, per thousand messages: what found no room or no posted buffer, and control packets; the memory that a "
               "rank has set aside, and the most that unexpected messages took beside it (KiB)", "",
