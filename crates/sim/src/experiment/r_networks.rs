@@ -16,6 +16,9 @@ pub(super) const ALTERNATIVES: [(&str, Control); 3] = [
     ("aggressive marks", Control::AGGRESSIVE_MARKS),
 ];
 
+/// Adaptive ways that take a detour wherever it is less occupied, but for R's threshold: bias 1 instead of 2.
+pub(super) const EAGER: Routing = Routing::Adaptive { bias: 1, threshold: 30 };
+
 /// The network of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Network {
