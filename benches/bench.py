@@ -5,7 +5,7 @@ All candidates run the same program, `benches/bench.c`. They take turns, round a
 machine does meets all of them; each number is the median over the rounds. Ratios are written so that above 1 is better
 for Tidegate (first tables) or for the scheme or setting named (last tables). Then come the floods of `pressure.py`, all seven
 schemes at equal memory (`schemes.py`), and, as root, jobs over two hosts (`hosts.py`);
-what goes on while a program computes, and what chunks cost (`offload.py`).
+what goes on while a program computes, and what chunks cost (`offload.py`); and, as root, what one slow memory costs others (`slow_sink.py`).
 
 Where the host moves a virtual machine between processors, how far its cores are from each other changes from minute to
 minute, and with it most numbers, by factors. So `benches/distance.c` measures it before and after each run; a run amid
@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--rounds", type=int, help="how often the candidates take turns (default 5)")
     parser.add_argument("--seconds", type=float, help="measuring time of one number in one round (default 0.05)")
-    parser.add_argument("--only", choices=["messages", "floods", "schemes", "hosts", "offload"], help="only this part")
+    parser.add_argument("--only", choices=["messages", "floods", "schemes", "hosts", "offload", "slow_sink"], help="only this part")
     parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where the numbers go (default build/bench.json)")
     options = parser.parse_args()
     rounds = options.rounds or (1 if options.quick else 5)
@@ -269,6 +269,10 @@ def main() -> None:
             print("Jobs over two hosts are left out; the reason is above.", flush=True)
     if options.only in (None, "offload"):
         subprocess.run([sys.executable, SOURCE.with_name("offload.py"), "--rounds", str(2 if options.quick else 25)], check=True)
+    if options.only in (None, "slow_sink"):
+        words = [sys.executable, SOURCE.with_name("slow_sink.py"), "--rounds", str(1 if options.quick else 5)]
+        if subprocess.run(words).returncode != 0:
+            print("The slow memory is left out; the reason is above.", flush=True)
     options.json.parent.mkdir(exist_ok=True)
     options.json.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -28,23 +28,24 @@ SENDERS = {"waits": "waits in MPI", "sleeps": "sleeps (a core is spare)", "compu
 LENGTHS = [1, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20]
 CHUNKED = {"FI_TIDEGATE_RENDEZVOUS": "chunked", "FI_TIDEGATE_CHUNK_SIZE": "128k"}
 """As R has it."""
-WAYS: dict[str, tuple[Fabric, dict[str, str]]] = {
+WAYS = {
     "chunked": (Fabric.TIDEGATE, CHUNKED),
     "single": (Fabric.TIDEGATE, {"FI_TIDEGATE_RENDEZVOUS": "single"}),
 }
 
+Ways = dict[str, tuple[Fabric, dict[str, str]]]
 Run = Callable[[Fabric, dict[str, str], list[str]], process.Result]
 
 
-def places(stack: contextlib.ExitStack) -> dict[str, tuple[Run, dict[str, tuple[Fabric, dict[str, str]]]]]:
-    """Where two ranks run, and what each place is compared with there."""
-    mpi = mpis.mpich()
+def places(stack: contextlib.ExitStack, mpi: mpis.Mpi) -> dict[str, tuple[Run, Ways]]:
+    """Where two ranks run, and what each place is compared with there: this MPI without Tidegate."""
     program = mpi.compile(SOURCE)
 
     def here(fabric: Fabric, beside: dict[str, str], words: list[str]) -> process.Result:
-        return process.run([mpi.launcher, "-n", "2", program, *words], mpi.environment(fabric) | beside, timeout=300)
+        return process.run(mpi.command(2, [program, *words]), mpi.environment(fabric) | beside, timeout=300)
 
-    found: dict[str, tuple[Run, dict[str, tuple[Fabric, dict[str, str]]]]] = {"one host": (here, {"shm": (Fabric.SHM, {})})}
+    provider = {"shm": (Fabric.SHM, {})} if mpi.has_shm else {"tcp": (Fabric.TCP, {})}
+    found: dict[str, tuple[Run, Ways]] = {"one host": (here, {"native": (Fabric.NATIVE, {})} | provider)}
     if (why := made.why_not()) is not None:
         print(f"two hosts are left out: {why}")
         return found
@@ -62,7 +63,7 @@ def numbers(result: process.Result) -> dict[str, float]:
     return {" ".join(words[:-1]): float(words[-1]) for words in map(str.split, result.output.splitlines()) if len(words) in (2, 3)}
 
 
-def overlap(run: Run, others: dict[str, tuple[Fabric, dict[str, str]]], rounds: int) -> None:
+def overlap(run: Run, others: Ways, rounds: int) -> None:
     print(f"{'sender':<26}{'progress':<10}{'receive':>11}{'compute':>11}{'both':>11}{'hidden':>8}{'processor':>12}")
     candidates = {"calls": (Fabric.TIDEGATE, {}), "thread": (Fabric.TIDEGATE, {"FI_TIDEGATE_PROGRESS": "thread"})} | others
     for sender, title in SENDERS.items():
@@ -75,7 +76,7 @@ def overlap(run: Run, others: dict[str, tuple[Fabric, dict[str, str]]], rounds: 
     print()
 
 
-def pingpong(run: Run, others: dict[str, tuple[Fabric, dict[str, str]]], rounds: int) -> None:
+def pingpong(run: Run, others: Ways, rounds: int) -> None:
     ways, samples = WAYS | others, {}
     for _ in range(rounds):
         for name, (fabric, beside) in ways.items():
@@ -97,13 +98,16 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=25, help="runs of the ping-pong, and rounds of each overlap")
     options.add_argument("--only", choices=["overlap", "pingpong"])
     arguments = options.parse_args()
-    with contextlib.ExitStack() as stack:
-        for place, (run, others) in places(stack).items():
-            print(f"MPICH, {place}\n")
-            if arguments.only != "pingpong":
-                overlap(run, others, arguments.rounds)
-            if arguments.only != "overlap":
-                pingpong(run, others, arguments.rounds)
+    for mpi in (mpis.mpich(), mpis.openmpi(), mpis.impi()):
+        with contextlib.ExitStack() as stack:
+            for place, (run, others) in places(stack, mpi).items():
+                # What the thread hides does not depend on the MPI.
+                if arguments.only != "pingpong" and mpi.name == "mpich":
+                    print(f"{mpi.title}, {place}\n")
+                    overlap(run, {name: way for name, way in others.items() if way[0] is not Fabric.NATIVE}, arguments.rounds)
+                if arguments.only != "overlap":
+                    print(f"{mpi.title}, {place}\n")
+                    pingpong(run, others, arguments.rounds)
 
 
 if __name__ == "__main__":
