@@ -1,7 +1,8 @@
 //! [`Cost`]: what processes and nodes need time for, named, with units and sources.
 
-use crate::Time;
 use crate::parameters::Bandwidth;
+use crate::random::Random;
+use crate::time::Time;
 
 /// The time that work of processors and network interfaces takes. The network between the interfaces has its own
 /// numbers: [`NetworkParameters`](crate::NetworkParameters).
@@ -224,10 +225,26 @@ impl Cost {
 /// Receivers that take packets out of their mailbox more slowly than the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowReceivers {
-    /// How many of a thousand processes; which ones is drawn with the run's seed.
+    /// How many of a thousand processes, rounded, but one at least if any; which ones is drawn with the run's seed.
     pub per_mille: u32,
     /// What retrieving a packet takes them in addition.
     pub delay: Time,
+}
+
+/// The users of a seed beside others ([`Random::stream`]).
+const SLOW_STREAM: u64 = 1 << 40;
+
+impl SlowReceivers {
+    /// Which of so many processes are slow.
+    pub(crate) fn drawn(&self, processes: u32, seed: u64) -> Vec<bool> {
+        let rounded = (u64::from(self.per_mille) * u64::from(processes) + 500) / 1000;
+        let count = rounded.max(u64::from(self.per_mille > 0)).min(processes.into());
+        let mut is_slow = vec![false; processes as usize];
+        for rank in &Random::stream(seed, SLOW_STREAM).permutation(processes)[..count as usize] {
+            is_slow[*rank as usize] = true;
+        }
+        is_slow
+    }
 }
 
 /// How long `bytes` take at a rate, rounded down to a picosecond.

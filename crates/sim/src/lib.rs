@@ -73,4 +73,4 @@ pub use rendezvous::Rendezvous;
 pub use simulation::Simulation;
 pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
 pub use time::Time;
-pub use topology::{Topology, TopologyError};
+pub use topology::{Topology, TopologyError, Ways};

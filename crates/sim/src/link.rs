@@ -194,6 +194,11 @@ impl SimLink {
         self.sink_delay = delay;
     }
 
+    /// Whether it is.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.sink_delay > Time::ZERO
+    }
+
     /// Lets noise interrupt the process.
     pub(crate) fn disturb(&mut self, interruptions: Interruptions) {
         self.interruptions = interruptions;

@@ -10,6 +10,8 @@ use crate::{Time, Totals};
 /// The result of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessOutcome {
+    /// Whether it takes packets more slowly than others ([`SlowReceivers`](crate::SlowReceivers)).
+    pub is_slow: bool,
     /// When its program ended.
     pub finished: Time,
     /// Its endpoint's counters, in the order of [`Counter::ALL`].

@@ -158,11 +158,11 @@ impl Simulation {
         let (size, per_node) = (self.config.size(), self.config.processes_per_node);
         let costs = Rc::new(PacketCost { cost: self.config.cost.clone(), lends: endpoint_config.flow.scheme.lends() });
         let bodies = Rc::new(RefCell::new(Bodies::default()));
-        let mut random = Random::new(self.config.seed);
         let slow = self.config.slow_receivers;
+        let is_slow = slow.drawn(size, self.config.seed);
         for rank in (0..size).map(Rank) {
             let mut link = SimLink::new(rank, size, endpoint_config.flow.peers, costs.clone(), bodies.clone());
-            if random.below(1000) < u64::from(slow.per_mille) {
+            if is_slow[rank.0 as usize] {
                 link.slow_down(slow.delay);
             }
             let stream = Random::stream(self.config.seed, NOISE_STREAMS + u64::from(rank.0));
@@ -422,6 +422,7 @@ impl Simulation {
             .processes
             .iter()
             .map(|process| ProcessOutcome {
+                is_slow: process.endpoint.link().is_slow(),
                 finished: process.finished.map_or(Time::ZERO, |(at, _)| at),
                 counters: process.counters(),
                 spent: process.finished.map_or_else(Spent::default, |(_, spent)| spent),

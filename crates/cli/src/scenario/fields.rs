@@ -1,7 +1,7 @@
 //! The fields of a file, in the order in which they take effect.
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::{BlockedSender, NodeId, Rendezvous};
+use tidegate_sim::{BlockedSender, NodeId, Rendezvous, Ways};
 
 use super::buffers;
 use super::file::Field;
@@ -55,11 +55,15 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
     "machine" "noise_duration" "0 ns" "For how long" => |d, t| d.config.noise.duration = step(t)?;
 
     "network" "topology" "mesh"
-        "mesh, torus, switch (all nodes on one), or ideal (nothing but the interfaces limits)" =>
-            |d, t| d.topology = word(t, &["mesh", "torus", "switch", "ideal"])?.to_owned();
+        "mesh, torus, dragonfly, fat_tree, switch (all nodes on one), or ideal (nothing but the interfaces limits)" =>
+            |d, t| d.topology = word(t, &["mesh", "torus", "dragonfly", "fat_tree", "switch", "ideal"])?.to_owned();
     "network" "sizes" "4x4"
-        "Nodes in each dimension, one to three of them; of a switch or an ideal network their product counts" =>
+        "Nodes in each dimension, one to three of them; of a dragonfly groups x routers of a group x nodes of a router; of a \
+         fat tree ports of a router x levels of routers; of a switch or an ideal network their product counts" =>
             |d, t| d.sizes = numbers(t, 'x')?;
+    "network" "ways" "shortest"
+        "Of a dragonfly or fat tree: shortest, or drawn (a detour that is drawn for each pair of nodes)" =>
+            |d, t| d.ways = if word(t, &["shortest", "drawn"])? == "drawn" { Ways::DrawnForPairs } else { Ways::Shortest };
     "network" "link_bandwidth" "2000 MB/s"
         "Rate of each direction of a link" => |d, t| d.config.network.link_bandwidth = rate(t)?;
     "network" "link_latency" "30 ns"
@@ -83,7 +87,7 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
         "What a packet's size on the wire is rounded up to a multiple of" =>
             |d, t| d.config.network.packet_granule_bytes = overhead(t, 1)?;
     "network" "virtual_channels" "2"
-        "Virtual channels of a link; even on a torus" => |d, t| d.config.network.virtual_channels = positive(t)?;
+        "Virtual channels of a link; even on a torus, a multiple of 4 on a dragonfly" => |d, t| d.config.network.virtual_channels = positive(t)?;
     "network" "channel_buffer_packets" "16"
         "Packets that a router's input holds, per virtual channel" =>
             |d, t| d.config.network.channel_buffer_packets = positive(t)?;

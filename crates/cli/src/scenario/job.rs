@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tidegate_sim::experiment::Benchmark;
-use tidegate_sim::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology};
+use tidegate_sim::{Cost, FlowChoice, NetworkParameters, SimulationConfig, SimulationError, Topology, Ways};
 
 use super::buffers::{self, BufferFields};
 use super::fields::FIELDS;
@@ -27,6 +27,7 @@ pub struct Scenario {
 pub struct JobDraft {
     pub(super) topology: String,
     pub(super) sizes: Vec<u16>,
+    pub(super) ways: Ways,
     pub(super) config: SimulationConfig,
     pub(super) scheme: Option<tidegate_flow::SchemeName>,
     pub(super) slots_per_peer: u32,
@@ -56,6 +57,7 @@ impl Draft for JobDraft {
         JobDraft {
             topology: "mesh".to_owned(),
             sizes: vec![4, 4],
+            ways: Ways::default(),
             config: SimulationConfig::extoll(topology),
             scheme: Some(tidegate_flow::SchemeName::Dynamic),
             slots_per_peer: 64,
@@ -82,6 +84,8 @@ impl Draft for JobDraft {
         let topology = match self.topology.as_str() {
             "mesh" => Topology::mesh(sizes),
             "torus" => Topology::torus(sizes),
+            "dragonfly" => Topology::dragonfly(sizes, self.ways),
+            "fat_tree" => Topology::fat_tree(sizes, self.ways),
             "switch" => Topology::switch(nodes),
             _ => Topology::ideal(nodes),
         };

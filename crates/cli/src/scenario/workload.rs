@@ -41,6 +41,7 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("incast", &[]),
     ("cyclic_shift", &[]),
     ("transpose", &[]),
+    ("pairs", &[]),
     ("is", CLASSES),
     ("ft", CLASSES),
     ("lu", CLASSES),
@@ -127,6 +128,7 @@ fn pattern(name: &str, root: u32) -> Option<Pattern> {
         "incast" => Pattern::Incast { root },
         "cyclic_shift" => Pattern::CyclicShift,
         "transpose" => Pattern::Transpose,
+        "pairs" => Pattern::Pairs,
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use tidegate_flow::{Buffers, SchemeName};
 
 use super::fabric::FabricRun;
-use super::machine::{Cluster, Machine};
+use super::machine::{Cluster, Grove, Machine};
 pub(super) use super::measurement::Measurement;
 use super::operation::{Benchmark, Mixed, Operation};
 use super::program::{NasRun, PatternRun};
@@ -110,6 +110,11 @@ impl Case {
         Case { mesh, nodes, flow, workload, intra_node_path, free_credits, machine, time_most_us }
     }
 
+    /// A program on a dragonfly.
+    pub fn on_dragonfly(grove: Grove, flow: FlowChoice, workload: Workload) -> Self {
+        Case { machine: Machine::Dragonfly(grove), ..Case::on_cluster(Cluster::of_l(1), flow, workload) }
+    }
+
     /// A network under load.
     pub fn of_fabric(fabric: FabricRun) -> Self {
         Case {
@@ -166,6 +171,10 @@ impl Case {
             }
             return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
         }
+        if let Machine::Dragonfly(grove) = self.machine {
+            let config = SimulationConfig { flow: self.flow, seed, ..grove.config(noise)? };
+            return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
+        }
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;
         let nodes = self.nodes.as_ref().map(|nodes| nodes.iter().map(|&node| NodeId(node)).collect());
         let amid_messages_of = match self.workload {
@@ -208,8 +217,10 @@ impl Case {
 
     /// How many processes there are.
     fn processes(&self) -> u32 {
-        if let Machine::Cluster(cluster) = &self.machine {
-            return cluster.processes();
+        match &self.machine {
+            Machine::Cluster(cluster) => return cluster.processes(),
+            Machine::Dragonfly(grove) => return grove.processes(),
+            Machine::Extoll => {}
         }
         let nodes = match &self.nodes {
             Some(nodes) => nodes.len() as u32,
@@ -288,8 +299,10 @@ impl fmt::Display for Case {
         if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
             write!(f, ", window {window}, {calls:?}")?;
         }
-        if let Machine::Cluster(cluster) = &self.machine {
-            write!(f, ", {cluster}")?;
+        match &self.machine {
+            Machine::Cluster(cluster) => write!(f, ", {cluster}")?,
+            Machine::Dragonfly(grove) => write!(f, ", {grove}")?,
+            Machine::Extoll => {}
         }
         if self.free_credits {
             f.write_str(", credits free")?;

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use crate::NetworkParameters;
 use crate::config::{SimulationConfig, SimulationError};
+use crate::cost::{Cost, SlowReceivers};
 use crate::noise::Noise;
 use crate::rendezvous::Rendezvous;
 use crate::time::Time;
-use crate::topology::Topology;
+use crate::topology::{Topology, Ways};
 
 /// Whose cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,72 @@ pub(super) enum Machine {
     Extoll,
     /// A cluster.
     Cluster(Cluster),
+    /// A dragonfly.
+    Dragonfly(Grove),
+}
+
+/// A dragonfly with a process on each node, which needs no time for anything: what is slow is the network, or a
+/// receiver. Its routers hold 16 packets for each channel, as R's hold 256 flits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grove {
+    /// Groups, routers of a group, nodes of a router.
+    pub sizes: [u16; 3],
+    pub ways: Ways,
+    /// Of a thousand processes.
+    pub slow_per_mille: u32,
+    /// How much longer a slow process needs for a packet than its link.
+    pub slow_factor: u32,
+    /// Places in each endpoint's table of peers.
+    pub peers: u32,
+}
+
+impl Grove {
+    pub fn processes(&self) -> u32 {
+        self.sizes.iter().map(|&size| u32::from(size)).product()
+    }
+
+    /// Everything of a run but its program and its flow control.
+    pub fn config(&self, noise: Noise) -> Result<SimulationConfig, SimulationError> {
+        let extoll = NetworkParameters::extoll();
+        let rate = extoll.link_bandwidth;
+        let packet = rate.time_of(SLOT_BYTES + extoll.packet_overhead_bytes);
+        let network = NetworkParameters {
+            injection_bandwidth: rate,
+            extraction_bandwidth: rate,
+            virtual_channels: 4,
+            channel_buffer_packets: 16,
+            ..extoll
+        };
+        let topology = Topology::dragonfly(&self.sizes, self.ways);
+        let topology = topology.map_err(|error| SimulationError::Setup(error.to_string()))?;
+        let delay = Time(packet.0 * u64::from(self.slow_factor));
+        Ok(SimulationConfig {
+            network,
+            cost: Cost::free(),
+            processes_per_node: 1,
+            peers: Some(self.peers),
+            slow_receivers: SlowReceivers { per_mille: self.slow_per_mille, delay },
+            noise,
+            ..SimulationConfig::extoll(topology)
+        })
+    }
+}
+
+/// Bytes of a packet without what the network puts around it.
+const SLOT_BYTES: u32 = 64;
+
+impl fmt::Display for Grove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [groups, routers, nodes] = self.sizes;
+        write!(f, "dragonfly {groups}x{routers}x{nodes}")?;
+        if self.ways == Ways::DrawnForPairs {
+            f.write_str(", a detour for each pair")?;
+        }
+        if self.slow_per_mille > 0 {
+            write!(f, ", {} per mille slow at 1/{}", self.slow_per_mille, self.slow_factor)?;
+        }
+        Ok(())
+    }
 }
 
 impl Cluster {

@@ -56,6 +56,7 @@ mod p_table2;
 mod p_table3;
 mod parallel;
 mod program;
+mod r_endpoints;
 mod r_fig1;
 mod r_fig4;
 mod r_fig5;
@@ -156,6 +157,7 @@ impl Experiment {
         loaded("R-fig4", "Congestion marks against slow nodes", "§4.1, figure 4", r_fig4::run),
         loaded("R-fig5", "Chunks in flight against slow nodes", "§4.1, figure 5", r_fig5::run),
         searched("R-theorem2", "Match bits without the announcement", "§3.1, theorem 2", r_theorem2::run),
+        simulated("R-endpoints", "Slow processes on a dragonfly, with endpoints", "§4.1, beyond it", r_endpoints::run),
         simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
         simulated("pool", "A pool at every memory", "in none of the papers", compare_pool::run),
     ];

@@ -9,7 +9,7 @@ use tidegate_message::Counter;
 use crate::config::{SimulationConfig, SimulationError};
 use crate::outcome::Outcome;
 use crate::simulation::Simulation;
-use crate::task::Task;
+use crate::task::{Sample, Task};
 use crate::workload::collective::{Barrier, barrier};
 use crate::workload::nas::{Benchmark, Class, Nas, Variation};
 use crate::workload::{Communicator, Pattern, Traffic};
@@ -77,6 +77,9 @@ impl fmt::Display for NasRun {
     }
 }
 
+/// The time of a process that is not slow, and whose partner is not, noted where they are pairs.
+pub(super) const TIME_OF_BYSTANDER: &str = "time of a bystander";
+
 /// Messages of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PatternRun {
@@ -92,6 +95,7 @@ impl PatternRun {
     pub fn run(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
         let PatternRun { pattern, messages, bytes, window } = *self;
         let traffic = Traffic::new(pattern, config.size(), messages, config.seed);
+        let of_all = traffic.clone();
         let program = move |task: Task| {
             let traffic = traffic.clone();
             async move {
@@ -102,7 +106,20 @@ impl PatternRun {
                 task.record("time", 0, task.now().since(begin).microseconds());
             }
         };
-        Simulation::new(config, &program)?.run()
+        let mut outcome = Simulation::new(config, &program)?.run()?;
+        // Pairs have nothing to do with each other, so what those take that nobody slow belongs to is worth knowing.
+        if pattern == Pattern::Pairs {
+            let is_slow = |rank: u32| outcome.processes[rank as usize].is_slow;
+            let stands_by = |sample: &&Sample| {
+                let partner = of_all.destinations(sample.rank.0).first();
+                !is_slow(sample.rank.0) && partner.is_some_and(|&partner| !is_slow(partner))
+            };
+            let bystanders = outcome.samples_of("time").filter(stands_by);
+            let noted: Vec<_> =
+                bystanders.map(|sample| Sample { label: TIME_OF_BYSTANDER, ..sample.clone() }).collect();
+            outcome.samples.extend(noted);
+        }
+        Ok(outcome)
     }
 }
 

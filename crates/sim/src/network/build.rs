@@ -110,21 +110,22 @@ impl Exits {
     pub fn new(topology: &Topology, virtual_channels: u32) -> Self {
         let (routers, nodes) = (topology.routers(), topology.nodes());
         let mut exits = Exits { virtual_channels, ports: topology.ports(), nodes, table: Vec::new() };
-        if u64::from(routers) * u64::from(nodes) <= Self::TABLE_MOST {
+        if u64::from(routers) * u64::from(nodes) <= Self::TABLE_MOST && !topology.asks_who_sends() {
             let pairs = (0..routers).flat_map(|router| (0..nodes).map(move |node| (RouterId(router), NodeId(node))));
-            let hops = pairs.map(|(router, to)| topology.route(router, to, virtual_channels));
+            let hops = pairs.map(|(router, to)| topology.route(router, to, to, virtual_channels));
             exits.table = hops.map(|hop| (hop.port.0 as u16, hop.channel as u16)).collect();
         }
         exits
     }
 
-    /// The link and the channel by which a packet for `to` leaves `router`.
+    /// The link and the channel by which a packet for `to` leaves `router`; `from` says who sent it.
     #[inline]
-    pub fn of(&self, topology: &Topology, router: RouterId, to: NodeId) -> (u32, u32) {
+    pub fn of(&self, topology: &Topology, router: RouterId, from: impl FnOnce() -> NodeId, to: NodeId) -> (u32, u32) {
         let (port, channel) = match self.table.get(router.0 as usize * self.nodes as usize + to.0 as usize) {
             Some(&(port, channel)) => (u32::from(port), u32::from(channel)),
             None => {
-                let hop = topology.route(router, to, self.virtual_channels);
+                let from = if topology.asks_who_sends() { from() } else { to };
+                let hop = topology.route(router, from, to, self.virtual_channels);
                 (hop.port.0, hop.channel)
             }
         };

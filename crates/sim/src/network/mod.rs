@@ -264,7 +264,8 @@ impl Network {
             return self.receive_ideal(now, packet, schedule);
         }
         let place = self.pool.places[packet as usize];
-        let (link_index, channel_index) = self.exits.of(&self.topology, RouterId(place.router), NodeId(place.to));
+        let from = || self.pool.get(packet).from;
+        let (link_index, channel_index) = self.exits.of(&self.topology, RouterId(place.router), from, NodeId(place.to));
         let link = &mut self.links[link_index as usize];
         let channel = &mut self.channels[channel_index as usize];
         // Packets for which no wake-up is due lack credits of their own channel, so this one overtakes none that could

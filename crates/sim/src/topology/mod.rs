@@ -3,8 +3,7 @@
 //! A topology is routers with numbered output ports. Each port leads to another router or to a node. The network asks
 //! two questions: what is at the end of a port ([`Topology::end_of`], once, when it is built) and by which port and
 //! virtual channel a packet leaves a router (`Topology::route`, once per hop). Whatever answers these two is a
-//! topology; a fat tree or a dragonfly is another file here and another variant, and adaptive routing is another
-//! argument of `route` (how full the outputs are). The rest of the network stays as it is.
+//! topology; another kind is another file here and another variant. The rest of the network stays as it is.
 //!
 //! Deadlock freedom is the topology's business: the channels that `route` chooses must not wait for each other in a
 //! circle. Order per pair of processes is too: all packets between two nodes take one path and one lane.
@@ -12,14 +11,17 @@
 mod grid;
 mod ideal;
 mod switch;
+mod wired;
 
 use std::fmt;
 
 pub use grid::Grid;
 pub use ideal::Ideal;
 pub use switch::Switch;
+pub use wired::{Ways, Wired};
 
 use crate::NodeId;
+use crate::cycle::LayoutError;
 
 /// A router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +54,8 @@ pub(crate) struct Hop {
 pub enum Topology {
     /// A mesh or torus, one node per router.
     Grid(Grid),
+    /// A dragonfly or a fat tree.
+    Wired(Wired),
     /// All nodes on one switch.
     Switch(Switch),
     /// No routers and links: only the interfaces of the nodes limit what they send and receive.
@@ -76,6 +80,23 @@ impl Topology {
         Grid::torus(sizes).map(Topology::Grid)
     }
 
+    /// A dragonfly: groups, routers of a group, nodes of a router. Each two groups have one link.
+    ///
+    /// # Errors
+    /// If there are not three sizes, one is 0, or there are more nodes, or ports of a router, than possible.
+    pub fn dragonfly(sizes: &[u16], ways: Ways) -> Result<Self, TopologyError> {
+        Wired::new(Wired::dragonfly(sizes)?, ways).map(Topology::Wired)
+    }
+
+    /// A fat tree: ports of a router, levels of routers.
+    ///
+    /// # Errors
+    /// If there are not two sizes, the ports are not even, or there are more nodes, or ports of a router, than
+    /// possible.
+    pub fn fat_tree(sizes: &[u16], ways: Ways) -> Result<Self, TopologyError> {
+        Wired::new(Wired::fat_tree(sizes)?, ways).map(Topology::Wired)
+    }
+
     /// All of `nodes` nodes on one switch.
     ///
     /// # Errors
@@ -97,6 +118,7 @@ impl Topology {
     pub fn nodes(&self) -> u32 {
         match self {
             Topology::Grid(grid) => grid.nodes(),
+            Topology::Wired(wired) => wired.nodes(),
             Topology::Switch(switch) => switch.nodes(),
             Topology::Ideal(ideal) => ideal.nodes(),
         }
@@ -107,6 +129,7 @@ impl Topology {
     pub fn routers(&self) -> u32 {
         match self {
             Topology::Grid(grid) => grid.nodes(),
+            Topology::Wired(wired) => wired.routers(),
             Topology::Switch(_) => 1,
             Topology::Ideal(_) => 0,
         }
@@ -117,6 +140,7 @@ impl Topology {
     pub fn ports(&self) -> u32 {
         match self {
             Topology::Grid(grid) => grid.ports(),
+            Topology::Wired(wired) => wired.ports(),
             Topology::Switch(switch) => switch.nodes(),
             Topology::Ideal(_) => 0,
         }
@@ -127,6 +151,7 @@ impl Topology {
     pub fn router_of(&self, node: NodeId) -> RouterId {
         match self {
             Topology::Grid(_) | Topology::Ideal(_) => RouterId(node.0),
+            Topology::Wired(wired) => wired.router_of(node),
             Topology::Switch(_) => RouterId(0),
         }
     }
@@ -136,6 +161,7 @@ impl Topology {
     pub fn end_of(&self, router: RouterId, port: Port) -> End {
         match self {
             Topology::Grid(grid) => grid.end_of(router, port),
+            Topology::Wired(wired) => wired.end_of(router, port),
             Topology::Switch(_) => End::Node(NodeId(port.0)),
             Topology::Ideal(_) => End::Nothing,
         }
@@ -146,20 +172,21 @@ impl Topology {
     pub fn distance(&self, from: NodeId, to: NodeId) -> u32 {
         match self {
             Topology::Grid(grid) => grid.distance(from, to),
+            Topology::Wired(wired) => wired.distance(from, to),
             Topology::Switch(_) | Topology::Ideal(_) => 0,
         }
     }
 
     /// Fewest links between routers, in one direction, that are cut when the nodes are halved across a dimension;
     /// `None` where no link between routers limits what one half can send to the other, or where no such cut halves
-    /// the nodes (all sizes odd).
+    /// the nodes (all sizes odd), and for dragonflies and fat trees, of which it is not computed.
     ///
     /// Traffic between the halves can never be faster than these links together: a bound for any measured table.
     #[must_use]
     pub fn bisection_links(&self) -> Option<u32> {
         match self {
             Topology::Grid(grid) => grid.bisection_links(),
-            Topology::Switch(_) | Topology::Ideal(_) => None,
+            Topology::Wired(_) | Topology::Switch(_) | Topology::Ideal(_) => None,
         }
     }
 
@@ -167,15 +194,23 @@ impl Topology {
     pub(crate) fn channels_per_lane(&self) -> u32 {
         match self {
             Topology::Grid(grid) => grid.channels_per_lane(),
+            Topology::Wired(wired) => wired.channels_per_lane(),
             Topology::Switch(_) | Topology::Ideal(_) => 1,
         }
     }
 
-    /// How a packet for `to` leaves `router`, over links that have `channels` virtual channels.
+    /// Whether the way of a packet depends on who sent it, too.
+    pub(crate) fn asks_who_sends(&self) -> bool {
+        matches!(self, Topology::Wired(wired) if wired.ways() == Ways::DrawnForPairs)
+    }
+
+    /// How a packet of `from` for `to` leaves `router`, over links that have `channels` virtual channels. Who sent it
+    /// counts only where the topology [asks](Self::asks_who_sends).
     #[inline]
-    pub(crate) fn route(&self, router: RouterId, to: NodeId, channels: u32) -> Hop {
+    pub(crate) fn route(&self, router: RouterId, from: NodeId, to: NodeId, channels: u32) -> Hop {
         match self {
             Topology::Grid(grid) => grid.route(router, to, channels),
+            Topology::Wired(wired) => wired.route(router, from, to, channels),
             Topology::Switch(_) | Topology::Ideal(_) => Hop { port: Port(to.0), channel: 0 },
         }
     }
@@ -185,6 +220,7 @@ impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Topology::Grid(grid) => grid.fmt(f),
+            Topology::Wired(wired) => wired.fmt(f),
             Topology::Switch(switch) => write!(f, "switch of {} nodes", switch.nodes()),
             Topology::Ideal(ideal) => write!(f, "ideal network of {} nodes", ideal.nodes()),
         }
@@ -199,6 +235,10 @@ pub const NODES_MAX: u32 = 1 << 20;
 pub enum TopologyError {
     /// The number of sizes is not one to three.
     Dimensions(usize),
+    /// A dragonfly or a fat tree has other sizes: says which.
+    Sizes(&'static str),
+    /// Its wires do not fit together.
+    Layout(LayoutError),
     /// A size is zero, or the nodes are none or more than [`NODES_MAX`].
     Nodes(u64),
 }
@@ -209,6 +249,8 @@ impl fmt::Display for TopologyError {
             TopologyError::Dimensions(given) => {
                 write!(f, "a mesh or torus has one to three sizes, not {given}: give for example 4x4x4")
             }
+            TopologyError::Sizes(needed) => f.write_str(needed),
+            TopologyError::Layout(error) => error.fmt(f),
             TopologyError::Nodes(given) => {
                 write!(f, "a network has 1 to {NODES_MAX} nodes, not {given}: change the sizes of the topology")
             }

@@ -14,6 +14,8 @@ pub enum Pattern {
     Random,
     /// All messages of a member to one other, everybody to a different one: drawn once.
     Permutation,
+    /// Two members to each other, drawn once (R §4.1); of an odd number one sends nothing.
+    Pairs,
     /// Everybody to one.
     Incast {
         /// That one.
@@ -48,6 +50,14 @@ impl Traffic {
                 let mut to = vec![Vec::new(); size as usize];
                 for (index, &me) in circle.iter().enumerate() {
                     to[me as usize] = vec![circle[(index + 1) % circle.len()]; messages as usize];
+                }
+                to
+            }
+            Pattern::Pairs => {
+                let mut to = vec![Vec::new(); size as usize];
+                for pair in Random::new(seed).permutation(size).chunks_exact(2) {
+                    to[pair[0] as usize] = vec![pair[1]; messages as usize];
+                    to[pair[1] as usize] = vec![pair[0]; messages as usize];
                 }
                 to
             }
@@ -128,6 +138,7 @@ mod tests {
         let patterns = [
             Pattern::Random,
             Pattern::Permutation,
+            Pattern::Pairs,
             Pattern::Incast { root: 1 },
             Pattern::CyclicShift,
             Pattern::Transpose,
@@ -138,6 +149,20 @@ mod tests {
                 for me in 0..size {
                     assert!(!traffic.destinations(me).contains(&me), "{pattern:?} of {size}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_pair_each_sends_to_the_other() {
+        for size in [2, 3, 12, 13] {
+            let traffic = Traffic::new(Pattern::Pairs, size, 5, 3);
+            let partner = |me: u32| traffic.destinations(me).first().copied();
+            let idle = (0..size).filter(|&me| partner(me).is_none()).count();
+            assert_eq!(idle as u32, size % 2);
+            for me in 0..size {
+                assert!(partner(me).is_none_or(|other| partner(other) == Some(me)), "{me} of {size}");
+                assert_eq!(traffic.destinations(me).len() as u32, traffic.incoming(me));
             }
         }
     }

@@ -13,8 +13,14 @@ use crate::support::{all_flows, job, mailbox, run};
 
 #[test]
 fn every_pattern_delivers_all_its_messages_under_every_scheme() {
-    let patterns =
-        [Pattern::Random, Pattern::Permutation, Pattern::Incast { root: 3 }, Pattern::CyclicShift, Pattern::Transpose];
+    let patterns = [
+        Pattern::Random,
+        Pattern::Permutation,
+        Pattern::Incast { root: 3 },
+        Pattern::CyclicShift,
+        Pattern::Transpose,
+        Pattern::Pairs,
+    ];
     for pattern in patterns {
         let traffic = Traffic::new(pattern, 8, 6, 11);
         let messages: u64 = (0..8).map(|member| u64::from(traffic.incoming(member))).sum();

@@ -1,4 +1,4 @@
-use tidegate_sim::{NetworkParameters, Time, Topology};
+use tidegate_sim::{NetworkParameters, Time, Topology, Ways};
 
 use crate::traffic::{all_to_one, grids, random_pairs, random_permutation, tornado, transpose};
 use crate::world::{Random, Receiver, World, round_numbers, tight_buffers};
@@ -56,5 +56,35 @@ fn mixed_patterns_with_receivers_that_stop_and_go_never_deadlock_in_a_long_run()
             world.set_receiver(stopped, Receiver::Prompt);
         }
         world.run_dry();
+    }
+}
+
+#[test]
+fn dragonflies_and_fat_trees_full_of_packets_never_deadlock_and_keep_the_order_of_pairs() {
+    let four = NetworkParameters { virtual_channels: 4, ..tight_buffers() };
+    for ways in [Ways::Shortest, Ways::DrawnForPairs] {
+        let networks = [
+            Topology::dragonfly(&[9, 4, 2], ways),
+            Topology::dragonfly(&[5, 2, 3], ways),
+            Topology::fat_tree(&[4, 3], ways),
+        ];
+        for topology in networks {
+            let mut random = Random(31);
+            let mut world = World::new(topology.expect("legal"), four.clone());
+            let nodes = world.nodes();
+            for _ in 0..20 {
+                match random.below(4) {
+                    0 => transpose(&mut world, 10),
+                    1 => tornado(&mut world, 10),
+                    2 => random_permutation(&mut world, &mut random, 10),
+                    _ => random_pairs(&mut world, &mut random, 10 * nodes),
+                }
+                let stopped = random.below(nodes);
+                world.set_receiver(stopped, Receiver::Stopped);
+                world.run_until(world.now + Time::from_nanoseconds(u64::from(random.below(5_000))));
+                world.set_receiver(stopped, Receiver::Prompt);
+            }
+            world.run_dry();
+        }
     }
 }
