@@ -244,6 +244,11 @@ fn few_slow_nodes_of_many() {
 }
 
 #[test]
+fn slow_processes_on_a_dragonfly() {
+    all_come_out_but(&["R-endpoints"], &[]);
+}
+
+#[test]
 fn match_bits_without_the_announcement() {
     let differing =
         ["Nor does any with the rule of Portals", "Nor if they have a bit of its own", "The last row of table 1"];
