@@ -115,8 +115,9 @@ impl Dragonfly {
         Far::Router { router, port }
     }
 
-    /// Draws the intermediate group.
+    /// Draws the intermediate group, or says that there is none.
     pub(super) fn prepare(&self, journey: &mut Journey, random: &mut Random) {
+        journey.via = NONE;
         let [from, to] = [journey.from, journey.to].map(|node| self.group_of(self.place_of(node).0));
         if from == to || self.groups < 3 {
             return;

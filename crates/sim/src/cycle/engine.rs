@@ -177,7 +177,6 @@ impl Engine {
         debug_assert_ne!(node, packet.journey.to, "nodes send to others");
         self.node_used[(node * self.channels + channel) as usize] += packet.flits;
         packet.journey.lane = (channel % self.lanes) as u8;
-        packet.journey.via = NONE;
         self.layout.prepare(&mut packet.journey, &mut self.random);
         let (router, port) = self.layout.place_of(node);
         packet.place = (router * self.ports + port) * self.channels + channel;

@@ -89,7 +89,7 @@ fn graph(layout: &Layout, routing: Routing) -> Graph {
 fn vias(layout: &Layout, from: u32, to: u32) -> BTreeSet<u32> {
     let mut random = Random::new(5);
     let draw = |_| {
-        let mut journey = Journey { from, to, via: NONE, ..Journey::default() };
+        let mut journey = Journey { from, to, ..Journey::default() };
         layout.prepare(&mut journey, &mut random);
         journey.via
     };

@@ -141,13 +141,29 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<Wired> {
-        let layouts = [Wired::dragonfly(&[9, 4, 2]), Wired::dragonfly(&[5, 3, 1]), Wired::fat_tree(&[4, 3])];
-        let layouts = layouts.map(|layout| layout.expect("legal sizes"));
+        let dragonflies: [&[u16]; 4] = [&[9, 4, 2], &[5, 3, 1], &[2, 3, 1], &[1, 4, 2]];
+        let layouts = dragonflies.map(Wired::dragonfly).into_iter().chain([Wired::fat_tree(&[4, 3])]);
+        let layouts: Vec<Layout> = layouts.map(|layout| layout.expect("legal sizes")).collect();
         let both = layouts.iter().flat_map(|&layout| [Ways::Shortest, Ways::DrawnForPairs].map(|ways| (layout, ways)));
         both.map(|(layout, ways)| Wired::new(layout, ways).expect("legal")).collect()
     }
 
-    /// Every pair arrives, by few links, and a detour is a longer way.
+    #[test]
+    fn a_drawn_way_is_another_one_where_there_is_one() {
+        let (shortest, drawn): (Vec<Wired>, Vec<Wired>) =
+            all().into_iter().partition(|wired| wired.ways() == Ways::Shortest);
+        let links = |wired: &Wired| -> u32 {
+            let pairs =
+                (0..wired.nodes()).flat_map(|from| (0..wired.nodes()).map(move |to| (NodeId(from), NodeId(to))));
+            pairs.map(|(from, to)| wired.distance(from, to)).sum()
+        };
+        let longer: Vec<bool> =
+            shortest.iter().zip(&drawn).map(|(shortest, drawn)| links(drawn) > links(shortest)).collect();
+        // Only a dragonfly of three groups or more has detours; all ways up a fat tree are equally long.
+        assert_eq!(longer, [true, true, false, false, false]);
+    }
+
+    /// Every pair arrives, by few links.
     #[test]
     fn every_pair_has_a_way_that_ends_at_its_node() {
         for wired in all() {
