@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from harness import hosts as made  # noqa: E402
 from harness import mpi as mpis  # noqa: E402
 from harness.mpi import Fabric  # noqa: E402
+from offload import numbers  # noqa: E402
 
 SOURCE = Path(__file__).with_name("slow_sink.c")
 WAYS: dict[str, tuple[Fabric, dict[str, str]]] = {
@@ -57,9 +58,7 @@ def main() -> None:
                     for rate in (0.0, arguments.rate):
                         words = [program, str(arguments.seconds), str(length), str(rate)]
                         done = made.run(hosts, mpi, arguments.ranks // 2, words, mpi.environment(fabric) | beside, timeout=300)
-                        if done.status != 0:
-                            sys.exit(done.explain())
-                        pair.append({word: float(value) for word, value in (line.split() for line in done.output.splitlines())})
+                        pair.append(numbers(done))
                     found[name].append((pair[0], pair[1]))
             for name, pairs in found.items():
                 kept = [slow["others"] / none["others"] for none, slow in pairs]

@@ -22,7 +22,7 @@ mod packet;
 mod parameters;
 mod pattern;
 #[cfg(test)]
-mod routes_tests;
+pub(crate) mod routes_tests;
 #[cfg(test)]
 mod tests;
 mod throughput;

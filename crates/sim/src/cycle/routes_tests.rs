@@ -97,9 +97,9 @@ fn vias(layout: &Layout, from: u32, to: u32) -> BTreeSet<u32> {
 }
 
 /// Whether some buffers wait for each other in a circle.
-fn has_circle(graph: &Graph) -> bool {
+pub(crate) fn has_circle<Buffer: Ord + Copy>(graph: &BTreeMap<Buffer, BTreeSet<Buffer>>) -> bool {
     // Whoever waits for nobody is taken away, again and again; a circle stays.
-    let mut left: Graph = graph.clone();
+    let mut left = graph.clone();
     loop {
         let free: Vec<Buffer> = left
             .iter()

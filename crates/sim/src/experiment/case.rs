@@ -82,7 +82,7 @@ pub(super) struct Case {
     /// Whether processors need no time for credits ([`Cost::with_free_credits`]).
     pub free_credits: bool,
     pub machine: Machine,
-    /// When a run is ended if its programs have not ended before, in microseconds; on a cluster only.
+    /// When a run is ended if its programs have not ended before, in microseconds; not on the machine of P.
     pub time_most_us: Option<u32>,
 }
 
@@ -161,18 +161,19 @@ impl Case {
         if let Workload::Fabric(fabric) = &self.workload {
             return fabric.measure(seed);
         }
-        if let Machine::Cluster(cluster) = self.machine {
-            let mut config = SimulationConfig { flow: self.flow, seed, ..cluster.config(noise)? };
+        let on_machine = match self.machine {
+            Machine::Cluster(cluster) => Some(cluster.config(noise)?),
+            Machine::Dragonfly(grove) => Some(grove.config(noise)?),
+            Machine::Extoll => None,
+        };
+        if let Some(config) = on_machine {
+            let mut config = SimulationConfig { flow: self.flow, seed, ..config };
             if self.free_credits {
                 config.cost = config.cost.with_free_credits();
             }
             if let Some(most) = self.time_most_us {
                 config.time_most = Time::from_microseconds(most.into());
             }
-            return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
-        }
-        if let Machine::Dragonfly(grove) = self.machine {
-            let config = SimulationConfig { flow: self.flow, seed, ..grove.config(noise)? };
             return Ok(Measurement::of_cluster(&self.outcome(config)?, self.repetitions()));
         }
         let topology = Topology::mesh(&self.mesh).map_err(|error| SimulationError::Setup(error.to_string()))?;

@@ -18,7 +18,7 @@ use crate::config::FlowChoice;
 pub(super) const SCHEMES: &[SchemeName] = SchemeName::OFFERED;
 
 /// Bytes of a slot of a mailbox.
-const SLOT_BYTES: u64 = 64;
+pub(super) const SLOT_BYTES: u64 = 64;
 /// Packets and bytes of a posted buffer, which holds a message of 2 KiB with its header.
 pub(super) const BUFFER_PACKETS: u32 = 37;
 pub(super) const BUFFER_BYTES: u64 = BUFFER_PACKETS as u64 * tidegate_flow::PAYLOAD_BYTES as u64;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tidegate_flow::SchemeName;
 
 use super::case::{Case, Workload};
-use super::compare_job::{flow, size};
+use super::compare_job::{SLOT_BYTES, flow, size};
 use super::estimate::Estimate;
 use super::machine::Grove;
 use super::measurement::{Measurement, Runs};
@@ -25,6 +25,8 @@ const SCHEMES: [SchemeName; 4] = [SchemeName::None, SchemeName::Static, SchemeNa
 const WAYS: [(Ways, &str); 2] = [(Ways::Shortest, "shortest"), (Ways::DrawnForPairs, "a detour for each pair")];
 /// A slow process needs so many times as long for a packet as its link.
 const FACTOR: u32 = 8;
+/// Of a thousand processes so many are slow, but one at least.
+const SLOW_PER_MILLE: u32 = 10;
 /// What counts as the same time in the mean.
 const SAME: f64 = 1.02;
 /// A bystander that takes so many times as long is held up.
@@ -73,19 +75,14 @@ impl Pair {
 struct All(Vec<Vec<Vec<Pair>>>);
 
 fn bytes(slots: u32) -> u64 {
-    u64::from(slots) * u64::from(PEERS) * 64
-}
-
-/// Per mille of the processes that are slow: a hundredth, or one at least.
-fn slow_per_mille(processes: u32) -> u32 {
-    10.max(1000_u32.div_ceil(processes))
+    u64::from(slots) * u64::from(PEERS) * SLOT_BYTES
 }
 
 impl All {
     fn run(workshop: &Workshop<'_>, sizes: [u16; 3], messages: u32) -> Result<Self, SimulationError> {
         let workload = PatternRun { pattern: Pattern::Pairs, messages, bytes: 1024, window: messages };
         let grove = Grove { sizes, ways: Ways::Shortest, slow_per_mille: 0, slow_factor: FACTOR, peers: PEERS };
-        let slow = Grove { slow_per_mille: slow_per_mille(grove.processes()), ..grove };
+        let slow = Grove { slow_per_mille: SLOW_PER_MILLE, ..grove };
         let mut cases = Vec::new();
         for (ways, _) in WAYS {
             for slots in SLOTS {
@@ -164,11 +161,10 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let processes = groups * routers * nodes;
     let setup = format!(
         "{groups} groups of {routers} routers of {nodes} nodes, a process on each ({processes} in all), which needs no time for anything; \
-         routers with four channels of 16 packets. Random pairs send each other {messages} messages of 1 KiB at once. {} of a thousand \
+         routers with four channels of 16 packets. Random pairs send each other {messages} messages of 1 KiB at once. {SLOW_PER_MILLE} of a thousand \
          processes are slow: they need {FACTOR} times as long for a packet as their link. All schemes have the same receive memory, for \
          {PEERS} peers. Endpoints need the packets of a pair in order, so each pair has one way, the shortest or one by a group that is \
-         drawn for it; R's routers choose for each packet.",
-        slow_per_mille(processes)
+         drawn for it; R's routers choose for each packet."
     );
     let credits = [SchemeName::Static, SchemeName::Dynamic];
     let (few, most) = (0..2, SLOTS.len() - 1..SLOTS.len());

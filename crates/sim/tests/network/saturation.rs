@@ -37,31 +37,35 @@ fn a_mesh_needs_one_channel_only() {
     world.run_dry();
 }
 
+/// Patterns by turns, so many rounds of them, while one receiver after the other stops for a while.
+fn stop_and_go(topology: Topology, parameters: NetworkParameters, seed: u64, rounds: u32) {
+    let mut random = Random(seed);
+    let mut world = World::new(topology, parameters);
+    let nodes = world.nodes();
+    for _ in 0..rounds {
+        match random.below(4) {
+            0 => transpose(&mut world, 10),
+            1 => tornado(&mut world, 10),
+            2 => random_permutation(&mut world, &mut random, 10),
+            _ => random_pairs(&mut world, &mut random, 10 * nodes),
+        }
+        let stopped = random.below(nodes);
+        world.set_receiver(stopped, Receiver::Stopped);
+        world.run_until(world.now + Time::from_nanoseconds(u64::from(random.below(5_000))));
+        world.set_receiver(stopped, Receiver::Prompt);
+    }
+    world.run_dry();
+}
+
 #[test]
 fn mixed_patterns_with_receivers_that_stop_and_go_never_deadlock_in_a_long_run() {
     for topology in [Topology::mesh(&[4, 4, 4]), Topology::torus(&[4, 4, 4]), Topology::torus(&[5, 5])] {
-        let mut random = Random(22);
-        let mut world = World::new(topology.expect("legal"), tight_buffers());
-        let nodes = world.nodes();
-        for _ in 0..40 {
-            match random.below(4) {
-                0 => transpose(&mut world, 10),
-                1 => tornado(&mut world, 10),
-                2 => random_permutation(&mut world, &mut random, 10),
-                _ => random_pairs(&mut world, &mut random, 10 * nodes),
-            }
-            let stopped = random.below(nodes);
-            world.set_receiver(stopped, Receiver::Stopped);
-            world.run_until(world.now + Time::from_nanoseconds(u64::from(random.below(5_000))));
-            world.set_receiver(stopped, Receiver::Prompt);
-        }
-        world.run_dry();
+        stop_and_go(topology.expect("legal"), tight_buffers(), 22, 40);
     }
 }
 
 #[test]
 fn dragonflies_and_fat_trees_full_of_packets_never_deadlock_and_keep_the_order_of_pairs() {
-    let four = NetworkParameters { virtual_channels: 4, ..tight_buffers() };
     for ways in [Ways::Shortest, Ways::DrawnForPairs] {
         let networks = [
             Topology::dragonfly(&[9, 4, 2], ways),
@@ -69,22 +73,7 @@ fn dragonflies_and_fat_trees_full_of_packets_never_deadlock_and_keep_the_order_o
             Topology::fat_tree(&[4, 3], ways),
         ];
         for topology in networks {
-            let mut random = Random(31);
-            let mut world = World::new(topology.expect("legal"), four.clone());
-            let nodes = world.nodes();
-            for _ in 0..20 {
-                match random.below(4) {
-                    0 => transpose(&mut world, 10),
-                    1 => tornado(&mut world, 10),
-                    2 => random_permutation(&mut world, &mut random, 10),
-                    _ => random_pairs(&mut world, &mut random, 10 * nodes),
-                }
-                let stopped = random.below(nodes);
-                world.set_receiver(stopped, Receiver::Stopped);
-                world.run_until(world.now + Time::from_nanoseconds(u64::from(random.below(5_000))));
-                world.set_receiver(stopped, Receiver::Prompt);
-            }
-            world.run_dry();
+            stop_and_go(topology.expect("legal"), wide_tight(), 31, 20);
         }
     }
 }
