@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tidegate_flow::PAYLOAD_BYTES;
+
 use crate::NetworkParameters;
 use crate::config::{SimulationConfig, SimulationError};
 use crate::cost::{Cost, SlowReceivers};
@@ -90,7 +92,7 @@ impl Grove {
     pub fn config(&self, noise: Noise) -> Result<SimulationConfig, SimulationError> {
         let extoll = NetworkParameters::extoll();
         let rate = extoll.link_bandwidth;
-        let packet = rate.time_of(SLOT_BYTES + extoll.packet_overhead_bytes);
+        let packet = rate.time_of(PAYLOAD_BYTES as u32 + extoll.packet_overhead_bytes);
         let network = NetworkParameters {
             injection_bandwidth: rate,
             extraction_bandwidth: rate,
@@ -112,9 +114,6 @@ impl Grove {
         })
     }
 }
-
-/// Bytes of a packet without what the network puts around it.
-const SLOT_BYTES: u32 = 64;
 
 impl fmt::Display for Grove {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
