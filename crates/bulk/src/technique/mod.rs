@@ -1,0 +1,9 @@
+//! The techniques, a file or folder each.
+
+pub(crate) mod bandwidth_matching;
+pub(crate) mod barriers;
+pub(crate) mod booking;
+pub(crate) mod in_order;
+pub(crate) mod interleave;
+pub(crate) mod receiver_tokens;
+pub(crate) mod tokens;
