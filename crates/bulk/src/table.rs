@@ -1,6 +1,6 @@
 //! The table of all techniques: names, when a piece counts as sent, help.
 
-use crate::exchange::{Completion, Event, Part, Step, Technique};
+use crate::technique::interface::{Completion, Event, Part, Step, Technique};
 use crate::technique::{bandwidth_matching, barriers, booking, in_order, interleave, receiver_tokens, tokens};
 use crate::{Booked, Node};
 use std::error::Error;

@@ -1,8 +1,8 @@
 //! [`BandwidthMatching`]: a constant limit of the sender's rate to that at which a receiver takes pieces from the
 //! network (B §1.1). It relieves a receiver of one sender that is too fast; against many senders it does nothing.
 
-use crate::exchange::{Action, Event, Part, Step, Technique};
 use crate::technique::in_order::InOrder;
+use crate::technique::interface::{Action, Event, Part, Step, Technique};
 use crate::{Piece, Settings};
 use tidegate_flow::Instant;
 

@@ -5,7 +5,7 @@
 //! Round 0 is the node's copy to itself, and nobody waits behind the last.
 
 use crate::Node;
-use crate::exchange::{Action, Event, Part, Step, Technique};
+use crate::technique::interface::{Action, Event, Part, Step, Technique};
 use crate::work::Work;
 use tidegate_flow::Instant;
 

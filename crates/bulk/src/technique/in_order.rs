@@ -1,7 +1,7 @@
 //! [`InOrder`]: one block after the other, in the order in which the program gave them (B §2: "CSHIFT" where that is a
 //! cyclic shift, "Random" where receivers are random). What the other techniques are measured against.
 
-use crate::exchange::{Action, Event, Part, Step, Technique};
+use crate::technique::interface::{Action, Event, Part, Step, Technique};
 use crate::work::Work;
 use crate::{Node, Piece};
 use std::collections::VecDeque;

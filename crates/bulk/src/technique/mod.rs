@@ -1,9 +1,10 @@
-//! The techniques, a file or folder each.
+//! The techniques, a file or folder each, and what all of them answer (`interface.rs`).
 
 pub(crate) mod bandwidth_matching;
 pub(crate) mod barriers;
 pub(crate) mod booking;
 pub(crate) mod in_order;
+pub(crate) mod interface;
 pub(crate) mod interleave;
 pub(crate) mod receiver_tokens;
 pub(crate) mod tokens;

@@ -5,8 +5,8 @@
 //! Ours: a sender asks for its next block when the last one is through, and the receiver grants the token to the next
 //! when the piece has come.
 
-use crate::exchange::{Action, Event, Part, Step, Technique};
 use crate::technique::in_order::InOrder;
+use crate::technique::interface::{Action, Event, Part, Step, Technique};
 use crate::{Node, Piece, Signal};
 use std::collections::VecDeque;
 use tidegate_flow::Instant;

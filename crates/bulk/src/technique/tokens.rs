@@ -14,8 +14,8 @@
 //!   that lives behind the lost one;
 //! * the lost node may have passed it on before. Then the next has had it, and a node that has had a token ignores it.
 
-use crate::exchange::{Action, Event, Part, Step, Technique};
 use crate::node_set::NodeSet;
+use crate::technique::interface::{Action, Event, Part, Step, Technique};
 use crate::work::Work;
 use crate::{Node, Signal};
 use std::collections::VecDeque;

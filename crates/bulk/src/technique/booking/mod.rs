@@ -26,7 +26,7 @@
 mod calendar;
 mod candidates;
 
-use crate::exchange::{Action, Event, Part, Step, Technique};
+use crate::technique::interface::{Action, Event, Part, Step, Technique};
 use crate::work::Work;
 use crate::{Node, Settings, Signal};
 use calendar::Calendar;
