@@ -11,8 +11,10 @@
 //! * `packet.rs`, `wheel.rs`: packets under way, and what is due when;
 //! * `engine.rs`: routers and links, one cycle after the other;
 //! * `pattern.rs`, `load.rs`: what nodes do: who sends to whom, slow nodes, marks of congestion, chunks;
+//! * `all_to_all/`: exchanges of all nodes, by the techniques of bulk-transfer scheduling and as MPIs do them;
 //! * `throughput.rs`: how much comes through once the network has settled.
 
+pub mod all_to_all;
 mod dragonfly;
 mod engine;
 mod fat_tree;

@@ -1,0 +1,448 @@
+//! Exchanges on networks of thousands of nodes: all-to-all under B's techniques, and as MPIs do it.
+//!
+//! A node is a processor and a link. The processor takes `overhead_cycles` for each thing that it does (begin a piece,
+//! send a signal) and for each that it hears of; the link sends packets, signals first, and pieces that are under way
+//! in turn. Pieces, signals, acknowledgements and the barrier's messages all are packets of the same network, so they
+//! wait in the same queues. A piece counts as sent when its last packet is on the wire, or, where a technique wants to
+//! know when its receiver has it, when the receiver's acknowledgement has come back.
+//!
+//! * `sizes.rs`: how much there is for whom;
+//! * `node.rs`: what a node runs, its processor and its link;
+//! * `baseline.rs`: pairwise exchange and Bruck's algorithm;
+//! * here: the machine of all of them, [`AllToAll`].
+
+mod baseline;
+mod node;
+mod sizes;
+#[cfg(test)]
+mod tests;
+
+pub use sizes::Sizes;
+
+use self::node::{Heard, Node, Program};
+use super::engine::Engine;
+use super::layout::{Layout, Routing};
+use super::load::MachineError;
+use super::packet::Packet;
+use super::parameters::Parameters;
+use std::fmt;
+use tidegate_bulk::{Action, Completion, Event, Exchange, Piece, Settings, Signal, TechniqueName, TreeSignal};
+
+/// Who sends when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// One of B's techniques.
+    Technique(TechniqueName),
+    /// All blocks at once, in the order of a cyclic shift, so many under way at a time: what MPICH does with blocks of
+    /// middle length (32), and Open MPI calls linear.
+    Scattered(u32),
+    /// What MPICH and Open MPI do with long blocks.
+    Pairwise,
+    /// What they do with short ones. Only for blocks of one size.
+    Bruck,
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Algorithm::Technique(name) => name.fmt(f),
+            Algorithm::Scattered(most) => write!(f, "scattered ({most} at a time)"),
+            Algorithm::Pairwise => f.write_str("pairwise"),
+            Algorithm::Bruck => f.write_str("Bruck"),
+        }
+    }
+}
+
+/// How nodes wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// The network has one: all pass so many cycles after the last is in.
+    Hardware {
+        /// That many.
+        cycles: u32,
+    },
+    /// Messages along a tree.
+    Tree {
+        /// Most children of a node.
+        arity: u32,
+    },
+}
+
+/// An exchange on a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Wires.
+    pub layout: Layout,
+    /// Ways.
+    pub routing: Routing,
+    /// Routers and links.
+    pub parameters: Parameters,
+    /// Bytes of a flit.
+    pub flit_bytes: u32,
+    /// Who sends when.
+    pub algorithm: Algorithm,
+    /// Of the technique.
+    pub settings: Settings,
+    /// Of the technique.
+    pub barrier: Barrier,
+    /// What a node's processor needs for one thing that it does or hears of.
+    pub overhead_cycles: u32,
+    /// How much there is for whom.
+    pub sizes: Sizes,
+    /// Decides every random choice.
+    pub seed: u64,
+    /// An exchange that takes longer is given up.
+    pub most_cycles: u64,
+}
+
+/// How an exchange went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Exchanged {
+    /// When the last byte had been taken and everybody was through.
+    pub cycles: u64,
+    /// Bytes of all blocks.
+    pub bytes: u64,
+    /// What a node got in each cycle, in the mean, as a part of what its link carries.
+    pub rate: f64,
+    /// Small messages of all kinds.
+    pub signals: u64,
+    /// Requests of `booking`.
+    pub requests: u64,
+    /// Those that were denied.
+    pub denials: u64,
+    /// Pieces that were under way to the receiver that had most at once.
+    pub most_at_one: u32,
+}
+
+/// What cannot be run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanError {
+    /// The machine.
+    Machine(MachineError),
+    /// Bruck's algorithm with blocks of several sizes.
+    BruckUneven,
+    /// Not over in time.
+    TooLong {
+        /// The cycles that it was given.
+        cycles: u64,
+        /// Nodes that are not through.
+        nodes: u32,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::Machine(error) => error.fmt(f),
+            PlanError::BruckUneven => f.write_str("Bruck's algorithm needs blocks of one size"),
+            PlanError::TooLong { cycles, nodes } => {
+                write!(f, "the exchange is not over after {cycles} cycles: {nodes} nodes are not through")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// What a packet's label says: the number of a piece, or with this bit that of a small message.
+const SMALL: u32 = 1 << 31;
+/// Flits of a small message: 24 bytes and what a packet needs anyway.
+const SMALL_FLITS: u16 = 2;
+
+/// A small message.
+#[derive(Clone, Copy, Debug)]
+enum Message {
+    Signal(Signal),
+    Tree(TreeSignal),
+    /// The sender's piece of this number is here.
+    Acknowledged(u32),
+}
+
+/// A piece that is under way.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    piece: Piece,
+    /// Packets that the sender has not injected, and that the receiver has not taken.
+    to_inject: u32,
+    to_sink: u32,
+}
+
+/// Values with numbers that are used again.
+#[derive(Debug)]
+struct Slab<T> {
+    all: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Copy> Slab<T> {
+    fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.all[place as usize] = value;
+                place
+            }
+            None => {
+                self.all.push(value);
+                (self.all.len() - 1) as u32
+            }
+        }
+    }
+
+    fn remove(&mut self, place: u32) -> T {
+        self.free.push(place);
+        self.all[place as usize]
+    }
+}
+
+/// See the module.
+pub struct AllToAll {
+    plan: Plan,
+    engine: Engine,
+    nodes: Vec<Node>,
+    pieces: Slab<UnderWay>,
+    messages: Slab<Message>,
+    /// Pieces under way to each node.
+    incoming: Vec<u32>,
+    /// In the hardware barrier: how many, and whether any has work left.
+    inside: u32,
+    work_left: bool,
+    passes_at: Option<u64>,
+    left_bytes: u64,
+    result: Exchanged,
+}
+
+impl AllToAll {
+    /// Runs an exchange to its end.
+    ///
+    /// # Errors
+    /// If the machine cannot be built, or the exchange takes too long.
+    pub fn run(plan: &Plan) -> Result<Exchanged, PlanError> {
+        let mut exchange = AllToAll::new(plan)?;
+        while !exchange.is_over() {
+            if exchange.engine.now() >= plan.most_cycles {
+                let nodes = exchange.nodes.iter().filter(|node| !node.is_finished).count() as u32;
+                return Err(PlanError::TooLong { cycles: plan.most_cycles, nodes });
+            }
+            exchange.cycle();
+        }
+        let mut result = exchange.result;
+        result.cycles = exchange.engine.now();
+        let flits = result.bytes as f64 / f64::from(plan.flit_bytes);
+        result.rate = flits / exchange.nodes.len() as f64 / result.cycles.max(1) as f64;
+        Ok(result)
+    }
+
+    fn new(plan: &Plan) -> Result<Self, PlanError> {
+        let Plan { layout, routing, parameters, seed, .. } = *plan;
+        let wires = layout.check().map_err(MachineError::Layout);
+        wires.map_err(PlanError::Machine)?;
+        parameters.check(&layout).map_err(|error| PlanError::Machine(MachineError::Parameters(error)))?;
+        if plan.algorithm == Algorithm::Bruck && !matches!(plan.sizes, Sizes::Uniform(_)) {
+            return Err(PlanError::BruckUneven);
+        }
+        let count = layout.nodes();
+        let blocks: Vec<_> = (0..count).map(|me| plan.sizes.blocks(me, count, seed)).collect();
+        let bytes = blocks.iter().flatten().map(|block| block.bytes).sum();
+        // Bruck's algorithm sends blocks several times; all of that has to arrive.
+        let programs: Vec<_> = (0..count).map(|me| Program::new(plan, me, &blocks)).collect();
+        let left_bytes = match (plan.algorithm, plan.sizes) {
+            (Algorithm::Bruck, Sizes::Uniform(bytes)) => {
+                u64::from(count) * (1..count).map(|distance| bytes * u64::from(distance.count_ones())).sum::<u64>()
+            }
+            _ => bytes,
+        };
+        Ok(AllToAll {
+            plan: *plan,
+            engine: Engine::new(layout, routing, parameters, seed),
+            nodes: programs.into_iter().zip(0..).map(|(program, me)| Node::new(program, me, plan)).collect(),
+            pieces: Slab { all: Vec::new(), free: Vec::new() },
+            messages: Slab { all: Vec::new(), free: Vec::new() },
+            incoming: vec![0; count as usize],
+            inside: 0,
+            work_left: false,
+            passes_at: None,
+            left_bytes,
+            result: Exchanged { bytes, ..Exchanged::default() },
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.left_bytes == 0 && self.nodes.iter().all(|node| node.is_finished)
+    }
+
+    fn cycle(&mut self) {
+        self.engine.begin_cycle();
+        let now = self.engine.now();
+        for number in std::mem::take(&mut self.engine.delivered) {
+            let packet = &self.engine.packets[number];
+            let node = &mut self.nodes[packet.journey.to as usize];
+            node.sunk_at = node.sunk_at.max(now) + u64::from(packet.flits);
+            let at = node.sunk_at;
+            self.engine.sink_at(number, at);
+        }
+        for number in std::mem::take(&mut self.engine.sunk) {
+            let packet = self.engine.release(number);
+            self.take(&packet);
+        }
+        if self.passes_at == Some(now) {
+            self.pass();
+        }
+        for me in 0..self.nodes.len() as u32 {
+            if self.nodes[me as usize].has_to_do(now) {
+                self.compute(me);
+            }
+            if self.nodes[me as usize].has_to_send(now) {
+                self.inject(me);
+            }
+        }
+        self.engine.end_cycle();
+    }
+
+    /// All pass the hardware barrier.
+    fn pass(&mut self) {
+        self.passes_at = None;
+        let work_left = std::mem::take(&mut self.work_left);
+        for node in &mut self.nodes {
+            node.heard.push_back(Heard::Event(Event::Passed { work_left }));
+        }
+    }
+
+    /// A node has taken a packet.
+    fn take(&mut self, packet: &Packet) {
+        let (from, to) = (packet.journey.from, packet.journey.to);
+        if packet.label & SMALL != 0 {
+            let heard = match self.messages.remove(packet.label & !SMALL) {
+                Message::Signal(signal) => Heard::Event(Event::Signalled { from: tidegate_bulk::Node(from), signal }),
+                Message::Tree(signal) => Heard::Tree { from: tidegate_bulk::Node(from), signal },
+                Message::Acknowledged(number) => Heard::Event(Event::Sent(self.pieces.remove(number).piece)),
+            };
+            self.nodes[to as usize].heard.push_back(heard);
+            return;
+        }
+        let number = packet.label;
+        let under_way = &mut self.pieces.all[number as usize];
+        under_way.to_sink -= 1;
+        if under_way.to_sink > 0 {
+            return;
+        }
+        self.left_bytes -= under_way.piece.bytes;
+        self.incoming[to as usize] -= 1;
+        let event = Event::Arrived { from: tidegate_bulk::Node(from) };
+        self.nodes[to as usize].heard.push_back(Heard::Event(event));
+        if self.nodes[from as usize].program.completion() == Completion::Delivered {
+            self.send_small(to, from, Message::Acknowledged(number));
+        } else {
+            self.pieces.remove(number);
+        }
+    }
+
+    fn send_small(&mut self, from: u32, to: u32, message: Message) {
+        self.result.signals += 1;
+        let number = self.messages.insert(message);
+        self.nodes[from as usize].small.push_back((to, SMALL | number));
+    }
+
+    /// A node's processor does one thing.
+    fn compute(&mut self, me: u32) {
+        let now = self.engine.now();
+        let node = &mut self.nodes[me as usize];
+        let Some(action) = node.next_action(now, self.plan.overhead_cycles) else {
+            return self.poll_tree(me);
+        };
+        match action {
+            Action::Copy(_) => {}
+            Action::Send(piece) => {
+                let flits = piece.bytes.div_ceil(self.plan.flit_bytes.into());
+                let packets = flits.div_ceil(self.plan.parameters.packet_flits.into()) as u32;
+                let under_way = UnderWay { piece, to_inject: packets, to_sink: packets };
+                let number = self.pieces.insert(under_way);
+                self.nodes[me as usize].pieces.push_back(number);
+                let incoming = &mut self.incoming[piece.to.0 as usize];
+                *incoming += 1;
+                self.result.most_at_one = self.result.most_at_one.max(*incoming);
+            }
+            Action::Signal { to, signal } => {
+                self.result.requests += u64::from(matches!(signal, Signal::Book { .. }));
+                self.result.denials += u64::from(signal == Signal::Denied);
+                self.send_small(me, to.0, Message::Signal(signal));
+            }
+            Action::Enter { work_left } => match self.plan.barrier {
+                Barrier::Tree { .. } => self.nodes[me as usize].tree.enter(work_left),
+                Barrier::Hardware { cycles } => {
+                    self.work_left |= work_left;
+                    self.inside += 1;
+                    if self.inside == self.nodes.len() as u32 {
+                        self.inside = 0;
+                        self.passes_at = Some(now + u64::from(cycles.max(1)));
+                    }
+                }
+            },
+        }
+        self.poll_tree(me);
+    }
+
+    /// What the barrier's tree has to say.
+    fn poll_tree(&mut self, me: u32) {
+        while let Some((to, signal)) = self.nodes[me as usize].tree.poll() {
+            self.send_small(me, to.0, Message::Tree(signal));
+        }
+        if let Some(work_left) = self.nodes[me as usize].tree.passed() {
+            self.nodes[me as usize].heard.push_front(Heard::Event(Event::Passed { work_left }));
+        }
+    }
+
+    /// A node's link sends a packet, if there is room for it.
+    fn inject(&mut self, me: u32) {
+        let now = self.engine.now();
+        let channels = self.plan.parameters.channels;
+        let turn = self.nodes[me as usize].turn;
+        let mut in_turn = (0..channels).map(|step| (turn + step) % channels);
+        let Some(channel) = in_turn.find(|&channel| self.engine.has_room(me, channel.into())) else { return };
+        let node = &mut self.nodes[me as usize];
+        node.turn = (channel + 1) % channels;
+        let packet = match node.small.pop_front() {
+            Some((to, label)) => Packet::new(me, to, SMALL_FLITS, now, label),
+            None => {
+                let Some(number) = node.pieces.pop_front() else { return };
+                let under_way = &mut self.pieces.all[number as usize];
+                under_way.to_inject -= 1;
+                let flits = under_way.piece.bytes.div_ceil(self.plan.flit_bytes.into());
+                let rest = flits - u64::from(under_way.to_inject) * u64::from(self.plan.parameters.packet_flits);
+                let flits = rest.min(self.plan.parameters.packet_flits.into()) as u16;
+                let piece = under_way.piece;
+                if under_way.to_inject > 0 {
+                    node.pieces.push_back(number);
+                } else if node.program.completion() == Completion::Local {
+                    node.heard.push_back(Heard::Event(Event::Sent(piece)));
+                }
+                Packet::new(me, piece.to.0, flits, now, number)
+            }
+        };
+        node.link_free = now + u64::from(packet.flits);
+        self.engine.inject(channel.into(), packet);
+    }
+}
+
+impl Program {
+    fn new(plan: &Plan, me: u32, blocks: &[Vec<tidegate_bulk::Block>]) -> Self {
+        let nodes = blocks.len() as u32;
+        let mine = &blocks[me as usize];
+        let technique = |name, settings: &Settings| {
+            Program::Technique(Box::new(Exchange::new(name, tidegate_bulk::Node(me), nodes, mine, settings)))
+        };
+        match plan.algorithm {
+            Algorithm::Technique(name) => technique(name, &plan.settings),
+            Algorithm::Scattered(most) => {
+                technique(TechniqueName::InOrder, &Settings { outstanding: most, ..plan.settings })
+            }
+            Algorithm::Pairwise => {
+                let bytes = |from: u32, to: u32| baseline::bytes_for(&blocks[from as usize], to);
+                Program::Rounds(baseline::Rounds::pairwise(me, nodes, bytes))
+            }
+            Algorithm::Bruck => {
+                let bytes = mine.first().map_or(0, |block| block.bytes);
+                Program::Rounds(baseline::Rounds::bruck(me, nodes, bytes))
+            }
+        }
+    }
+}
