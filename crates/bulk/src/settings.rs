@@ -25,7 +25,7 @@ pub struct Settings {
     /// release their senders within (B §5.1).
     pub rounds_per_barrier: u32,
     /// `booking`: how many requests a sender makes in a round at most, denied ones among them. B §4.3: "within each round
-    /// … a sender … requests a booking from one of its receivers".
+    /// … a sender … requests a booking from one of its receivers". More fill the windows, and then most are denied.
     pub requests_per_round: u32,
     /// `booking`: where the sequence of receivers that are asked begins. The same everywhere or not, as one likes.
     pub seed: u64,
@@ -39,7 +39,7 @@ impl Default for Settings {
             picoseconds_per_byte: 0,
             window: 8,
             rounds_per_barrier: 1,
-            requests_per_round: u32::MAX,
+            requests_per_round: 1,
             seed: 1,
         }
     }

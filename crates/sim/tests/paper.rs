@@ -249,6 +249,11 @@ fn slow_processes_on_a_dragonfly() {
 }
 
 #[test]
+fn all_to_alls_on_networks_of_today() {
+    all_come_out_but(&["B-today"], &[]);
+}
+
+#[test]
 fn match_bits_without_the_announcement() {
     let differing =
         ["Nor does any with the rule of Portals", "Nor if they have a bit of its own", "The last row of table 1"];

@@ -59,7 +59,14 @@ fn small() -> Vec<(&'static str, Vec<Vec<Block>>)> {
 }
 
 fn one_byte_pieces() -> Settings {
-    Settings { unit: 1, outstanding: 2, window: 2, picoseconds_per_byte: 1_000_000, ..Settings::default() }
+    Settings {
+        unit: 1,
+        outstanding: 2,
+        window: 2,
+        picoseconds_per_byte: 1_000_000,
+        requests_per_round: 9,
+        ..Settings::default()
+    }
 }
 
 fn explore_all(technique: TechniqueName, settings: &Settings, deaths: u32) {
@@ -136,6 +143,11 @@ fn receiver_tokens() {
 #[test]
 fn booking() {
     explore_all(TechniqueName::Booking, &one_byte_pieces(), 1);
+}
+
+#[test]
+fn booking_with_one_request_a_round() {
+    explore_all(TechniqueName::Booking, &Settings { requests_per_round: 1, ..one_byte_pieces() }, 1);
 }
 
 #[test]

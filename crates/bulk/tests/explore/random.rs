@@ -15,12 +15,14 @@ fn exchanges() -> impl Strategy<Value = Vec<Vec<Block>>> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (1_u64..4, 1_u32..4, 1_u32..9, 1_u32..9, any::<u64>()).prop_map(|(unit, outstanding, window, rounds, seed)| {
+    let booking = (1_u32..9, 1_u32..9, 1_u32..4);
+    (1_u64..4, 1_u32..4, booking, any::<u64>()).prop_map(|(unit, outstanding, (window, rounds, requests), seed)| {
         Settings {
             unit,
             outstanding,
             window,
             rounds_per_barrier: rounds.min(window),
+            requests_per_round: requests,
             picoseconds_per_byte: 1_000_000,
             seed,
         }

@@ -48,6 +48,9 @@ pub struct Measurement {
     /// What only networks under load have, which have no processes, hence nothing of the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// What only exchanges of all nodes have, which have nothing of the rest, either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<Exchange>,
     /// What programs noted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
@@ -78,6 +81,23 @@ pub struct Carried {
     pub cycles: u64,
     /// Steps of packets through routers in all cycles.
     pub hops: u64,
+}
+
+/// How an exchange of all nodes of a network went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// All cycles.
+    pub cycles: u64,
+    /// What a node got in each cycle, in the mean, as a part of what its link carries.
+    pub rate: f64,
+    /// Small messages of all kinds.
+    pub signals: u64,
+    /// Requests of `booking`, and those that were denied.
+    pub requests: u64,
+    /// See `requests`.
+    pub denials: u64,
+    /// Pieces that were under way to the receiver that had most at once.
+    pub most_at_one: u32,
 }
 
 /// Where a rule stops.
@@ -176,6 +196,7 @@ impl Measurement {
             cut_us: outcome.cut.map(Time::microseconds),
             posted: None,
             carried: None,
+            exchange: None,
             notes: notes.map(note).collect(),
         }
     }

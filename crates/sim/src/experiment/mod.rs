@@ -22,6 +22,7 @@
 mod a_fig2;
 mod a_fig3;
 mod assumptions;
+mod b_today;
 mod case;
 mod compare;
 mod compare_causes;
@@ -29,6 +30,7 @@ mod compare_job;
 mod compare_pool;
 mod curve;
 mod estimate;
+mod exchange_run;
 mod fabric;
 mod forecast;
 mod hash;
@@ -158,6 +160,7 @@ impl Experiment {
         loaded("R-fig5", "Chunks in flight against slow nodes", "§4.1, figure 5", r_fig5::run),
         searched("R-theorem2", "Match bits without the announcement", "§3.1, theorem 2", r_theorem2::run),
         simulated("R-endpoints", "Slow processes on a dragonfly, with endpoints", "§4.1, beyond it", r_endpoints::run),
+        loaded("B-today", "All-to-alls on networks of today", "§5.1, beyond it", b_today::run),
         simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
         simulated("pool", "A pool at every memory", "in none of the papers", compare_pool::run),
     ];

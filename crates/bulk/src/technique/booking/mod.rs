@@ -13,8 +13,8 @@
 //!   keeps its list for a frame more than the window, so that it can serve such a one, too: else who is always
 //!   the first behind the barrier might be denied for ever;
 //! * nobody enters the barrier with a request outstanding; who is in it still answers, or nobody would get out;
-//! * a sender asks a random receiver that it has not asked in this round, and another after the answer; when all have
-//!   been asked it waits for the next round;
+//! * a sender asks a random receiver that it has not asked in this round. It makes one request in a round; where
+//!   `requests_per_round` allows more, it asks another after the answer, until it is fully booked or has asked all;
 //! * the barrier tells everybody whether anybody has work left: the end.
 //!
 //! **Fewer barriers** (B §5.1 proposes tokens every round and barriers less often; how is ours). Between two barriers

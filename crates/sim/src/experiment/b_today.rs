@@ -1,0 +1,309 @@
+//! B's techniques on networks of today: all-to-alls on a dragonfly and on a fat tree, beside what MPIs do.
+
+use std::collections::BTreeMap;
+
+use tidegate_bulk::{Settings, TechniqueName};
+
+use super::case::Case;
+use super::estimate::Estimate;
+use super::exchange_run::ExchangeRun;
+use super::measurement::{Exchange, Measurement, Runs};
+use super::report::{Fact, Figure, Findings, Point, Series, Table};
+use super::workshop::{Scale, Workshop};
+use crate::SimulationError;
+use crate::cycle::all_to_all::{Algorithm, Barrier, Sizes};
+use crate::cycle::{Dragonfly, FatTree, Layout};
+
+/// What a node's processor needs to begin a piece or a signal, and to hear of one: 0.2 µs where a link carries 25 GB/s.
+const OVERHEAD_CYCLES: u32 = 300;
+/// Children of a node in the barrier's tree: the fastest of 2, 4 and 8 with these numbers.
+const ARITY: u32 = 4;
+/// From this length on a block counts as long.
+const LONG: u64 = 64 * 1024;
+
+/// Who sends when, as the report names it.
+#[derive(Clone, Copy, Debug)]
+struct Contender {
+    name: &'static str,
+    algorithm: Algorithm,
+    /// For `booking`: rounds from one barrier to the next.
+    rounds_per_barrier: u32,
+    is_of_mpis: bool,
+}
+
+const fn technique(name: TechniqueName) -> Contender {
+    Contender { name: name.name(), algorithm: Algorithm::Technique(name), rounds_per_barrier: 1, is_of_mpis: false }
+}
+
+const fn of_mpis(name: &'static str, algorithm: Algorithm) -> Contender {
+    Contender { name, algorithm, rounds_per_barrier: 1, is_of_mpis: true }
+}
+
+const RARE_BARRIERS: &str = "booking, rare barriers";
+const BRUCK: &str = "Bruck";
+
+/// Bruck's algorithm last: it is for blocks of one size, and hopeless with long ones.
+const CONTENDERS: [Contender; 10] = [
+    technique(TechniqueName::InOrder),
+    technique(TechniqueName::Interleave),
+    technique(TechniqueName::Barriers),
+    technique(TechniqueName::Tokens),
+    technique(TechniqueName::ReceiverTokens),
+    technique(TechniqueName::Booking),
+    Contender { name: RARE_BARRIERS, rounds_per_barrier: 16, ..technique(TechniqueName::Booking) },
+    of_mpis("scattered", Algorithm::Scattered(32)),
+    of_mpis("pairwise", Algorithm::Pairwise),
+    of_mpis(BRUCK, Algorithm::Bruck),
+];
+
+/// What is exchanged.
+#[derive(Clone, Copy, Debug)]
+struct Pattern {
+    sizes: Sizes,
+    /// The length of a block, or its mean.
+    bytes: u64,
+}
+
+fn patterns(scale: Scale) -> Vec<Pattern> {
+    let of = |sizes, bytes| Pattern { sizes, bytes };
+    let kib = 1024;
+    let mean = scale.pick(2, 4, 1) * kib;
+    let rounds = scale.pick(16, 16, 4);
+    let shifts = |rounds, bytes| of(Sizes::Shifts { rounds, bytes }, bytes);
+    let mut all = vec![of(Sizes::Uniform(2 * kib), 2 * kib)];
+    if scale == Scale::Quick {
+        all.push(of(Sizes::Uniform(16 * kib), 16 * kib));
+    }
+    all.push(shifts(2 * rounds, LONG));
+    if scale != Scale::Smallest {
+        all.push(shifts(rounds / 4, 1024 * kib));
+    }
+    all.extend([
+        of(Sizes::Random(mean), mean),
+        of(Sizes::Skewed(mean), mean),
+        of(Sizes::Sparse { receivers: rounds, bytes: LONG }, LONG),
+    ]);
+    all
+}
+
+fn networks(scale: Scale) -> [Layout; 2] {
+    let large = Dragonfly { groups: 33, routers: 8, nodes: 4, global: 4 };
+    let small = Dragonfly { groups: 9, routers: 4, nodes: 2, global: 2 };
+    [
+        Layout::Dragonfly(scale.pick(large, small, small)),
+        Layout::FatTree(FatTree { radix: scale.pick(16, 8, 8), levels: 3 }),
+    ]
+}
+
+/// Whether a contender takes part.
+fn takes_part(contender: &Contender, pattern: &Pattern) -> bool {
+    contender.name != BRUCK || (matches!(pattern.sizes, Sizes::Uniform(_)) && pattern.bytes <= 2048)
+}
+
+/// How long a booking's chunk is: a message of the rendezvous, but no longer than the blocks.
+fn unit(pattern: &Pattern, contender: &Contender) -> u64 {
+    match contender.algorithm {
+        Algorithm::Technique(TechniqueName::Booking) => pattern.bytes.clamp(2048, LONG),
+        _ => Settings::default().unit,
+    }
+}
+
+fn case(layout: Layout, pattern: &Pattern, contender: &Contender) -> Case {
+    let rounds_per_barrier = contender.rounds_per_barrier;
+    let window = if rounds_per_barrier > 1 { 4 * rounds_per_barrier } else { 8 };
+    let settings = match contender.algorithm {
+        Algorithm::Technique(TechniqueName::Booking) => Settings {
+            unit: unit(pattern, contender),
+            window,
+            rounds_per_barrier,
+            requests_per_round: 1,
+            ..Settings::default()
+        },
+        _ => Settings::default(),
+    };
+    let (algorithm, sizes) = (contender.algorithm, pattern.sizes);
+    let barrier = Barrier::Tree { arity: ARITY };
+    Case::of_exchange(ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles: OVERHEAD_CYCLES, sizes })
+}
+
+/// One network and pattern: the runs of each contender by name.
+struct Cell {
+    layout: Layout,
+    pattern: Pattern,
+    runs: BTreeMap<&'static str, Runs>,
+}
+
+fn exchange(run: &Measurement) -> Exchange {
+    run.exchange.unwrap_or_default()
+}
+
+impl Cell {
+    fn rate(&self, name: &str) -> Option<Estimate> {
+        Some(self.runs.get(name)?.estimate(|run| exchange(run).rate))
+    }
+
+    fn mean(&self, name: &str) -> f64 {
+        self.rate(name).map_or(0.0, |rate| rate.mean())
+    }
+
+    /// The fastest of those that `are`.
+    fn best(&self, are: impl Fn(&Contender) -> bool) -> (&'static str, f64) {
+        let all = CONTENDERS.iter().filter(|contender| are(contender));
+        let rates = all.map(|contender| (contender.name, self.mean(contender.name)));
+        rates.fold(("none", 0.0), |best, one| if one.1 > best.1 { one } else { best })
+    }
+
+    fn is_long(&self) -> bool {
+        self.pattern.bytes >= LONG
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {}", self.layout, self.pattern.sizes)
+    }
+}
+
+fn run_all(workshop: &Workshop<'_>) -> Result<Vec<Cell>, SimulationError> {
+    let (networks, patterns) = (networks(workshop.scale), patterns(workshop.scale));
+    let cells = || networks.iter().flat_map(|layout| patterns.iter().map(move |pattern| (*layout, pattern)));
+    let takes_part = |pattern: &Pattern| {
+        CONTENDERS.iter().filter(move |contender| takes_part(contender, pattern)).collect::<Vec<_>>()
+    };
+    let cases: Vec<Case> = cells()
+        .flat_map(|(layout, pattern)| takes_part(pattern).into_iter().map(move |one| case(layout, pattern, one)))
+        .collect();
+    let mut runs = workshop.run(&cases)?.into_iter();
+    let cell = |(layout, pattern): (Layout, &Pattern)| Cell {
+        layout,
+        pattern: *pattern,
+        runs: takes_part(pattern).into_iter().map(|one| one.name).zip(runs.by_ref()).collect(),
+    };
+    Ok(cells().map(cell).collect())
+}
+
+pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
+    let cells = run_all(workshop)?;
+    let facts = facts(&cells);
+    let names = networks(workshop.scale).map(|layout| format!("{layout} ({} nodes)", layout.nodes()));
+    let setup = format!(
+        "All nodes exchange blocks on two networks: a {}, and a {}; packets of 16 flits of 16 bytes, four channels of 256 flits, \
+         progressive adaptive routing. A node's processor takes {OVERHEAD_CYCLES} cycles to begin a piece or a signal, and to \
+         hear of one (0.2 µs where links carry 25 GB/s); signals, acknowledgements and the barrier's messages (a tree, {ARITY} \
+         children) are packets of the same network. Rates are the bytes that a node receives per cycle, from the first cycle to \
+         the last byte, as a part of what its link carries. Long blocks go to some distances of a cyclic shift only, so that \
+         runs end; the techniques that shift go through all rounds nevertheless. Blocks of `booking` are cut at 64 KiB, and a \
+         sender makes one request per round; with rare barriers there are 16 rounds from one to the next, and a window of 64. \
+         Scattered is MPICH's way for middle lengths (32 sends at a time), pairwise that of MPICH and Open MPI for long ones, \
+         Bruck that for short ones (as we remember their tables; none of their code was run). A seed draws sizes, receivers, \
+         detours and whom a sender asks.",
+        names[0], names[1]
+    );
+    Ok(Findings { setup, figures: figures(&cells), tables: vec![table(&cells)], facts })
+}
+
+const OURS: &str = "it is no sentence of B, whose machines had neither such networks nor such many nodes.";
+
+/// The cells in which something holds, of all, for readers.
+fn list(cells: &[Cell], which: impl Fn(&Cell) -> bool, show: impl Fn(&Cell) -> String) -> (bool, String) {
+    let chosen: Vec<&Cell> = cells.iter().filter(|cell| which(cell)).collect();
+    let shown: Vec<String> = chosen.iter().map(|cell| show(cell)).collect();
+    (!chosen.is_empty(), shown.join("; "))
+}
+
+fn facts(cells: &[Cell]) -> Vec<Fact> {
+    let ordered = |contender: &Contender| matches!(contender.algorithm, Algorithm::Technique(name) if name.completion() == tidegate_bulk::Completion::Delivered);
+    let beside = |cell: &Cell, name: &str, other: &str| cell.mean(name) / cell.mean(other).max(f64::MIN_POSITIVE);
+    let long = |cell: &Cell| cell.is_long();
+    let all = |_: &Cell| true;
+    let holds =
+        |which: &dyn Fn(&Cell) -> bool, test: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| which(cell)).all(test);
+    let ratio = |name: &'static str, other: &'static str| {
+        move |cell: &Cell| format!("{:.2} ({})", beside(cell, name, other), cell.name())
+    };
+    let barriers = TechniqueName::Barriers.name();
+    let (tokens, booking) = (TechniqueName::Tokens.name(), TechniqueName::Booking.name());
+    vec![
+        Fact::tested(
+            "Booking with tokens every round and rare barriers is faster than with a barrier each round (everywhere).",
+            holds(&all, &|cell| beside(cell, RARE_BARRIERS, booking) > 1.0),
+            "experiments … have shown promise (B §5.1)",
+            list(cells, all, ratio(RARE_BARRIERS, booking)).1,
+        ),
+        Fact::tested(
+            "Tokens are faster than barriers made of messages, with blocks of one size (everywhere).",
+            holds(&|cell| matches!(cell.pattern.sizes, Sizes::Uniform(_) | Sizes::Shifts { .. }), &|cell| {
+                beside(cell, tokens, barriers) > 1.0
+            }),
+            "with more nodes one would expect tokens to outperform barriers by a wider margin (B §3.2)",
+            list(cells, |cell| matches!(cell.pattern.sizes, Sizes::Uniform(_) | Sizes::Shifts { .. }), ratio(tokens, barriers)).1,
+        ),
+        Fact::tested(
+            "Where the traffic is irregular (blocks for a few receivers by lot), booking with rare barriers is faster than \
+             every other way with one sender at a time.",
+            holds(&|cell| matches!(cell.pattern.sizes, Sizes::Sparse { .. }), &|cell| cell.best(ordered).0 == RARE_BARRIERS),
+            "not in B",
+            list(cells, |cell| matches!(cell.pattern.sizes, Sizes::Sparse { .. }), |cell| cell.best(ordered).0.to_owned()).1,
+        )
+        .implied(OURS),
+        Fact::tested(
+            "With long blocks a technique with one sender at a time is at least as fast as the faster of scattered and \
+             pairwise (everywhere).",
+            holds(&long, &|cell| cell.best(ordered).1 >= cell.best(|one| one.is_of_mpis).1),
+            "not in B",
+            list(cells, long, |cell| {
+                let ((mine, rate), (theirs, other)) = (cell.best(ordered), cell.best(|one| one.is_of_mpis));
+                format!("{mine} {rate:.3}, {theirs} {other:.3} ({})", cell.name())
+            })
+            .1,
+        )
+        .implied(OURS),
+    ]
+}
+
+/// By block length, where blocks have one size: a curve for each contender, a panel for each network.
+fn figures(cells: &[Cell]) -> Vec<Figure> {
+    let regular: Vec<&Cell> =
+        cells.iter().filter(|cell| matches!(cell.pattern.sizes, Sizes::Uniform(_) | Sizes::Shifts { .. })).collect();
+    let mut layouts: Vec<Layout> = regular.iter().map(|cell| cell.layout).collect();
+    layouts.dedup();
+    let mut series = Vec::new();
+    for layout in layouts {
+        for contender in CONTENDERS {
+            let of = regular.iter().filter(|cell| cell.layout == layout);
+            let points: Vec<Point> =
+                of.filter_map(|cell| Some(cell.rate(contender.name)?.point(cell.pattern.bytes as f64))).collect();
+            series.push(Series::of(contender.name, points).in_panel(layout.to_string()));
+        }
+    }
+    vec![Figure {
+        name: "today".to_owned(),
+        title: "All-to-all on networks of today".to_owned(),
+        x_axis: "block (bytes)".to_owned(),
+        y_axis: "rate (part of a node's link)".to_owned(),
+        series,
+        ..Figure::default()
+    }]
+}
+
+fn table(cells: &[Cell]) -> Table {
+    let mut columns = vec!["network", "blocks"];
+    columns.extend(CONTENDERS.iter().map(|contender| contender.name));
+    columns.extend(["denied", "denied, rare barriers", "fastest"]);
+    let mut table = Table::new("today", "Rate, as a part of what a node's link carries", &columns);
+    for cell in cells {
+        let rates = CONTENDERS.iter().map(|contender| match cell.rate(contender.name) {
+            Some(rate) => format!("{:.3}", rate.mean()),
+            None => String::new(),
+        });
+        let denied = [TechniqueName::Booking.name(), RARE_BARRIERS].map(|name| {
+            let share = |run: &Measurement| {
+                let Exchange { requests, denials, .. } = exchange(run);
+                100.0 * denials as f64 / requests.max(1) as f64
+            };
+            cell.runs.get(name).map_or(String::new(), |runs| format!("{:.1} %", runs.estimate(share).mean()))
+        });
+        let first = [cell.layout.to_string(), cell.pattern.sizes.to_string()];
+        let fastest = cell.best(|_| true).0.to_owned();
+        table.row(first.into_iter().chain(rates).chain(denied).chain([fastest]));
+    }
+    table
+}
