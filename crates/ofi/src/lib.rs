@@ -45,6 +45,7 @@ mod domain;
 mod endpoint;
 mod errno;
 mod fabric;
+mod forking;
 mod guard;
 mod host;
 mod identity;

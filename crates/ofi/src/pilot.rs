@@ -11,10 +11,11 @@
 //!
 //! It begins with the first endpoint of its domain and ends with the last, or with the process, before libfabric
 //! unloads what the thread runs. The lock of such a domain is needed, whatever the application has promised of its own
-//! threads.
+//! threads. No child is forked while the thread holds it (`forking`).
 
 use crate::bindings::FI_LOG_DOMAIN;
 use crate::errno::{Errno, Result};
+use crate::forking;
 use crate::log;
 use crate::wait::Wait;
 use core::ffi::c_void;
@@ -135,7 +136,11 @@ impl Pilot {
         let mut still = 0;
         while !is_over.load(Relaxed) {
             let may_sleep = still >= LOOKS_BEFORE_SLEEP;
-            match look(may_sleep) {
+            let found = {
+                let _look = forking::Look::begin();
+                look(may_sleep)
+            };
+            match found {
                 None => return,
                 Some(Look::Left) => {
                     still = 0;
@@ -193,6 +198,7 @@ fn end_with_the_process(pilot: &Arc<Pilot>) {
     pilots.push(Arc::downgrade(pilot));
     IS_REGISTERED.call_once(|| {
         stay_loaded();
+        forking::guard_forks();
         // SAFETY: the function stays where it is, since the library does.
         unsafe { libc::atexit(end_all) };
     });

@@ -22,7 +22,7 @@ pub use sizes::Sizes;
 use self::node::{Heard, Node, Program};
 use super::engine::Engine;
 use super::layout::{Layout, Routing};
-use super::load::MachineError;
+use super::load::{MachineError, SLOW_FACTOR_MAX};
 use super::packet::Packet;
 use super::parameters::Parameters;
 use std::fmt;
@@ -87,6 +87,8 @@ pub struct Plan {
     pub barrier: Barrier,
     /// What a node's processor needs for one thing that it does or hears of.
     pub overhead_cycles: u32,
+    /// How many cycles a node needs to take a flit: with 2 it receives half as fast as it sends.
+    pub receive_factor: u16,
     /// How much there is for whom.
     pub sizes: Sizes,
     /// Decides every random choice.
@@ -233,7 +235,11 @@ impl AllToAll {
     }
 
     fn new(plan: &Plan) -> Result<Self, PlanError> {
-        let Plan { layout, routing, parameters, seed, .. } = *plan;
+        let Plan { layout, routing, seed, receive_factor, .. } = *plan;
+        let parameters = Parameters { slowest: receive_factor, ..plan.parameters };
+        if !(1..=SLOW_FACTOR_MAX).contains(&receive_factor) {
+            return Err(PlanError::Machine(MachineError::SlowFactor(receive_factor)));
+        }
         let wires = layout.check().map_err(MachineError::Layout);
         wires.map_err(PlanError::Machine)?;
         parameters.check(&layout).map_err(|error| PlanError::Machine(MachineError::Parameters(error)))?;
@@ -276,7 +282,7 @@ impl AllToAll {
         for number in std::mem::take(&mut self.engine.delivered) {
             let packet = &self.engine.packets[number];
             let node = &mut self.nodes[packet.journey.to as usize];
-            node.sunk_at = node.sunk_at.max(now) + u64::from(packet.flits);
+            node.sunk_at = node.sunk_at.max(now) + u64::from(packet.flits) * u64::from(self.plan.receive_factor);
             let at = node.sunk_at;
             self.engine.sink_at(number, at);
         }

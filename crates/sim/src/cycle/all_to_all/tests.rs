@@ -18,6 +18,7 @@ fn plan(layout: Layout, algorithm: Algorithm, sizes: Sizes) -> Plan {
         settings: Settings::default(),
         barrier: Barrier::Tree { arity: 2 },
         overhead_cycles: 100,
+        receive_factor: 1,
         sizes,
         seed: 1,
         most_cycles: 2_000_000,
@@ -76,6 +77,8 @@ fn what_cannot_be_run_is_refused() {
     let broken = Layout::Dragonfly(Dragonfly { groups: 99, routers: 4, nodes: 2, global: 2 });
     let error = AllToAll::run(&plan(broken, Algorithm::Pairwise, Sizes::Uniform(1))).unwrap_err();
     assert!(matches!(error, PlanError::Machine(_)), "{error}");
+    let slow = Plan { receive_factor: 0, ..plan(SMALL, Algorithm::Pairwise, Sizes::Uniform(1)) };
+    assert_eq!(AllToAll::run(&slow), Err(PlanError::Machine(MachineError::SlowFactor(0))));
     let short = Plan { most_cycles: 100, ..plan(SMALL, Algorithm::Pairwise, Sizes::Uniform(9_000)) };
     assert_eq!(AllToAll::run(&short), Err(PlanError::TooLong { cycles: 100, nodes: 72 }));
 }

@@ -1,0 +1,63 @@
+//! [`Look`]: what a thread of ours does in a domain, and no child is forked meanwhile. A child has the memory of its
+//! parent, but of the threads only the one that forked: a lock that another one held would be held in it for ever. An
+//! application with threads of its own knows that; of ours it knows nothing.
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// Somebody forks.
+static IS_FORKING: AtomicBool = AtomicBool::new(false);
+/// Threads of ours that are at work.
+static LOOKS: AtomicUsize = AtomicUsize::new(0);
+/// How long a fork waits for them: their work is short, and never sleeps, so this is never reached unless they are
+/// kept from running. Then the child has what it would have had without us.
+const WAIT_MOST: Duration = Duration::from_secs(1);
+
+/// See the module. It is over when this is dropped.
+#[derive(Debug)]
+pub struct Look(());
+
+impl Look {
+    /// Begins, when nobody forks.
+    pub fn begin() -> Look {
+        loop {
+            LOOKS.fetch_add(1, SeqCst);
+            if !IS_FORKING.load(SeqCst) {
+                return Look(());
+            }
+            LOOKS.fetch_sub(1, SeqCst);
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        LOOKS.fetch_sub(1, SeqCst);
+    }
+}
+
+/// From now on forks and looks keep clear of each other. To be called once, in a library that stays loaded.
+pub fn guard_forks() {
+    // SAFETY: the handlers stay where they are, since the library does. If the call fails, for want of memory, forks
+    // are as they were.
+    unsafe { libc::pthread_atfork(Some(begin_fork), Some(end_fork_in_parent), Some(end_fork_in_child)) };
+}
+
+extern "C" fn begin_fork() {
+    IS_FORKING.store(true, SeqCst);
+    let end = Instant::now() + WAIT_MOST;
+    while LOOKS.load(SeqCst) > 0 && Instant::now() < end {
+        std::thread::yield_now();
+    }
+}
+
+extern "C" fn end_fork_in_parent() {
+    IS_FORKING.store(false, SeqCst);
+}
+
+/// The threads that looked are not in the child.
+extern "C" fn end_fork_in_child() {
+    LOOKS.store(0, SeqCst);
+    IS_FORKING.store(false, SeqCst);
+}
