@@ -22,12 +22,13 @@ pub(super) struct ExchangeRun {
     pub barrier: Barrier,
     pub overhead_cycles: u32,
     pub receive_factor: u16,
+    pub is_receiving_exclusive: bool,
     pub sizes: Sizes,
 }
 
 impl ExchangeRun {
     pub fn measure(&self, seed: u64) -> Result<Measurement, SimulationError> {
-        let ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles, receive_factor, sizes } = *self;
+        let ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles, sizes, .. } = *self;
         let plan = Plan {
             layout,
             routing: Routing::PROGRESSIVE,
@@ -37,7 +38,8 @@ impl ExchangeRun {
             settings: Settings { seed, ..settings },
             barrier,
             overhead_cycles,
-            receive_factor,
+            receive_factor: self.receive_factor,
+            is_receiving_exclusive: self.is_receiving_exclusive,
             sizes,
             seed,
             most_cycles: MOST_CYCLES,
@@ -74,7 +76,7 @@ impl ExchangeRun {
 
 impl fmt::Display for ExchangeRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles, receive_factor, sizes } = self;
+        let ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles, receive_factor, sizes, .. } = self;
         write!(f, "{layout}, {sizes}, {algorithm}")?;
         let usual = Settings { seed: settings.seed, ..Settings::default() };
         if *settings != usual {
@@ -89,6 +91,7 @@ impl fmt::Display for ExchangeRun {
             Barrier::Hardware { cycles } => write!(f, ", barrier in {cycles} cycles")?,
             Barrier::Tree { arity } => write!(f, ", barrier of arity {arity}")?,
         }
-        write!(f, ", overhead {overhead_cycles} cycles, a flit taken in {receive_factor}")
+        write!(f, ", overhead {overhead_cycles} cycles, a flit taken in {receive_factor}")?;
+        if self.is_receiving_exclusive { f.write_str(", nothing sent meanwhile") } else { Ok(()) }
     }
 }

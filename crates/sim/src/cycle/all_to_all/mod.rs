@@ -89,6 +89,9 @@ pub struct Plan {
     pub overhead_cycles: u32,
     /// How many cycles a node needs to take a flit: with 2 it receives half as fast as it sends.
     pub receive_factor: u16,
+    /// Whether it sends nothing meanwhile, because its processor takes what comes, which always comes first: else the
+    /// network might stand still (B §1.1). Adapters of today do both at once.
+    pub is_receiving_exclusive: bool,
     /// How much there is for whom.
     pub sizes: Sizes,
     /// Decides every random choice.
@@ -297,7 +300,8 @@ impl AllToAll {
             if self.nodes[me as usize].has_to_do(now) {
                 self.compute(me);
             }
-            if self.nodes[me as usize].has_to_send(now) {
+            let is_taking = self.plan.is_receiving_exclusive && self.nodes[me as usize].sunk_at > now;
+            if !is_taking && self.nodes[me as usize].has_to_send(now) {
                 self.inject(me);
             }
         }

@@ -19,6 +19,7 @@ fn plan(layout: Layout, algorithm: Algorithm, sizes: Sizes) -> Plan {
         barrier: Barrier::Tree { arity: 2 },
         overhead_cycles: 100,
         receive_factor: 1,
+        is_receiving_exclusive: false,
         sizes,
         seed: 1,
         most_cycles: 2_000_000,
@@ -70,6 +71,14 @@ fn barriers_in_hardware_and_bookings_with_few_of_them_come_to_an_end() {
         assert_eq!(AllToAll::run(&plan), Ok(exchanged), "the same run");
         assert_ne!(AllToAll::run(&Plan { seed: 2, ..plan }), Ok(exchanged), "another");
     }
+}
+
+#[test]
+fn who_cannot_send_and_receive_at_once_is_half_as_fast() {
+    let free = plan(TREE, Algorithm::Scattered(32), Sizes::Shifts { rounds: 8, bytes: 65_536 });
+    let taken = AllToAll::run(&Plan { is_receiving_exclusive: true, ..free }).unwrap();
+    let free = AllToAll::run(&free).unwrap();
+    assert!((0.3..0.6).contains(&(taken.rate / free.rate)), "{free:?} {taken:?}");
 }
 
 #[test]
