@@ -3,7 +3,7 @@
 // usage: orders KIND BYTES COUNT ROUNDS
 //
 // incast: all others send COUNT messages each to rank 0. random: each rank sends COUNT messages to others that are drawn, the same
-// in each run. Rank 0 prints "KIND BYTES MB/s ms": the rate of all together, and how long a message took on average from the
+// in each run. Rank 0 prints "KIND BYTES MB/s ms": the rate of all together, and how long a send took on average from the
 // beginning of its round, in the median round of ROUNDS.
 
 #include <mpi.h>
@@ -30,13 +30,13 @@ int main(int argc, char **words) {
     MPI_Init(&argc, &words);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc != 5)
+    if (argc != 5 || ranks * atoi(words[3]) > MOST)
         MPI_Abort(MPI_COMM_WORLD, 2);
     int is_incast = strcmp(words[1], "incast") == 0, bytes = atoi(words[2]), count = atoi(words[3]), rounds = atoi(words[4]);
     int sent = is_incast ? (rank > 0) * count : count, total = is_incast ? (ranks - 1) * count : ranks * count;
-    char *out = malloc((size_t)bytes * (size_t)count), *in = malloc((size_t)bytes * MOST);
+    char *out = malloc((size_t)bytes * (size_t)count), *in = malloc((size_t)bytes * (size_t)(ranks * count));
     memset(out, rank, (size_t)bytes * (size_t)count);
-    memset(in, 1, (size_t)bytes * MOST);
+    memset(in, 1, (size_t)bytes * (size_t)(ranks * count));
     double *rates = malloc(sizeof(double) * (size_t)rounds), *means = malloc(sizeof(double) * (size_t)rounds);
     for (int round = -1; round < rounds; round++) {
         MPI_Request requests[2 * MOST];
@@ -46,7 +46,7 @@ int main(int argc, char **words) {
                 int other = is_incast ? 0 : (from + 1 + draw(ranks - 1)) % ranks;
                 if (from == rank)
                     to[i] = other;
-                if (other == rank && from != rank && receives < MOST) {
+                if (other == rank && from != rank) {
                     MPI_Irecv(in + (size_t)bytes * (size_t)receives, bytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, &requests[receives]);
                     receives++;
                 }
@@ -58,7 +58,7 @@ int main(int argc, char **words) {
         for (int i = 0; i < receives + sends; i++) {
             int which;
             MPI_Waitany(receives + sends, requests, &which, MPI_STATUS_IGNORE);
-            sum += which < receives ? MPI_Wtime() - begun : 0;
+            sum += which >= receives ? MPI_Wtime() - begun : 0;
         }
         double took = MPI_Wtime() - begun, longest, all;
         MPI_Reduce(&took, &longest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);

@@ -4,7 +4,7 @@ many to many at random, with `benches/orders.c`.
 
 On one host, by memory and by bounce buffers; and with `--hosts` (needs root) over two hosts made of namespaces, whose line has
 the rate of `--rate`. The orders take turns, round after round; each number is the median over the jobs, and behind it the
-lowest and the highest. `ms` is when a message was there, on average over all messages that began at the same time.
+lowest and the highest. `ms` is when its sender was told that a message was there, on average over all that began at the same time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from harness.mpi import Fabric  # noqa: E402
 SOURCE = Path(__file__).with_name("orders.c")
 CANDIDATES: dict[str, dict[str, str | int]] = {
     "round_robin": {"BULK_ORDER": "round_robin"},
-    "one_sender": {"BULK_ORDER": "one_sender"},
+    "one_sender": {"BULK_ORDER": "one_sender", "BULK_SENDERS": 1},
     "one_sender of 2": {"BULK_ORDER": "one_sender", "BULK_SENDERS": 2},
-    "one_sender 4m": {"BULK_ORDER": "one_sender", "BULK_QUANTUM": "4m"},
-    "booking": {"BULK_ORDER": "booking"},
-    "booking of 2": {"BULK_ORDER": "booking", "BULK_SENDERS": 2},
+    "booking": {"BULK_ORDER": "booking", "BULK_SENDERS": 1},
 }
 """What is compared, each with its parameters."""
 KINDS = {"incast": 4, "random": 4}
@@ -37,10 +35,9 @@ KINDS = {"incast": 4, "random": 4}
 Runner = Callable[[list[str | Path], dict[str, str]], process.Result]
 
 
-def measure(run: Runner, mpi: mpis.Mpi, lengths: list[int], jobs: int, rounds: int, beside: dict[str, str | int]) -> list[str]:
-    """The lines of a table."""
+def measure(run: Runner, mpi: mpis.Mpi, lengths: list[int], jobs: int, rounds: int, beside: dict[str, str | int]) -> None:
+    """The lines of a table, printed one by one."""
     program = mpi.compile(SOURCE)
-    lines = []
     for kind, count in KINDS.items():
         for length in lengths:
             found: dict[str, list[tuple[float, float]]] = {}
@@ -54,9 +51,8 @@ def measure(run: Runner, mpi: mpis.Mpi, lengths: list[int], jobs: int, rounds: i
             for name, values in found.items():
                 rates, means = zip(*values, strict=True)
                 rate, mean = statistics.median(rates), statistics.median(means)
-                lines.append(f"{kind:<8}{length >> 10:>6} KiB  {name:<18}{rate:>9.1f} MB/s ({min(rates):.0f}-{max(rates):.0f})"
-                             f"{mean:>10.2f} ms ({min(means):.1f}-{max(means):.1f})")
-    return lines
+                print(f"{kind:<8}{length >> 10:>6} KiB  {name:<18}{rate:>9.1f} MB/s ({min(rates):.0f}-{max(rates):.0f})"
+                      f"{mean:>10.2f} ms ({min(means):.1f}-{max(means):.1f})", flush=True)
 
 
 def main() -> None:
@@ -74,8 +70,8 @@ def main() -> None:
     if not arguments.hosts:
         def run(program: list[str | Path], environment: dict[str, str]) -> process.Result:
             return process.run(mpi.command(arguments.ranks, program), environment, timeout=120)
-        print("\n".join([f"{arguments.ranks} ranks on one host, {arguments.bulk}",
-                         *measure(run, mpi, lengths, arguments.jobs, arguments.rounds, beside)]))
+        print(f"{arguments.ranks} ranks on one host, {arguments.bulk}")
+        measure(run, mpi, lengths, arguments.jobs, arguments.rounds, beside)
         return
     if why := made.why_not():
         sys.exit(why)
@@ -85,8 +81,8 @@ def main() -> None:
                 hosts.shell(host, f"tc qdisc add dev eth0 root tbf rate {arguments.rate} burst 256kb latency 50ms")
         def run_over(program: list[str | Path], environment: dict[str, str]) -> process.Result:
             return made.run(hosts, mpi, arguments.ranks // 2, program, environment, timeout=120)
-        print("\n".join([f"{arguments.ranks} ranks on two hosts, a line of {arguments.rate}",
-                         *measure(run_over, mpi, lengths, arguments.jobs, arguments.rounds, beside)]))
+        print(f"{arguments.ranks} ranks on two hosts, a line of {arguments.rate}")
+        measure(run_over, mpi, lengths, arguments.jobs, arguments.rounds, beside)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ pub struct Tuning {
     #[arg(long, value_name = "round_robin|one_sender|booking", value_parser = value_of("bulk_order"), help_heading = "Long messages")]
     pub bulk_order: Option<String>,
 
-    /// Senders that have a turn at the same time: one_sender, booking [default: 1]
+    /// Senders that have a turn at the same time: one_sender, booking [default: 2]
     #[arg(long, value_name = "N", value_parser = value_of("bulk_senders"), help_heading = "Long messages")]
     pub bulk_senders: Option<String>,
 

@@ -193,7 +193,7 @@ pub const FIELDS: &[Field<JobDraft>] = fields! {
             "booking" => BulkOrder::Booking,
             _ => BulkOrder::RoundRobin,
         };
-    "flow" "bulk_senders" "1"
+    "flow" "bulk_senders" "2"
         "With one_sender and booking: how many senders have a turn at the same time" =>
             |d, t| d.config.turns.senders = positive::<u32>(t)? as usize;
     "flow" "bulk_quantum" "1 MiB"

@@ -162,7 +162,7 @@ pub(super) const BULK_ORDER: Parameter = Parameter {
 };
 pub(super) const BULK_SENDERS: Parameter = Parameter {
     name: "bulk_senders",
-    default: "1",
+    default: "2",
     allowed: "a number of senders from 1 to 1024",
     help: "With one_sender and booking: how many senders have a turn at the same time",
 };

@@ -98,7 +98,7 @@ impl TurnRules {
     /// Unless the user says otherwise.
     pub const USUAL: TurnRules = TurnRules {
         order: BulkOrder::RoundRobin,
-        senders: 1,
+        senders: 2,
         quantum: 1 << 20,
         ordered_from: 64 << 10,
         stall: Duration::from_millis(20),
