@@ -12,7 +12,8 @@ from harness.mpi import Fabric
 
 STORM = PROGRAMS / "storm.c"
 PARAMETERS = ["SCHEME", "SLOTS", "CREDIT_SLOTS", "PIGGYBACK", "BUFFERS", "BUFFERS_MOST", "BUFFER_SIZE", "CREDIT_THRESHOLD", "GROWTH", "QUIET_AFTER", "RETRY_TIMER",
-              "POOL_FIRST", "POOL_MOST", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "BOUNCE_BUFFERS", "SPIN", "STATS_DIR"]
+              "POOL_FIRST", "POOL_MOST", "EAGER_SIZE", "RX_MEMORY", "PEERS", "BULK", "BOUNCE_BUFFERS",
+              "BULK_ORDER", "BULK_SENDERS", "BULK_QUANTUM", "BULK_STALL", "SPIN", "STATS_DIR"]
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,10 @@ def test_fi_info_lists_every_parameter(name):
     ({"RX_MEMORY": "64 buckets"}, ["FI_TIDEGATE_RX_MEMORY", "64 buckets"]),
     ({"RX_MEMORY": "2T"}, ["FI_TIDEGATE_RX_MEMORY", "2T", "1T"]),
     ({"BULK": "pigeon"}, ["FI_TIDEGATE_BULK", "pigeon", "mailbox"]),
+    ({"BULK_ORDER": "first_come"}, ["FI_TIDEGATE_BULK_ORDER", "first_come", "round_robin, one_sender or booking"]),
+    ({"BULK_SENDERS": "0"}, ["FI_TIDEGATE_BULK_SENDERS", "from 1 to 1024"]),
+    ({"BULK_QUANTUM": "1k"}, ["FI_TIDEGATE_BULK_QUANTUM", "1k", "from 4k to 1g"]),
+    ({"BULK_STALL": "soon"}, ["FI_TIDEGATE_BULK_STALL", "soon", "from 0.1 to 10000"]),
     ({"QUIET_AFTER": "0"}, ["FI_TIDEGATE_QUIET_AFTER", "from 0.001 to 1000000, or never"]),
     ({"RETRY_TIMER": "0.001"}, ["FI_TIDEGATE_RETRY_TIMER", "0.001", "from 0.01 to 655.36"]),
     ({"SCHEME": "growing", "BUFFERS": "9", "BUFFERS_MOST": "8"}, ["FI_TIDEGATE_BUFFERS_MOST=8", "from 9 to"]),

@@ -99,6 +99,22 @@ pub struct Tuning {
     #[arg(long, value_name = "N", value_parser = value_of("chunks_most"), help_heading = "Long messages")]
     pub chunks_most: Option<String>,
 
+    /// From whom a receiver takes long messages next [default: round_robin]
+    #[arg(long, value_name = "round_robin|one_sender|booking", value_parser = value_of("bulk_order"), help_heading = "Long messages")]
+    pub bulk_order: Option<String>,
+
+    /// Senders that have a turn at the same time: one_sender, booking [default: 2]
+    #[arg(long, value_name = "N", value_parser = value_of("bulk_senders"), help_heading = "Long messages")]
+    pub bulk_senders: Option<String>,
+
+    /// Bytes after which a turn ends if others wait: one_sender, booking [default: 1m]
+    #[arg(long, value_name = "BYTES", value_parser = value_of("bulk_quantum"), help_heading = "Long messages")]
+    pub bulk_quantum: Option<String>,
+
+    /// Milliseconds without data or an answer after which the next has its turn: one_sender, booking [default: 20]
+    #[arg(long, value_name = "MS", value_parser = value_of("bulk_stall"), help_heading = "Long messages")]
+    pub bulk_stall: Option<String>,
+
     /// What makes progress: the program's calls, or a thread beside it as well [default: calls]
     #[arg(long, value_name = "calls|thread", value_parser = value_of("progress"), help_heading = "Long messages")]
     pub progress: Option<String>,
@@ -194,6 +210,10 @@ impl Tuning {
         set("FI_TIDEGATE_CHUNK_SIZE", self.chunk_size.clone());
         set("FI_TIDEGATE_CHUNKS_IN_FLIGHT", self.chunks_in_flight.clone());
         set("FI_TIDEGATE_CHUNKS_MOST", self.chunks_most.clone());
+        set("FI_TIDEGATE_BULK_ORDER", self.bulk_order.clone());
+        set("FI_TIDEGATE_BULK_SENDERS", self.bulk_senders.clone());
+        set("FI_TIDEGATE_BULK_QUANTUM", self.bulk_quantum.clone());
+        set("FI_TIDEGATE_BULK_STALL", self.bulk_stall.clone());
         set("FI_TIDEGATE_PROGRESS", self.progress.clone());
         parameters
     }

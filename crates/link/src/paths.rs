@@ -161,6 +161,7 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Paths<A, B> {
         match event {
             LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => Some(event),
             LinkEvent::WriteFailed(peer, why) => Some(LinkEvent::WriteFailed(place(peer)?, why)),
+            LinkEvent::Booking(peer) => place(peer).map(LinkEvent::Booking),
             LinkEvent::Refused(peer) => place(peer).map(LinkEvent::Refused),
             LinkEvent::Closing(peer) => place(peer).map(LinkEvent::Closing),
             LinkEvent::Departed(Departure { peer, orderly, name }) => match place(peer) {
@@ -309,6 +310,10 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
     ) -> TransferStatus {
         let nobody = TransferStatus::Unreachable;
         by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
+    }
+
+    fn handle_booked(&mut self, peer: PeerId) -> bool {
+        by_path!(self, peer, link, peer => link.handle_booked(peer), else false)
     }
 
     fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {

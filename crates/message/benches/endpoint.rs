@@ -137,6 +137,7 @@ impl Pair {
             patience: Duration::ZERO,
             packets_per_progress: 64,
             bulk_bytes_per_progress: 1 << 20,
+            turns: tidegate_message::TurnRules::USUAL,
         };
         let (there, back) = (Queue::default(), Queue::default());
         let end = |mine: &Queue, theirs: &Queue| {

@@ -43,6 +43,7 @@ mod sequence;
 mod testing;
 mod wire;
 
+pub use bulk::{BulkOrder, TurnRules, Turns};
 pub use completion::{Completion, Failure, Operation};
 pub use counter::{Aggregate, Counter, Counters, Unit};
 pub use deferral::Pressure;

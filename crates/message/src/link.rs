@@ -92,6 +92,8 @@ pub struct Capabilities {
     /// Messages from this many bytes on are read out of the sender's memory, bounce buffers or not. Shorter ones, down
     /// to a bounce buffer, take the way that is measured to be faster.
     pub direct_from: usize,
+    /// Its reads take [turns](crate::Turns) with those from other peers, so the endpoint hands them over at once.
+    pub takes_turns: bool,
 }
 
 /// Why no packet was written.
@@ -150,6 +152,8 @@ pub enum LinkEvent {
     Refused(PeerId),
     /// In our pool of buffers fewer are left than the limit that was [posted](Link::post).
     LimitReached,
+    /// The peer is to be asked whether it is free to be read next. Its answer is [handled](Link::handle_booked).
+    Booking(PeerId),
     /// A peer has said that it matches nothing more, and will close. All that it had sent before has been retrieved.
     Closing(PeerId),
     /// A peer has left.
@@ -264,6 +268,11 @@ pub trait Link {
         from: &Self::Buffer,
         offset: usize,
     ) -> TransferStatus;
+
+    /// A peer that was to be [asked](LinkEvent::Booking) whether it is free says that it is. `false`: nobody has asked.
+    fn handle_booked(&mut self, _peer: PeerId) -> bool {
+        false
+    }
 
     /// Stops a transfer with `peer` that is pending. `true`: from now on it touches no memory of ours, and no event
     /// comes of it. `false`: it cannot be stopped; our memory is in use until its event comes.

@@ -142,7 +142,7 @@ impl<B: Buffer> Memory<B> {
     /// Notes to one peer that its window and its requests do not pay for (see `egress::backlog`): about a batch of
     /// deferred sends and that it is acknowledged, receipts for bounce buffers, and one or two each of what is said
     /// once at a time.
-    const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 8;
+    const NOTES_BESIDES: usize = BATCH_MOST + 1 + BOUNCED_MOST + 10;
     /// What these may take. They are more than the places with which a queue begins, so that the rule for its growth
     /// holds from the start.
     const NOTE_MEMORY: usize = Self::NOTES_BESIDES * WaitingNote::BYTES + BLOCK_MOST;
@@ -266,6 +266,7 @@ mod tests {
             patience: std::time::Duration::ZERO,
             packets_per_progress: 16,
             bulk_bytes_per_progress: 1 << 16,
+            turns: crate::TurnRules::USUAL,
         }
     }
 

@@ -17,6 +17,7 @@ use tidegate_link::fabric::Chunking;
 use tidegate_link::{
     BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
+use tidegate_message::TurnRules;
 use tidegate_message::flow::{
     BUFFER_BYTES_MOST, Buffers, Config, ConfigError, Growth, POOL_BUFFERS_MOST, RETRY_TIMER_LEAST, RETRY_TIMER_MOST,
     SchemeName,
@@ -57,6 +58,8 @@ pub struct Settings {
     pub bounce_buffers: u32,
     /// How long messages are taken out of their senders' memories.
     pub chunks: ChunkSettings,
+    /// From whom long messages are taken next.
+    pub turns: TurnRules,
     /// Who makes progress.
     pub progress: Progress,
     /// Empty polls before yielding, if the user said.
@@ -156,6 +159,19 @@ impl BufferSettings {
     }
 }
 
+/// From whom long messages are taken next.
+fn turns(get: impl Fn(&Parameter) -> Option<String>) -> Result<TurnRules, Misfit> {
+    let usual = TurnRules::USUAL;
+    let senders = number(&BULK_SENDERS, get(&BULK_SENDERS), 1..=BULK_SENDERS_MOST)?;
+    Ok(TurnRules {
+        order: choose(&BULK_ORDER, get(&BULK_ORDER), &ORDERS)?,
+        senders: senders.map_or(usual.senders, |senders| senders as usize),
+        quantum: bytes_within(&BULK_QUANTUM, get(&BULK_QUANTUM), CHUNK_BYTES)?.unwrap_or(usual.quantum),
+        stall: milliseconds(&BULK_STALL, get(&BULK_STALL), STALL)?.unwrap_or(usual.stall),
+        ..usual
+    })
+}
+
 /// Registers the table with libfabric.
 pub(crate) fn register(loader: &Loader) {
     for Parameter { name, default, allowed, help } in TABLE {
@@ -225,6 +241,10 @@ const PEERS_SPARE: u32 = 16;
 const CHUNK_BYTES_SHARED: usize = 1 << 20;
 /// The least bytes of a chunk, and the most.
 const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
+/// The most senders of long messages that have a turn at the same time.
+const BULK_SENDERS_MOST: u32 = 1024;
+/// How long a turn may last in which nothing comes.
+const STALL: core::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(10);
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
@@ -281,6 +301,7 @@ impl Settings {
                 most: number(&rows::CHUNKS_MOST, get(&rows::CHUNKS_MOST), 1..=CHUNKS_MOST_MOST)?
                     .unwrap_or(usual.shared as u32),
             },
+            turns: turns(get)?,
             progress: choose(&PROGRESS, get(&PROGRESS), &PROGRESSES)?,
             spin: number(&SPIN, get(&SPIN), 0..=u32::MAX)?,
             close_timeout: Duration::from_secs(
@@ -303,6 +324,7 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_message::BulkOrder;
 
     fn with(name: &str, value: &str) -> Result<Settings, String> {
         Settings::parse(|asked| (asked == name).then(|| value.to_owned())).map_err(|refusal| refusal.to_string())
@@ -314,7 +336,12 @@ mod tests {
         assert_eq!(settings.scheme, SchemeName::Dynamic);
         assert_eq!((settings.slots_per_peer, settings.credit_slots, settings.eager_bytes), (64, 2, 2048));
         let table = [&SCHEME, &SLOTS, &CREDIT_SLOTS, &PIGGYBACK, &EAGER_SIZE, &BULK, &RENDEZVOUS, &PROGRESS];
-        for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]) {
+        for parameter in table.into_iter().chain([&CHUNKS_IN_FLIGHT, &rows::CHUNKS_MOST]).chain([
+            &BULK_ORDER,
+            &BULK_SENDERS,
+            &BULK_QUANTUM,
+            &BULK_STALL,
+        ]) {
             assert_eq!(with(parameter.name, parameter.default).unwrap(), settings, "{}", parameter.name);
         }
     }
@@ -332,6 +359,11 @@ mod tests {
             (with("bounce_buffers", "0").unwrap().bounce_buffers, with("bulk", "auto").unwrap().bounce_buffers),
             (0, 32)
         );
+        let turns = |name, value| with(name, value).unwrap().turns;
+        assert_eq!(turns("bulk_order", "One_Sender").order, BulkOrder::OneSender);
+        assert_eq!(turns("bulk_order", "booking"), TurnRules { order: BulkOrder::Booking, ..TurnRules::USUAL });
+        assert_eq!((turns("bulk_senders", "4").senders, turns("bulk_quantum", "2M").quantum), (4, 2 << 20));
+        assert_eq!(turns("bulk_stall", "0.5").stall, Duration::from_micros(500));
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
         assert_eq!(with("progress", "thread").unwrap().progress, Progress::Thread);
         let chunks = |name, value| with(name, value).unwrap().chunks;
@@ -394,6 +426,13 @@ mod tests {
             ("chunks_in_flight", "0"),
             ("chunks_in_flight", "1025"),
             ("chunks_most", "0"),
+            ("bulk_order", "first_come"),
+            ("bulk_senders", "0"),
+            ("bulk_senders", "1025"),
+            ("bulk_quantum", "4095"),
+            ("bulk_quantum", "2g"),
+            ("bulk_stall", "0"),
+            ("bulk_stall", "20 ms"),
             ("stats_dir", "/no/such/folder"),
         ] {
             let said = with(name, value).unwrap_err();

@@ -57,6 +57,7 @@ pub fn count(links: &Links) {
         counters.set(Counter::BatchesResent, counts.resent);
         counters.set(Counter::BatchesReceived, counts.received);
         counters.set(Counter::BatchesDropped, counts.dropped);
+        counters.set(Counter::TurnsStalledRemote, counts.stalled);
     }
 }
 

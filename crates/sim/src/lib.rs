@@ -72,5 +72,6 @@ pub use random::Random;
 pub use rendezvous::Rendezvous;
 pub use simulation::Simulation;
 pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
+pub use tidegate_message::{BulkOrder, TurnRules};
 pub use time::Time;
 pub use topology::{Topology, TopologyError, Ways};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tidegate_flow::{Config, Header, Instant, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
     Access, Arrival, Buffer, Capabilities, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId, TransferStatus,
-    WriteError,
+    TurnRules, WriteError,
 };
 
 /// How long closing waits until what was sent has been acknowledged.
@@ -74,6 +74,11 @@ impl<N: Network> FabricLink<N> {
     /// Cuts transfers so from now on.
     pub fn set_chunking(&mut self, chunking: Chunking) {
         self.protocol.set_chunking(chunking);
+    }
+
+    /// Transfers take turns so from now on.
+    pub fn set_rules(&mut self, rules: TurnRules) {
+        self.protocol.set_rules(rules);
     }
 
     /// How this endpoint is reached.
@@ -186,7 +191,8 @@ impl<N: Network> Link for FabricLink<N> {
     }
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
-        Capabilities { reaches_memory: self.protocol.reads_memory(peer), ..Capabilities::default() }
+        let reaches_memory = self.protocol.reads_memory(peer);
+        Capabilities { reaches_memory, takes_turns: true, ..Capabilities::default() }
     }
 
     /// 0, so that the peer does not try to read, where its network or ours cannot.
@@ -234,6 +240,12 @@ impl<N: Network> Link for FabricLink<N> {
     /// No region of a peer [is found](Link::find_region), so nothing is written to it either.
     fn write_peer(&mut self, _: TransferId, _: PeerId, _: &[RemoteMemory], _: &IoBuffer, _: usize) -> TransferStatus {
         TransferStatus::Unreachable
+    }
+
+    fn handle_booked(&mut self, peer: PeerId) -> bool {
+        let was_asked = self.protocol.handle_booked(peer);
+        self.protocol.begin_reads(&mut self.network, clock::now());
+        was_asked
     }
 
     fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {

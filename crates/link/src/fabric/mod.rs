@@ -55,6 +55,8 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod trouble_tests;
+#[cfg(test)]
+mod turning_tests;
 mod wire;
 
 pub use contact::Contact;

@@ -57,6 +57,8 @@ pub struct Counts {
     /// Batches that came and were dropped: strangers', malformed, longer than a batch may be, cut off when their
     /// connection broke, or of peers that count as lost.
     pub dropped: u64,
+    /// Turns of peers whose memory was read that ended because nothing had come for a while.
+    pub stalled: u64,
 }
 
 /// The place of a peer in our table.
@@ -188,7 +190,7 @@ impl Protocol {
 
     /// What has happened so far.
     pub fn counts(&self) -> Counts {
-        self.counts
+        Counts { stalled: self.reads.stalls(), ..self.counts }
     }
 
     /// What we set aside for the unmatched messages of each sender, in bytes; told before anybody is greeted.
@@ -375,6 +377,9 @@ impl Protocol {
         if let Some((transfer, status)) = self.reads.poll_ended() {
             return Some(LinkEvent::TransferEnded(transfer, status));
         }
+        if let Some(place) = self.reads.order().poll_question() {
+            return Some(LinkEvent::Booking(place));
+        }
         let is_its_turn = self.events.front().is_some_and(|(after, _)| *after <= self.taken);
         if is_its_turn { self.events.pop_front().map(|(_, event)| event) } else { None }
     }
@@ -480,7 +485,10 @@ impl Protocol {
 fn subject(event: &LinkEvent) -> Option<PeerId> {
     match event {
         LinkEvent::TransferEnded(..) | LinkEvent::LimitReached => None,
-        LinkEvent::WriteFailed(peer, _) | LinkEvent::Refused(peer) | LinkEvent::Closing(peer) => Some(*peer),
+        LinkEvent::WriteFailed(peer, _)
+        | LinkEvent::Refused(peer)
+        | LinkEvent::Booking(peer)
+        | LinkEvent::Closing(peer) => Some(*peer),
         LinkEvent::Departed(departure) => Some(departure.peer),
     }
 }

@@ -323,6 +323,7 @@ impl Link for ShmLink {
             is_synchronous: true,
             shares_bounce_buffers,
             direct_from: if shares_bounce_buffers { DIRECT_FROM } else { 0 },
+            takes_turns: false,
         }
     }
 

@@ -6,8 +6,8 @@
 //!
 //! - `ending`, `departure`: operations end, peers are lost.
 //! - `sending`, `window`, `announcing`, `deferring`: messages leave, or their requests to send, or they wait for room.
-//! - `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`: messages
-//!   and receives meet.
+//! - `ordering`, `finishing`, `writing`, `pulling`, `streaming`, `eager`, `loopback`, `delivering`, `querying`, `peek`:
+//!   messages and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
 //! - `submit`, `progress`, `closing`, `inspect`: what the application calls.
@@ -25,6 +25,7 @@ mod ending;
 mod finishing;
 mod inspect;
 mod loopback;
+mod ordering;
 mod peek;
 mod progress;
 mod pulling;
@@ -131,14 +132,14 @@ impl<L: Link> Endpoint<L> {
         counters.raise(Counter::ReceivePeak, fixed as u64);
         counters.add(Counter::WindowBytes, u64::from(limits.window));
         let windows = Windows::new(config.flow.peers, limits, Self::ENVELOPE_BYTES, spare);
-        let bounce_buffers = link.bounce_buffers();
+        let bulk = Bulk::new(peers, link.bounce_buffers(), config.turns);
         Ok(Endpoint {
             link,
             egress: Egress::new(flow, &config.flow),
             config,
             assembly: Assembly::new(peers),
             matching: Matching::new(peers),
-            bulk: Bulk::new(peers, bounce_buffers),
+            bulk,
             presence: Presence::new(peers),
             rma: Rma::new(peers),
             ended: Ended::default(),

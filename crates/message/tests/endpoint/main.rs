@@ -23,3 +23,4 @@ mod rendezvous;
 mod rma;
 mod timing;
 mod transfers;
+mod turns;

@@ -161,6 +161,7 @@ impl Layout {
             patience: std::time::Duration::ZERO,
             packets_per_progress: 8,
             bulk_bytes_per_progress: 4096,
+            turns: tidegate_message::TurnRules::USUAL,
         };
         let least = Endpoint::<ActorLink>::least_receive_memory(&plenty).expect("a legal configuration");
         // The least memory leaves an envelope for each peer.

@@ -149,6 +149,7 @@ pub fn endpoint(scheme: SchemeName, peers: u32) -> Endpoint<Mirror> {
         patience: Duration::ZERO,
         packets_per_progress: 64,
         bulk_bytes_per_progress: 1 << 16,
+        turns: tidegate_message::TurnRules::USUAL,
     };
     let (packets, leaving) = (VecDeque::with_capacity(256), VecDeque::new());
     let link = Mirror { packets, leaving, released: 0, counters: Box::default() };

@@ -5,6 +5,7 @@ use crate::lower::Choice;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_link::BulkChoice;
+use tidegate_message::BulkOrder;
 use tidegate_message::flow::{Growth, SchemeName};
 
 /// A value that a parameter does not take.
@@ -50,6 +51,8 @@ pub(super) const BULKS: [(&str, BulkChoice); 4] = [
 ];
 pub(super) const GROWTHS: [(&str, Growth); 2] = [("linear", Growth::Linear), ("exponential", Growth::Exponential)];
 pub(super) const RENDEZVOUSES: [(&str, bool); 2] = [("chunked", false), ("single", true)];
+pub(super) const ORDERS: [(&str, BulkOrder); 3] =
+    [("round_robin", BulkOrder::RoundRobin), ("one_sender", BulkOrder::OneSender), ("booking", BulkOrder::Booking)];
 pub(super) const PROGRESSES: [(&str, Progress); 2] = [("calls", Progress::Calls), ("thread", Progress::Thread)];
 pub(super) const SWITCH: [(&str, bool); 8] = [
     ("on", true),

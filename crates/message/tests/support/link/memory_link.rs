@@ -143,6 +143,7 @@ impl Link for MemoryLink {
             is_synchronous: !matches!(network.memory, Memory::Delayed | Memory::Carried),
             shares_bounce_buffers: matches!(network.memory, Memory::Bounced | Memory::BouncedOrDirect),
             direct_from: if network.memory == Memory::BouncedOrDirect { DIRECT_FROM } else { 0 },
+            takes_turns: false,
         }
     }
 
