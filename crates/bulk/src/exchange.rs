@@ -106,8 +106,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// The part of `me` among `nodes`, which sends `blocks`. Cyclic techniques and bookings need all nodes to take part,
-    /// also those that have nothing to send, with the same technique and settings.
+    /// The part of `me` among `nodes`, which sends `blocks`. Cyclic techniques and bookings need all nodes to take
+    /// part, also those that have nothing to send, with the same technique and settings.
     ///
     /// # Panics
     /// If `me` or a receiver is not below `nodes`, or the settings are unfit.
@@ -150,7 +150,7 @@ impl Exchange {
         self.technique.handle(event);
     }
 
-    /// `tokens`: whether this node may send to `of` now, for checkers and displays.
+    /// `tokens`: whether this node has the token of `of` (its own, when that is home again), for checkers and displays.
     #[must_use]
     pub fn holds_token(&self, of: Node) -> bool {
         self.technique.holds_token(of)

@@ -1,10 +1,10 @@
 //! Decisions of bulk-transfer scheduling: who sends which piece of a large exchange to whom, and when.
 //!
 //! Many senders that meet at one receiver, while other receivers are idle, waste a network. The techniques of Brewer,
-//! Gauthier, Fox and Schuett (B below: "Software Techniques for Improving MPP Bulk-Transfer Performance") bring about
-//! that each receiver hears one sender at a time, and that few are idle. Like `tidegate_flow`, this crate does no I/O:
-//! no clock, no system call, no thread, no `unsafe`. So the same code serves programs over any MPI's messages, simulated
-//! machines, and the tests that try every interleaving.
+//! Gauthier, Fox and Schuett (B below: "Software Techniques for Improving MPP Bulk-Transfer Performance") see to
+//! it that each receiver hears one sender at a time, and that few are idle. Like `tidegate_flow`, this crate does no
+//! I/O: no clock, no system call, no thread, no `unsafe`. So the same code serves programs over any MPI's messages,
+//! simulated machines, and the tests that try every interleaving.
 //!
 //! [`Exchange`] is the whole interface: one node's part of one exchange. `step` says what to do next (send a piece,
 //! send a signal, enter a barrier), `handle` hears what has happened. `table.rs` lists the techniques; each is a file:
@@ -15,7 +15,7 @@
 //! * `technique/barriers.rs`: a cyclic shift, a barrier behind each round (B §2);
 //! * `technique/tokens.rs`: a cyclic shift, a receiver's token goes from sender to sender (B §3.1);
 //! * `technique/receiver_tokens.rs`: each receiver has a queue of requests for its token (B §3.2);
-//! * `technique/booking/`: senders book rounds with their receivers (B §4.3), and the same with fewer barriers (B §5.1).
+//! * `technique/booking/`: senders book rounds with their receivers (B §4.3), also with fewer barriers (B §5.1).
 //!
 //! Beside them: `exchange.rs` (what a technique is asked and told), `work.rs` (what is left to send, cut into pieces),
 //! `signal.rs` (the small messages between nodes, and their bytes), `tree.rs` (a barrier made of messages),

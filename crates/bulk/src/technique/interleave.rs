@@ -1,5 +1,5 @@
-//! [`Interleave`]: pieces of one unit for different receivers in turn, instead of one long block after the other (B §2).
-//! So that a receiver hears many senders a little, none for long. A block of one unit cannot be interleaved.
+//! [`Interleave`]: pieces of one unit for different receivers in turn, not one long block after the other (B §2). So
+//! that a receiver hears many senders a little, none for long. A block of one unit cannot be interleaved.
 
 use crate::exchange::{Action, Event, Part, Step, Technique};
 use crate::work::Work;

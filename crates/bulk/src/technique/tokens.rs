@@ -7,11 +7,11 @@
 //! block for the receiver passes the token on; a node counts its block as sent when the receiver has it; the token that
 //! is home again ends the exchange. A slow node can hold up to N - 1 tokens.
 //!
-//! **A node that is lost** drops out of all ways. Tokens that it had come again from their receivers, when those know of
-//! the loss themselves, for only then nothing of the lost node is under way to them:
+//! **A node that is lost** drops out of all ways. Tokens that it had come again from their receivers, when those know
+//! of the loss themselves, for only then nothing of the lost node is under way to them:
 //!
-//! * who passed a token to a node that is lost tells the token's receiver (`Stranded`), which passes it to the next that
-//!   lives behind the lost one;
+//! * who passed a token to a node that is lost tells the token's receiver (`Stranded`), which passes it to the next
+//!   that lives behind the lost one;
 //! * the lost node may have passed it on before. Then the next has had it, and a node that has had a token ignores it.
 
 use crate::exchange::{Action, Event, Part, Step, Technique};
@@ -58,9 +58,9 @@ impl Tokens {
         tokens
     }
 
-    /// Whether this node may send to `of` now.
+    /// Whether this node has the token of `of`; its own, when that is home again.
     pub(crate) fn holds(&self, of: Node) -> bool {
-        of != self.me && self.seen.contains(of) && self.passed[of.0 as usize].is_none()
+        self.seen.contains(of) && (of == self.me || self.passed[of.0 as usize].is_none())
     }
 
     /// Passes the token of `of` to the next that lives behind `behind`, to whom it may be home.
@@ -118,16 +118,16 @@ impl Tokens {
 
 impl Technique for Tokens {
     fn step(&mut self, _now: Instant) -> Step {
-        if let Some((to, signal)) = self.signals.pop_front() {
-            return Step::Do(Action::Signal { to, signal });
-        }
-        if self.under_way.is_some() {
-            return Step::Wait;
-        }
-        while self.round < self.nodes {
+        loop {
+            if let Some((to, signal)) = self.signals.pop_front() {
+                return Step::Do(Action::Signal { to, signal });
+            }
+            if self.round >= self.nodes {
+                return if self.seen.contains(self.me) { Step::Finished } else { Step::Wait };
+            }
             let to = self.me.after(self.round, self.nodes);
             if !self.lost.contains(to) {
-                if !self.seen.contains(to) {
+                if self.under_way.is_some() || !self.seen.contains(to) {
                     return Step::Wait;
                 }
                 if let Some(piece) = self.work.take(to, u64::MAX) {
@@ -137,11 +137,6 @@ impl Technique for Tokens {
                 self.pass(to, self.me);
             }
             self.round += 1;
-        }
-        match self.signals.pop_front() {
-            Some((to, signal)) => Step::Do(Action::Signal { to, signal }),
-            None if self.seen.contains(self.me) => Step::Finished,
-            None => Step::Wait,
         }
     }
 
