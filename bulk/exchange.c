@@ -264,7 +264,7 @@ int tgx_finish(struct tgx *x) {
         }
         idle = moved ? 0 : idle + 1;
         /* Others may need this processor to make what is waited for. */
-        if (idle > 50) {
+        if (idle > 10) {
             sched_yield();
         }
     }

@@ -263,7 +263,7 @@ int tgb_service_queue(tgb *queue) {
             return error;
         }
         /* Others may need this processor to make what is waited for. */
-        if (idle > 50) {
+        if (idle > 10) {
             sched_yield();
         }
     }
