@@ -115,11 +115,12 @@ int tgx_copy(struct tgx *x, const struct tgx_block *from) {
         return 0;
     }
     MPI_Request requests[2];
+    MPI_Status statuses[2];
     int error = tgx_irecv(to->buffer, to->count, to->type, x->me, TGX_TAG_DATA, x->comm, &requests[0]);
     if (!error) {
         error = tgx_isend(from->buffer, from->count, from->type, x->me, TGX_TAG_DATA, x->comm, &requests[1]);
     }
-    return error ? error : PMPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    return error ? error : PMPI_Waitall(2, requests, statuses);
 }
 
 static int by_sender(const void *one, const void *other) {

@@ -26,7 +26,7 @@ typedef struct tgb tgb;
 /* What may be chosen. The same on all ranks. tgb_defaults fills it in. */
 typedef struct tgb_settings {
     uint64_t unit;                 /* bytes sent at a time by interleave, bandwidth_matching and booking: 65536 */
-    uint64_t switch_bytes;         /* auto: booking, where anybody's longest piece is at least so long */
+    uint64_t switch_bytes;         /* auto: booking, where anybody's longest piece has as many; never */
     uint64_t picoseconds_per_byte; /* bandwidth_matching: what a receiver needs for a byte: 0, no limit */
     uint64_t seed;                 /* booking: decides whom a rank asks first: 1 */
     uint32_t outstanding;          /* pieces on their way at once, 1 to 1024; in_order and interleave: 2 */

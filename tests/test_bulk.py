@@ -22,7 +22,7 @@ def compiled(mpi, source):
 @pytest.mark.parametrize("name", mpis.WHEELS)
 def test_random_traffic_arrives_by_every_technique(jobs, name):
     mpi = mpis.WHEELS[name]()
-    output = jobs.succeed(mpi, 4, [compiled(mpi, EXAMPLE), "20", "100000"])
+    output = jobs.succeed(mpi, 4, [compiled(mpi, EXAMPLE), "12", "100000"])
     assert "all as sent" in output and all(technique in output for technique in TECHNIQUES), output
     assert "auto" in output and "by interleave" in output, output
 

@@ -1,5 +1,5 @@
-//! `tidegate run --alltoall`: the two libraries that make MPI_Alltoall and MPI_Alltoallv of an unchanged program go by a
-//! technique of bulk-transfer scheduling. One is preloaded into every process, the other is built for one MPI
+//! `tidegate run --alltoall`: the two libraries that make MPI_Alltoall and MPI_Alltoallv of an unchanged program go by
+//! a technique of bulk-transfer scheduling. One is preloaded into every process, the other is built for one MPI
 //! (`bulk/preload.c`, `bulk/alltoall.c`). This program carries their sources and has the MPI's compiler wrapper build
 //! them, before the job starts, into a folder that is named after all that they follow from.
 
@@ -158,8 +158,8 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// The wrapper that the user names, else the one beside the launcher, else a plain compiler where the user names the
-    /// headers.
+    /// The wrapper that the user names, else the one beside the launcher, else a plain compiler where the user names
+    /// the headers.
     fn find(place: &Place) -> Result<Self, Failure> {
         let environment = place.environment;
         if let Some(chosen) = environment(WRAPPER).filter(|chosen| !chosen.is_empty()) {
