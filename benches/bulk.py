@@ -35,7 +35,8 @@ def settings(mpi, technique: str) -> dict[str, str]:
     done = process.run(words, environment, timeout=TIMEOUT)
     if done.status != 0:
         sys.exit(done.explain())
-    return {"LD_PRELOAD": done.output.strip().splitlines()[-1], "TIDEGATE_ALLTOALL": technique, "TIDEGATE_ALLTOALL_BYTES": "1"}
+    shown = next(line for line in done.output.splitlines() if "libtidegate-preload.so" in line)
+    return {"LD_PRELOAD": shown, "TIDEGATE_ALLTOALL": technique, "TIDEGATE_ALLTOALL_BYTES": "1"}
 
 
 class Within:
@@ -65,7 +66,7 @@ class Between:
 
 def alltoall(where, mpi, least: int, most: int, calls: int) -> None:
     """A table: a size a line, the time of the MPI's own call, and that of each technique in per cent of it."""
-    program = [mpi.compile(ROOT / "benches" / "alltoall.c"), str(least), str(most), str(calls)]
+    program = [mpi.compile(ROOT / "benches" / "alltoall_time.c"), str(least), str(most), str(calls)]
     times: dict[str, dict[int, float]] = {}
     for technique in ["own", *TECHNIQUES]:
         environment = mpi.environment(Fabric.TIDEGATE) | (settings(mpi, technique) if technique != "own" else {})
@@ -107,7 +108,7 @@ def main() -> None:
         mpi = mpis.WHEELS[name]()
         if chosen.where != "between":
             if chosen.only != "random":
-                alltoall(Within(chosen.hosts), mpi, 1024, 4 << 20, 21)
+                alltoall(Within(chosen.hosts), mpi, 4096, 4 << 20, 9)
             if chosen.only != "alltoall":
                 random_traffic(Within(chosen.hosts), mpi, [16384, 262144, 4 << 20])
         if chosen.where != "within" and made.why_not() is None:

@@ -1,5 +1,5 @@
-/* What ranks agree on before any of them takes a call, per communicator: so it holds for communicators of processes that
- * were started separately, for Fortran's MPI_Init, and without one.
+/* What ranks agree on before any of them takes a call, per communicator: so it holds for communicators of processes
+ * that were started separately, for Fortran's MPI_Init, and without one.
  *
  * - At the first call on a communicator an allreduce, on the user's own communicator, finds out whether all ranks have
  *   the same settings. If not, all calls on it are the MPI's own. Being inside the same collective call, all ranks are
@@ -7,8 +7,8 @@
  * - Data needs a private communicator, or receives of the user for any tag could take it. It is made at the first call
  *   that is taken, at most PRIVATE_MOST per process: an MPI has few thousands. It is not a duplicate, which would call
  *   the user's functions for copying attributes.
- * - The user's MPI_Comm_free frees the private one, by the attribute's function for deletion. In MPI_Finalize ranks would
- *   free theirs in orders of their own, so none is freed there. */
+ * - The user's MPI_Comm_free frees the private one, by the attribute's function for deletion. In MPI_Finalize ranks
+ *   would free theirs in orders of their own, so none is freed there. */
 
 #include "alltoall.h"
 #include <pthread.h>
@@ -106,7 +106,9 @@ static void read_settings(struct tga_terms *terms, uint64_t words[WORDS]) {
     terms->copied = COPIED;
     tidegate_bulk_settings *settings = &terms->settings;
     int unfit = tidegate_bulk_defaults(settings) < 0 || terms->technique < 0;
-    settings->unit = number("TIDEGATE_ALLTOALL_UNIT", "65536");
+    /* A round of booking has a barrier, so it has to carry more. */
+    int books = terms->technique >= 0 && terms->technique == tidegate_bulk_technique("booking");
+    settings->unit = number("TIDEGATE_ALLTOALL_UNIT", books ? "1M" : "64k");
     settings->window = (uint32_t)number("TIDEGATE_ALLTOALL_WINDOW", "8");
     settings->rounds_per_barrier = (uint32_t)number("TIDEGATE_ALLTOALL_ROUNDS", "1");
     settings->outstanding = 2;
@@ -148,8 +150,8 @@ int tga_terms_of(MPI_Comm comm, struct tga_terms **terms) {
         return error;
     }
     if (!made->is_on && world_rank == 0) {
-        fprintf(stderr, "tidegate: ranks have different or unfit settings of --alltoall: calls on this communicator are the "
-                        "MPI's own\n");
+        fprintf(stderr, "tidegate: ranks have different or unfit settings of --alltoall: calls on this communicator "
+                        "are the MPI's own\n");
     }
     *terms = made;
     return MPI_SUCCESS;

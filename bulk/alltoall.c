@@ -151,7 +151,7 @@ static void list(struct call *call, int may_cut) {
 }
 
 /* Ends a call with an error. What the MPI says on the private communicator is raised on the user's. */
-static int raise(struct call *call, int error) {
+static int fail(struct call *call, int error) {
     if (error < 0) {
         error = error == TGX_NO_MEMORY ? MPI_ERR_NO_MEM : error == TGX_SIZE ? MPI_ERR_TRUNCATE : MPI_ERR_INTERN;
     }
@@ -187,7 +187,7 @@ static int carry_out(struct call *call, int may_cut) {
         error = tgx_finish(exchange);
         tgx_end(exchange);
     }
-    return raise(call, error);
+    return fail(call, error);
 }
 
 /* What is the same for both calls. Returns the code of the call if it is taken. */
@@ -209,7 +209,7 @@ static int take(struct call *call, enum tga_kind kind, int *taken) {
     int asks = is_vector || call->is_in_place || tidegate_bulk_cuts(terms->technique) == 1;
     if (!call->sends && !asks) {
         *taken = 1;
-        return raise(call, TGX_NO_MEMORY);
+        return fail(call, TGX_NO_MEMORY);
     }
     call->receives = call->sends ? call->sends + call->ranks : NULL;
     if (asks) {
@@ -230,10 +230,10 @@ static int take(struct call *call, enum tga_kind kind, int *taken) {
 
 /* Looks whether anybody may take a call on this communicator, then whether this call is taken. */
 static int consider(struct call *call, enum tga_kind kind, int *taken) {
-    int is_inter = 0, is_there = 0;
+    int is_inter = 0;
     *taken = 0;
-    if (call->comm == MPI_COMM_NULL || PMPI_Initialized(&is_there) || PMPI_Comm_test_inter(call->comm, &is_inter)
-        || is_inter || PMPI_Comm_size(call->comm, &call->ranks) || call->ranks == 1
+    if (call->comm == MPI_COMM_NULL || PMPI_Comm_test_inter(call->comm, &is_inter) || is_inter
+        || PMPI_Comm_size(call->comm, &call->ranks) || call->ranks == 1
         || PMPI_Comm_rank(call->comm, &call->rank)) {
         return MPI_SUCCESS;
     }

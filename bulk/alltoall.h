@@ -20,8 +20,8 @@ struct tga_terms {
 /* What kinds of calls have been seen, for the report. */
 enum tga_kind { TGA_ALLTOALL, TGA_ALLTOALLV, TGA_KINDS };
 
-/* The terms of an intracommunicator of several ranks; collective where they are not cached. An error is one that the MPI
- * has raised already. */
+/* The terms of an intracommunicator of several ranks; collective where they are not cached. An error is one that the
+ * MPI has raised already. */
 int tga_terms_of(MPI_Comm comm, struct tga_terms **terms);
 
 /* Makes the private communicator, if there is none yet; collective. After it `is_refused` is the same on all ranks. */

@@ -4,8 +4,8 @@
  * - All receives that are possible are posted first: a few per sender, the next ones as those complete.
  * - Where a piece counts as sent only when its receiver has it, the receiver sends a message of 0 bytes with a tag of
  *   its own when the piece is complete: a send that has completed may only have been copied by the MPI.
- * - Signals carry the number of the exchange in their tags, because a fast neighbour may already be in the next one. They
- *   are looked for, not received in advance, so none is left over at the end.
+ * - Signals carry the number of the exchange in their tags, because a fast neighbour may already be in the next one.
+ *   They are looked for, not received in advance, so none is left over at the end.
  * - A barrier is a non-blocking reduction; all other things go on meanwhile.
  * - Bounds: TELLS small messages on their way, `outstanding` pieces, RING receives per sender. When small messages do
  *   not leave, this rank takes no further steps, and goes on receiving. */
@@ -66,8 +66,8 @@ static int send_message(struct tgx *x, int place) {
     if (block->is_plain) {
         uint64_t left = out->piece.offset + out->piece.bytes - out->next;
         uint64_t bytes = left < TGX_MESSAGE_MOST ? left : TGX_MESSAGE_MOST;
-        error = tgx_isend((char *)block->buffer + out->next, (MPI_Count)bytes, MPI_BYTE, block->peer, TGX_TAG_DATA, x->comm,
-                          &request);
+        error = tgx_isend((char *)block->buffer + out->next, (MPI_Count)bytes, MPI_BYTE, block->peer, TGX_TAG_DATA,
+                          x->comm, &request);
         out->next += bytes;
     } else {
         error = tgx_isend(block->buffer, block->count, block->type, block->peer, TGX_TAG_DATA, x->comm, &request);

@@ -16,7 +16,7 @@ struct tgx_block {
     uint64_t bytes;
 };
 
-/* What can go wrong, beside the error codes of MPI, which are positive, and those of tidegate_bulk_error, from -1 on. */
+/* What can go wrong, beside the error codes of MPI, which are positive, and those of tidegate_bulk_error, -1 to -6. */
 enum { TGX_NO_MEMORY = -101, TGX_SIZE = -102, TGX_SELF = -103, TGX_OUTSTANDING = -104 };
 
 /* Pieces under way at once of one rank, at most. */

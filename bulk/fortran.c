@@ -52,13 +52,14 @@ int tidegate_take_fortran(void **a, int count) {
     if (count == 8) {
         void *sent = buffer_of(a[0]);
         MPI_Datatype come = type_of(a[5]);
-        code = tidegate_take_alltoall(sent, *(MPI_Fint *)a[1], sent == MPI_IN_PLACE ? come : type_of(a[2]), buffer_of(a[3]),
-                                      *(MPI_Fint *)a[4], come, MPI_Comm_f2c(*(MPI_Fint *)a[6]), &taken);
+        code = tidegate_take_alltoall(sent, *(MPI_Fint *)a[1], sent == MPI_IN_PLACE ? come : type_of(a[2]),
+                                      buffer_of(a[3]), *(MPI_Fint *)a[4], come, MPI_Comm_f2c(*(MPI_Fint *)a[6]),
+                                      &taken);
     } else {
         void *sent = buffer_of(a[0]);
         MPI_Datatype come = type_of(a[7]);
-        code = tidegate_take_alltoallv(sent, a[1], a[2], sent == MPI_IN_PLACE ? come : type_of(a[3]), buffer_of(a[4]), a[5],
-                                       a[6], come, MPI_Comm_f2c(*(MPI_Fint *)a[8]), 0, &taken);
+        code = tidegate_take_alltoallv(sent, a[1], a[2], sent == MPI_IN_PLACE ? come : type_of(a[3]), buffer_of(a[4]),
+                                       a[5], a[6], come, MPI_Comm_f2c(*(MPI_Fint *)a[8]), 0, &taken);
     }
     MPI_Fint *error = a[count - 1];
     /* In the module mpi_f08 the error is an optional argument. */

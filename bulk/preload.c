@@ -1,6 +1,7 @@
-/* The library that `tidegate run --alltoall` preloads into every process of a job. It knows nothing of MPI, so it does no
- * harm in shells and launchers: the first MPI_Alltoall or MPI_Alltoallv, from C or Fortran, makes it load the library
- * beside it (bulk/alltoall.c), which is built for one MPI. A call that this one does not take goes on to the MPI's own.
+/* The library that `tidegate run --alltoall` preloads into every process of a job. It knows nothing of MPI, so it does
+ * no harm in shells and launchers: the first MPI_Alltoall or MPI_Alltoallv, from C or Fortran, makes it load the
+ * library beside it (bulk/alltoall.c), which is built for one MPI. A call that this one does not take goes on to the
+ * MPI's own.
  *
  * Handles are passed on as they came: in MPICH an int, in Open MPI a pointer. On x86-64 and aarch64 both travel in one
  * register or slot of 8 bytes, so a `void *` stands for either. */
@@ -63,8 +64,8 @@ static void *next(const char *name) {
 }
 
 static void fail(const char *what, const char *detail) {
-    fprintf(stderr, "tidegate: %s: %s; run without --alltoall, or remove the folder that it is in to have it made anew\n",
-            what, detail ? detail : "unknown reason");
+    fprintf(stderr, "tidegate: %s: %s; run without --alltoall, or remove its folder to have it made anew\n", what,
+            detail ? detail : "unknown reason");
     abort();
 }
 

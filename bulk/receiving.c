@@ -35,8 +35,8 @@ static int post(struct tgx *x, size_t sender) {
         uint64_t length = message_length(x, block, in->offset, &is_last);
         MPI_Request request;
         int error = block->is_plain
-            ? tgx_irecv((char *)block->buffer + in->offset, (MPI_Count)length, MPI_BYTE, in->peer, TGX_TAG_DATA, x->comm,
-                        &request)
+            ? tgx_irecv((char *)block->buffer + in->offset, (MPI_Count)length, MPI_BYTE, in->peer, TGX_TAG_DATA,
+                        x->comm, &request)
             : tgx_irecv(block->buffer, block->count, block->type, in->peer, TGX_TAG_DATA, x->comm, &request);
         if (error) {
             return error;
@@ -191,7 +191,8 @@ static int decide(struct tgx *x, int technique, const tidegate_bulk_settings *se
         x->sends[i] = sends[i];
         blocks[i] = (tidegate_bulk_block){.to = (uint32_t)sends[i].peer, .bytes = sends[i].bytes};
     }
-    int error = tidegate_bulk_new(technique, (uint32_t)x->me, (uint32_t)x->nodes, blocks, count, settings, &x->decisions);
+    int error = tidegate_bulk_new(technique, (uint32_t)x->me, (uint32_t)x->nodes, blocks, count, settings,
+                                  &x->decisions);
     free(blocks);
     return error;
 }

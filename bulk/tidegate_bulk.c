@@ -31,7 +31,7 @@ struct tgb {
 };
 
 void tgb_defaults(tgb_settings *settings) {
-    *settings = (tgb_settings){.unit = 65536, .switch_bytes = SWITCH_BYTES, .picoseconds_per_byte = 0, .seed = 1,
+    *settings = (tgb_settings){.unit = 0, .switch_bytes = SWITCH_BYTES, .picoseconds_per_byte = 0, .seed = 1,
                                .outstanding = 2, .window = 8, .rounds_per_barrier = 1};
 }
 
@@ -63,15 +63,21 @@ const char *tgb_strerror(int error) {
     return text;
 }
 
-static tidegate_bulk_settings decisions(const tgb_settings *settings) {
-    return (tidegate_bulk_settings){.unit = settings->unit, .picoseconds_per_byte = settings->picoseconds_per_byte,
+/* A round of booking has a barrier, so it has to carry more. */
+static uint64_t default_unit(int technique) {
+    return technique == tidegate_bulk_technique("booking") ? (uint64_t)1 << 20 : 65536;
+}
+
+static tidegate_bulk_settings decisions(const tgb_settings *settings, int technique) {
+    uint64_t unit = settings->unit ? settings->unit : default_unit(technique);
+    return (tidegate_bulk_settings){.unit = unit, .picoseconds_per_byte = settings->picoseconds_per_byte,
                                     .seed = settings->seed, .outstanding = settings->outstanding,
                                     .window = settings->window, .rounds_per_barrier = settings->rounds_per_barrier};
 }
 
 /* Whether an exchange can go like that: tries an empty one. */
 static int check(int technique, const tgb_settings *settings) {
-    tidegate_bulk_settings plain = decisions(settings);
+    tidegate_bulk_settings plain = decisions(settings, technique);
     tidegate_bulk_exchange *probe = NULL;
     int error = tidegate_bulk_new(technique == AUTO ? 0 : technique, 0, 1, NULL, 0, &plain, &probe);
     tidegate_bulk_free(probe);
@@ -210,9 +216,10 @@ static int begin(tgb *queue) {
 
 static int start(tgb *queue) {
     if (queue->technique == AUTO) {
-        queue->chosen = tidegate_bulk_technique(queue->agreed >= queue->settings.switch_bytes ? "booking" : "interleave");
+        int is_long = queue->agreed >= queue->settings.switch_bytes;
+        queue->chosen = tidegate_bulk_technique(is_long ? "booking" : "interleave");
     }
-    tidegate_bulk_settings settings = decisions(&queue->settings);
+    tidegate_bulk_settings settings = decisions(&queue->settings, queue->chosen);
     int error = tgx_start(&queue->exchange, queue->comm, queue->sequence++, queue->chosen, &settings,
                           queue->leaving.blocks, queue->leaving.count, queue->coming.blocks, queue->coming.count);
     forget(&queue->leaving);

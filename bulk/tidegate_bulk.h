@@ -25,7 +25,8 @@ typedef struct tgb tgb;
 
 /* What may be chosen. The same on all ranks. tgb_defaults fills it in. */
 typedef struct tgb_settings {
-    uint64_t unit;                 /* bytes sent at a time by interleave, bandwidth_matching and booking: 65536 */
+    uint64_t unit;                 /* bytes sent at a time by interleave and bandwidth_matching (64 KiB), by booking
+                                      (1 MiB); 0: these */
     uint64_t switch_bytes;         /* auto: booking, where anybody's longest piece has as many; never */
     uint64_t picoseconds_per_byte; /* bandwidth_matching: what a receiver needs for a byte: 0, no limit */
     uint64_t seed;                 /* booking: decides whom a rank asks first: 1 */
@@ -36,8 +37,8 @@ typedef struct tgb_settings {
 
 void tgb_defaults(tgb_settings *settings);
 
-/* Collective. Makes an empty queue over a duplicate of `comm`, an intracommunicator. `technique`: "auto" (interleave, or
- * booking for long pieces), "in_order", "interleave", "bandwidth_matching", "barriers", "tokens", "receiver_tokens",
+/* Collective. Makes an empty queue over a duplicate of `comm`, an intracommunicator. `technique`: "auto" (interleave,
+ * or booking for long pieces), "in_order", "interleave", "bandwidth_matching", "barriers", "tokens", "receiver_tokens",
  * "booking". `settings` may be NULL: the defaults. */
 int tgb_create(MPI_Comm comm, const char *technique, const tgb_settings *settings, tgb **queue);
 

@@ -1,5 +1,5 @@
-/* The decisions of bulk-transfer scheduling, as libtidegate-fi.so exports them: one node's part of one exchange, without
- * input or output. bulk/exchange.c turns what is to be done into MPI calls, and what has happened into events.
+/* The decisions of bulk-transfer scheduling, as libtidegate-fi.so exports them: one node's part of one exchange,
+ * without input or output. bulk/exchange.c turns what is to be done into MPI calls, and what has happened into events.
  *
  * libfabric is not needed. Functions return 0 or a number that is not negative, else an error that tidegate_bulk_error
  * explains. An exchange is used by one thread at a time. */

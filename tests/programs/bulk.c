@@ -48,7 +48,7 @@ static void uneven(const char *technique, int tests) {
     settings.rounds_per_barrier = 2;
     settings.switch_bytes = BYTES;
     OK(tgb_create(MPI_COMM_WORLD, technique, &settings, &queue));
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; round <= tests; round++) {
         unsigned char *sent = malloc(BYTES), *come = malloc((size_t)BYTES * (size_t)ranks * PIECES);
         memset(sent, rank + 1, BYTES);
         memset(come, 0, (size_t)BYTES * (size_t)ranks * PIECES);

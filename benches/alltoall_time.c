@@ -1,7 +1,7 @@
 // How long MPI_Alltoall takes, by the bytes that one rank sends another: "bytes microseconds", a line each; the median of
 // several calls, of the slowest rank each.
 //
-//     alltoall LEAST MOST CALLS
+//     alltoall_time LEAST MOST CALLS
 
 #include <mpi.h>
 #include <stdio.h>
