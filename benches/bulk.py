@@ -20,7 +20,7 @@ from harness import process  # noqa: E402
 from harness.mpi import Fabric  # noqa: E402
 from harness.paths import BUILD, LIBRARY_FOLDER, MPIS, PROVIDER, ROOT, TIDEGATE  # noqa: E402
 
-TECHNIQUES = ["in_order", "barriers", "tokens", "booking"]
+TECHNIQUES = ["in_order", "barriers", "tokens"]
 CACHE = BUILD / "bulk-cache"
 LIBRARY = [ROOT / "bulk" / name for name in ("tidegate_bulk.c", "exchange.c", "receiving.c")]
 TIMEOUT = 300

@@ -20,7 +20,7 @@
 /* Private communicators of a process at once. */
 #define PRIVATE_MOST 256
 /* From which length of a block on, where the user does not say. docs/bulk.md has the measurement. */
-#define LEAST "65536"
+#define LEAST "1M"
 #define COPIED ((uint64_t)64 << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -204,7 +204,7 @@ pub struct RunArguments {
     #[arg(long, value_parser = technique(), help_heading = "Collective calls")]
     pub alltoall: Option<TechniqueName>,
 
-    /// From how many bytes on that one rank sends another; k, M and G are powers of 1024 [default: 64k]
+    /// From how many bytes on that one rank sends another; k, M and G are powers of 1024 [default: 1M]
     #[arg(long, value_name = "BYTES", requires = "alltoall", value_parser = block_length, help_heading = "Collective calls")]
     pub alltoall_bytes: Option<String>,
 
