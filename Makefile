@@ -11,9 +11,13 @@ LIBRARY := build/lib/libtidegate-fi.so
 PROGRAM := build/bin/tidegate
 RELEASE := $(CARGO_TARGET_DIR)/release
 PYTEST = .mpi/tests/bin/python -m pytest
-MAN := $(wildcard docs/man/*.1 docs/man/*.7)
+MAN := $(wildcard docs/man/*.1 docs/man/*.3 docs/man/*.7)
+# The library tidegate_bulk: sources, since each MPI needs its own. MPICC is the compiler wrapper of one.
+MPICC ?= mpicc
+BULK := tidegate_bulk.c exchange.c receiving.c
+BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
-.PHONY: build mpi optional demo bench test test-full check shape unit loom miri repeat system install uninstall clean help
+.PHONY: build bulk mpi optional demo bench test test-full check shape unit loom miri repeat system install uninstall clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -21,6 +25,11 @@ build: ## build the provider and the command (the default): build/lib/libtidegat
 	@mkdir -p build/lib build/bin
 	@cmp -s $(RELEASE)/libtidegate_fi.so $(LIBRARY) || install -m 755 $(RELEASE)/libtidegate_fi.so $(LIBRARY)
 	@cmp -s $(RELEASE)/tidegate $(PROGRAM) || install -m 755 $(RELEASE)/tidegate $(PROGRAM)
+
+bulk: build ## build/lib/libtidegate_bulk.a, the library of tidegate_bulk(3), for the MPI whose wrapper is MPICC (default mpicc)
+	@mkdir -p build/bulk
+	for file in $(BULK:.c=); do $(MPICC) -O2 -std=gnu11 -fPIC -c bulk/$$file.c -o build/bulk/$$file.o || exit 1; done
+	$(AR) rcs build/lib/libtidegate_bulk.a $(addprefix build/bulk/,$(BULK:.c=.o))
 
 mpi: ## install MPICH, Open MPI and Intel MPI into .mpi/ (demo, test and bench do it by themselves)
 	@$(PYTHON) scripts/setup.py mpi
@@ -72,13 +81,18 @@ test-full: build ## the whole matrix of suites, ranks and schemes, and all figur
 install: build ## install library, command and manual pages under PREFIX (default /usr/local)
 	install -D -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tidegate
+	install -D -m 644 bulk/tidegate_bulk.h $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(BULK_SOURCES)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/examples examples/random_traffic.c
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
 	@echo "installed; for one's own jobs: export FI_PROVIDER_PATH=$(PREFIX)/lib/tidegate FI_PROVIDER=tidegate, or \`tidegate run\`"
 
 uninstall: ## remove what install put under PREFIX
-	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
+	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples
+	-@rmdir $(DESTDIR)$(PREFIX)/share/tidegate 2>/dev/null || true
 	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
 
 clean: ## remove what was built; the MPIs in .mpi/ stay (rm -r .mpi removes them)

@@ -71,13 +71,15 @@ class Mpi:
         """The command that compiles and links an MPI program."""
         return [self.prefix / "bin" / "mpicc"]
 
-    def compile(self, source: Path) -> Path:
-        """Compiles one of our programs, if it is not there yet, and returns where it is."""
+    def compile(self, source: Path, *more: str | Path) -> Path:
+        """Compiles one of our programs, if it is not there yet, and returns where it is. `more`: further words for the
+        compiler, where paths are files of the program."""
         target = PROGRAMS / self.name / source.stem
-        if not newer(target, source, self.launcher):
+        if not newer(target, source, self.launcher, *(word for word in more if isinstance(word, Path))):
             target.parent.mkdir(parents=True, exist_ok=True)
             command, libraries = self.compiler(), self.libraries()
-            made = process.run([*command, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", target, source, *libraries, "-lm"], timeout=120)
+            made = process.run([*command, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", target, source, *more, *libraries, "-lm"],
+                               timeout=120)
             if made.status != 0:
                 raise RuntimeError(made.explain())
         return target

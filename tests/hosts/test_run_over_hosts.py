@@ -14,9 +14,9 @@ from harness import hosts as made
 from harness import mpi as mpis
 from harness import process
 from harness.mpi import Fabric
-from harness.paths import LIBRARY_FOLDER, TIDEGATE
+from harness.paths import LIBRARY_FOLDER, MPIS, TIDEGATE
 
-TRAFFIC = PROGRAMS / "traffic.c"
+TRAFFIC, ALLTOALL = PROGRAMS / "traffic.c", PROGRAMS / "alltoall.c"
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 
@@ -33,15 +33,16 @@ def only_tidegate(fabric: Fabric) -> None:
         pytest.skip("tidegate run chooses Tidegate")
 
 
-def run(hosts: made.Hosts, name: str, *options: str | Path) -> tuple[dict, str]:
-    """The report of a job with two ranks on each host, and what it printed."""
+def run(hosts: made.Hosts, name: str, *options: str | Path, program: list[str | Path] | None = None, **more: str) -> tuple[dict, str]:
+    """The report of a job with two ranks on each host, and what it printed. `more`: of the environment."""
     mpi = mpis.WHEELS[name]()
+    source, *words = program or [TRAFFIC, "1", "5", "5000", "1"]
     before = [TIDEGATE, "run", "--scheme", "static", "--provider-dir", LIBRARY_FOLDER, "--json", hosts.folder / "report.json", *options]
-    command = hosts.command(mpi, 2, [mpi.compile(TRAFFIC), "1", "5", "5000", "1"], before=before)
+    command = hosts.command(mpi, 2, [mpi.compile(source), *words], before=before)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
     # What a user of several hosts has to say to any launcher, and nothing of libfabric.
     said = {key: value for key, value in hosts.environment(mpi).items() if key != "FI_PROVIDER_PATH"}
-    result = process.run(command, kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"} | said, timeout=120)
+    result = process.run(command, kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"} | said | more, timeout=120)
     assert result.clean, result.explain()
     return json.loads((hosts.folder / "report.json").read_text()), result.output
 
@@ -61,3 +62,12 @@ def test_ranks_that_do_not_see_the_folder_are_named(two):
     assert [process["rank"] for process in report["processes"]] == [0, 1]
     assert report["ranks_absent"] == [2, 3]
     assert "of 4 ranks, 2-3 left no counters" in output and "--shared" in output
+
+
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_alltoall_goes_by_a_technique_on_all_hosts(two, name, tmp_path):
+    settings = {"XDG_CACHE_HOME": str(tmp_path), "TIDEGATE_MPI_INCLUDE": str(MPIS / "mpich" / "include")}
+    options = ["--shared", two.folder, "--alltoall", "tokens", "--alltoall-bytes", "200"]
+    report, output = run(two, name, *options, program=[ALLTOALL, "1000"], **settings)
+    assert report["ranks_absent"] == []
+    assert "all as sent" in output and "went by tokens" in output and "rank 0: 0 of" not in output

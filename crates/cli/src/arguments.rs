@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use tidegate_bulk::TechniqueName;
 
 use crate::tuning::Tuning;
 
@@ -198,6 +200,14 @@ pub struct RunArguments {
     #[allow(missing_docs)]
     pub tuning: Tuning,
 
+    /// Carry out large MPI_Alltoall and MPI_Alltoallv of the program by a technique of bulk-transfer scheduling
+    #[arg(long, value_parser = technique(), help_heading = "Collective calls")]
+    pub alltoall: Option<TechniqueName>,
+
+    /// From how many bytes on that one rank sends another; k, M and G are powers of 1024 [default: 1M]
+    #[arg(long, value_name = "BYTES", requires = "alltoall", value_parser = block_length, help_heading = "Collective calls")]
+    pub alltoall_bytes: Option<String>,
+
     /// Write the report as JSON to FILE too (schema in tidegate(1)); - is standard output, after the program's own
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Report")]
     pub json: Option<PathBuf>,
@@ -267,6 +277,35 @@ pub enum Ranks {
     Top,
     /// No rank
     None,
+}
+
+/// The names of the techniques, with their help.
+fn technique() -> impl TypedValueParser<Value = TechniqueName> {
+    let words = TechniqueName::ALL.iter().map(|name| PossibleValue::new(name.name()).help(name.help()));
+    PossibleValuesParser::new(words).map(|word| word.parse().expect("only names of techniques are let through"))
+}
+
+/// A number of bytes from 1 to 1T, as `bulk/agreement.c` reads it.
+fn block_length(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let factor = match text[digits.len()..].to_lowercase().as_str() {
+        "" => Some(1),
+        "k" => Some(1 << 10),
+        "m" => Some(1 << 20),
+        "g" => Some(1 << 30),
+        _ => None,
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let bytes = digits
+        .parse::<u64>()
+        .ok()
+        .filter(|_| is_number)
+        .zip(factor)
+        .and_then(|(number, factor)| number.checked_mul(factor));
+    match bytes {
+        Some(1..=0x100_0000_0000) => Ok(text.to_owned()),
+        _ => Err("must be bytes from 1 to 1024G, with suffix k, M or G if wanted".to_owned()),
+    }
 }
 
 fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
@@ -351,6 +390,10 @@ mod tests {
             (&["--buffers", "0", "x"], "must be a number of buffers from 1 to 16383"),
             (&["--growth", "fast", "x"], "must be linear or exponential"),
             (&["--retry-timer", "0.001", "x"], "must be milliseconds from 0.01 to 655.36"),
+            (&["--alltoall", "token", "x"], "tokens"),
+            (&["--alltoall", "tokens", "--alltoall-bytes", "0", "x"], "must be bytes from 1 to 1024G"),
+            (&["--alltoall", "tokens", "--alltoall-bytes", "4kk", "x"], "must be bytes from 1 to 1024G"),
+            (&["--alltoall-bytes", "4k", "x"], "--alltoall <ALLTOALL>"),
             (&[], "<COMMAND>"),
         ] {
             let error = run(words).unwrap_err();

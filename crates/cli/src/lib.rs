@@ -11,6 +11,7 @@
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
 
+pub mod alltoall;
 pub mod arguments;
 pub mod check;
 pub mod child;

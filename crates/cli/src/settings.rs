@@ -40,6 +40,8 @@ pub struct Plan<'a> {
     pub provider_dir: &'a Path,
     /// The provider's parameters that the user chose.
     pub parameters: &'a [(&'static str, String)],
+    /// What carries out collective calls, if the user wants that.
+    pub alltoall: &'a [Setting],
     /// Folders with programs of the MPI; its own providers are looked for near them.
     pub near: &'a [PathBuf],
     /// Whether the user is root.
@@ -57,6 +59,7 @@ impl Plan<'_> {
         ];
         settings
             .extend(self.parameters.iter().map(|(name, value)| setting(name, value, "Chosen on the command line.")));
+        settings.extend(self.alltoall.iter().cloned());
         if self.may_be(MpiKind::Mpich) {
             mpich(&mut settings);
         }
@@ -119,7 +122,8 @@ impl Plan<'_> {
     /// The names of the variables that ranks on other hosts need: ours, and those parameters that the user has set.
     fn passed_on(&self, settings: &[Setting]) -> String {
         let of_user = variables().filter(|name| (self.environment)(name).is_some());
-        let ours = settings.iter().map(|setting| setting.name).filter(|name| name.starts_with("FI_"));
+        let is_ours = |name: &&str| name.starts_with("FI_") || name.starts_with("TIDEGATE_") || *name == "LD_PRELOAD";
+        let ours = settings.iter().map(|setting| setting.name).filter(is_ours);
         let mut names: Vec<String> = ours.map(str::to_owned).collect();
         names.extend(of_user);
         names.sort();
@@ -217,7 +221,8 @@ mod tests {
     }
 
     fn plan<'a>(mpi: Option<&'a Mpi>, environment: &'a dyn Fn(&str) -> Option<OsString>) -> Plan<'a> {
-        Plan { mpi, provider_dir: Path::new("/opt/tidegate/lib"), parameters: &[], near: &[], root: false, environment }
+        let provider_dir = Path::new("/opt/tidegate/lib");
+        Plan { mpi, provider_dir, parameters: &[], alltoall: &[], near: &[], root: false, environment }
     }
 
     const COMMON: &str = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
@@ -267,6 +272,10 @@ mod tests {
         let text = lines(&Plan { parameters: &parameters, ..plan(Some(&open_mpi), &environment) });
         let list = "FI_PROVIDER;FI_PROVIDER_PATH;FI_TIDEGATE_SCHEME;FI_TIDEGATE_SPIN";
         assert!(text.contains(&format!("OMPI_MCA_mca_base_env_list={list}\n")), "{text}");
+        let alltoall = [setting("LD_PRELOAD", "/x.so", ""), setting("TIDEGATE_ALLTOALL", "tokens", "")];
+        let text = lines(&Plan { alltoall: &alltoall, ..plan(Some(&open_mpi), &empty) });
+        assert!(text.contains("\nLD_PRELOAD=/x.so\nTIDEGATE_ALLTOALL=tokens\n"), "{text}");
+        assert!(text.contains("FI_PROVIDER;FI_PROVIDER_PATH;LD_PRELOAD;TIDEGATE_ALLTOALL\n"), "{text}");
         let environment = |name: &str| (name == PASSED_ON).then(|| OsString::from("MINE"));
         assert!(!lines(&plan(Some(&open_mpi), &environment)).contains(PASSED_ON), "the user's own stays");
     }

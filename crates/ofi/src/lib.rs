@@ -24,6 +24,7 @@
 //! | `opening`, `closing` | how an endpoint is bound and enabled, and how it is closed |
 //! | `calls` | the tables and what they lead to: thin, they describe and pass on |
 //! | `info` | `fi_getinfo`: hints, and whether the offer meets them |
+//! | `schedule` | the decisions of bulk-transfer scheduling for C programs, beside the provider |
 //! | `provider` | `fi_prov_ini`, the function that libfabric calls first |
 //!
 //! Every call enters its domain (`Domain::enter`): that takes the lock where the application needs one, and keeps
@@ -70,6 +71,7 @@ mod reach;
 mod reading;
 mod region;
 mod remote;
+pub mod schedule;
 mod sleepers;
 mod submit;
 mod targets;

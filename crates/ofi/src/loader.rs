@@ -57,6 +57,11 @@ pub fn find(caller: *const c_void) -> Option<&'static Loader> {
     (loader.base == base).then_some(loader)
 }
 
+/// Whether the library that `tidegate run --alltoall` preloads is in this process.
+pub fn has_preloaded_library() -> bool {
+    Object::whole_program().symbol(c"tidegate_alltoall_preloaded").is_some()
+}
+
 /// A loaded object, as `dlsym` wants it.
 struct Object(*mut c_void);
 

@@ -17,7 +17,7 @@ pub fn env(arguments: &EnvArguments) -> Result<u8, Failure> {
     {
         return Err(Failure::not_found(program));
     }
-    let prepared = Prepared::new(&arguments.tuning, &arguments.command)?;
+    let prepared = Prepared::new(&arguments.tuning, &arguments.command, None)?;
     if !arguments.command.is_empty() && prepared.mpi.is_none() {
         let command = arguments.command.join(" ".as_ref());
         print_line(&format!(

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_link::log::print_line;
 
+use crate::alltoall::{self, Place, Wish};
 use crate::check::{Misspelt, check, misspelt};
 use crate::failure::Failure;
 use crate::launcher::{Launcher, look_up};
@@ -30,7 +31,7 @@ struct Prepared {
 
 impl Prepared {
     /// Checks everything. Prints a line for each misspelt variable, which does not stop the run.
-    fn new(tuning: &Tuning, command: &[std::ffi::OsString]) -> Result<Self, Failure> {
+    fn new(tuning: &Tuning, command: &[std::ffi::OsString], alltoall: Option<&Wish>) -> Result<Self, Failure> {
         let environment = |name: &str| std::env::var_os(name);
         let parameters = tuning.parameters();
         check(&parameters, &environment)?;
@@ -43,10 +44,13 @@ impl Prepared {
             Some(launcher) => launcher.folders(),
             None => folders_of_programs(command),
         };
+        let place = Place { mpi: mpi.as_ref(), near: &near, provider_dir: &provider_dir, environment: &environment };
+        let alltoall = alltoall.map(|wish| alltoall::settings(wish, &place)).transpose()?.unwrap_or_default();
         let plan = Plan {
             mpi: mpi.as_ref(),
             provider_dir: &provider_dir,
             parameters: &parameters,
+            alltoall: &alltoall,
             near: &near,
             root: rustix::process::geteuid().is_root(),
             environment: &environment,

@@ -11,6 +11,7 @@ use tidegate_link::log::print_line;
 use tidegate_link::{stats, trouble};
 use tidegate_message::Counter;
 
+use crate::alltoall::Wish;
 use crate::arguments::RunArguments;
 use crate::child;
 use crate::command::Prepared;
@@ -24,7 +25,12 @@ use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
 
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
-    let prepared = Prepared::new(&arguments.tuning, &arguments.command)?;
+    let wish = arguments.alltoall.map(|technique| Wish {
+        technique: technique.name(),
+        bytes: arguments.alltoall_bytes.as_deref(),
+        report: !arguments.quiet,
+    });
+    let prepared = Prepared::new(&arguments.tuning, &arguments.command, wish.as_ref())?;
     // The file is opened before the run, so that the user hears of a wrong name now and not after a long run.
     let json_file = arguments.json.as_deref().map(JsonFile::open).transpose()?;
     if let Some(permission) = prepared.permission().filter(|_| !arguments.quiet) {

@@ -105,11 +105,36 @@ fn check_parameters(loader: &Loader, hints: Option<&Hints>) -> Result<()> {
     if is_wanted {
         misspelling::warn_of_misspellings();
     }
-    let Err(text) = parameter::read(loader) else { return Ok(()) };
+    let wrong = parameter::read(loader).err().or_else(|| missing_library(std::env::var_os("TIDEGATE_ALLTOALL")));
+    let Some(text) = wrong else { return Ok(()) };
     if is_wanted {
         log::trouble(FI_LOG_CORE, &text);
         return Err(INVALID);
     }
     log::warn(FI_LOG_CORE, || text);
     Ok(())
+}
+
+/// What is wrong where `tidegate run --alltoall` was asked for and its library did not get into this process. The ranks
+/// that have it would wait for this one: better none of them starts.
+fn missing_library(asked_for: Option<std::ffi::OsString>) -> Option<String> {
+    let technique = asked_for.filter(|technique| !technique.is_empty() && !loader::has_preloaded_library())?;
+    Some(format!(
+        "TIDEGATE_ALLTOALL={} is set and the library for it is not in this process: LD_PRELOAD={} must name a file that \
+         this host has, and the program must load its MPI as a shared library; else run without --alltoall",
+        technique.display(),
+        std::env::var_os("LD_PRELOAD").unwrap_or_default().display()
+    ))
+}
+
+#[cfg(test)]
+mod library_tests {
+    use super::missing_library;
+
+    #[test]
+    fn a_process_without_the_library_is_told_where_it_should_have_come_from() {
+        assert_eq!(missing_library(None), None);
+        assert_eq!(missing_library(Some("".into())), None);
+        assert!(missing_library(Some("tokens".into())).unwrap().contains("LD_PRELOAD="));
+    }
 }
