@@ -32,7 +32,7 @@ struct tgb {
 
 void tgb_defaults(tgb_settings *settings) {
     *settings = (tgb_settings){.unit = 0, .switch_bytes = SWITCH_BYTES, .picoseconds_per_byte = 0, .seed = 1,
-                               .outstanding = 2, .window = 8, .rounds_per_barrier = 1};
+                               .outstanding = 2, .window = 8, .rounds_per_barrier = 1, .requests_per_round = 1};
 }
 
 const char *tgb_strerror(int error) {
@@ -72,7 +72,8 @@ static tidegate_bulk_settings decisions(const tgb_settings *settings, int techni
     uint64_t unit = settings->unit ? settings->unit : default_unit(technique);
     return (tidegate_bulk_settings){.unit = unit, .picoseconds_per_byte = settings->picoseconds_per_byte,
                                     .seed = settings->seed, .outstanding = settings->outstanding,
-                                    .window = settings->window, .rounds_per_barrier = settings->rounds_per_barrier};
+                                    .window = settings->window, .rounds_per_barrier = settings->rounds_per_barrier,
+                                    .requests_per_round = settings->requests_per_round};
 }
 
 /* Whether an exchange can go like that: tries an empty one. */
@@ -86,10 +87,11 @@ static int check(int technique, const tgb_settings *settings) {
 
 /* Whether all ranks have chosen the same, and nobody has an error. Every rank takes part, whatever it has. */
 static int agree(tgb *queue, int error) {
-    enum { WORDS = 9 };
+    enum { WORDS = 10 };
     const tgb_settings *mine = &queue->settings;
     uint64_t words[2 * WORDS] = {(uint64_t)queue->technique, mine->unit, mine->switch_bytes, mine->picoseconds_per_byte,
-                                 mine->seed, mine->outstanding, mine->window, mine->rounds_per_barrier, error != 0};
+                                 mine->seed, mine->outstanding, mine->window, mine->rounds_per_barrier,
+                                 mine->requests_per_round, error != 0};
     for (int i = 0; i < WORDS; i++) {
         words[WORDS + i] = ~words[i];
     }

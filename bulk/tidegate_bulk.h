@@ -33,6 +33,7 @@ typedef struct tgb_settings {
     uint32_t outstanding;          /* pieces on their way at once, 1 to 1024; in_order and interleave: 2 */
     uint32_t window;               /* booking: rounds ahead, 1 to 64: 8 */
     uint32_t rounds_per_barrier;   /* booking: 1 to `window`: 1 */
+    uint32_t requests_per_round;   /* booking: 1 */
 } tgb_settings;
 
 void tgb_defaults(tgb_settings *settings);

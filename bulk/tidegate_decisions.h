@@ -33,7 +33,7 @@ typedef struct tidegate_bulk_settings {
     uint32_t outstanding;          /* pieces under way at once: in_order, interleave */
     uint32_t window;               /* booking: rounds ahead */
     uint32_t rounds_per_barrier;   /* booking */
-    uint32_t reserved;
+    uint32_t requests_per_round;   /* booking */
 } tidegate_bulk_settings;
 
 /* A part of a block, which is sent by itself. */

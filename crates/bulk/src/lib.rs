@@ -18,8 +18,8 @@
 //! * `technique/booking/`: senders book rounds with their receivers (B §4.3), also with fewer barriers (B §5.1).
 //!
 //! Beside them: `technique/interface.rs` (what a technique is asked and told), `work.rs` (what is left to send, cut
-//! into pieces), `signal.rs` (the small messages between nodes, and their bytes), `tree.rs` (a barrier made of messages),
-//! `settings.rs` (the user's choice), `node_set.rs`.
+//! into pieces), `signal.rs` (the small messages between nodes, and their bytes), `tree.rs` (a barrier made of
+//! messages), `settings.rs` (the user's choice), `node_set.rs`.
 
 #![forbid(unsafe_code)]
 

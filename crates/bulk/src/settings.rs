@@ -24,8 +24,8 @@ pub struct Settings {
     /// `booking`: rounds from one barrier to the next. With 1, as in B §4.3, a barrier ends each; with more, receivers
     /// release their senders within (B §5.1).
     pub rounds_per_barrier: u32,
-    /// `booking`: how many requests a sender makes in a round at most, denied ones among them. B §4.3: "within each round
-    /// … a sender … requests a booking from one of its receivers". More fill the windows, and then most are denied.
+    /// `booking`: how many requests a sender makes in a round at most, denied ones among them. One, as in B §4.3: "a
+    /// sender … requests a booking from one of its receivers". More fill the windows, and then most are denied.
     pub requests_per_round: u32,
     /// `booking`: where the sequence of receivers that are asked begins. The same everywhere or not, as one likes.
     pub seed: u64,

@@ -21,20 +21,22 @@ pub struct CSettings {
     outstanding: u32,
     window: u32,
     rounds_per_barrier: u32,
-    reserved: u32,
+    requests_per_round: u32,
 }
 
 impl From<Settings> for CSettings {
     fn from(settings: Settings) -> Self {
-        let Settings { unit, outstanding, picoseconds_per_byte, window, rounds_per_barrier, seed } = settings;
-        CSettings { unit, picoseconds_per_byte, seed, outstanding, window, rounds_per_barrier, reserved: 0 }
+        let Settings { unit, outstanding, picoseconds_per_byte, window, rounds_per_barrier, requests_per_round, seed } =
+            settings;
+        CSettings { unit, picoseconds_per_byte, seed, outstanding, window, rounds_per_barrier, requests_per_round }
     }
 }
 
 impl From<CSettings> for Settings {
     fn from(settings: CSettings) -> Self {
-        let CSettings { unit, picoseconds_per_byte, seed, outstanding, window, rounds_per_barrier, .. } = settings;
-        Settings { unit, outstanding, picoseconds_per_byte, window, rounds_per_barrier, seed }
+        let CSettings { unit, picoseconds_per_byte, seed, outstanding, window, rounds_per_barrier, requests_per_round } =
+            settings;
+        Settings { unit, outstanding, picoseconds_per_byte, window, rounds_per_barrier, requests_per_round, seed }
     }
 }
 

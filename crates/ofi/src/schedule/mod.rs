@@ -41,7 +41,7 @@ const WRONG: [(Wrong, &CStr); 6] = [
     (Wrong::Node, c"a node is not below the number of nodes; nodes are numbered from 0"),
     (
         Wrong::Settings,
-        c"a setting cannot be: unit and outstanding are at least 1, window is 1 to 64, rounds_per_barrier is 1 to window",
+        c"a setting cannot be: unit, outstanding and requests_per_round are at least 1, window is 1 to 64, rounds_per_barrier is 1 to window",
     ),
     (Wrong::Event, c"there is no such event, or its signal is none of tidegate's: all nodes need the same version"),
     (Wrong::Internal, c"internal error of tidegate, please report it"),

@@ -3,8 +3,8 @@
 //!
 //! * **Pairwise exchange**, of long blocks: in round `a` node `i` sends to `i + a` and receives from `i - a`. A cyclic
 //!   shift in which neighbours wait for each other, and nobody for all.
-//! * **Bruck's algorithm**, of short ones: in round `r` node `i` sends to `i + 2^r` all blocks whose way has bit `r`, its
-//!   own and those that it was given. So there are few rounds, and a block is sent several times.
+//! * **Bruck's algorithm**, of short ones: in round `r` node `i` sends to `i + 2^r` all blocks whose way has bit `r`,
+//!   its own and those that it was given. So there are few rounds, and a block is sent several times.
 
 use std::collections::VecDeque;
 use tidegate_bulk::{Action, Block, Event, Node, Piece, Step};
