@@ -3,7 +3,7 @@
 interleaving and by booking, within a host and (as root) between hosts made of namespaces whose lines are slow, so that
 receivers are what is scarce. docs/bulk.md has what came out.
 
-    benches/bulk.py [--mpi openmpi] [--hosts 4] [--rate 200mbit] [--only alltoall|random]
+    benches/bulk.py [--mpi openmpi] [--ranks 8] [--hosts 2] [--rate 800mbit] [--only alltoall|random] [--where within|between]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness import process  # noqa: E402
 from harness.mpi import Fabric  # noqa: E402
 from harness.paths import BUILD, LIBRARY_FOLDER, MPIS, PROVIDER, ROOT, TIDEGATE  # noqa: E402
 
-TECHNIQUES = ["in_order", "barriers", "tokens"]
+TECHNIQUES = ["in_order", "interleave", "barriers", "tokens", "receiver_tokens", "booking"]
 CACHE = BUILD / "bulk-cache"
 LIBRARY = [ROOT / "bulk" / name for name in ("tidegate_bulk.c", "exchange.c", "receiving.c")]
 TIMEOUT = 300
@@ -50,10 +50,10 @@ class Within:
 
 
 class Between:
-    """Jobs of one rank on each of several hosts, whose lines and whose switch carry so much in each direction."""
+    """Jobs of so many ranks on each of several hosts, whose lines and whose switch carry so much in each direction."""
 
-    def __init__(self, hosts: made.Hosts, rate: str) -> None:
-        self.hosts, self.title = hosts, f"{len(hosts.names)} hosts, {rate} per line"
+    def __init__(self, hosts: made.Hosts, ranks: int, rate: str) -> None:
+        self.hosts, self.ranks, self.title = hosts, ranks, f"{ranks} ranks on each of {len(hosts.names)} hosts, {rate} per line"
         for place, name in enumerate(hosts.names):
             hosts.shell(place, f"tc qdisc add dev eth0 root tbf rate {rate} burst 64kb latency 50ms")
             made._shell(f"nsenter -t {hosts.switch} -n tc qdisc add dev {name} root tbf rate {rate} burst 64kb limit 256kb")
@@ -61,14 +61,14 @@ class Between:
     def run(self, mpi, program, environment) -> process.Result:
         passed = ";".join(sorted(name for name in environment if name.startswith(("FI_", "TIDEGATE_", "LD_PRELOAD"))))
         extra = {"OMPI_MCA_mca_base_env_list": passed} if mpi.name == "openmpi" else {}
-        return made.run(self.hosts, mpi, 1, program, environment | extra, timeout=TIMEOUT)
+        return made.run(self.hosts, mpi, self.ranks, program, environment | extra, timeout=TIMEOUT)
 
 
-def alltoall(where, mpi, least: int, most: int, calls: int) -> None:
+def alltoall(where, mpi, names: list[str], least: int, most: int, calls: int) -> None:
     """A table: a size a line, the time of the MPI's own call, and that of each technique in per cent of it."""
     program = [mpi.compile(ROOT / "benches" / "alltoall_time.c"), str(least), str(most), str(calls)]
     times: dict[str, dict[int, float]] = {}
-    for technique in ["own", *TECHNIQUES]:
+    for technique in ["own", *names]:
         environment = mpi.environment(Fabric.TIDEGATE) | (settings(mpi, technique) if technique != "own" else {})
         done = where.run(mpi, program, environment)
         if done.status != 0:
@@ -77,9 +77,9 @@ def alltoall(where, mpi, least: int, most: int, calls: int) -> None:
         pairs = [line.split() for line in done.output.splitlines() if line[:1].isdigit()]
         times[technique] = {int(size): float(time) for size, time in pairs}
     print(f"\n{mpi.title}, MPI_Alltoall, {where.title}: the MPI's own in us, others in % of that\n")
-    print(f"{'bytes':>9} {'own':>10} " + " ".join(f"{name:>10}" for name in TECHNIQUES))
+    print(f"{'bytes':>9} {'own':>10} " + " ".join(f"{name:>15}" for name in names))
     for size, own in times["own"].items():
-        print(f"{size:9} {own:10.1f} " + " ".join(f"{100 * times[name][size] / own:10.0f}" for name in TECHNIQUES), flush=True)
+        print(f"{size:9} {own:10.1f} " + " ".join(f"{100 * times[name][size] / own:15.0f}" for name in names), flush=True)
 
 
 def random_traffic(where, mpi, sizes: list[int]) -> None:
@@ -99,8 +99,13 @@ def random_traffic(where, mpi, sizes: list[int]) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--mpi", choices=list(mpis.WHEELS), action="append")
-    options.add_argument("--hosts", type=int, default=4)
-    options.add_argument("--rate", default="200mbit", help="of a line between hosts")
+    options.add_argument("--ranks", type=int, default=8, help="of a job within a host; between hosts they are divided")
+    options.add_argument("--hosts", type=int, default=2)
+    options.add_argument("--rate", default="800mbit", help="of a line between hosts")
+    options.add_argument("--least", type=int, default=64 << 10, help="bytes of the shortest block")
+    options.add_argument("--most", type=int, default=4 << 20, help="bytes of the longest")
+    options.add_argument("--calls", type=int, default=5)
+    options.add_argument("--techniques", nargs="+", choices=TECHNIQUES, default=TECHNIQUES)
     options.add_argument("--only", choices=["alltoall", "random"])
     options.add_argument("--where", choices=["within", "between"])
     chosen = options.parse_args()
@@ -108,14 +113,14 @@ def main() -> None:
         mpi = mpis.WHEELS[name]()
         if chosen.where != "between":
             if chosen.only != "random":
-                alltoall(Within(chosen.hosts), mpi, 4096, 4 << 20, 9)
+                alltoall(Within(chosen.ranks), mpi, chosen.techniques, chosen.least, chosen.most, chosen.calls)
             if chosen.only != "alltoall":
-                random_traffic(Within(chosen.hosts), mpi, [16384, 262144, 4 << 20])
+                random_traffic(Within(chosen.ranks), mpi, [16384, 262144, 4 << 20])
         if chosen.where != "within" and made.why_not() is None:
             with made.Hosts(chosen.hosts) as hosts:
-                where = Between(hosts, chosen.rate)
+                where = Between(hosts, chosen.ranks // chosen.hosts, chosen.rate)
                 if chosen.only != "random":
-                    alltoall(where, mpi, 4096, 1 << 20, 9)
+                    alltoall(where, mpi, chosen.techniques, chosen.least, chosen.most, chosen.calls)
                 if chosen.only != "alltoall":
                     random_traffic(where, mpi, [16384, 65536, 262144, 1 << 20])
 
