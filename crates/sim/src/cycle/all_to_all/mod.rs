@@ -204,6 +204,8 @@ pub struct AllToAll {
     plan: Plan,
     engine: Engine,
     nodes: Vec<Node>,
+    /// By node: before this cycle it has nothing to do. Most nodes have not, in most cycles.
+    ready_at: Vec<u64>,
     pieces: Slab<UnderWay>,
     messages: Slab<Message>,
     /// Pieces under way to each node.
@@ -264,6 +266,7 @@ impl AllToAll {
             plan: *plan,
             engine: Engine::new(layout, routing, parameters, seed),
             nodes: programs.into_iter().zip(0..).map(|(program, me)| Node::new(program, me, plan)).collect(),
+            ready_at: vec![0; count as usize],
             pieces: Slab { all: Vec::new(), free: Vec::new() },
             messages: Slab { all: Vec::new(), free: Vec::new() },
             incoming: vec![0; count as usize],
@@ -297,15 +300,23 @@ impl AllToAll {
             self.pass();
         }
         for me in 0..self.nodes.len() as u32 {
-            if self.nodes[me as usize].has_to_do(now) {
-                self.compute(me);
-            }
-            let is_taking = self.plan.is_receiving_exclusive && self.nodes[me as usize].sunk_at > now;
-            if !is_taking && self.nodes[me as usize].has_to_send(now) {
-                self.inject(me);
+            if self.ready_at[me as usize] <= now {
+                self.act(me, now);
             }
         }
         self.engine.end_cycle();
+    }
+
+    /// A node's processor and its link do what they can in this cycle.
+    fn act(&mut self, me: u32, now: u64) {
+        if self.nodes[me as usize].has_to_do(now) {
+            self.compute(me);
+        }
+        let is_taking = self.plan.is_receiving_exclusive && self.nodes[me as usize].sunk_at > now;
+        if !is_taking && self.nodes[me as usize].has_to_send(now) {
+            self.inject(me);
+        }
+        self.ready_at[me as usize] = self.nodes[me as usize].ready_at().max(now + 1);
     }
 
     /// All pass the hardware barrier.
@@ -315,6 +326,7 @@ impl AllToAll {
         for node in &mut self.nodes {
             node.heard.push_back(Heard::Event(Event::Passed { work_left }));
         }
+        self.ready_at.fill(0);
     }
 
     /// A node has taken a packet.
@@ -326,7 +338,7 @@ impl AllToAll {
                 Message::Tree(signal) => Heard::Tree { from: tidegate_bulk::Node(from), signal },
                 Message::Acknowledged(number) => Heard::Event(Event::Sent(self.pieces.remove(number).piece)),
             };
-            self.nodes[to as usize].heard.push_back(heard);
+            self.hear(to, heard);
             return;
         }
         let number = packet.label;
@@ -338,7 +350,7 @@ impl AllToAll {
         self.left_bytes -= under_way.piece.bytes;
         self.incoming[to as usize] -= 1;
         let event = Event::Arrived { from: tidegate_bulk::Node(from) };
-        self.nodes[to as usize].heard.push_back(Heard::Event(event));
+        self.hear(to, Heard::Event(event));
         if self.nodes[from as usize].program.completion() == Completion::Delivered {
             self.send_small(to, from, Message::Acknowledged(number));
         } else {
@@ -350,6 +362,12 @@ impl AllToAll {
         self.result.signals += 1;
         let number = self.messages.insert(message);
         self.nodes[from as usize].small.push_back((to, SMALL | number));
+        self.ready_at[from as usize] = 0;
+    }
+
+    fn hear(&mut self, node: u32, heard: Heard) {
+        self.nodes[node as usize].heard.push_back(heard);
+        self.ready_at[node as usize] = 0;
     }
 
     /// A node's processor does one thing.

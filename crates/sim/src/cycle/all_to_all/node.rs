@@ -92,6 +92,14 @@ impl Node {
         self.link_free <= now && (!self.small.is_empty() || !self.pieces.is_empty())
     }
 
+    /// When it has something to do next, as far as it knows.
+    pub(super) fn ready_at(&self) -> u64 {
+        let wants = if self.heard.is_empty() { self.asks_at } else { Some(0) };
+        let processor = wants.map_or(u64::MAX, |at| at.max(self.processor_free));
+        let sends = !self.small.is_empty() || !self.pieces.is_empty();
+        processor.min(if sends { self.link_free } else { u64::MAX })
+    }
+
     /// The processor does one thing: it hears of something, or asks its program what to do.
     pub(super) fn next_action(&mut self, now: u64, overhead: u32) -> Option<Action> {
         if let Some(heard) = self.heard.pop_front() {
