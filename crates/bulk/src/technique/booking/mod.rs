@@ -9,7 +9,9 @@
 //!
 //! Ours, where B is silent:
 //!
-//! * a request says which round its lowest bit means, for a neighbour may already be in the next round;
+//! * a request says which round its lowest bit means, for a neighbour may already be in the next round. A receiver
+//!   keeps its list for a frame more than the window, so that it can serve such a one, too: else who is always
+//!   the first behind the barrier might be denied for ever;
 //! * nobody enters the barrier with a request outstanding; who is in it still answers, or nobody would get out;
 //! * a sender asks a random receiver that it has not asked in this round, and another after the answer; when all have
 //!   been asked it waits for the next round;
@@ -51,7 +53,7 @@ pub(crate) struct Booking {
     candidates: Candidates,
     /// Which frame this is; in the first nothing is sent.
     frame: u64,
-    /// "S" and "R": the frames that come.
+    /// "S" and "R": the rounds that come.
     sends: Calendar,
     receives: Calendar,
     /// The same for this frame, the next round first.
@@ -85,7 +87,7 @@ impl Booking {
             work: part.work,
             frame: 0,
             sends: Calendar::new(first, settings.window),
-            receives: Calendar::new(first, settings.window),
+            receives: Calendar::new(first, settings.window + settings.rounds_per_barrier),
             outgoing: VecDeque::new(),
             incoming: VecDeque::new(),
             begun: Vec::new(),
