@@ -24,13 +24,24 @@ pub struct Settings {
     /// `booking`: rounds from one barrier to the next. With 1, as in B §4.3, a barrier ends each; with more, receivers
     /// release their senders within (B §5.1).
     pub rounds_per_barrier: u32,
+    /// `booking`: how many requests a sender makes in a round at most, denied ones among them. B §4.3: "within each round
+    /// … a sender … requests a booking from one of its receivers".
+    pub requests_per_round: u32,
     /// `booking`: where the sequence of receivers that are asked begins. The same everywhere or not, as one likes.
     pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { unit: 8192, outstanding: 1, picoseconds_per_byte: 0, window: 8, rounds_per_barrier: 1, seed: 1 }
+        Settings {
+            unit: 8192,
+            outstanding: 1,
+            picoseconds_per_byte: 0,
+            window: 8,
+            rounds_per_barrier: 1,
+            requests_per_round: u32::MAX,
+            seed: 1,
+        }
     }
 }
 
@@ -43,6 +54,8 @@ pub enum UnfitSettings {
     Outstanding,
     /// No round to book, or more than a bitmap has bits.
     Window(u32),
+    /// No request in a round.
+    Requests,
     /// No round between two barriers, or more than a window: then not all rounds could be booked.
     RoundsPerBarrier(u32),
 }
@@ -55,6 +68,7 @@ impl fmt::Display for UnfitSettings {
             UnfitSettings::Window(window) => {
                 write!(f, "the window of booking is 1 to {WINDOW_MOST} rounds, not {window}")
             }
+            UnfitSettings::Requests => write!(f, "a sender has to make at least 1 request in a round"),
             UnfitSettings::RoundsPerBarrier(rounds) => {
                 write!(f, "there is a barrier after 1 round, or after as many as the window has at most, not {rounds}")
             }
@@ -78,6 +92,9 @@ impl Settings {
         }
         if !(1..=WINDOW_MOST).contains(&self.window) {
             return Err(UnfitSettings::Window(self.window));
+        }
+        if self.requests_per_round == 0 {
+            return Err(UnfitSettings::Requests);
         }
         if !(1..=self.window).contains(&self.rounds_per_barrier) {
             return Err(UnfitSettings::RoundsPerBarrier(self.rounds_per_barrier));
@@ -104,6 +121,7 @@ mod tests {
         assert_eq!(Settings { outstanding: 0, ..fine }.check(), Err(UnfitSettings::Outstanding));
         assert_eq!(Settings { window: 65, ..fine }.check(), Err(UnfitSettings::Window(65)));
         assert_eq!(Settings { window: 0, ..fine }.check(), Err(UnfitSettings::Window(0)));
+        assert_eq!(Settings { requests_per_round: 0, ..fine }.check(), Err(UnfitSettings::Requests));
         let barriers = Settings { rounds_per_barrier: 9, ..fine }.check();
         assert_eq!(barriers, Err(UnfitSettings::RoundsPerBarrier(9)));
         assert!(barriers.unwrap_err().to_string().contains("not 9"));

@@ -64,6 +64,8 @@ pub(crate) struct Booking {
     under_way: Option<Node>,
     /// Who has been asked and has not answered.
     request: Option<Node>,
+    /// Requests of this frame that are left.
+    requests_left: u64,
     place: Place,
     signals: VecDeque<(Node, Signal)>,
 }
@@ -93,6 +95,7 @@ impl Booking {
             begun: Vec::new(),
             under_way: None,
             request: None,
+            requests_left: first * u64::from(settings.requests_per_round),
             place: Place::InFrame,
             signals: VecDeque::new(),
         }
@@ -151,6 +154,8 @@ impl Booking {
         self.outgoing = self.sends.advance(self.settings.rounds_per_barrier);
         self.incoming = self.receives.advance(self.settings.rounds_per_barrier);
         self.candidates.begin_round();
+        let rounds = u64::from(self.settings.rounds_per_barrier);
+        self.requests_left = rounds * u64::from(self.settings.requests_per_round);
         self.release();
     }
 
@@ -186,11 +191,12 @@ impl Booking {
     fn next_request(&mut self) -> Option<Action> {
         let base = self.sends.start();
         let free = self.sends.free(base);
-        if self.request.is_some() || free == 0 {
+        if self.request.is_some() || free == 0 || self.requests_left == 0 {
             return None;
         }
         let to = self.candidates.ask(self.frame)?;
         self.request = Some(to);
+        self.requests_left -= 1;
         Some(Action::Signal { to, signal: Signal::Book { base, free } })
     }
 }
