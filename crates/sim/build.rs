@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 mod hash;
 
 /// The only files of the folder of experiments that decide what a run gives.
-const OF_EXPERIMENTS: [&str; 6] =
-    ["case.rs", "fabric.rs", "machine.rs", "operation.rs", "program.rs", "measurement.rs"];
+const OF_EXPERIMENTS: [&str; 7] =
+    ["case.rs", "bulk_run.rs", "fabric.rs", "machine.rs", "operation.rs", "program.rs", "measurement.rs"];
 
 fn main() -> io::Result<()> {
-    let crates = ["../flow/src", "../message/src", "src"];
+    let crates = ["../flow/src", "../bulk/src", "../message/src", "src"];
     let mut files = Vec::new();
     for folder in crates {
         println!("cargo:rerun-if-changed={folder}");

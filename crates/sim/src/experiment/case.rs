@@ -1,6 +1,6 @@
 //! [`Case`]: what is run for a point of a figure.
 //!
-//! What a case, a seed and some noise give depends on this file, `fabric.rs`, `machine.rs`, `operation.rs`,
+//! What a case, a seed and some noise give depends on this file, `bulk_run.rs`, `fabric.rs`, `machine.rs`, `operation.rs`,
 //! `program.rs` and `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that (`version.rs`).
 
 use std::fmt;
@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use tidegate_flow::{Buffers, SchemeName};
 
+use super::bulk_run::BulkRun;
 use super::fabric::FabricRun;
 use super::machine::{Cluster, Grove, Machine};
 pub(super) use super::measurement::Measurement;
@@ -64,6 +65,8 @@ pub(super) enum Workload {
     Pattern(PatternRun),
     /// A network under load, without processes; of the rest of the case nothing counts.
     Fabric(FabricRun),
+    /// A job on a machine of B's; of the rest of the case nothing counts.
+    Bulk(BulkRun),
 }
 
 /// Processes of a node of the machine of P.
@@ -117,11 +120,20 @@ impl Case {
 
     /// A network under load.
     pub fn of_fabric(fabric: FabricRun) -> Self {
+        Case::without_endpoints(Workload::Fabric(fabric))
+    }
+
+    /// A job on a machine of B's.
+    pub fn of_bulk(bulk: BulkRun) -> Self {
+        Case::without_endpoints(Workload::Bulk(bulk))
+    }
+
+    fn without_endpoints(workload: Workload) -> Self {
         Case {
             mesh: Vec::new(),
             nodes: None,
             flow: FlowChoice::Unlimited,
-            workload: Workload::Fabric(fabric),
+            workload,
             intra_node_path: false,
             free_credits: false,
             machine: Machine::Extoll,
@@ -131,7 +143,7 @@ impl Case {
 
     /// Whether there are processes, which noise can interrupt.
     pub fn has_processes(&self) -> bool {
-        !matches!(self.workload, Workload::Fabric(_))
+        !matches!(self.workload, Workload::Fabric(_) | Workload::Bulk(_))
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
@@ -160,6 +172,9 @@ impl Case {
     pub fn measure(&self, seed: u64, noise: Noise) -> Result<Measurement, SimulationError> {
         if let Workload::Fabric(fabric) = &self.workload {
             return fabric.measure(seed);
+        }
+        if let Workload::Bulk(bulk) = &self.workload {
+            return bulk.measure(seed);
         }
         let on_machine = match self.machine {
             Machine::Cluster(cluster) => Some(cluster.config(noise)?),
@@ -212,7 +227,9 @@ impl Case {
                 };
                 Simulation::new(config, &program)?.run()
             }
-            Workload::Fabric(_) => Err(SimulationError::Setup("a network under load runs no program".to_owned())),
+            Workload::Fabric(_) | Workload::Bulk(_) => {
+                Err(SimulationError::Setup("this machine runs no program".to_owned()))
+            }
         }
     }
 
@@ -237,6 +254,7 @@ impl Case {
             Workload::Nas(nas) => nas.messages(processes),
             Workload::Pattern(pattern) => f64::from(processes) * f64::from(pattern.messages),
             Workload::Fabric(fabric) => fabric.size(),
+            Workload::Bulk(bulk) => bulk.size(),
             Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
@@ -258,6 +276,7 @@ impl Case {
             Workload::Nas(nas) => nas.benchmark.name().to_owned(),
             Workload::Pattern(pattern) => format!("{:?}", pattern.pattern),
             Workload::Fabric(fabric) => return fabric.kind(),
+            Workload::Bulk(bulk) => return bulk.kind(),
         };
         match self.flow {
             FlowChoice::Unlimited => format!("{operation}, reference"),
@@ -273,7 +292,9 @@ impl Case {
                 let timed = 1 + u32::from(benchmark.operation.is_there_and_back());
                 timed * (benchmark.warm_up + benchmark.repetitions)
             }
-            Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_) | Workload::Fabric(_) => 1,
+            Workload::Phases(_) | Workload::Nas(_) | Workload::Pattern(_) | Workload::Fabric(_) | Workload::Bulk(_) => {
+                1
+            }
         }
     }
 }
@@ -296,6 +317,7 @@ impl fmt::Display for Case {
             Workload::Nas(nas) => write!(f, "{nas}, {processes} processes")?,
             Workload::Pattern(pattern) => write!(f, "{pattern}, {processes} processes")?,
             Workload::Fabric(fabric) => return fabric.fmt(f),
+            Workload::Bulk(bulk) => return bulk.fmt(f),
         }
         if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
             write!(f, ", window {window}, {calls:?}")?;

@@ -112,6 +112,7 @@ mod tests {
     fn files_that_decide_runs_use_no_others_of_this_folder() {
         let sources = [
             include_str!("case.rs"),
+            include_str!("bulk_run.rs"),
             include_str!("fabric.rs"),
             include_str!("machine.rs"),
             include_str!("operation.rs"),
@@ -122,8 +123,16 @@ mod tests {
         let uses = sources.into_iter().flatten().filter_map(|line| line.trim().strip_prefix("use super::"));
         for line in uses {
             // Estimates are made of measurements, and decide none.
-            let allowed =
-                ["measurement::", "operation::", "program::", "machine::", "case::", "fabric::", "estimate::"];
+            let allowed = [
+                "measurement::",
+                "operation::",
+                "program::",
+                "machine::",
+                "case::",
+                "fabric::",
+                "bulk_run::",
+                "estimate::",
+            ];
             assert!(allowed.iter().any(|module| line.starts_with(module)), "`use super::{line}`");
         }
     }
