@@ -6,8 +6,8 @@
 //! decides: every node here has a [`tidegate_bulk::Exchange`], and does what that says.
 //!
 //! * A processor does one thing at a time: it puts a unit into its interface, or takes one out (`processor.rs`).
-//! * When its interface is full it takes out what has come, or waits. When it finds that something has come it takes out
-//!   all of it, for else the network would fill up for ever. So a node that two others send to has no time to send.
+//! * When its interface is full it takes out what has come, or waits. When it finds that something has come it takes
+//!   out all of it, for else the network would fill up for ever. So a node that two others send to has no time to send.
 //! * Links have finite buffers, and a full one stops what is behind (`network.rs`, `wiring.rs`).
 //!
 //! Nothing else is put in: that many senders at one receiver slow down those behind them, that nodes drift apart, and

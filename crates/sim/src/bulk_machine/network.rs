@@ -107,12 +107,12 @@ impl Network {
 
     /// The next cell that has come to a node.
     pub fn arrived(&self, node: u32) -> Option<Cell> {
-        self.links[usize::from(self.wiring.into_node(node))].buffer.front().copied()
+        self.links[usize::from(self.wiring.last_to(node))].buffer.front().copied()
     }
 
     /// The node takes it.
     pub fn take(&mut self, node: u32, now: Time, queue: &mut Queue) {
-        let link = self.wiring.into_node(node);
+        let link = self.wiring.last_to(node);
         self.links[usize::from(link)].buffer.pop_front();
         self.advance(link, now, queue);
     }

@@ -1,9 +1,9 @@
 //! [`BulkParameters`]: every number of a machine whose nodes take units from the network more dearly than they put
 //! them in, and the three sets for the machines of B (Brewer, Gauthier, Fox, Schuett).
 //!
-//! Where a number comes from: *sourced* is in B or in what `docs/paper/B` quotes; *remembered* is what the literature of
-//! these machines says as far as we remember, not verified; *fitted* is chosen so that statements of B come out, and
-//! the doc comment of each set says which; *assumed* is the rest.
+//! Where a number comes from: *sourced* is in B or in the sources that its notes name; *remembered* is what the
+//! literature of these machines says as far as we remember, not verified; *fitted* is chosen so that statements of B
+//! come out; *assumed* is the rest.
 
 use crate::{Bandwidth, Time};
 
@@ -133,12 +133,16 @@ pub struct BulkParameters {
 }
 
 impl BulkParameters {
-    /// The Thinking Machines CM-5 of B. Sourced: 64 nodes; 20 MB/s for a node's link, 20, 10 and 5 MB/s per node within
-    /// groups of 4, of 16, and beyond; packets of 16 bytes of data and 4 more; polling; a barrier network, 4 µs; about
-    /// 15 MB/s reached with regular blocks, which gives 1.07 µs for what takes longer of a packet, its reception.
-    /// Remembered: 1.6 µs to send and 1.7 µs to receive an active message; a latency of 6 µs, which six hops of a
-    /// packet's 1 µs give. Fitted: the ratio of receiving to sending, and the jitter. Assumed: the buffers, and that a node looks
-    /// for arrivals after each packet that it sends.
+    /// The Thinking Machines CM-5 of B.
+    ///
+    /// * Sourced: 64 nodes; 20 MB/s for a node's link; 20, 10 and 5 MB/s per node within groups of 4, of 16, and
+    ///   beyond; packets of 16 bytes of data and 4 more; polling; a barrier network, 4 µs. About 15 MB/s of data were
+    ///   reached with regular blocks; that is not met: nodes that take a packet in 1.07 µs are idle most of the time
+    ///   while the tree is full, and then there is no receiver bottleneck at all.
+    /// * Remembered: 1.6 µs to send an active message, 1.7 to receive it; a latency of 6 µs: six hops of 1 µs.
+    /// * Fitted: the ratio of receiving to sending a packet of a block, to what barriers gain.
+    /// * Assumed: the jitter, which B-fig5-7 varies; the buffers; that a node looks for arrivals after each packet that
+    ///   it sends, and takes all.
     #[must_use]
     pub const fn cm5() -> Self {
         BulkParameters {
@@ -166,10 +170,12 @@ impl BulkParameters {
         }
     }
 
-    /// The Intel Paragon of B. Sourced: 8 nodes; a mesh with 175 MB/s each way; units of 8 KiB; polling; starting the
-    /// engine is very dear. Remembered: 140 MB/s for long messages, which the engine moves; 40 ns a hop; active messages with 1.4
-    /// to 2.2 µs for the sender and 6.5 µs of latency. Fitted: the engine's start, the ratio, the jitter. Assumed: the form
-    /// of the mesh, the buffers, the arity of the tree.
+    /// The Intel Paragon of B.
+    ///
+    /// * Sourced: 8 nodes; a mesh with 175 MB/s each way; units of 8 KiB; polling; starting the engine is very dear.
+    /// * Remembered: 140 MB/s for long messages; 40 ns a hop; active messages that take their sender 1.4 to 2.2 µs.
+    /// * Fitted: the ratio, the room at arrival (half a unit).
+    /// * Assumed: the jitter, the start (25 µs), the form of the mesh, the other buffers, the arity.
     #[must_use]
     pub const fn paragon() -> Self {
         BulkParameters {
@@ -197,10 +203,13 @@ impl BulkParameters {
         }
     }
 
-    /// The MIT Alewife machine of B. Sourced: 4 nodes, a mesh, interrupts, an engine that moves data, fast traps.
-    /// Remembered: 20 MHz; 45 MB/s per link and direction; a null active message in 102 cycles, and 0.8 per hop. Fitted:
-    /// the ratio, the jitter, the split of these 102 cycles by the ratio. Assumed: units of 512 bytes (B chose for
-    /// each curve one below its breaking point, and does not give them), what starting the engine costs, and the buffers.
+    /// The MIT Alewife machine of B.
+    ///
+    /// * Sourced: 4 nodes, a mesh, interrupts, an engine that moves data, fast traps.
+    /// * Remembered: 20 MHz; 45 MB/s per link and direction; a null active message in 102 cycles, and 0.8 per hop.
+    /// * Fitted: the ratio, the room at arrival (one unit).
+    /// * Assumed: the jitter; how the 102 cycles are divided; units of 512 bytes (B chose for each curve
+    ///   one below its breaking point, and does not give them); what starting the engine costs; the other buffers.
     #[must_use]
     pub const fn alewife() -> Self {
         BulkParameters {
@@ -251,8 +260,8 @@ impl BulkParameters {
         }
     }
 
-    /// What a unit takes its receiver's processor: the part before the first byte, and that of each byte on the wire, in
-    /// picoseconds.
+    /// What a unit takes its receiver's processor: the part before the first byte, and that of each byte on the wire,
+    /// in picoseconds.
     #[must_use]
     pub fn receiving(&self) -> (Time, u64) {
         let of = |picoseconds: u64| picoseconds * u64::from(self.receive_percent) / 100;

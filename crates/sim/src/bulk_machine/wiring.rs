@@ -53,12 +53,8 @@ impl Wiring {
         2 * self.nodes + between
     }
 
-    #[allow(dead_code)]
-    pub fn out_of(&self, node: u32) -> LinkNumber {
-        node as LinkNumber
-    }
-
-    pub fn into_node(&self, node: u32) -> LinkNumber {
+    /// The link that ends at a node.
+    pub fn last_to(&self, node: u32) -> LinkNumber {
         (self.nodes + node) as LinkNumber
     }
 

@@ -1,7 +1,8 @@
 //! [`Case`]: what is run for a point of a figure.
 //!
-//! What a case, a seed and some noise give depends on this file, `bulk_run.rs`, `fabric.rs`, `machine.rs`, `operation.rs`,
-//! `program.rs` and `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that (`version.rs`).
+//! What a case, a seed and some noise give depends on this file, `bulk_run.rs`, `fabric.rs`, `machine.rs`,
+//! `operation.rs`, `program.rs` and `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that
+//! (`version.rs`).
 
 use std::fmt;
 use std::ops::Range;
