@@ -9,8 +9,16 @@ use std::path::{Path, PathBuf};
 mod hash;
 
 /// The only files of the folder of experiments that decide what a run gives.
-const OF_EXPERIMENTS: [&str; 7] =
-    ["case.rs", "exchange_run.rs", "fabric.rs", "machine.rs", "operation.rs", "program.rs", "measurement.rs"];
+const OF_EXPERIMENTS: [&str; 8] = [
+    "case.rs",
+    "bulk_run.rs",
+    "exchange_run.rs",
+    "fabric.rs",
+    "machine.rs",
+    "operation.rs",
+    "program.rs",
+    "measurement.rs",
+];
 
 fn main() -> io::Result<()> {
     let crates = ["../bulk/src", "../flow/src", "../message/src", "src"];

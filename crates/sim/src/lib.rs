@@ -20,6 +20,7 @@
 //! * `random.rs`: numbers that a seed decides;
 //! * `cycle/`: dragonflies and fat trees under load, cycle by cycle: another model of a network, for thousands of
 //!   nodes;
+//! * `bulk_machine/`: nodes whose receiving is dearer than sending, with the decisions of `tidegate_bulk`;
 //! * `calibration.rs`: the times that the machine's parameters are calibrated to;
 //! * `checker/`: what must hold in every run;
 //! * `experiment/`: the figures and tables of the papers.
@@ -29,6 +30,7 @@
 mod adapter;
 mod buffer;
 mod bulk;
+pub mod bulk_machine;
 pub mod calibration;
 pub mod checker;
 mod config;

@@ -137,6 +137,10 @@ impl Technique for Tokens {
                 self.pass(to, self.me);
             }
             self.round += 1;
+            // The token leaves before this node waits for the next.
+            if let Some((to, signal)) = self.signals.pop_front() {
+                return Step::Do(Action::Signal { to, signal });
+            }
         }
     }
 
@@ -147,5 +151,25 @@ impl Technique for Tokens {
             Event::Lost(node) => self.handle_lost(node),
             Event::Arrived { .. } | Event::Passed { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Action, Block, Event, Exchange, Node, Settings, Signal, Step, TechniqueName};
+    use tidegate_flow::Instant;
+
+    #[test]
+    fn a_token_leaves_though_the_next_is_not_here_yet() {
+        let blocks = [1, 2].map(|to| Block { to: Node(to), bytes: 8 });
+        let mut exchange = Exchange::new(TechniqueName::Tokens, Node(0), 3, &blocks, &Settings::default());
+        let now = Instant::default();
+        let own = Step::Do(Action::Signal { to: Node(2), signal: Signal::Token { of: Node(0) } });
+        assert_eq!((exchange.step(now), exchange.step(now)), (own, Step::Wait));
+        exchange.handle(Event::Signalled { from: Node(1), signal: Signal::Token { of: Node(1) } });
+        let Step::Do(Action::Send(piece)) = exchange.step(now) else { panic!("the block for node 1") };
+        exchange.handle(Event::Sent(piece));
+        let passed = Step::Do(Action::Signal { to: Node(2), signal: Signal::Token { of: Node(1) } });
+        assert_eq!((exchange.step(now), exchange.step(now)), (passed, Step::Wait));
     }
 }

@@ -265,9 +265,11 @@ fn assumptions(text: &mut String, reports: &[Report]) {
     );
     let is_any = |of: fn(&str) -> bool| reports.iter().any(|report| of(report.paper()));
     let of_p = (reports.is_empty() || is_any(|paper| paper == "P")).then(Assumption::all);
-    let of_clusters = is_any(|paper| !matches!(paper, "P" | "R")).then(Assumption::of_clusters);
+    let of_clusters = is_any(|paper| !matches!(paper, "P" | "R" | "B")).then(Assumption::of_clusters);
     let of_fabrics = is_any(|paper| paper == "R").then(Assumption::of_fabrics);
-    for Assumption { what, value, source } in of_p.into_iter().chain(of_clusters).chain(of_fabrics).flatten() {
+    let of_bulk = is_any(|paper| paper == "B").then(Assumption::of_bulk_machines);
+    let all = of_p.into_iter().chain(of_clusters).chain(of_fabrics).chain(of_bulk);
+    for Assumption { what, value, source } in all.flatten() {
         let _ = writeln!(text, "| {what} | {} | {} |", cell(&value), cell(&source));
     }
     text.push('\n');

@@ -52,6 +52,10 @@ fn who(paper: &str) -> &'static str {
             "R is Schneider, Dinan, Flajslik, Underwood, Hoefler: Fast Networks and Slow Memories, on receivers that take what \
              comes more slowly than their network brings it. "
         }
+        "B" => {
+            "B is Brewer, Gauthier, Fox, Schuett: Software Techniques for Improving MPP Bulk-Transfer Performance, on machines \
+             whose nodes receive more dearly than they send. "
+        }
         _ => "",
     }
 }
@@ -62,6 +66,7 @@ fn heading(papers: &[&str]) -> &'static str {
         ["L"] => "L: flow control in MPI over InfiniBand: what comes out, figure by figure",
         ["A"] => "A: receive windows that adapt: what comes out, figure by figure",
         ["R"] => "R: fast networks and slow memories: what comes out, figure by figure",
+        ["B"] => "B: bulk transfers without many senders at one receiver: what comes out, figure by figure",
         [""] => "Seven schemes compared",
         _ => "The papers: what comes out, and their figures one by one",
     }

@@ -232,6 +232,44 @@ impl Assumption {
         ]
     }
 
+    /// Those of B's machines.
+    #[must_use]
+    pub fn of_bulk_machines() -> Vec<Assumption> {
+        let sets = crate::bulk_machine::BulkParameters::ALL.map(|set| set());
+        let each = |of: &dyn Fn(&crate::bulk_machine::BulkParameters) -> String| {
+            sets.iter().map(|set| format!("{} {}", set.name, of(set))).collect::<Vec<_>>().join("; ")
+        };
+        vec![
+            assumption(
+                "receiving a unit beside sending it",
+                each(&|set| format!("{} %", set.receive_percent)),
+                "fitted to what barriers gain: B says that receiving is dearer, not by how much".to_owned(),
+            ),
+            assumption(
+                "sending a unit, and its data",
+                each(&|set| format!("{} for {} bytes", set.sending(set.unit_bytes), set.unit_bytes)),
+                "cm5 remembered, paragon's 140 MB/s and alewife's 45 MB/s too; what starting an engine costs is assumed; units: B, \
+                 for alewife assumed"
+                    .to_owned(),
+            ),
+            assumption(
+                "room at arrival, in bytes",
+                each(&|set| (u32::from(set.arrival_cells) * set.cell_bytes).to_string()),
+                "assumed, for paragon and alewife so that a cyclic shift degrades".to_owned(),
+            ),
+            assumption(
+                "variation of block times, at most",
+                each(&|set| format!("{:.1} %", f64::from(set.jitter_per_mille) / 5.0)),
+                "assumed; B-fig5-7 varies it on cm5".to_owned(),
+            ),
+            assumption(
+                "when a block has been sent",
+                "when its receiver has acknowledged it, where a technique has one sender per receiver".to_owned(),
+                "ours; B: when its sender has finished".to_owned(),
+            ),
+        ]
+    }
+
     /// Those about posted buffers and the programs that use them.
     fn about_buffers(early: &Cost, late: &Cost) -> Vec<Assumption> {
         let both = |early: String, late: String| format!("L {early}; A {late}");

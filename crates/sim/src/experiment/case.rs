@@ -1,14 +1,15 @@
 //! [`Case`]: what is run for a point of a figure.
 //!
-//! What a case, a seed and some noise give depends on this file, `exchange_run.rs`, `fabric.rs`, `machine.rs`,
-//! `operation.rs`, `program.rs` and `measurement.rs`, and on nothing else in this folder: `build.rs` relies on that
-//! (`version.rs`).
+//! What a case, a seed and some noise give depends on this file, `bulk_run.rs`, `exchange_run.rs`, `fabric.rs`,
+//! `machine.rs`, `operation.rs`, `program.rs` and `measurement.rs`, and on nothing else in this folder: `build.rs`
+//! relies on that (`version.rs`).
 
 use std::fmt;
 use std::ops::Range;
 
 use tidegate_flow::{Buffers, SchemeName};
 
+use super::bulk_run::BulkRun;
 use super::exchange_run::ExchangeRun;
 use super::fabric::FabricRun;
 use super::machine::{Cluster, Grove, Machine};
@@ -66,7 +67,10 @@ pub(super) enum Workload {
     Pattern(PatternRun),
     /// A network under load, without processes; of the rest of the case nothing counts.
     Fabric(FabricRun),
+    /// An exchange of all nodes of such a network.
     Exchange(ExchangeRun),
+    /// A job on a machine of B's; of the rest of the case nothing counts.
+    Bulk(BulkRun),
 }
 
 /// Processes of a node of the machine of P.
@@ -128,6 +132,11 @@ impl Case {
         Case::without_processes(Workload::Exchange(exchange))
     }
 
+    /// A job on a machine of B's.
+    pub fn of_bulk(bulk: BulkRun) -> Self {
+        Case::without_processes(Workload::Bulk(bulk))
+    }
+
     fn without_processes(workload: Workload) -> Self {
         Case {
             mesh: Vec::new(),
@@ -143,7 +152,7 @@ impl Case {
 
     /// Whether there are processes, which noise can interrupt.
     pub fn has_processes(&self) -> bool {
-        !matches!(self.workload, Workload::Fabric(_) | Workload::Exchange(_))
+        !matches!(self.workload, Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_))
     }
 
     /// The same without flow control, in mailboxes without end: what overhead is measured against.
@@ -173,6 +182,7 @@ impl Case {
         match &self.workload {
             Workload::Fabric(fabric) => return fabric.measure(seed),
             Workload::Exchange(exchange) => return exchange.measure(seed),
+            Workload::Bulk(bulk) => return bulk.measure(seed),
             _ => {}
         }
         let on_machine = match self.machine {
@@ -226,8 +236,8 @@ impl Case {
                 };
                 Simulation::new(config, &program)?.run()
             }
-            Workload::Fabric(_) | Workload::Exchange(_) => {
-                Err(SimulationError::Setup("a network under load runs no program".to_owned()))
+            Workload::Fabric(_) | Workload::Exchange(_) | Workload::Bulk(_) => {
+                Err(SimulationError::Setup("this machine runs no program".to_owned()))
             }
         }
     }
@@ -254,6 +264,7 @@ impl Case {
             Workload::Pattern(pattern) => f64::from(processes) * f64::from(pattern.messages),
             Workload::Fabric(fabric) => fabric.size(),
             Workload::Exchange(exchange) => exchange.size(),
+            Workload::Bulk(bulk) => bulk.size(),
             Workload::Benchmark(benchmark) | Workload::Mixed(benchmark) | Workload::Amid(benchmark, _) => {
                 let active = benchmark.active.unwrap_or(processes);
                 benchmark.operation.messages(active) * f64::from(self.repetitions())
@@ -276,6 +287,7 @@ impl Case {
             Workload::Pattern(pattern) => format!("{:?}", pattern.pattern),
             Workload::Fabric(fabric) => return fabric.kind(),
             Workload::Exchange(exchange) => return exchange.kind(),
+            Workload::Bulk(bulk) => return bulk.kind(),
         };
         match self.flow {
             FlowChoice::Unlimited => format!("{operation}, reference"),
@@ -295,7 +307,8 @@ impl Case {
             | Workload::Nas(_)
             | Workload::Pattern(_)
             | Workload::Fabric(_)
-            | Workload::Exchange(_) => 1,
+            | Workload::Exchange(_)
+            | Workload::Bulk(_) => 1,
         }
     }
 }
@@ -319,6 +332,7 @@ impl fmt::Display for Case {
             Workload::Pattern(pattern) => write!(f, "{pattern}, {processes} processes")?,
             Workload::Fabric(fabric) => return fabric.fmt(f),
             Workload::Exchange(exchange) => return exchange.fmt(f),
+            Workload::Bulk(bulk) => return bulk.fmt(f),
         }
         if let Workload::Benchmark(Benchmark { operation: Operation::Stream { window, calls }, .. }) = self.workload {
             write!(f, ", window {window}, {calls:?}")?;

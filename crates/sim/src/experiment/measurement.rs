@@ -48,12 +48,35 @@ pub struct Measurement {
     /// What only networks under load have, which have no processes, hence nothing of the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
+    /// What only jobs on machines of B's have, which have nothing else but the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<Bulk>,
     /// What only exchanges of all nodes have, which have nothing of the rest, either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchange: Option<Exchange>,
     /// What programs noted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+}
+
+/// What a job of bulk transfers gave.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bulk {
+    /// Megabytes per second that a node sent, mean over nodes and time.
+    pub bandwidth: f64,
+    /// Bookings that were asked for.
+    pub requests: u64,
+    /// Those of them that were denied.
+    pub denials: u64,
+    /// Most blocks that were under way to one receiver at a time.
+    pub senders_most: u32,
+    /// Share of the time that processors spent on sending.
+    pub sending: f64,
+    /// And on receiving.
+    pub receiving: f64,
+    /// Shares of the nodes that had a block under way, by span of the time, where that was watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub busy: Vec<f64>,
 }
 
 /// What a network under load has carried.
@@ -196,6 +219,7 @@ impl Measurement {
             cut_us: outcome.cut.map(Time::microseconds),
             posted: None,
             carried: None,
+            bulk: None,
             exchange: None,
             notes: notes.map(note).collect(),
         }

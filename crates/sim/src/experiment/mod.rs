@@ -17,12 +17,20 @@
 //! * `p_*.rs`: the experiments of P (Prades, Silla, Duato), one file per figure or group of figures;
 //! * `l_*.rs`, `a_*.rs`: those of L (Liu, Panda) and A (Sur, Koop, Panda);
 //! * `r_*.rs`: those of R (Schneider and others), whose runs are networks under load (`fabric.rs`);
+//! * `b_*.rs`: those of B (Brewer, Gauthier, Fox, Schuett), whose runs are jobs on other machines (`bulk_run.rs`);
 //! * `compare.rs`, `compare_*.rs`: all seven schemes at equal memory.
 
 mod a_fig2;
 mod a_fig3;
 mod assumptions;
+mod b_fig10_11;
+mod b_fig12_13;
+mod b_fig1_3;
+mod b_fig5_7;
+mod b_fig8;
+mod b_machines;
 mod b_today;
+mod bulk_run;
 mod case;
 mod compare;
 mod compare_causes;
@@ -71,7 +79,7 @@ mod workshop;
 pub use assumptions::Assumption;
 pub use estimate::Estimate;
 pub use judge::NotKept;
-pub use measurement::{Carried, Measurement, Note, Stop};
+pub use measurement::{Bulk, Carried, Measurement, Note, Stop};
 pub use operation::{Benchmark, Operation};
 pub use parallel::parallel;
 pub use report::{Fact, Figure, Point, Report, RunReport, Series, SeriesKind, Spread, Table, Verdict};
@@ -160,6 +168,11 @@ impl Experiment {
         loaded("R-fig5", "Chunks in flight against slow nodes", "§4.1, figure 5", r_fig5::run),
         searched("R-theorem2", "Match bits without the announcement", "§3.1, theorem 2", r_theorem2::run),
         simulated("R-endpoints", "Slow processes on a dragonfly, with endpoints", "§4.1, beyond it", r_endpoints::run),
+        loaded("B-fig1-3", "Barriers and interleaving on three machines", "§2, figures 1–3", b_fig1_3::run),
+        loaded("B-fig5-7", "Tokens and barriers", "§3.2, figures 5–7", b_fig5_7::run),
+        loaded("B-fig8", "Receiver tokens", "§3.2, figure 8", b_fig8::run),
+        loaded("B-fig10-11", "Booking on random traffic", "§4.4, figures 10–11", b_fig10_11::run),
+        loaded("B-fig12-13", "Senders that booking keeps busy", "§4.4, figures 12–13", b_fig12_13::run),
         loaded("B-today", "All-to-alls on networks of today", "§5.1, beyond it", b_today::run),
         simulated("compare", "Seven schemes at equal receive memory", "in none of the papers", compare::run),
         simulated("pool", "A pool at every memory", "in none of the papers", compare_pool::run),

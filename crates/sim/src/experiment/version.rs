@@ -112,6 +112,7 @@ mod tests {
     fn files_that_decide_runs_use_no_others_of_this_folder() {
         let sources = [
             include_str!("case.rs"),
+            include_str!("bulk_run.rs"),
             include_str!("exchange_run.rs"),
             include_str!("fabric.rs"),
             include_str!("machine.rs"),
@@ -130,6 +131,7 @@ mod tests {
                 "machine::",
                 "case::",
                 "fabric::",
+                "bulk_run::",
                 "exchange_run::",
                 "estimate::",
             ];
