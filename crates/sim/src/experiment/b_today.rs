@@ -84,10 +84,10 @@ fn patterns(scale: Scale) -> Vec<Pattern> {
     let of = |sizes, bytes| Pattern { sizes, bytes, receive_factor: 1, is_receiving_exclusive: false };
     let kib = 1024;
     let mean = scale.pick(2, 4, 1) * kib;
-    let rounds = scale.pick(16, 16, 4);
+    let rounds = scale.pick(8, 16, 4);
     let shifts = |rounds, bytes| of(Sizes::Shifts { rounds, bytes }, bytes);
     let mut all = vec![of(Sizes::Uniform(2 * kib), 2 * kib)];
-    if scale != Scale::Smallest {
+    if scale == Scale::Quick {
         all.push(of(Sizes::Uniform(16 * kib), 16 * kib));
     }
     all.push(shifts(2 * rounds, LONG));
@@ -118,11 +118,7 @@ fn networks(scale: Scale) -> [Layout; 2] {
 
 /// Two that are small enough for long blocks from everybody to everybody.
 fn smaller_networks(scale: Scale) -> [Layout; 2] {
-    let dragonfly = Dragonfly { groups: 19, routers: 6, nodes: 3, global: 3 };
-    match scale {
-        Scale::Full => [Layout::Dragonfly(dragonfly), Layout::FatTree(FatTree { radix: 12, levels: 3 })],
-        Scale::Quick | Scale::Smallest => networks(scale),
-    }
+    networks(if scale == Scale::Full { Scale::Quick } else { scale })
 }
 
 /// What is exchanged where.
