@@ -97,11 +97,18 @@ static int copy_sends(struct call *call) {
     uint64_t total = 0;
     for (int rank = 0; rank < call->ranks; rank++) {
         MPI_Count count = count_of(side, rank);
+        uint64_t bytes = (uint64_t)count * (uint64_t)side->size;
         int packed = 0;
-        if (count > INT32_MAX || PMPI_Pack_size((int)count, side->type, call->comm, &packed) || packed < 0) {
+        if (rank == call->rank || bytes == 0) {
+            continue;
+        }
+        /* The MPI is not asked for a size that no int can say: that would be an error, raised on the program's
+         * communicator. */
+        if (bytes > call->terms->copied
+            || (!side->is_plain && PMPI_Pack_size((int)count, side->type, call->comm, &packed))) {
             return 0;
         }
-        total += (uint64_t)packed;
+        total += side->is_plain ? bytes : (uint64_t)packed;
     }
     if (total > call->terms->copied || !(call->copy = malloc(total + 1))) {
         return 0;
@@ -198,8 +205,10 @@ static int take(struct call *call, enum tga_kind kind, int *taken) {
     uint64_t most = is_usable ? longest(call, &call->come) : OWN;
     uint64_t of_sent = is_usable && !call->is_in_place ? longest(call, &call->sent) : 0;
     most = of_sent > most ? of_sent : most;
-    /* Buffers that overlap are an error that the MPI knows how to report. */
-    if (!call->is_in_place && call->sent.buffer == call->come.buffer && call->come.buffer) {
+    /* Buffers that overlap are an error that the MPI knows how to report. Types with gaps may interleave in one buffer
+     * on this rank alone, which is none. */
+    int is_plain = call->sent.is_plain && call->come.is_plain;
+    if (!call->is_in_place && is_plain && call->sent.buffer == call->come.buffer && call->come.buffer) {
         most = OWN;
     }
     if (!is_vector && (most == OWN || most < terms->least)) {

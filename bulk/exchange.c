@@ -80,13 +80,37 @@ static int send_message(struct tgx *x, int place) {
     return tgx_add(x, request, TGX_SEND, place, 0);
 }
 
+static int has_next(const struct tgx_outgoing *out) {
+    return out->next < out->piece.offset + out->piece.bytes;
+}
+
+/* Sends to one receiver what may be sent now. Its pieces are received in the order in which they were started, so none
+ * begins before all messages of those before it have. */
+static int send_to(struct tgx *x, uint32_t to) {
+    for (;;) {
+        int first = -1;
+        for (int place = 0; place < x->places; place++) {
+            const struct tgx_outgoing *out = &x->outgoing[place];
+            if (out->is_used && out->piece.to == to && has_next(out)
+                && (first < 0 || out->number < x->outgoing[first].number)) {
+                first = place;
+            }
+        }
+        int error = first < 0 || x->outgoing[first].is_leaving ? 0 : send_message(x, first);
+        if (error || first < 0 || has_next(&x->outgoing[first])) {
+            return error;
+        }
+    }
+}
+
 static int start_send(struct tgx *x, const tidegate_bulk_piece *piece) {
     int place = 0;
     while (x->outgoing[place].is_used) {
         place++;
     }
     struct tgx_outgoing *out = &x->outgoing[place];
-    *out = (struct tgx_outgoing){.piece = *piece, .next = piece->offset, .is_used = 1, .is_awaited = x->is_delivered};
+    *out = (struct tgx_outgoing){.piece = *piece, .next = piece->offset, .number = x->started++, .is_used = 1,
+                                 .is_awaited = x->is_delivered};
     if (x->is_delivered) {
         MPI_Request request;
         int error = PMPI_Irecv(NULL, 0, MPI_BYTE, (int)piece->to, TGX_TAG_HAVE, x->comm, &request);
@@ -95,14 +119,14 @@ static int start_send(struct tgx *x, const tidegate_bulk_piece *piece) {
         }
         tgx_add(x, request, TGX_HEAR, place, 0);
     }
-    return send_message(x, place);
+    return send_to(x, piece->to);
 }
 
 /* A message of a piece has left, or its receiver has the piece. */
 static int advance_send(struct tgx *x, int place) {
     struct tgx_outgoing *out = &x->outgoing[place];
-    if (!out->is_leaving && out->next < out->piece.offset + out->piece.bytes) {
-        return send_message(x, place);
+    if (has_next(out)) {
+        return send_to(x, out->piece.to);
     }
     if (out->is_leaving || out->is_awaited) {
         return 0;

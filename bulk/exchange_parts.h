@@ -5,8 +5,10 @@
 
 #include "exchange.h"
 
-/* The longest message. A longer piece is several. */
+/* The longest message. A longer piece is several. (Tests have shorter ones.) */
+#ifndef TGX_MESSAGE_MOST
 #define TGX_MESSAGE_MOST ((uint64_t)1 << 30)
+#endif
 /* Signals and confirmations that are on their way at once. */
 #define TGX_TELLS 64
 /* Receives that are posted for one sender at once. */
@@ -30,7 +32,8 @@ struct tgx_slot {
 /* A piece that leaves. */
 struct tgx_outgoing {
     tidegate_bulk_piece piece;
-    uint64_t next;  /* where its next message begins, in its block */
+    uint64_t next;   /* where its next message begins, in its block */
+    uint64_t number; /* of all pieces, in the order in which they were started */
     int is_used;
     int is_leaving; /* a message of it has not completed */
     int is_awaited; /* its receiver has not said yet that it has it */
@@ -58,6 +61,8 @@ struct tgx {
     struct tgx_incoming *incoming;
     size_t incoming_count, self, self_end; /* `self` to `self_end`: the receives from oneself */
     struct tgx_outgoing *outgoing;
+    int places;       /* for them */
+    uint64_t started; /* pieces */
     uint64_t left;  /* messages that are to be received */
     uint64_t owed;  /* pieces that are to be confirmed */
     int mine_left, any_left;

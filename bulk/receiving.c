@@ -172,6 +172,7 @@ static int make_room(struct tgx *x, size_t outstanding) {
         return TGX_NO_MEMORY;
     }
     x->outgoing = calloc(outstanding, sizeof *x->outgoing);
+    x->places = (int)outstanding;
     x->requests = malloc(most * sizeof *x->requests);
     x->slots = malloc(most * sizeof *x->slots);
     x->indices = malloc(most * sizeof *x->indices);

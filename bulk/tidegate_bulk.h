@@ -77,7 +77,7 @@ enum {
     TGB_BUSY = -204,             /* tgb_test_queue has begun what tgb_free would end */
     TGB_BROKEN = -205,           /* an error before this call */
     TGB_NO_MEMORY = -101,
-    TGB_SIZE = -102,             /* a piece is not as long as was expected */
+    TGB_SIZE = -102,             /* a piece is shorter than was expected; a longer one is MPI_ERR_TRUNCATE */
     TGB_SELF = -103,             /* pieces to oneself without tgb_expect, or the other way round */
     TGB_OUTSTANDING = -104
 };

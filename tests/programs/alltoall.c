@@ -157,6 +157,39 @@ static void alltoallv(MPI_Comm comm, int most, enum form form) {
     free(come);
 }
 
+// One int of each 8 bytes, the first or the second.
+static MPI_Datatype half(MPI_Aint at) {
+    int one = 1;
+    MPI_Datatype block, type;
+    OK(MPI_Type_create_hindexed(1, &one, &at, MPI_INT, &block));
+    OK(MPI_Type_create_resized(block, 0, 8, &type));
+    OK(MPI_Type_free(&block));
+    OK(MPI_Type_commit(&type));
+    return type;
+}
+
+// On rank 0 alone what comes goes between what is sent, in the same buffer.
+static void interleaved(MPI_Comm comm, int count) {
+    int rank, ranks;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    MPI_Datatype first = half(0), second = half(4);
+    int *sent = malloc(8 * (size_t)(ranks * count + 1)), *come = malloc(sizeof(int) * (size_t)(ranks * count + 1));
+    for (int i = 0; i < ranks * count; i++) {
+        sent[2 * i] = value(rank, i / count, i % count);
+    }
+    OK(rank == 0 ? MPI_Alltoall(sent, count, first, sent, count, second, comm)
+                 : MPI_Alltoall(sent, count, first, come, count, MPI_INT, comm));
+    for (int i = 0; i < ranks * count; i++) {
+        CHECK((rank == 0 ? sent[2 * i + 1] : come[i]) == value(i / count, rank, i % count));
+        CHECK(sent[2 * i] == value(rank, i / count, i % count));
+    }
+    OK(MPI_Type_free(&first));
+    OK(MPI_Type_free(&second));
+    free(sent);
+    free(come);
+}
+
 // All forms on one communicator.
 static void all_forms(MPI_Comm comm) {
     for (enum form form = 0; form < FORMS; form++) {
@@ -167,6 +200,7 @@ static void all_forms(MPI_Comm comm) {
             alltoallv(comm, count, form);
         }
     }
+    interleaved(comm, elements);
     // Ranks write the same call in different ways.
     for (int round = 0; round < 3; round++) {
         alltoall(comm, elements, PLAIN, (world_rank + round) % 3);
