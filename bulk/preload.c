@@ -31,36 +31,52 @@ static int (*fortran)(void **, int);
 /* Present in every process that this library is preloaded into: the provider looks for it. */
 int tidegate_alltoall_preloaded = 1;
 
-struct search {
-    const char *name;
-    void *found;
+struct names {
+    char **list;
+    size_t count;
 };
 
-/* Looks for a function in one loaded object. Python loads its MPI privately, where a look in all objects does not see
- * it. */
-static int look_in(struct dl_phdr_info *object, size_t size, void *data) {
-    struct search *search = data;
+/* Notes the name of a loaded object. Nothing is opened in here: another thread that opens something would wait for us,
+ * and we for it. */
+static int note(struct dl_phdr_info *object, size_t size, void *data) {
+    struct names *names = data;
     (void)size;
-    if (object->dlpi_name && object->dlpi_name[0]) {
-        void *opened = dlopen(object->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-        if (opened) {
-            void *found = dlsym(opened, search->name);
-            Dl_info place, own;
-            int is_known = found && dladdr(found, &place) && dladdr((void *)look_in, &own);
-            search->found = is_known && place.dli_fbase != own.dli_fbase ? found : NULL;
-            dlclose(opened);
-        }
+    char **list = realloc(names->list, (names->count + 1) * sizeof *list);
+    if (list) {
+        names->list = list;
+        list[names->count] = strdup(object->dlpi_name ? object->dlpi_name : "");
+        names->count += list[names->count] != NULL;
     }
-    return search->found != NULL;
+    return 0;
 }
 
-/* The function of this name that would have been called without this library. */
-static void *next(const char *name) {
-    struct search search = {name, dlsym(RTLD_NEXT, name)};
-    if (!search.found) {
-        dl_iterate_phdr(look_in, &search);
+/* A function of one loaded object, unless it is this library's. */
+static void *look_in(const char *object, const char *name) {
+    void *opened = object[0] ? dlopen(object, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+    if (!opened) {
+        return NULL;
     }
-    return search.found;
+    void *found = dlsym(opened, name);
+    Dl_info place, own;
+    int is_known = found && dladdr(found, &place) && dladdr((void *)look_in, &own);
+    dlclose(opened);
+    return is_known && place.dli_fbase != own.dli_fbase ? found : NULL;
+}
+
+/* The function of this name that would have been called without this library. Python loads its MPI privately, where a
+ * look in all objects does not see it. */
+static void *next(const char *name) {
+    void *found = dlsym(RTLD_NEXT, name);
+    struct names names = {0};
+    if (!found) {
+        dl_iterate_phdr(note, &names);
+    }
+    for (size_t i = 0; i < names.count; i++) {
+        found = found ? found : look_in(names.list[i], name);
+        free(names.list[i]);
+    }
+    free(names.list);
+    return found;
 }
 
 static void fail(const char *what, const char *detail) {
