@@ -245,11 +245,15 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
 
 const OURS: &str = "it is no sentence of B, whose machines had neither such networks nor such many nodes.";
 
-/// The cells in which something holds, of all, for readers.
-fn list(cells: &[Cell], which: impl Fn(&Cell) -> bool, show: impl Fn(&Cell) -> String) -> (bool, String) {
-    let chosen: Vec<&Cell> = cells.iter().filter(|cell| which(cell)).collect();
-    let shown: Vec<String> = chosen.iter().map(|cell| show(cell)).collect();
-    (!chosen.is_empty(), shown.join("; "))
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// Some of the cells, for readers.
+fn list(cells: &[Cell], which: impl Fn(&Cell) -> bool, show: impl Fn(&Cell) -> String) -> String {
+    cells.iter().filter(|cell| which(cell)).map(show).collect::<Vec<_>>().join("; ")
 }
 
 fn facts(cells: &[Cell]) -> Vec<Fact> {
@@ -275,10 +279,10 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
     let (tokens, booking) = (TechniqueName::Tokens.name(), TechniqueName::Booking.name());
     vec![
         Fact::tested(
-            "Booking with tokens every round and rare barriers is faster than with a barrier each round (everywhere).",
-            holds(&all, &|cell| beside(cell, RARE_BARRIERS, booking) > 1.0),
+            "Booking with tokens every round and rare barriers is faster than with a barrier each round (in the median).",
+            median(cells.iter().map(|cell| beside(cell, RARE_BARRIERS, booking))) > 1.0,
             "experiments … have shown promise (B §5.1)",
-            list(cells, all, ratio(RARE_BARRIERS, booking)).1,
+            list(cells, all, ratio(RARE_BARRIERS, booking)),
         ),
         Fact::tested(
             "Tokens are faster than barriers made of messages, with blocks of one size (everywhere).",
@@ -286,7 +290,7 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
                 beside(cell, tokens, barriers) > 1.0
             }),
             "with more nodes one would expect tokens to outperform barriers by a wider margin (B §3.2)",
-            list(cells, |cell| matches!(cell.pattern.sizes, Sizes::Uniform(_) | Sizes::Shifts { .. }), ratio(tokens, barriers)).1,
+            list(cells, |cell| matches!(cell.pattern.sizes, Sizes::Uniform(_) | Sizes::Shifts { .. }), ratio(tokens, barriers)),
         ),
         Fact::tested(
             "Where the traffic is irregular (blocks for a few receivers by lot), of the techniques with one sender at a time one \
@@ -296,8 +300,7 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
             list(cells, irregular, |cell| {
                 let ((mine, rate), (theirs, other)) = (cell.best(asks), cell.best(|one| ordered(one) && !asks(one)));
                 format!("{mine} {rate:.3}, {theirs} {other:.3} ({})", cell.name())
-            })
-            .1,
+            }),
         )
         .implied(OURS),
         Fact::tested(
@@ -305,7 +308,7 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
              twice as long as sending, and where a node sends nothing meanwhile (everywhere).",
             holds(&long, &|cell| cell.mean(SCATTERED) > cell.best(ordered).1),
             "not in B, on whose machines an order is a win for all but the smallest blocks",
-            list(cells, long, |cell| beside_best(cell, SCATTERED)).1,
+            list(cells, long, |cell| beside_best(cell, SCATTERED)),
         )
         .implied(OURS),
         Fact::tested(
@@ -313,7 +316,7 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
              (64 KiB).",
             holds(&to_all, &|cell| beside(cell, tokens, PAIRWISE) > 1.0),
             "not in B",
-            list(cells, to_all, ratio(tokens, PAIRWISE)).1,
+            list(cells, to_all, ratio(tokens, PAIRWISE)),
         )
         .implied(OURS),
     ]
