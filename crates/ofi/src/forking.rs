@@ -2,11 +2,11 @@
 //! parent, but of the threads only the one that forked: a lock that another one held would be held in it for ever. An
 //! application with threads of its own knows that; of ours it knows nothing.
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use core::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// Somebody forks.
-static IS_FORKING: AtomicBool = AtomicBool::new(false);
+/// Threads that fork: several may at a time.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 /// Threads of ours that are at work.
 static LOOKS: AtomicUsize = AtomicUsize::new(0);
 /// How long a fork waits for them: their work is short, and never sleeps, so this is never reached unless they are
@@ -22,7 +22,7 @@ impl Look {
     pub fn begin() -> Look {
         loop {
             LOOKS.fetch_add(1, SeqCst);
-            if !IS_FORKING.load(SeqCst) {
+            if FORKS.load(SeqCst) == 0 {
                 return Look(());
             }
             LOOKS.fetch_sub(1, SeqCst);
@@ -45,7 +45,7 @@ pub fn guard_forks() {
 }
 
 extern "C" fn begin_fork() {
-    IS_FORKING.store(true, SeqCst);
+    FORKS.fetch_add(1, SeqCst);
     let end = Instant::now() + WAIT_MOST;
     while LOOKS.load(SeqCst) > 0 && Instant::now() < end {
         std::thread::yield_now();
@@ -53,11 +53,11 @@ extern "C" fn begin_fork() {
 }
 
 extern "C" fn end_fork_in_parent() {
-    IS_FORKING.store(false, SeqCst);
+    FORKS.fetch_sub(1, SeqCst);
 }
 
-/// The threads that looked are not in the child.
+/// The threads that looked, or forked besides, are not in the child.
 extern "C" fn end_fork_in_child() {
     LOOKS.store(0, SeqCst);
-    IS_FORKING.store(false, SeqCst);
+    FORKS.store(0, SeqCst);
 }

@@ -353,8 +353,12 @@ impl Reads {
                     }
                 }
                 if transfer.failures >= ROUNDS_MOST {
+                    let is_ordered = transfer.is_ordered;
                     self.lines.entry(peer).or_default().is_broken = true;
-                    self.end_peer(peer);
+                    self.end_transfers(peer);
+                    if is_ordered {
+                        self.order.fail(peer, part.from.span.length as usize);
+                    }
                     return Some(peer);
                 }
             }
@@ -431,8 +435,14 @@ impl Reads {
         is_idle
     }
 
-    /// Nothing more is read from a peer: its transfers end, as soon as the network is done with them.
+    /// Nothing more is read from a peer, which is gone: its transfers end, as soon as the network is done with them.
     pub fn end_peer(&mut self, peer: PeerId) {
+        self.end_transfers(peer);
+        self.order.lose(peer);
+    }
+
+    /// The same of a peer that lives. It may still answer whether it is free.
+    fn end_transfers(&mut self, peer: PeerId) {
         let ids = self.transfers.iter().filter(|(_, transfer)| transfer.peer == Some(peer));
         for id in ids.map(|(id, _)| *id).collect::<Vec<_>>() {
             if let Some(transfer) = self.transfers.get_mut(&id) {
@@ -441,7 +451,6 @@ impl Reads {
             self.leave_line(id, peer);
             self.end_if_over(id);
         }
-        self.order.lose(peer);
     }
 
     /// Whether a transfer from this peer was given up: its data, and all later data, goes another way.

@@ -151,3 +151,29 @@ fn chunks_that_fail_are_asked_for_again_within_the_turn() {
     assert_eq!(receiver.ask(), [0], "after a pause");
     assert_eq!(receiver.run(None), [0, 1]);
 }
+
+#[test]
+fn a_peer_that_cannot_be_read_any_more_may_still_answer() {
+    let mut receiver = Receiver::new(BulkOrder::Booking, 2 * CHUNK);
+    receiver.begin(0, 0, 6);
+    receiver.begin(1, 1, 6);
+    receiver.reads.give_turns(receiver.now);
+    while let Some(chunk) = receiver.reads.next_chunk(PeerId(0), receiver.now) {
+        receiver.chunks.push_back((PeerId(0), chunk.token));
+    }
+    assert_eq!(receiver.reads.order().poll_question(), Some(PeerId(0)), "it learns that we are busy with it");
+    while !receiver.reads.is_broken(PeerId(0)) {
+        let (_, token) = receiver.chunks.pop_front().expect("it was asked for");
+        assert_eq!(receiver.reads.handle_ended(token, true, receiver.now), Some(PeerId(0)));
+        receiver.now = receiver.now + 20 * STALL;
+        while let Some(chunk) = receiver.reads.next_chunk(PeerId(0), receiver.now) {
+            receiver.chunks.push_back((PeerId(0), chunk.token));
+        }
+    }
+    for (_, token) in std::mem::take(&mut receiver.chunks) {
+        receiver.reads.handle_ended(token, true, receiver.now);
+    }
+    assert_eq!(receiver.reads.poll_ended(), Some((TransferId(0), TransferStatus::Unreachable)));
+    assert!(receiver.reads.order().handle_booked(PeerId(0)) && !receiver.reads.order().handle_booked(PeerId(0)));
+    assert_eq!(receiver.run(None), [1]);
+}
