@@ -33,7 +33,7 @@ def judge(output: str) -> None:
     assert max(took) < OTHERS_SECONDS, f"the others took {took} s\n{output}"
 
 
-@pytest.mark.parametrize("bulk", ["auto", "bounced"])
+@pytest.mark.parametrize("bulk", ["auto", pytest.param("bounced", marks=pytest.mark.full)])
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_sender_that_leaves_mpi_holds_up_nobody(jobs, fabric, order, bulk, tmp_path):
     if fabric is not Fabric.TIDEGATE:
