@@ -17,9 +17,9 @@
 //! * `technique/receiver_tokens.rs`: each receiver has a queue of requests for its token (B §3.2);
 //! * `technique/booking/`: senders book rounds with their receivers (B §4.3), also with fewer barriers (B §5.1).
 //!
-//! Beside them: `technique/interface.rs` (what a technique is asked and told), `work.rs` (what is left to send, cut
-//! into pieces), `signal.rs` (the small messages between nodes, and their bytes), `tree.rs` (a barrier made of
-//! messages), `settings.rs` (the user's choice), `node_set.rs`.
+//! Beside them: `technique/interface.rs` (what a technique is asked and told), `technique/sending.rs` (what the first
+//! three share), `work.rs` (what is left to send, cut into pieces), `signal.rs` (the small messages between nodes, and
+//! their bytes), `tree.rs` (a barrier made of messages), `settings.rs` (the user's choice), `node_set.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -73,6 +73,11 @@ impl Work {
         self.find(to).is_some_and(|place| !self.queues[place].blocks.is_empty())
     }
 
+    /// Whether a part of the next block for `to` has been taken.
+    pub(crate) fn is_amid_block(&self, to: Node) -> bool {
+        self.find(to).is_some_and(|place| self.queues[place].offset > 0)
+    }
+
     /// In how many pieces of at most `most` bytes all that is left for `to` leaves.
     pub(crate) fn pieces(&self, to: Node, most: u64) -> u64 {
         let Some(place) = self.find(to) else { return 0 };

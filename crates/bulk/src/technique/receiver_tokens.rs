@@ -5,8 +5,8 @@
 //! Ours: a sender asks for its next block when the last one is through, and the receiver grants the token to the next
 //! when the piece has come.
 
-use crate::technique::in_order::InOrder;
 use crate::technique::interface::{Action, Event, Part, Step, Technique};
+use crate::technique::sending::{After, Sending};
 use crate::{Node, Piece, Signal};
 use std::collections::VecDeque;
 use tidegate_flow::Instant;
@@ -14,7 +14,7 @@ use tidegate_flow::Instant;
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReceiverTokens {
-    blocks: InOrder,
+    blocks: Sending,
     /// What is asked for, or under way.
     block: Option<(Piece, State)>,
     /// Who sends to this node now.
@@ -33,9 +33,7 @@ enum State {
 
 impl ReceiverTokens {
     pub(crate) fn new(part: Part) -> Self {
-        let mut settings = part.settings;
-        settings.outstanding = 1;
-        let blocks = InOrder::new(Part { settings, ..part });
+        let blocks = Sending::new(part, After::Block, u64::MAX, 1);
         let (holder, requests, signals) = (None, VecDeque::new(), VecDeque::new());
         ReceiverTokens { blocks, block: None, holder, requests, signals }
     }
@@ -52,7 +50,7 @@ impl ReceiverTokens {
 }
 
 impl Technique for ReceiverTokens {
-    fn step(&mut self, now: Instant) -> Step {
+    fn step(&mut self, _now: Instant) -> Step {
         if let Some((to, signal)) = self.signals.pop_front() {
             return Step::Do(Action::Signal { to, signal });
         }
@@ -62,7 +60,7 @@ impl Technique for ReceiverTokens {
                 Step::Do(Action::Send(piece))
             }
             Some(_) => Step::Wait,
-            None => match self.blocks.step(now) {
+            None => match self.blocks.step() {
                 Step::Do(Action::Send(piece)) => {
                     self.block = Some((piece, State::Asked));
                     Step::Do(Action::Signal { to: piece.to, signal: Signal::Request })

@@ -243,3 +243,38 @@ impl Technique for Booking {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Action, Block, Event, Exchange, Node, Settings, Signal, Step, TechniqueName};
+    use tidegate_flow::Instant;
+
+    const PEER: Node = Node(1);
+
+    fn heard(exchange: &mut Exchange, signal: Signal) -> Step {
+        exchange.handle(Event::Signalled { from: PEER, signal });
+        exchange.step(Instant::default())
+    }
+
+    #[test]
+    fn nobody_enters_the_barrier_with_a_request_outstanding_and_who_is_in_it_answers() {
+        let block = Block { to: PEER, bytes: 1 };
+        let mut exchange = Exchange::new(TechniqueName::Booking, Node(0), 2, &[block], &Settings::default());
+        let asks = exchange.step(Instant::default());
+        assert!(
+            matches!(asks, Step::Do(Action::Signal { to: PEER, signal: Signal::Book { base: 1, .. } })),
+            "{asks:?}"
+        );
+        assert_eq!(exchange.step(Instant::default()), Step::Wait, "the answer may still book a round that comes");
+        assert_eq!(heard(&mut exchange, Signal::Denied), Step::Do(Action::Enter { work_left: true }));
+        let answer = Step::Do(Action::Signal { to: PEER, signal: Signal::Booked { round: 2 } });
+        assert_eq!(heard(&mut exchange, Signal::Book { base: 1, free: 0b10 }), answer);
+        // In the next round it asks again.
+        exchange.handle(Event::Passed { work_left: true });
+        let asks = exchange.step(Instant::default());
+        assert!(
+            matches!(asks, Step::Do(Action::Signal { to: PEER, signal: Signal::Book { base: 2, .. } })),
+            "{asks:?}"
+        );
+    }
+}
