@@ -55,6 +55,7 @@ mod random;
 mod rendezvous;
 mod router;
 mod simulation;
+mod slots;
 mod task;
 mod time;
 pub mod topology;

@@ -31,6 +31,7 @@ pub use parameters::{BarrierKind, BulkParameters, Mover, Proof, Reception, Shape
 use tidegate_bulk::{Completion, Event, Node, Piece, Signal, TreeSignal};
 
 use crate::config::SimulationError;
+use crate::slots::Slots;
 use crate::{EventQueue, Random, Time};
 use network::{Network, Notice};
 use outcome::Watch;
@@ -92,32 +93,6 @@ struct Transfer {
     is_over_for_sender: bool,
 }
 
-/// Things with numbers, which are used again.
-#[derive(Debug)]
-struct Slots<T> {
-    items: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T: Copy> Slots<T> {
-    fn put(&mut self, item: T) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.items[place as usize] = item;
-                place
-            }
-            None => {
-                self.items.push(item);
-                self.items.len() as u32 - 1
-            }
-        }
-    }
-
-    fn of(&mut self, place: u32) -> &mut T {
-        &mut self.items[place as usize]
-    }
-}
-
 /// A run. See the module.
 #[derive(Debug)]
 struct Machine {
@@ -153,8 +128,8 @@ pub fn run(parameters: &BulkParameters, job: &BulkJob, seed: u64) -> Result<Bulk
         completion: job.technique.completion(),
         network: Network::new(parameters),
         queue: EventQueue::new(),
-        units: Slots { items: Vec::new(), free: Vec::new() },
-        transfers: Slots { items: Vec::new(), free: Vec::new() },
+        units: Slots::new(),
+        transfers: Slots::new(),
         processors: (0..nodes).map(|_| Processor::default()).collect(),
         programs: (0..nodes).map(|me| Program::new(Node(me), job, &exchanges, parameters)).collect(),
         entered: 0,
@@ -223,7 +198,7 @@ impl Machine {
         of.is_over_for_sender = true;
         let Transfer { from, exchange, piece, taken, .. } = *of;
         if taken == piece.bytes {
-            self.transfers.free.push(transfer);
+            self.transfers.take(transfer);
         }
         self.watch.end_sending(from, piece.to.0, self.now);
         self.tell(from, exchange, Event::Sent(piece));
@@ -231,8 +206,7 @@ impl Machine {
 
     /// A node has taken a unit.
     fn taken(&mut self, number: u32) {
-        let Unit { from, to, load } = *self.units.of(number);
-        self.units.free.push(number);
+        let Unit { from, to, load } = self.units.take(number);
         match load {
             Load::Small(Word::Signal(exchange, signal)) => {
                 self.tell(to, exchange, Event::Signalled { from: Node(from), signal });
@@ -255,7 +229,7 @@ impl Machine {
             return;
         }
         if is_over_for_sender {
-            self.transfers.free.push(transfer);
+            self.transfers.take(transfer);
         } else if self.waits_for_proof() {
             self.processors[to as usize].small.push_back((from, Word::Taken(transfer)));
         }

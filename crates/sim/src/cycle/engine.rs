@@ -171,6 +171,16 @@ impl Engine {
         used + self.parameters.packet_flits <= self.parameters.buffer_flits
     }
 
+    /// The next channel from `turn` on, which moves behind it, on which a node may inject.
+    #[inline]
+    pub fn free_channel(&self, node: u32, turn: &mut u8) -> Option<u32> {
+        let channels = self.parameters.channels;
+        let mut in_turn = (0..channels).map(|step| (*turn + step) % channels);
+        let found = in_turn.find(|&channel| self.has_room(node, channel.into()))?;
+        *turn = (found + 1) % channels;
+        Some(found.into())
+    }
+
     /// A node injects a packet, whose head is on the wire in this cycle. Call it only where [`Engine::has_room`].
     pub fn inject(&mut self, channel: u32, mut packet: Packet) {
         let node = packet.journey.from;

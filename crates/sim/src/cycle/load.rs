@@ -412,8 +412,8 @@ impl Loaded {
         if !begins && !owes {
             return;
         }
-        let Some(channel) = self.free_channel(index) else { return };
         let node = &mut self.nodes[index as usize];
+        let Some(channel) = self.engine.free_channel(index, &mut node.turn) else { return };
         let mut packet = if begins && (rides || !owes) {
             self.counts.sent += 1;
             let to = match self.is_uniform {
@@ -442,16 +442,6 @@ impl Loaded {
             self.nodes[index as usize].next_born = self.draw_next(index, now);
         }
         self.engine.inject(channel, packet);
-    }
-
-    /// A channel with room, in turn.
-    fn free_channel(&mut self, index: u32) -> Option<u32> {
-        let channels = self.machine.parameters.channels;
-        let turn = self.nodes[index as usize].turn;
-        let in_turn = (0..channels).map(|step| (turn + step) % channels);
-        let found = in_turn.into_iter().find(|&channel| self.engine.has_room(index, channel.into()))?;
-        self.nodes[index as usize].turn = (found + 1) % channels;
-        Some(found.into())
     }
 
     /// When the node's next packet is ready: at full load at once; else the gaps between packets are 1 to twice the

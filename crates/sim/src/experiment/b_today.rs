@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tidegate_bulk::{Settings, TechniqueName};
+use tidegate_bulk::{Completion, Settings, TechniqueName};
 
 use super::case::Case;
 use super::estimate::Estimate;
 use super::exchange_run::ExchangeRun;
-use super::measurement::{Exchange, Measurement, Runs};
+use super::measurement::{Measurement, Runs};
 use super::report::{Fact, Figure, Findings, Point, Series, Table};
 use super::workshop::{Scale, Workshop};
 use crate::SimulationError;
-use crate::cycle::all_to_all::{Algorithm, Barrier, Sizes};
-use crate::cycle::{Dragonfly, FatTree, Layout};
+use crate::cycle::all_to_all::{Algorithm, Barrier, Exchanged, Plan, Sizes};
+use crate::cycle::{Dragonfly, FatTree, Layout, Parameters, Routing};
 
 /// What a node's processor needs to begin a piece or a signal, and to hear of one: 0.2 µs where a link carries 25 GB/s.
 const OVERHEAD_CYCLES: u32 = 300;
-/// Children of a node in the barrier's tree: the fastest of 2, 4 and 8 with these numbers.
+/// Children of a node in the barrier's tree.
 const ARITY: u32 = 4;
 /// From this length on a block counts as long.
 const LONG: u64 = 64 * 1024;
@@ -140,39 +140,36 @@ fn takes_part(contender: &Contender, pattern: &Pattern) -> bool {
     }
 }
 
-/// How long a booking's chunk is: a message of the rendezvous, but no longer than the blocks.
-fn unit(pattern: &Pattern, contender: &Contender) -> u64 {
-    match contender.algorithm {
-        Algorithm::Technique(TechniqueName::Booking) => pattern.bytes.clamp(2048, LONG),
-        _ => Settings::default().unit,
-    }
-}
+/// No exchange here takes so long.
+const MOST_CYCLES: u64 = 200_000_000;
 
 fn case(layout: Layout, pattern: &Pattern, contender: &Contender) -> Case {
     let rounds_per_barrier = contender.rounds_per_barrier;
-    let window = if rounds_per_barrier > 1 { 4 * rounds_per_barrier } else { 8 };
     let settings = match contender.algorithm {
         Algorithm::Technique(TechniqueName::Booking) => Settings {
-            unit: unit(pattern, contender),
-            window,
+            // A message of the rendezvous, but no longer than the blocks.
+            unit: pattern.bytes.min(LONG),
+            window: if rounds_per_barrier > 1 { 4 * rounds_per_barrier } else { Settings::default().window },
             rounds_per_barrier,
-            requests_per_round: 1,
             ..Settings::default()
         },
         _ => Settings::default(),
     };
-    let (algorithm, Pattern { sizes, receive_factor, is_receiving_exclusive, .. }) = (contender.algorithm, *pattern);
-    let barrier = Barrier::Tree { arity: ARITY };
-    Case::of_exchange(ExchangeRun {
+    Case::of_exchange(ExchangeRun(Plan {
         layout,
-        algorithm,
+        routing: Routing::PROGRESSIVE,
+        parameters: Parameters::SCHNEIDER,
+        flit_bytes: 16,
+        algorithm: contender.algorithm,
         settings,
-        barrier,
+        barrier: Barrier::Tree { arity: ARITY },
         overhead_cycles: OVERHEAD_CYCLES,
-        receive_factor,
-        is_receiving_exclusive,
-        sizes,
-    })
+        receive_factor: pattern.receive_factor,
+        is_receiving_exclusive: pattern.is_receiving_exclusive,
+        sizes: pattern.sizes,
+        seed: 0,
+        most_cycles: MOST_CYCLES,
+    }))
 }
 
 /// One network and pattern: the runs of each contender by name.
@@ -182,7 +179,7 @@ struct Cell {
     runs: BTreeMap<&'static str, Runs>,
 }
 
-fn exchange(run: &Measurement) -> Exchange {
+fn exchange(run: &Measurement) -> Exchanged {
     run.exchange.unwrap_or_default()
 }
 
@@ -261,7 +258,7 @@ fn list(cells: &[Cell], which: impl Fn(&Cell) -> bool, show: impl Fn(&Cell) -> S
 }
 
 fn facts(cells: &[Cell]) -> Vec<Fact> {
-    let ordered = |contender: &Contender| matches!(contender.algorithm, Algorithm::Technique(name) if name.completion() == tidegate_bulk::Completion::Delivered);
+    let ordered = |contender: &Contender| matches!(contender.algorithm, Algorithm::Technique(name) if name.completion() == Completion::Delivered);
     let beside = |cell: &Cell, name: &str, other: &str| cell.mean(name) / cell.mean(other).max(f64::MIN_POSITIVE);
     let asks = |contender: &Contender| {
         matches!(contender.algorithm, Algorithm::Technique(TechniqueName::Booking | TechniqueName::ReceiverTokens))
@@ -366,7 +363,7 @@ fn table(cells: &[Cell]) -> Table {
         });
         let denied = [TechniqueName::Booking.name(), RARE_BARRIERS].map(|name| {
             let share = |run: &Measurement| {
-                let Exchange { requests, denials, .. } = exchange(run);
+                let Exchanged { requests, denials, .. } = exchange(run);
                 100.0 * denials as f64 / requests.max(1) as f64
             };
             cell.runs.get(name).map_or(String::new(), |runs| format!("{:.1} %", runs.estimate(share).mean()))

@@ -2,81 +2,43 @@
 
 use std::fmt;
 
-use super::measurement::{Exchange, Measurement};
+use super::measurement::Measurement;
 use crate::config::SimulationError;
-use crate::cycle::all_to_all::{Algorithm, AllToAll, Barrier, Plan, Sizes};
-use crate::cycle::{Layout, Parameters, Routing};
+use crate::cycle::all_to_all::{AllToAll, Barrier, Plan, Sizes};
 use tidegate_bulk::Settings;
 
-/// Bytes of a flit, on the networks of this folder: so a packet has 256.
-const FLIT_BYTES: u32 = 16;
-/// No exchange here takes so long.
-const MOST_CYCLES: u64 = 200_000_000;
-
-/// All nodes exchange blocks.
+/// All nodes exchange blocks as planned, but for the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ExchangeRun {
-    pub layout: Layout,
-    pub algorithm: Algorithm,
-    pub settings: Settings,
-    pub barrier: Barrier,
-    pub overhead_cycles: u32,
-    pub receive_factor: u16,
-    pub is_receiving_exclusive: bool,
-    pub sizes: Sizes,
-}
+pub(super) struct ExchangeRun(pub Plan);
 
 impl ExchangeRun {
     pub fn measure(&self, seed: u64) -> Result<Measurement, SimulationError> {
-        let ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles, sizes, .. } = *self;
-        let plan = Plan {
-            layout,
-            routing: Routing::PROGRESSIVE,
-            parameters: Parameters::SCHNEIDER,
-            flit_bytes: FLIT_BYTES,
-            algorithm,
-            settings: Settings { seed, ..settings },
-            barrier,
-            overhead_cycles,
-            receive_factor: self.receive_factor,
-            is_receiving_exclusive: self.is_receiving_exclusive,
-            sizes,
-            seed,
-            most_cycles: MOST_CYCLES,
-        };
+        let plan = Plan { seed, settings: Settings { seed, ..self.0.settings }, ..self.0 };
         let done = AllToAll::run(&plan).map_err(|error| SimulationError::Setup(error.to_string()))?;
-        let exchange = Exchange {
-            cycles: done.cycles,
-            rate: done.rate,
-            signals: done.signals,
-            requests: done.requests,
-            denials: done.denials,
-            most_at_one: done.most_at_one,
-        };
-        Ok(Measurement { exchange: Some(exchange), ..Measurement::default() })
+        Ok(Measurement { exchange: Some(done), ..Measurement::default() })
     }
 
     /// What takes time: packets.
     pub fn size(&self) -> f64 {
-        let nodes = f64::from(self.layout.nodes());
-        let per_node = match self.sizes {
+        let nodes = f64::from(self.0.layout.nodes());
+        let per_node = match self.0.sizes {
             Sizes::Uniform(bytes) | Sizes::Random(bytes) | Sizes::Skewed(bytes) => nodes * bytes as f64,
             Sizes::Shifts { rounds: count, bytes } | Sizes::Sparse { receivers: count, bytes } => {
                 f64::from(count) * bytes as f64
             }
         };
-        nodes * per_node / f64::from(FLIT_BYTES)
+        nodes * per_node / f64::from(self.0.flit_bytes)
     }
 
     /// What is alike in runs that take about as long per packet.
     pub fn kind(&self) -> String {
-        format!("exchange, {}", self.algorithm)
+        format!("exchange, {}", self.0.algorithm)
     }
 }
 
 impl fmt::Display for ExchangeRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ExchangeRun { layout, algorithm, settings, barrier, overhead_cycles, receive_factor, sizes, .. } = self;
+        let Plan { layout, algorithm, settings, barrier, overhead_cycles, receive_factor, sizes, .. } = &self.0;
         write!(f, "{layout}, {sizes}, {algorithm}")?;
         let usual = Settings { seed: settings.seed, ..Settings::default() };
         if *settings != usual {
@@ -92,6 +54,6 @@ impl fmt::Display for ExchangeRun {
             Barrier::Tree { arity } => write!(f, ", barrier of arity {arity}")?,
         }
         write!(f, ", overhead {overhead_cycles} cycles, a flit taken in {receive_factor}")?;
-        if self.is_receiving_exclusive { f.write_str(", nothing sent meanwhile") } else { Ok(()) }
+        if self.0.is_receiving_exclusive { f.write_str(", nothing sent meanwhile") } else { Ok(()) }
     }
 }

@@ -9,6 +9,7 @@ use tidegate_message::Counter;
 use super::estimate::Estimate;
 use crate::Time;
 use crate::cost::Activity;
+use crate::cycle::all_to_all::Exchanged;
 use crate::outcome::Outcome;
 
 /// What [`Benchmark`](super::Benchmark) notes in every process. A measurement has these as means or shares.
@@ -53,7 +54,7 @@ pub struct Measurement {
     pub bulk: Option<Bulk>,
     /// What only exchanges of all nodes have, which have nothing of the rest, either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<Exchanged>,
     /// What programs noted besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
@@ -104,23 +105,6 @@ pub struct Carried {
     pub cycles: u64,
     /// Steps of packets through routers in all cycles.
     pub hops: u64,
-}
-
-/// How an exchange of all nodes of a network went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// All cycles.
-    pub cycles: u64,
-    /// What a node got in each cycle, in the mean, as a part of what its link carries.
-    pub rate: f64,
-    /// Small messages of all kinds.
-    pub signals: u64,
-    /// Requests of `booking`, and those that were denied.
-    pub requests: u64,
-    /// See `requests`.
-    pub denials: u64,
-    /// Pieces that were under way to the receiver that had most at once.
-    pub most_at_one: u32,
 }
 
 /// Where a rule stops.

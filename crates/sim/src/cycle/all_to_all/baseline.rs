@@ -30,11 +30,17 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// `bytes(from, to)` is how much there is for each pair.
-    pub(super) fn pairwise(me: u32, nodes: u32, bytes: impl Fn(u32, u32) -> u64) -> Self {
+    /// Of a node that has these blocks, one at most for each other, and gets one from each of these senders, in their
+    /// order.
+    pub(super) fn pairwise(me: u32, nodes: u32, blocks: &[Block], senders: &[u32]) -> Self {
+        let mut lengths = vec![0; nodes as usize];
+        for block in blocks {
+            lengths[block.to.0 as usize] += block.bytes;
+        }
         Rounds::new((1..nodes).map(|distance| {
             let (to, from) = ((me + distance) % nodes, (me + nodes - distance) % nodes);
-            Round { to: Node(to), bytes: bytes(me, to), from: Node(from), receives: bytes(from, me) > 0 }
+            let receives = senders.binary_search(&from).is_ok();
+            Round { to: Node(to), bytes: lengths[to as usize], from: Node(from), receives }
         }))
     }
 
@@ -78,9 +84,4 @@ impl Rounds {
             Event::Signalled { .. } | Event::Passed { .. } | Event::Lost(_) => {}
         }
     }
-}
-
-/// How much `blocks` have for `to`.
-pub(super) fn bytes_for(blocks: &[Block], to: u32) -> u64 {
-    blocks.iter().filter(|block| block.to == Node(to)).map(|block| block.bytes).sum()
 }

@@ -19,14 +19,19 @@ mod tests;
 
 pub use sizes::Sizes;
 
+use self::baseline::Rounds;
 use self::node::{Heard, Node, Program};
 use super::engine::Engine;
 use super::layout::{Layout, Routing};
 use super::load::{MachineError, SLOW_FACTOR_MAX};
 use super::packet::Packet;
 use super::parameters::Parameters;
+use crate::slots::Slots;
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use tidegate_bulk::{Action, Completion, Event, Exchange, Piece, Settings, Signal, TechniqueName, TreeSignal};
+use tidegate_bulk::{
+    Action, Block, Completion, Event, Exchange, Piece, Settings, Signal, TechniqueName, TreeSignal, UnfitSettings,
+};
 
 /// Who sends when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +74,7 @@ pub enum Barrier {
 }
 
 /// An exchange on a machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Wires.
     pub layout: Layout,
@@ -101,7 +106,7 @@ pub struct Plan {
 }
 
 /// How an exchange went.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchanged {
     /// When the last byte had been taken and everybody was through.
     pub cycles: u64,
@@ -124,6 +129,8 @@ pub struct Exchanged {
 pub enum PlanError {
     /// The machine.
     Machine(MachineError),
+    /// The settings of the technique.
+    Settings(UnfitSettings),
     /// Bruck's algorithm with blocks of several sizes.
     BruckUneven,
     /// Not over in time.
@@ -139,6 +146,7 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanError::Machine(error) => error.fmt(f),
+            PlanError::Settings(error) => error.fmt(f),
             PlanError::BruckUneven => f.write_str("Bruck's algorithm needs blocks of one size"),
             PlanError::TooLong { cycles, nodes } => {
                 write!(f, "the exchange is not over after {cycles} cycles: {nodes} nodes are not through")
@@ -172,33 +180,6 @@ struct UnderWay {
     to_sink: u32,
 }
 
-/// Values with numbers that are used again.
-#[derive(Debug)]
-struct Slab<T> {
-    all: Vec<T>,
-    free: Vec<u32>,
-}
-
-impl<T: Copy> Slab<T> {
-    fn insert(&mut self, value: T) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.all[place as usize] = value;
-                place
-            }
-            None => {
-                self.all.push(value);
-                (self.all.len() - 1) as u32
-            }
-        }
-    }
-
-    fn remove(&mut self, place: u32) -> T {
-        self.free.push(place);
-        self.all[place as usize]
-    }
-}
-
 /// See the module.
 pub struct AllToAll {
     plan: Plan,
@@ -206,8 +187,8 @@ pub struct AllToAll {
     nodes: Vec<Node>,
     /// By node: before this cycle it has nothing to do. Most nodes have not, in most cycles.
     ready_at: Vec<u64>,
-    pieces: Slab<UnderWay>,
-    messages: Slab<Message>,
+    pieces: Slots<UnderWay>,
+    messages: Slots<Message>,
     /// Pieces under way to each node.
     incoming: Vec<u32>,
     /// In the hardware barrier: how many, and whether any has work left.
@@ -245,8 +226,8 @@ impl AllToAll {
         if !(1..=SLOW_FACTOR_MAX).contains(&receive_factor) {
             return Err(PlanError::Machine(MachineError::SlowFactor(receive_factor)));
         }
-        let wires = layout.check().map_err(MachineError::Layout);
-        wires.map_err(PlanError::Machine)?;
+        plan.settings.check().map_err(PlanError::Settings)?;
+        layout.check().map_err(|error| PlanError::Machine(MachineError::Layout(error)))?;
         parameters.check(&layout).map_err(|error| PlanError::Machine(MachineError::Parameters(error)))?;
         if plan.algorithm == Algorithm::Bruck && !matches!(plan.sizes, Sizes::Uniform(_)) {
             return Err(PlanError::BruckUneven);
@@ -254,8 +235,14 @@ impl AllToAll {
         let count = layout.nodes();
         let blocks: Vec<_> = (0..count).map(|me| plan.sizes.blocks(me, count, seed)).collect();
         let bytes = blocks.iter().flatten().map(|block| block.bytes).sum();
+        let mut senders = vec![Vec::new(); count as usize];
+        for (from, mine) in (0..).zip(&blocks) {
+            for block in mine.iter().filter(|block| block.bytes > 0) {
+                senders[block.to.0 as usize].push(from);
+            }
+        }
+        let program = |me: u32| Program::new(plan, me, count, &blocks[me as usize], &senders[me as usize]);
         // Bruck's algorithm sends blocks several times; all of that has to arrive.
-        let programs: Vec<_> = (0..count).map(|me| Program::new(plan, me, &blocks)).collect();
         let left_bytes = match (plan.algorithm, plan.sizes) {
             (Algorithm::Bruck, Sizes::Uniform(bytes)) => {
                 u64::from(count) * (1..count).map(|distance| bytes * u64::from(distance.count_ones())).sum::<u64>()
@@ -265,10 +252,10 @@ impl AllToAll {
         Ok(AllToAll {
             plan: *plan,
             engine: Engine::new(layout, routing, parameters, seed),
-            nodes: programs.into_iter().zip(0..).map(|(program, me)| Node::new(program, me, plan)).collect(),
+            nodes: (0..count).map(|me| Node::new(program(me), me, plan)).collect(),
             ready_at: vec![0; count as usize],
-            pieces: Slab { all: Vec::new(), free: Vec::new() },
-            messages: Slab { all: Vec::new(), free: Vec::new() },
+            pieces: Slots::new(),
+            messages: Slots::new(),
             incoming: vec![0; count as usize],
             inside: 0,
             work_left: false,
@@ -285,17 +272,21 @@ impl AllToAll {
     fn cycle(&mut self) {
         self.engine.begin_cycle();
         let now = self.engine.now();
-        for number in std::mem::take(&mut self.engine.delivered) {
+        let mut numbers = std::mem::take(&mut self.engine.delivered);
+        for number in numbers.drain(..) {
             let packet = &self.engine.packets[number];
             let node = &mut self.nodes[packet.journey.to as usize];
             node.sunk_at = node.sunk_at.max(now) + u64::from(packet.flits) * u64::from(self.plan.receive_factor);
             let at = node.sunk_at;
             self.engine.sink_at(number, at);
         }
-        for number in std::mem::take(&mut self.engine.sunk) {
+        self.engine.delivered = numbers;
+        let mut numbers = std::mem::take(&mut self.engine.sunk);
+        for number in numbers.drain(..) {
             let packet = self.engine.release(number);
             self.take(&packet);
         }
+        self.engine.sunk = numbers;
         if self.passes_at == Some(now) {
             self.pass();
         }
@@ -333,16 +324,16 @@ impl AllToAll {
     fn take(&mut self, packet: &Packet) {
         let (from, to) = (packet.journey.from, packet.journey.to);
         if packet.label & SMALL != 0 {
-            let heard = match self.messages.remove(packet.label & !SMALL) {
+            let heard = match self.messages.take(packet.label & !SMALL) {
                 Message::Signal(signal) => Heard::Event(Event::Signalled { from: tidegate_bulk::Node(from), signal }),
                 Message::Tree(signal) => Heard::Tree { from: tidegate_bulk::Node(from), signal },
-                Message::Acknowledged(number) => Heard::Event(Event::Sent(self.pieces.remove(number).piece)),
+                Message::Acknowledged(number) => Heard::Event(Event::Sent(self.pieces.take(number).piece)),
             };
             self.hear(to, heard);
             return;
         }
         let number = packet.label;
-        let under_way = &mut self.pieces.all[number as usize];
+        let under_way = self.pieces.of(number);
         under_way.to_sink -= 1;
         if under_way.to_sink > 0 {
             return;
@@ -354,13 +345,13 @@ impl AllToAll {
         if self.nodes[from as usize].program.completion() == Completion::Delivered {
             self.send_small(to, from, Message::Acknowledged(number));
         } else {
-            self.pieces.remove(number);
+            self.pieces.take(number);
         }
     }
 
     fn send_small(&mut self, from: u32, to: u32, message: Message) {
         self.result.signals += 1;
-        let number = self.messages.insert(message);
+        let number = self.messages.put(message);
         self.nodes[from as usize].small.push_back((to, SMALL | number));
         self.ready_at[from as usize] = 0;
     }
@@ -383,7 +374,7 @@ impl AllToAll {
                 let flits = piece.bytes.div_ceil(self.plan.flit_bytes.into());
                 let packets = flits.div_ceil(self.plan.parameters.packet_flits.into()) as u32;
                 let under_way = UnderWay { piece, to_inject: packets, to_sink: packets };
-                let number = self.pieces.insert(under_way);
+                let number = self.pieces.put(under_way);
                 self.nodes[me as usize].pieces.push_back(number);
                 let incoming = &mut self.incoming[piece.to.0 as usize];
                 *incoming += 1;
@@ -422,17 +413,13 @@ impl AllToAll {
     /// A node's link sends a packet, if there is room for it.
     fn inject(&mut self, me: u32) {
         let now = self.engine.now();
-        let channels = self.plan.parameters.channels;
-        let turn = self.nodes[me as usize].turn;
-        let mut in_turn = (0..channels).map(|step| (turn + step) % channels);
-        let Some(channel) = in_turn.find(|&channel| self.engine.has_room(me, channel.into())) else { return };
         let node = &mut self.nodes[me as usize];
-        node.turn = (channel + 1) % channels;
+        let Some(channel) = self.engine.free_channel(me, &mut node.turn) else { return };
         let packet = match node.small.pop_front() {
             Some((to, label)) => Packet::new(me, to, SMALL_FLITS, now, label),
             None => {
                 let Some(number) = node.pieces.pop_front() else { return };
-                let under_way = &mut self.pieces.all[number as usize];
+                let under_way = self.pieces.of(number);
                 under_way.to_inject -= 1;
                 let flits = under_way.piece.bytes.div_ceil(self.plan.flit_bytes.into());
                 let rest = flits - u64::from(under_way.to_inject) * u64::from(self.plan.parameters.packet_flits);
@@ -447,29 +434,25 @@ impl AllToAll {
             }
         };
         node.link_free = now + u64::from(packet.flits);
-        self.engine.inject(channel.into(), packet);
+        self.engine.inject(channel, packet);
     }
 }
 
 impl Program {
-    fn new(plan: &Plan, me: u32, blocks: &[Vec<tidegate_bulk::Block>]) -> Self {
-        let nodes = blocks.len() as u32;
-        let mine = &blocks[me as usize];
+    /// What `me` of so many `nodes` runs, which has these blocks, and gets some from these senders, in their order.
+    fn new(plan: &Plan, me: u32, nodes: u32, blocks: &[Block], senders: &[u32]) -> Self {
         let technique = |name, settings: &Settings| {
-            Program::Technique(Box::new(Exchange::new(name, tidegate_bulk::Node(me), nodes, mine, settings)))
+            Program::Technique(Box::new(Exchange::new(name, tidegate_bulk::Node(me), nodes, blocks, settings)))
         };
         match plan.algorithm {
             Algorithm::Technique(name) => technique(name, &plan.settings),
             Algorithm::Scattered(most) => {
                 technique(TechniqueName::InOrder, &Settings { outstanding: most, ..plan.settings })
             }
-            Algorithm::Pairwise => {
-                let bytes = |from: u32, to: u32| baseline::bytes_for(&blocks[from as usize], to);
-                Program::Rounds(baseline::Rounds::pairwise(me, nodes, bytes))
-            }
+            Algorithm::Pairwise => Program::Rounds(Rounds::pairwise(me, nodes, blocks, senders)),
             Algorithm::Bruck => {
-                let bytes = mine.first().map_or(0, |block| block.bytes);
-                Program::Rounds(baseline::Rounds::bruck(me, nodes, bytes))
+                let bytes = blocks.first().map_or(0, |block| block.bytes);
+                Program::Rounds(Rounds::bruck(me, nodes, bytes))
             }
         }
     }

@@ -88,6 +88,9 @@ fn what_cannot_be_run_is_refused() {
     assert!(matches!(error, PlanError::Machine(_)), "{error}");
     let slow = Plan { receive_factor: 0, ..plan(SMALL, Algorithm::Pairwise, Sizes::Uniform(1)) };
     assert_eq!(AllToAll::run(&slow), Err(PlanError::Machine(MachineError::SlowFactor(0))));
+    let booking = plan(SMALL, Algorithm::Technique(TechniqueName::Booking), Sizes::Uniform(1));
+    let unfit = Plan { settings: Settings { window: 0, ..Settings::default() }, ..booking };
+    assert_eq!(AllToAll::run(&unfit), Err(PlanError::Settings(UnfitSettings::Window(0))));
     let short = Plan { most_cycles: 100, ..plan(SMALL, Algorithm::Pairwise, Sizes::Uniform(9_000)) };
     assert_eq!(AllToAll::run(&short), Err(PlanError::TooLong { cycles: 100, nodes: 72 }));
 }
