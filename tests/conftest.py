@@ -7,7 +7,7 @@ providers: a test that fails there as well is no fault of Tidegate's.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,13 @@ class Jobs:
         result = self.run(mpi, ranks, program, **options)
         assert result.clean, result.explain()
         return result.output
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[made.Hosts]:
+    """Two hosts for the tests of a file."""
+    with made.Hosts(2) as hosts:
+        yield hosts
 
 
 class JobsOverHosts:

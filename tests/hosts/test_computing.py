@@ -38,12 +38,6 @@ time.sleep(0.5)"""
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 
 
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
-
-
 @contextmanager
 def backlog(hosts: made.Hosts, connections: int) -> Iterator[made.Hosts]:
     """Hosts on which no more connections, and one, wait to be accepted: others are neither taken nor refused."""

@@ -37,12 +37,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
-
-
 @pytest.fixture(scope="module", autouse=True)
 def only_tidegate(fabric: Fabric) -> None:
     if fabric is not Fabric.TIDEGATE:

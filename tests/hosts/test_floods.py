@@ -3,7 +3,6 @@ grow by no more than their bound and what the network takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 import pytest
 from conftest import POSTED, posted
@@ -31,12 +30,6 @@ FLOODS = [
 ]
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
 
 
 def withstands(hosts: made.Hosts, fabric: Fabric, name: str, flood: Flood, **parameters) -> None:

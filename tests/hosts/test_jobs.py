@@ -22,12 +22,6 @@ pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
-
-
-@pytest.fixture(scope="module")
 def four() -> Iterator[made.Hosts]:
     with made.Hosts(4) as hosts:
         yield hosts

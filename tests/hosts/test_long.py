@@ -4,7 +4,6 @@ network does; who is killed amid one is named."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
 from conftest import PROGRAMS
@@ -17,12 +16,6 @@ KILLED_SECONDS = 60
 """Longer than MPICH takes to end when it gets an error."""
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ from harness.paths import LIBRARY_FOLDER, MPIS, TIDEGATE
 TRAFFIC, ALLTOALL = PROGRAMS / "traffic.c", PROGRAMS / "alltoall.c"
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
 
 
 @pytest.fixture(scope="module", autouse=True)

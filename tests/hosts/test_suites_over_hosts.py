@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 import pytest
 from conftest import POSTED_FEW, JobsOverHosts, posted
@@ -22,12 +21,6 @@ RMA_FEW = ["Unidir_put", "All_get_all", "Exchange_put", "Accumulate"]
 MODULES = ["p2p_buf", "p2p_buf_matched"]
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
 
 
 @pytest.fixture(scope="module")

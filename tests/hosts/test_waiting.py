@@ -4,7 +4,6 @@ descriptors is told so; ranks that others have started find them on all hosts.""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from conftest import PROGRAMS, SMALLEST
@@ -25,12 +24,6 @@ ENOUGH_DESCRIPTORS = 64
 
 pytestmark = pytest.mark.skipif(made.why_not() is not None, reason=str(made.why_not()))
 needs_headers = pytest.mark.skipif(apart.why_not() is not None, reason=str(apart.why_not()))
-
-
-@pytest.fixture(scope="module")
-def two() -> Iterator[made.Hosts]:
-    with made.Hosts(2) as hosts:
-        yield hosts
 
 
 @pytest.fixture(scope="module", autouse=True)
