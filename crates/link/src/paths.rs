@@ -312,8 +312,8 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         by_path!(self, peer, link, peer => link.write_peer(id, peer, to, from, offset), else nobody)
     }
 
-    fn handle_booked(&mut self, peer: PeerId) -> bool {
-        by_path!(self, peer, link, peer => link.handle_booked(peer), else false)
+    fn handle_booked(&mut self, peer: PeerId) {
+        by_path!(self, peer, link, peer => link.handle_booked(peer), else ());
     }
 
     fn cancel_transfer(&mut self, peer: PeerId, id: TransferId) -> bool {

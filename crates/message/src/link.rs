@@ -269,10 +269,8 @@ pub trait Link {
         offset: usize,
     ) -> TransferStatus;
 
-    /// A peer that was to be [asked](LinkEvent::Booking) whether it is free says that it is. `false`: nobody has asked.
-    fn handle_booked(&mut self, _peer: PeerId) -> bool {
-        false
-    }
+    /// A peer says that it is free: one that was to be [asked](LinkEvent::Booking), or that the endpoint has asked.
+    fn handle_booked(&mut self, _peer: PeerId) {}
 
     /// Stops a transfer with `peer` that is pending. `true`: from now on it touches no memory of ours, and no event
     /// comes of it. `false`: it cannot be stopped; our memory is in use until its event comes.

@@ -242,10 +242,9 @@ impl<N: Network> Link for FabricLink<N> {
         TransferStatus::Unreachable
     }
 
-    fn handle_booked(&mut self, peer: PeerId) -> bool {
-        let was_asked = self.protocol.handle_booked(peer);
+    fn handle_booked(&mut self, peer: PeerId) {
+        self.protocol.handle_booked(peer);
         self.protocol.begin_reads(&mut self.network, clock::now());
-        was_asked
     }
 
     fn cancel_transfer(&mut self, _: PeerId, id: TransferId) -> bool {

@@ -32,9 +32,9 @@ impl Protocol {
         self.reads.set_rules(rules);
     }
 
-    /// A peer says that it is free to be read. `false`: nobody has asked it.
-    pub fn handle_booked(&mut self, place: PeerId) -> bool {
-        self.reads.order().handle_booked(place)
+    /// A peer says that it is free to be read.
+    pub fn handle_booked(&mut self, place: PeerId) {
+        self.reads.order().handle_booked(place);
     }
 
     /// Whether a peer's memory is being read.

@@ -27,7 +27,7 @@ use tidegate_flow::{Instant, PeerId, Peers};
 
 pub(crate) use bounce::{BouncePool, Use};
 pub(crate) use gate::{Gate, PIECES_PER_TURN, PULLS_PER_CALL, Pieces};
-pub(crate) use order::Reservations;
+pub(crate) use order::{Questions, Reservations};
 pub use order::{BulkOrder, TurnRules, Turns};
 pub(crate) use pull::{Next, Part, Pull, Pulls, Turn, Waited};
 pub(crate) use send::{Payload, PendingSend};
@@ -51,6 +51,8 @@ pub(crate) struct Bulk<B> {
     pub(crate) transfers: Transfers<B>,
     /// Which receiver we keep ourselves free for.
     pub(crate) reservations: Reservations,
+    /// Which senders we have asked whether they are free.
+    pub(crate) questions: Questions,
     /// By peer: whether it read the last long message of ours out of our memory.
     readers: Peers<bool, 64>,
 }
@@ -59,7 +61,7 @@ impl<B: Buffer> Bulk<B> {
     /// Most heap bytes of the tables of peers: when long messages have gone to all `peers`.
     pub(crate) const fn bytes_most(peers: u32) -> usize {
         let tables = Streams::<B>::bytes_most(peers) + Peers::<bool, 64>::bytes_most(peers);
-        tables + Reservations::bytes_most(peers)
+        tables + Reservations::bytes_most(peers) + Questions::bytes_most(peers)
     }
 
     pub(crate) fn new(peers: u32, bounce_buffers: BounceBuffers, rules: TurnRules) -> Self {
@@ -71,6 +73,7 @@ impl<B: Buffer> Bulk<B> {
             sends: Slab::new(),
             transfers: Transfers::new(),
             reservations: Reservations::new(rules.stall),
+            questions: Questions::new(peers),
             readers: Peers::new(peers, ()),
         }
     }
@@ -239,10 +242,11 @@ impl<B: Buffer> Bulk<B> {
         Some(pull)
     }
 
-    /// A peer is gone: it has no turn, and we keep ourselves free for it no longer.
+    /// A peer is gone: it has no turn, we keep ourselves free for it no longer, and it will answer nothing.
     pub(crate) fn lose_turns(&mut self, peer: PeerId) {
         self.gate.lose(peer);
         self.reservations.lose_peer(peer);
+        self.questions.take(peer);
     }
 
     /// The place of a peer that is gone goes to another.

@@ -18,9 +18,11 @@ impl<L: Link> Endpoint<L> {
         has_asked
     }
 
-    /// Asks a sender whether it is free.
+    /// Asks a sender whether it is free, unless an earlier question is open: the answer to that will do.
     pub(super) fn ask_sender(&mut self, sender: PeerId) {
-        self.tell(sender, Booking);
+        if self.bulk.questions.ask(sender) {
+            self.tell(sender, Booking);
+        }
     }
 
     /// A receiver asks whether we are free.
@@ -43,9 +45,14 @@ impl<L: Link> Endpoint<L> {
         has_answered
     }
 
-    /// A sender that we have asked is free: its turn may begin with the next call of progress.
+    /// A sender that we have asked is free: its turn may begin with the next call of progress. Who keeps turns hears it,
+    /// the endpoint and the link, whichever of them had asked.
     pub(super) fn handle_booked(&mut self, from: PeerId) -> Result<(), Malformed> {
-        let was_asked = self.bulk.gate.turns.handle_booked(from) || self.link.handle_booked(from);
-        if was_asked { Ok(()) } else { Err(Malformed) }
+        if !self.bulk.questions.take(from) {
+            return Err(Malformed);
+        }
+        self.bulk.gate.turns.handle_booked(from);
+        self.link.handle_booked(from);
+        Ok(())
     }
 }

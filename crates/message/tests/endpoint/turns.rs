@@ -152,6 +152,24 @@ fn many_to_many_under_every_order_comes_through() {
 }
 
 #[test]
+fn a_sender_that_the_endpoint_and_its_link_both_ask_is_asked_once_and_both_hear_the_answer() {
+    let mut world = setup(BulkOrder::Booking, Memory::Bounced, 4).build();
+    let (receives, _) = all_to_first(&mut world, 4);
+    // The link's questions come at every moment of the endpoint's own.
+    let answers = std::cell::Cell::new(0);
+    world.run_until("all is there", |world| {
+        for sender in 1..4 {
+            answers.set(answers.get() + usize::from(world.network().take_booked(0, sender)));
+            world.network().ask(0, sender);
+        }
+        receives.iter().all(|receive| world.is_done(*receive))
+    });
+    assert!(answers.get() >= 3, "the link has heard of {} answers\n{world}", answers.get());
+    world.settle();
+    assert_eq!([0, 1, 2, 3].map(|node| world.counter(node, Counter::Violations)), [0; 4], "{world}");
+}
+
+#[test]
 fn questions_and_answers_that_no_correct_peer_sends_are_dropped() {
     let mut world = setup(BulkOrder::Booking, Memory::Direct, 4).build();
     let packet = |kind, flags: u32| {

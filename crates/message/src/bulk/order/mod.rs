@@ -19,6 +19,7 @@
 
 mod booking;
 mod one_sender;
+mod questions;
 mod reservations;
 mod round_robin;
 mod turns;
@@ -28,6 +29,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use tidegate_flow::Instant;
 
+pub(crate) use questions::Questions;
 pub(crate) use reservations::Reservations;
 pub use turns::Turns;
 

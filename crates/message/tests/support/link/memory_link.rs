@@ -147,6 +147,10 @@ impl Link for MemoryLink {
         }
     }
 
+    fn handle_booked(&mut self, peer: PeerId) {
+        self.network.borrow_mut().nodes[self.me].booked.push(peer);
+    }
+
     fn carries_most(&mut self, _: PeerId) -> usize {
         if self.network.borrow().memory == Memory::Carried { CARRIED_MOST } else { 0 }
     }
