@@ -25,8 +25,7 @@ fn output_of(call: &str, settings: &[(&str, &str)]) -> Output {
     let mut words = call.split(' ');
     let program = words.next().unwrap_or_default();
     let folder = Folder::new(program);
-    let binary = compile(&folder, program);
-    Command::new(&binary)
+    Command::new(compile(program))
         .args(words)
         .env("FI_PROVIDER_PATH", provider_folder(&folder))
         .env("FI_PROVIDER", "tidegate")

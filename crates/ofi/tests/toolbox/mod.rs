@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// A folder of this test alone, removed in the end.
 pub struct Folder(PathBuf);
@@ -30,21 +31,38 @@ impl Drop for Folder {
 
 /// Whether C programs can be compiled against libfabric here. Says so if not.
 pub fn have_libfabric() -> bool {
-    let folder = Folder::new("probe");
-    let source = folder.path().join("probe.c");
-    fs::write(&source, "#include <rdma/fabric.h>\nint main(void) { return fi_version() == 0; }\n").unwrap();
-    let outcome = Command::new("cc").arg("-o").arg(folder.path().join("probe")).arg(&source).arg("-lfabric").output();
-    let found = outcome.is_ok_and(|output| output.status.success());
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    let found = *FOUND.get_or_init(can_compile);
     if !found {
         eprintln!("SKIPPED: no C compiler, or no libfabric with headers (Debian: gcc, libfabric-dev)");
     }
     found
 }
 
-/// Compiles `tests/c/<program>.c` and returns the binary.
+fn can_compile() -> bool {
+    let folder = Folder::new("probe");
+    let source = folder.path().join("probe.c");
+    fs::write(&source, "#include <rdma/fabric.h>\nint main(void) { return fi_version() == 0; }\n").unwrap();
+    let outcome = Command::new("cc").arg("-o").arg(folder.path().join("probe")).arg(&source).arg("-lfabric").output();
+    outcome.is_ok_and(|output| output.status.success())
+}
+
+/// The binary of `tests/c/<program>.c`, which is compiled unless it has been since its source changed: most programs
+/// run with many settings.
 #[allow(dead_code)]
-pub fn compile(folder: &Folder, program: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(program).with_extension("c");
+pub fn compile(program: &str) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let binaries = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
+    let kept = binaries.join(program);
+    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    // Headers of the programs lie beside them.
+    let newest = fs::read_dir(&sources).unwrap().filter_map(|entry| changed(&entry.unwrap().path())).max();
+    if changed(&kept) > newest {
+        return kept;
+    }
+    // Other tests may want the same one now: it appears whole.
+    let folder = Folder::new(program);
+    let source = sources.join(program).with_extension("c");
     let binary = folder.path().join(program);
     let output = Command::new("cc")
         // Headers from 2.0 on mark the old names, which some programs are about, as deprecated.
@@ -55,7 +73,9 @@ pub fn compile(folder: &Folder, program: &str) -> PathBuf {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    binary
+    fs::create_dir_all(&binaries).unwrap();
+    fs::rename(&binary, &kept).unwrap();
+    kept
 }
 
 /// A folder with the provider under the name that libfabric looks for.
@@ -67,6 +87,6 @@ pub fn provider_folder(folder: &Folder) -> PathBuf {
     let built = built.iter().find(|path| path.exists()).expect("cargo has built libtidegate_fi.so");
     let providers = folder.path().join("providers");
     fs::create_dir_all(&providers).unwrap();
-    fs::copy(built, providers.join("libtidegate-fi.so")).unwrap();
+    fs::hard_link(built, providers.join("libtidegate-fi.so")).unwrap();
     providers
 }
