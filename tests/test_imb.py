@@ -52,8 +52,10 @@ def run_imb(jobs, mpi, suite: str, ranks: int, benchmarks: list[str], *, lengths
     assert ran, f"nothing ran\n{output[-3000:]}"
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("ranks", [2, 4, 16])
+@pytest.mark.parametrize(("ranks", "scheme"), [
+    *((ranks, scheme) for ranks in (2, 4) for scheme in SCHEMES), (16, "dynamic"),
+    *(pytest.param(16, scheme, marks=pytest.mark.full) for scheme in SCHEMES if scheme != "dynamic"),
+])
 def test_mpi1_runs_to_the_end(jobs, ranks, scheme):
     run_imb(jobs, mpis.impi(), "IMB-MPI1", ranks, MPI1, lengths=LENGTHS, SCHEME=scheme)
 

@@ -167,7 +167,7 @@ def test_an_interface_that_is_down_for_five_seconds_costs_time_only(two, fabric,
 
 
 @pytest.mark.skipif(not shutil.which("ss"), reason="ss ends connections (Debian: iproute2)")
-@pytest.mark.parametrize("scheme", ["none", "dynamic"])
+@pytest.mark.parametrize("scheme", [pytest.param("none", marks=pytest.mark.full), "dynamic"])
 def test_connections_that_break_lose_nothing(two, fabric, scheme):
     """The kernel ends all TCP connections of a host again and again; ours go on where they were. (Those of libfabric's `tcp`
     itself do not.)"""

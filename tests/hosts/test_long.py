@@ -62,7 +62,7 @@ def test_who_is_killed_amid_a_long_message_is_named(two, fabric, name):
 
 
 @pytest.mark.skipif(not shutil.which("ss"), reason="ss ends connections (Debian: iproute2)")
-@pytest.mark.parametrize("scheme", ["none", "dynamic"])
+@pytest.mark.parametrize("scheme", [pytest.param("none", marks=pytest.mark.full), "dynamic"])
 def test_connections_that_break_amid_long_messages_lose_nothing(two, fabric, scheme):
     mpi = mpis.mpich()
     program = mpi.compile(LONG)

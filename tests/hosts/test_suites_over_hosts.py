@@ -30,11 +30,12 @@ def over_hosts(fabric: Fabric, two: made.Hosts) -> JobsOverHosts:
     return JobsOverHosts(fabric, two)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", ["dynamic", *(pytest.param(name, marks=pytest.mark.full) for name in SCHEMES if name != "dynamic")])
 def test_mpi1_runs_to_the_end_over_hosts(over_hosts, scheme):
     run_imb(over_hosts, mpis.impi(), "IMB-MPI1", RANKS, MPI1_SUBSET, lengths=LENGTHS, SCHEME=scheme)
 
 
+@pytest.mark.full
 def test_mpi1_runs_over_hosts_with_the_library_of_mpich(over_hosts):
     run_imb(over_hosts, mpis.mpich(), "IMB-MPI1", RANKS, MPI1, lengths=LENGTHS, SCHEME="dynamic")
 

@@ -79,7 +79,8 @@ def test_too_few_descriptors_are_an_error_that_says_so(two, count):
     assert "Too many open files" in result.output, result.explain()
 
 
-@pytest.mark.parametrize("name", [pytest.param("openmpi", marks=pytest.mark.full), "impi"])
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["openmpi", "impi"])
 def test_too_few_descriptors_at_the_first_contact_are_an_error_that_says_so(two, name):
     # For a minute they might become free again.
     mpi = mpis.WHEELS[name]()
