@@ -52,13 +52,27 @@ fn iterations(workshop: &Workshop<'_>, benchmark: Benchmark) -> Option<u32> {
     workshop.scale.pick(Some(full), Some(quick), Some(smallest))
 }
 
+/// Of the benchmarks; a smaller one where runs have to be short.
+fn class(workshop: &Workshop<'_>) -> Class {
+    workshop.scale.pick(Class::B, Class::B, Class::A)
+}
+
+/// A's nodes, with two processes each.
+fn nodes(workshop: &Workshop<'_>) -> u32 {
+    workshop.scale.pick(32, 32, 8)
+}
+
+pub(super) fn cluster(workshop: &Workshop<'_>) -> Cluster {
+    Cluster::of_a(nodes(workshop))
+}
+
 pub(super) fn nas(workshop: &Workshop<'_>, benchmark: Benchmark) -> NasRun {
     let (iterations, variation) = (iterations(workshop, benchmark), Variation::AsPublished);
-    NasRun { benchmark, class: Class::B, iterations, rate: RATE, variation }
+    NasRun { benchmark, class: class(workshop), iterations, rate: RATE, variation }
 }
 
 pub(super) fn case(workshop: &Workshop<'_>, benchmark: Benchmark, flow: FlowChoice) -> Case {
-    Case::on_cluster(Cluster::of_a(32), flow, Workload::Nas(nas(workshop, benchmark)))
+    Case::on_cluster(cluster(workshop), flow, Workload::Nas(nas(workshop, benchmark)))
 }
 
 /// Communication memory of a process, in kilobytes: the pool that it ended with, and the most that unexpected messages
@@ -76,10 +90,13 @@ pub(super) fn setup(workshop: &Workshop<'_>) -> String {
     let all = Benchmark::ALL.iter().filter_map(|&benchmark| Some((benchmark, iterations(workshop, benchmark)?)));
     let fewer: Vec<String> = all.map(|(benchmark, count)| format!("{} {count}", name(benchmark))).collect();
     format!(
-        "NAS Parallel Benchmarks, class B, as patterns, by 64 processes on 32 nodes (A does not say how many there were); \
+        "NAS Parallel Benchmarks, class {}, as patterns, by {} processes on {} nodes (A does not say how many there were); \
          buffers of 12 KiB, which is assumed, as is a process's speed, {RATE} million operations per second. Fewer \
          iterations than the class has: {}. NAMD is left out: nothing of its messages is published that a pattern could be \
          written from honestly.",
+        if class(workshop) == Class::B { "B" } else { "A" },
+        2 * nodes(workshop),
+        nodes(workshop),
         fewer.join(", ")
     )
 }
@@ -203,7 +220,7 @@ pub(super) fn largest_window(workshop: &Workshop<'_>) -> Result<Findings, Simula
             table,
             causes(workshop)?,
             bursts(workshop)?,
-            residuals(workshop, Cluster::of_a(32), "A", (2000.0, 4000.0))?,
+            residuals(workshop, cluster(workshop), "A", (2000.0, 4000.0))?,
         ],
         facts,
     })
@@ -285,7 +302,7 @@ fn causes(workshop: &Workshop<'_>) -> Result<Table, SimulationError> {
     for &(_, interruptions, faster) in &changes {
         for benchmark in benchmarks {
             let nas = NasRun { rate: faster * RATE, ..nas(workshop, benchmark) };
-            let cluster = Cluster { interruptions, ..Cluster::of_a(32) };
+            let cluster = Cluster { interruptions, ..cluster(workshop) };
             cases.extend(flows.map(|flow| Case::on_cluster(cluster, flow, Workload::Nas(nas))));
         }
     }
@@ -326,7 +343,7 @@ fn bursts(workshop: &Workshop<'_>) -> Result<Table, SimulationError> {
     ];
     let cases = ways
         .iter()
-        .flat_map(|(_, nas)| flows.map(|flow| Case::on_cluster(Cluster::of_a(32), flow, Workload::Nas(*nas))));
+        .flat_map(|(_, nas)| flows.map(|flow| Case::on_cluster(cluster(workshop), flow, Workload::Nas(*nas))));
     let runs = workshop.run(&cases.collect::<Vec<_>>())?;
     let title = "Bursts: performance with 8–16 and 8–32 beside 512; memory with 8–4096, what that is more than with 8–16, and how \
         many times less than with 512; the same if 3 MiB beside the pool count in both";

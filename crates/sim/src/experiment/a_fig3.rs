@@ -1,6 +1,6 @@
 //! A fig. 3: a pool of buffers that adapts, by the retry timer.
 
-use super::a_fig2::{FIRST, RATE, case, memory, name, nas, pool, setup};
+use super::a_fig2::{FIRST, RATE, case, cluster, memory, name, nas, pool, setup};
 use super::case::{Case, Workload};
 use super::estimate::Estimate;
 use super::l_flows::{apart, lumps};
@@ -113,7 +113,7 @@ type Way = (&'static str, [u32; 2], Cluster, u32);
 
 /// How much more memory the shortest timer takes than the longest when something is changed.
 fn causes(workshop: &Workshop<'_>, timers: &[u64]) -> Result<Table, SimulationError> {
-    let as_is = Cluster::of_a(32);
+    let as_is = cluster(workshop);
     let interrupted = |us| Cluster { interruptions: lumps(us), ..as_is };
     let ways: [Way; 7] = [
         ("nothing", [FIRST, 16], as_is, 1),

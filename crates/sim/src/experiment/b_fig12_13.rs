@@ -37,7 +37,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
     let mut facts = Vec::new();
     for ((name, traffic, _), runs) in patterns.iter().zip(&runs) {
         figures.push(figure(name, traffic, nodes, runs));
-        facts.push(fact(traffic, runs));
+        facts.extend(facts_of(traffic, runs));
     }
     let setup = format!(
         "cm5, {nodes} nodes, {passes} blocks of {bytes} bytes per pair of nodes (random: as many in all), window {WINDOW}, {REQUESTS} \
@@ -71,16 +71,36 @@ fn figure(name: &str, traffic: &str, nodes: u32, runs: &Runs) -> Figure {
     }
 }
 
-fn fact(traffic: &str, runs: &Runs) -> Fact {
+fn facts_of(traffic: &str, runs: &Runs) -> [Fact; 3] {
     let count = spans(runs);
     let shares: Vec<f64> = (0..count).map(|span| share(runs, span).mean()).collect();
     let long = shares.iter().filter(|share| **share >= MOST).count() as f64 / count.max(1) as f64;
     let all = shares.iter().sum::<f64>() / count.max(1) as f64;
-    Fact::tested(
+    let middle = &shares[count / 5..count - count / 5];
+    let most = runs.estimate(|run| run.bulk.as_ref().map_or(0.0, |bulk| f64::from(bulk.senders_most))).mean();
+    let busy = Fact::tested(
         &format!("Booking keeps most senders busy for the duration with {traffic} (half of them, 80 % of the time)."),
         long >= DURATION,
         "most senders busy for the duration",
         format!("half of them or more for {:.0} % of the time; {:.0} % on average", 100.0 * long, 100.0 * all),
     )
-    .because("Random traffic ends with the receivers that have most to get: the fewer blocks there are, the longer that lasts")
+    .because("Random traffic ends with the receivers that have most to get: the fewer blocks there are, the longer that lasts");
+    let middle = middle.iter().sum::<f64>() / middle.len().max(1) as f64;
+    let few_idle = Fact::tested(
+        &format!("Few nodes are idle with {traffic} (at most 10 %, in the middle three fifths of the time)."),
+        middle >= 0.9,
+        "very high network utilization (few idle nodes) (B §4.4)",
+        format!("{:.0} % idle", 100.0 * (1.0 - middle)),
+    )
+    .perhaps_because(
+        "A sender makes one request per round, and those that are late find the receivers of a round taken; a sender waits for its \
+         receiver's acknowledgement, too, and counts as busy then",
+    );
+    let one = Fact::tested(
+        &format!("No receiver hears more than one sender of blocks at a time with {traffic}."),
+        most <= 1.0,
+        "while preserving 1-on-1 (B §4.4)",
+        format!("at most {most:.1}"),
+    );
+    [busy, few_idle, one]
 }

@@ -59,6 +59,9 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         )
         .because(
             "What a node has under way includes the time in which its receiver is too slow to take it (table busy)",
+        )
+        .implied(
+            "request and grant alone keep fewer blocks under way; queues at receivers, which B blames, were not counted.",
         ),
     ];
     Ok(Findings { setup: panel.setup(), figures: vec![figure], tables: vec![table], facts })

@@ -343,6 +343,7 @@ impl AllToAll {
         let event = Event::Arrived { from: tidegate_bulk::Node(from) };
         self.hear(to, Heard::Event(event));
         if self.nodes[from as usize].program.completion() == Completion::Delivered {
+            self.charge(to);
             self.send_small(to, from, Message::Acknowledged(number));
         } else {
             self.pieces.take(number);
@@ -354,6 +355,12 @@ impl AllToAll {
         let number = self.messages.put(message);
         self.nodes[from as usize].small.push_back((to, SMALL | number));
         self.ready_at[from as usize] = 0;
+    }
+
+    /// A node's processor has one thing more to do. (Here the message leaves at once, which is early by that much.)
+    fn charge(&mut self, node: u32) {
+        let now = self.engine.now();
+        self.nodes[node as usize].charge(now, self.plan.overhead_cycles);
     }
 
     fn hear(&mut self, node: u32, heard: Heard) {
@@ -403,6 +410,7 @@ impl AllToAll {
     /// What the barrier's tree has to say.
     fn poll_tree(&mut self, me: u32) {
         while let Some((to, signal)) = self.nodes[me as usize].tree.poll() {
+            self.charge(me);
             self.send_small(me, to.0, Message::Tree(signal));
         }
         if let Some(work_left) = self.nodes[me as usize].tree.passed() {

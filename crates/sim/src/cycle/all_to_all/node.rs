@@ -100,6 +100,11 @@ impl Node {
         processor.min(if sends { self.link_free } else { u64::MAX })
     }
 
+    /// The processor has one thing more to do.
+    pub(super) fn charge(&mut self, now: u64, overhead: u32) {
+        self.processor_free = self.processor_free.max(now) + u64::from(overhead);
+    }
+
     /// The processor does one thing: it hears of something, or asks its program what to do.
     pub(super) fn next_action(&mut self, now: u64, overhead: u32) -> Option<Action> {
         if let Some(heard) = self.heard.pop_front() {
