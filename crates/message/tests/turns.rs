@@ -248,3 +248,46 @@ fn a_booked_sender_comes_first_and_one_that_does_not_answer_has_its_turn_all_the
     (0..STALL_STEPS).for_each(|_| model.step());
     assert!(model.is_through(), "no answer after T is a yes");
 }
+
+#[test]
+fn who_has_waited_longest_is_passed_over_once_however_its_answers_fall() {
+    let (stall, moment) = (STEP * STALL_STEPS as u32, STEP);
+    let rules = TurnRules { order: BulkOrder::Booking, senders: 1, quantum: 1000 * CHUNK, ordered_from: 0, stall };
+    let mut turns = Turns::new(rules);
+    let mut now = Instant::from_nanos(1_000_000_000);
+    turns.want(peer(9), true);
+    turns.handle_timeout(now);
+    let mut running = turns.poll_turn().expect("nobody else wants one");
+    (0..3).for_each(|sender| turns.want(peer(sender), true));
+    let mut begun = Vec::new();
+    for _ in 0..4 {
+        turns.begin(running, CHUNK);
+        // The first says yes too early, and its yes runs out.
+        let mut asked: Vec<PeerId> = std::iter::from_fn(|| turns.poll_question()).collect();
+        turns.handle_timeout(now);
+        turns.handle_booked(peer(0));
+        turns.handle_timeout(now);
+        turns.advance(running, 1);
+        now = now + stall / 2;
+        turns.handle_timeout(now);
+        turns.advance(running, 1);
+        now = now + stall / 2 + moment;
+        turns.handle_timeout(now);
+        // It is asked again, and one behind it, which says yes at the right moment.
+        asked.extend(std::iter::from_fn(|| turns.poll_question()));
+        let other = asked.iter().rev().find(|asked| **asked != peer(0)).copied();
+        other.map(|other| turns.handle_booked(other));
+        now = now + moment;
+        turns.handle_timeout(now);
+        turns.advance(running, CHUNK);
+        turns.end_message(running);
+        turns.end(running);
+        turns.handle_timeout(now);
+        running = turns.poll_turn().expect("others wait");
+        begun.push(running.0);
+        if running == peer(0) {
+            break;
+        }
+    }
+    assert!(begun.ends_with(&[0]) && begun.len() <= 2, "{begun:?}");
+}

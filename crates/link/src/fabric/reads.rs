@@ -136,6 +136,8 @@ struct Line {
     /// Those that have something to begin when it is the peer's turn, the oldest first.
     ordered: VecDeque<TransferId>,
     under_way: usize,
+    /// Which of the two the last chunk came from: they alternate, so that neither waits for the other's end.
+    was_ordered: bool,
     /// Nothing begins before this.
     pause_until: Instant,
     /// A transfer was given up: there will be no other.
@@ -264,11 +266,14 @@ impl Reads {
         if now < line.pause_until || !self.may_begin(line) {
             return None;
         }
-        let is_ordered = line.waiting.is_empty();
-        if is_ordered && !self.order.may_begin(peer) {
-            return None;
-        }
+        let may_order = !line.ordered.is_empty() && self.order.may_begin(peer);
+        let is_ordered = match (line.waiting.is_empty(), may_order) {
+            (true, false) => return None,
+            (false, true) => !line.was_ordered,
+            (_, may_order) => may_order,
+        };
         let line = self.lines.get_mut(&peer)?;
+        line.was_ordered = is_ordered;
         let id = *line.of(is_ordered).front()?;
         let transfer = self.transfers.get_mut(&id)?;
         let part = transfer.next_part(self.chunking.bytes)?;

@@ -177,3 +177,19 @@ fn a_peer_that_cannot_be_read_any_more_may_still_answer() {
     assert!(receiver.reads.order().handle_booked(PeerId(0)) && !receiver.reads.order().handle_booked(PeerId(0)));
     assert_eq!(receiver.run(None), [1]);
 }
+
+#[test]
+fn a_long_transfer_goes_on_however_many_short_ones_of_its_peer_come() {
+    for order in BulkOrder::ALL {
+        let mut receiver = Receiver::new(order, 2 * CHUNK);
+        receiver.begin(0, 0, 6);
+        let ended = (1..60).any(|id| {
+            // There are always more of them than may be under way.
+            (0..CHUNKING.per_peer as u32).for_each(|more| receiver.begin(100 * id + more, 0, 1));
+            receiver.ask();
+            (0..CHUNKING.per_peer).for_each(|_| _ = receiver.come(None));
+            std::iter::from_fn(|| receiver.reads.poll_ended()).any(|(id, _)| id == TransferId(0))
+        });
+        assert!(ended, "{order}");
+    }
+}

@@ -27,8 +27,8 @@ use tidegate_flow::{Instant, PeerId, Peers};
 
 pub(crate) use bounce::{BouncePool, Use};
 pub(crate) use gate::{Gate, PIECES_PER_TURN, PULLS_PER_CALL, Pieces};
-pub(crate) use order::{Questions, Reservations};
 pub use order::{BulkOrder, TurnRules, Turns};
+pub(crate) use order::{Questions, Reservations};
 pub(crate) use pull::{Next, Part, Pull, Pulls, Turn, Waited};
 pub(crate) use send::{Payload, PendingSend};
 pub(crate) use streams::Stream;

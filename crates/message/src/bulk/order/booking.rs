@@ -3,7 +3,8 @@
 //! is pulling from.
 //!
 //! The first that has said yes is next. No answer after T is a yes, too; and who could not be asked before its turn was
-//! there begins without: to ask then would cost more than it brings.
+//! there begins without: to ask then would cost more than it brings. Who has waited longest is passed over once at most:
+//! its yes may run out before a turn is free, again and again, while those behind it are free at the right moments.
 
 use super::{Candidate, Policy, Since};
 use std::time::Duration;
@@ -19,8 +20,7 @@ fn is_booked(waiting: &Candidate, stall: Duration, now: Instant) -> bool {
 impl Policy for Booking {
     fn next(&self, waiting: &[Candidate], stall: Duration, now: Instant) -> Option<usize> {
         let first = waiting.first()?;
-        if first.asked.is_over(stall, now) {
-            // It has been passed over for long enough.
+        if first.was_passed_over || first.asked.is_over(stall, now) {
             return Some(0);
         }
         let booked = waiting.iter().position(|waiting| is_booked(waiting, stall, now));

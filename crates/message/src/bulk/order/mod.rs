@@ -123,6 +123,8 @@ struct Candidate {
     asked: Since,
     /// Since when it has kept itself free for us.
     booked: Since,
+    /// Somebody behind it was preferred while it was the first.
+    was_passed_over: bool,
 }
 
 /// What an order decides.

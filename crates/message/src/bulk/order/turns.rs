@@ -108,6 +108,11 @@ impl Turns {
         let (waiting, count) = self.candidates();
         let policy = self.rules.order.policy();
         let at = policy.next(&waiting[..count], self.rules.stall, self.now)?;
+        if at > 0
+            && let Some(first) = self.queue.front().and_then(|first| self.senders.get_mut(first))
+        {
+            first.candidate.was_passed_over = true;
+        }
         let sender = self.queue.remove(at)?;
         let entry = self.senders.get_mut(&sender)?;
         entry.place = Place::Running;
@@ -220,7 +225,7 @@ impl Turns {
             if let Some(&sender) = asked.and_then(|at| self.queue.get(at))
                 && let Some(entry) = self.senders.get_mut(&sender)
             {
-                entry.candidate = Candidate { asked: Since::Fresh, booked: Since::Never };
+                entry.candidate = Candidate { asked: Since::Fresh, booked: Since::Never, ..entry.candidate };
                 // An earlier question may be open: its answer will do.
                 if !std::mem::replace(&mut entry.is_asked, true) {
                     self.questions.push_back(sender);
@@ -235,7 +240,7 @@ impl Turns {
         let Some(entry) = self.senders.get_mut(&sender) else { return false };
         let was_asked = std::mem::take(&mut entry.is_asked);
         if was_asked && entry.place == Place::Waiting {
-            entry.candidate = Candidate { asked: Since::Never, booked: Since::Fresh };
+            entry.candidate = Candidate { asked: Since::Never, booked: Since::Fresh, ..entry.candidate };
         }
         self.settle(sender);
         was_asked
@@ -252,7 +257,7 @@ impl Turns {
             if let Some(Sender { candidate, .. }) = self.senders.get_mut(sender) {
                 begins |= candidate.asked.tell_time(now) | candidate.booked.tell_time(now);
                 if candidate.booked.is_over(self.rules.stall, now) {
-                    *candidate = Candidate::default();
+                    (candidate.asked, candidate.booked) = (Since::Never, Since::Never);
                     begins = true;
                 }
             }
