@@ -28,7 +28,7 @@ mod values;
 
 use rows::*;
 use values::*;
-pub use values::{Misfit, Progress};
+pub use values::{Misfit, Progress, TraceSettings};
 
 /// What the names of all variables begin with.
 pub(crate) const PREFIX: &str = "FI_TIDEGATE_";
@@ -68,6 +68,8 @@ pub struct Settings {
     pub close_timeout: Duration,
     /// Folder for counters.
     pub stats_dir: Option<PathBuf>,
+    /// The trace, if there is to be one.
+    pub trace: Option<TraceSettings>,
     /// What reaches other hosts.
     pub fabric: Choice,
     /// What the launcher told.
@@ -159,19 +161,6 @@ impl BufferSettings {
     }
 }
 
-/// From whom long messages are taken next.
-fn turns(get: impl Fn(&Parameter) -> Option<String>) -> Result<TurnRules, Misfit> {
-    let usual = TurnRules::USUAL;
-    let senders = number(&BULK_SENDERS, get(&BULK_SENDERS), 1..=BULK_SENDERS_MOST)?;
-    Ok(TurnRules {
-        order: choose(&BULK_ORDER, get(&BULK_ORDER), &ORDERS)?,
-        senders: senders.map_or(usual.senders, |senders| senders as usize),
-        quantum: bytes_within(&BULK_QUANTUM, get(&BULK_QUANTUM), CHUNK_BYTES)?.unwrap_or(usual.quantum),
-        stall: milliseconds(&BULK_STALL, get(&BULK_STALL), STALL)?.unwrap_or(usual.stall),
-        ..usual
-    })
-}
-
 /// Registers the table with libfabric.
 pub(crate) fn register(loader: &Loader) {
     for Parameter { name, default, allowed, help } in TABLE {
@@ -239,12 +228,6 @@ const PEERS_SPARE: u32 = 16;
 /// Bytes of a chunk in shared memory, unless the user says otherwise. The receiver copies it itself, so a chunk is what
 /// keeps it from doing anything else; between hosts [`Chunking::default`] says what is usual.
 const CHUNK_BYTES_SHARED: usize = 1 << 20;
-/// The least bytes of a chunk, and the most.
-const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
-/// The most senders of long messages that have a turn at the same time.
-const BULK_SENDERS_MOST: u32 = 1024;
-/// How long a turn may last in which nothing comes.
-const STALL: core::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(10);
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
@@ -308,6 +291,7 @@ impl Settings {
                 number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
             ),
             stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
+            trace: trace(get)?,
             fabric: fabric(get(&FABRIC))?,
             job: Job::from_environment(),
         })
@@ -380,6 +364,9 @@ mod tests {
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/no/such/folder").unwrap().stats_dir, None);
+        let folder = PathBuf::from("/");
+        assert_eq!(with("trace_dir", "?/").unwrap().trace, Some(TraceSettings { folder, most: 64 << 20 }));
+        assert_eq!(with("trace_dir", "?/no/such/folder").unwrap().trace, None);
     }
 
     #[test]
@@ -434,6 +421,9 @@ mod tests {
             ("bulk_stall", "0"),
             ("bulk_stall", "20 ms"),
             ("stats_dir", "/no/such/folder"),
+            ("trace_dir", "/no/such/folder"),
+            ("trace_most", "4095"),
+            ("trace_most", "2t"),
         ] {
             let said = with(name, value).unwrap_err();
             assert!(said.contains(&format!("FI_TIDEGATE_{} is \"{value}\"", name.to_uppercase())), "{said}");

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tidegate_link::log::print_line;
 use tidegate_link::{stats, trouble};
 use tidegate_message::Counter;
@@ -25,6 +26,16 @@ use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
 
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    run_with(arguments, &[], |_| Ok(None))
+}
+
+/// The same with further variables for the program, and something to be done with what it has left: `after`, which
+/// returns what the report as JSON is to say of it, by name.
+pub fn run_with(
+    arguments: &RunArguments,
+    variables: &[(&str, OsString)],
+    after: impl FnOnce(&Job) -> Result<More, Failure>,
+) -> Result<u8, Failure> {
     let wish = arguments.alltoall.map(|technique| Wish {
         technique: technique.name(),
         bytes: arguments.alltoall_bytes.as_deref(),
@@ -37,7 +48,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         print_line(permission);
     }
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
-    let mut command = command(arguments, &prepared, &folder)?;
+    let mut command = command(arguments, &prepared, &folder, variables)?;
     let start = Instant::now();
     let status = child::run(&mut command)?;
     let wall_time = start.elapsed();
@@ -59,6 +70,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if let Some(text) = usage.absent(arguments.shared.as_deref()) {
         print_line(&text);
     }
+    let more = after(&job);
     if let Some(file) = json_file {
         let facts = RunFacts {
             command: &arguments.command,
@@ -68,14 +80,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             exit_code,
             usage: &usage,
         };
-        if let Err(failure) = file.write(&json::run(&job, &facts)) {
-            // The program's own failure matters more than ours.
-            if exit_code == 0 {
-                return Err(failure);
-            }
-            print_line(&failure.to_string());
-        }
+        let report = with_more(json::run(&job, &facts), more.as_ref().ok());
+        end_well(file.write(&report), exit_code)?;
     }
+    end_well(more.map(|_| ()), exit_code)?;
     let lost = job.spread(Counter::SendsLost).map_or(0, |spread| spread.job);
     if lost > 0 {
         print_line(&format!(
@@ -85,8 +93,35 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
 }
 
+/// What else there is to say in the report as JSON.
+type More = Option<(&'static str, Value)>;
+
+/// The report with what else there is to say in it.
+fn with_more(mut report: Value, more: Option<&More>) -> Value {
+    if let Some(Some((name, value))) = more {
+        report[*name] = value.clone();
+    }
+    report
+}
+
+/// A failure of ours ends the command unless the program failed itself, which matters more: then it is only said.
+fn end_well(outcome: Result<(), Failure>, exit_code: u8) -> Result<(), Failure> {
+    match outcome {
+        Err(failure) if exit_code != 0 => {
+            print_line(&failure.to_string());
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
 /// The program with its environment.
-fn command(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) -> Result<process::Command, Failure> {
+fn command(
+    arguments: &RunArguments,
+    prepared: &Prepared,
+    folder: &StatsFolder,
+    variables: &[(&str, OsString)],
+) -> Result<process::Command, Failure> {
     let mut command = process::Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
@@ -103,8 +138,11 @@ fn command(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) 
     let mut stats_dir = OsString::from("?");
     stats_dir.push(folder.path());
     command.env(STATS_DIR, stats_dir);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     if let Some(list) = prepared.settings.iter().find(|setting| setting.name == PASSED_ON) {
-        command.env(PASSED_ON, format!("{};{STATS_DIR}", list.value.display()));
+        let names = [STATS_DIR].into_iter().chain(variables.iter().map(|(name, _)| *name));
+        let passed_on = names.fold(list.value.to_string_lossy().into_owned(), |list, name| list + ";" + name);
+        command.env(PASSED_ON, passed_on);
     }
     // The user has been told of these variables already, so the ranks need not tell again.
     prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
