@@ -14,7 +14,7 @@ from harness.paths import TIDEGATE
 from test_imb import lengths_file
 from test_run import bare_environment, job
 
-TRAFFIC, FLOOD, KILLS, PRESSURE = (PROGRAMS / name for name in ("traffic.c", "flood.c", "kills.c", "pressure.c"))
+TRAFFIC, FLOOD, PRESSURE, AROUND = (PROGRAMS / name for name in ("traffic.c", "flood.c", "pressure.c", "around.c"))
 RANKS = 4
 MESSAGES = ("messages_eager", "messages_rendezvous", "messages_self")
 """Counters that together count messages sent."""
@@ -36,22 +36,22 @@ def record(mpi, folder: Path, command: list, *words: str, timeout: float = 120) 
     return done, json.loads(report.read_text())
 
 
-def simulate(trace: Path, slots: int) -> list[tuple[int, int]]:
-    """Replays a trace with two schemes; returns messages and bytes received of each run."""
+def simulate(trace: Path, eager: int) -> list[tuple[int, int]]:
+    """Replays a trace with two schemes; returns messages and bytes received of each run. `eager` in bytes."""
     machine = trace.with_suffix(".toml")
-    machine.write_text(f'[flow]\nscheme = ["static", "dynamic"]\nslots_per_peer = {slots}\n\n[workload]\noperation = "trace"\ntrace = "{trace.name}"\n')
+    machine.write_text(f'[flow]\nscheme = ["static", "dynamic"]\neager = "{eager} B"\n\n[workload]\noperation = "trace"\ntrace = "{trace.name}"\n')
     done = process.run([TIDEGATE, "sim", "--json", machine], timeout=120)
     assert done.status == 0, done.explain()
     counters = [run["counters"] for run in json.loads(done.output)["runs"]]
     return [(sum(values[name] for name in MESSAGES), values["bytes_received"]) for values in counters]
 
 
-def check_replay(trace: dict, *, slots: int = 64) -> None:
+def check_replay(trace: dict, *, eager: int = 2048) -> None:
     """A replay ends, and has the messages and bytes of the trace, beside those of the simulator's own barriers."""
     path = Path(trace["path"])
     nothing = path.with_name("nothing.goal")
     nothing.write_text("num_ranks 1\nrank 0 {\n}\n")
-    for (messages, received), (own, own_received) in zip(simulate(path, slots), simulate(nothing, slots), strict=True):
+    for (messages, received), (own, own_received) in zip(simulate(path, eager), simulate(nothing, eager), strict=True):
         assert (messages - own, received - own_received) == (trace["messages"], trace["bytes"])
 
 
@@ -97,6 +97,15 @@ def test_patterns_of_the_intel_benchmarks(ranks, benchmark, tmp_path):
     done, report = record(mpi, tmp_path, [mpi.launcher, "-n", str(ranks), mpi.benchmarks / "IMB-MPI1", *words])
     assert done.clean, done.explain()
     check(report["trace"][0], report["job"])
+
+
+def test_a_replay_ends_where_sends_end_later_than_in_the_job(tmp_path):
+    mpi = mpis.mpich()
+    done, report = record(mpi, tmp_path, job(mpi, RANKS, [AROUND, "10", "1024"]))
+    assert done.clean and "around: 10 rounds" in done.output, done.explain()
+    [trace] = report["trace"]
+    assert trace["waits_moved"] > 0, "in the job sends were over before anybody received"
+    check_replay(trace, eager=64)
 
 
 def test_a_recording_that_became_too_long_is_cut_and_replays(tmp_path):
