@@ -6,6 +6,7 @@ pub mod env;
 pub mod paper;
 pub mod run;
 pub mod sim;
+pub mod top;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -17,6 +17,7 @@ use crate::child;
 use crate::command::Prepared;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
+use crate::jobs::Description;
 use crate::mpi::MpiKind;
 use crate::report::json::{self, RunFacts};
 use crate::report::usage::Usage;
@@ -37,6 +38,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         print_line(permission);
     }
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
+    folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder)?;
     let start = Instant::now();
     let status = child::run(&mut command)?;
