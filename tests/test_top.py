@@ -125,7 +125,7 @@ def test_the_terminal_shows_ranks_one_rank_and_the_matrix(slow, place):
         terminal.press("Enter")
         terminal.wait_for_text("rank 0: holdup, process", "waits for", "receive memory")
         terminal.press("m")
-        terminal.wait_for_text("rows wait for columns", "for    2")
+        terminal.wait_for_text("row waits for column", "for   2")
         terminal.press("?")
         terminal.wait_for_text("show only ranks with a text")
         terminal.press("x", "m", "/")

@@ -31,6 +31,7 @@ pub mod quote;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod tag;
 pub mod top;
 pub mod tuning;
 

@@ -44,7 +44,7 @@ impl Cause {
         match self {
             Cause::Credits => "credits",
             Cause::Mailbox => "mailbox",
-            Cause::Window => "memory",
+            Cause::Window => "window",
             Cause::Buffer => "buffer",
             Cause::Pull => "pull",
             Cause::Message => "message",

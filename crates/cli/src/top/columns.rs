@@ -89,7 +89,7 @@ pub static COLUMNS: [Column; 20] = [
     column(
         "why",
         7,
-        "credits, mailbox, memory, buffer, pull: its sends wait for this; message: it waits for one",
+        "what its sends wait for: credits, room in a mailbox, a window (receive memory), a buffer, a pull; or a message",
         |_, row| row.wait.as_ref().map_or_else(String::new, |wait| wait.cause.name().to_owned()),
         |row| row.wait.as_ref().map_or(-1.0, |wait| wait.cause as usize as f64),
     )

@@ -4,9 +4,12 @@
 use std::time::Duration;
 
 use tidegate_link::EndpointStats;
+use tidegate_link::stats::{self, WaitCause};
 use tidegate_message::Counter;
 
 use crate::culprit::Cause;
+use crate::mpi::MpiKind;
+use crate::tag;
 
 /// What one endpoint wrote.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +24,8 @@ pub struct Page {
     pub job_size: Option<u32>,
     /// Its host; empty if unknown.
     pub host: String,
+    /// The id of its MPI, if known.
+    pub mpi: Option<String>,
     /// What tells two launches in one script apart, if known.
     pub launch: Option<String>,
     /// Name of its program.
@@ -65,8 +70,8 @@ pub struct PeerWait {
 pub struct OpenReceive {
     /// Whose message it accepts; `None`: anybody's.
     pub from: Option<u64>,
-    /// Its tag.
-    pub tag: u64,
+    /// Its tag; `None`: it is untagged.
+    pub tag: Option<u64>,
     /// Bits of the tag that do not count.
     pub ignore: u64,
     /// Age.
@@ -78,8 +83,8 @@ pub struct OpenReceive {
 pub struct OpenSend {
     /// To whom.
     pub to: u64,
-    /// Its tag.
-    pub tag: u64,
+    /// Its tag; `None`: it is untagged.
+    pub tag: Option<u64>,
     /// Its length.
     pub bytes: u64,
     /// Age.
@@ -93,8 +98,8 @@ pub struct OpenSend {
 pub struct OpenMessage {
     /// From whom.
     pub from: u64,
-    /// Its tag.
-    pub tag: u64,
+    /// Its tag; `None`: it is untagged.
+    pub tag: Option<u64>,
     /// Its length.
     pub bytes: u64,
     /// Age.
@@ -115,37 +120,68 @@ impl From<EndpointStats> for Page {
             serial: page.serial,
             rank: page.rank,
             job_size: page.job_size,
-            host: String::new(),
-            launch: None,
             setup: setup(&page),
-            // Until pages name their endpoints, no page names another.
-            endpoint: u64::from(page.pid) << 32 | u64::from(page.serial),
-            started: None,
-            written: None,
-            ended: false,
-            waits: Vec::new(),
-            receives: (Vec::new(), 0),
-            sends: (Vec::new(), 0),
-            unexpected: (Vec::new(), 0),
+            endpoint: page.endpoint,
+            started: Some(page.started),
+            written: Some(page.written).filter(|written| !written.is_zero()),
+            ended: page.ended,
+            waits: page.waits.iter().map(wait).collect(),
+            // A receive whose message is coming in does not wait for its sender.
+            receives: (
+                page.open.receives.iter().filter(|receive| !receive.is_arriving).map(receive).collect(),
+                page.open.receives_in_all,
+            ),
+            sends: (page.open.sends.iter().map(send).collect(), page.open.sends_in_all),
+            unexpected: (page.open.unexpected.iter().map(message).collect(), page.open.unexpected_in_all),
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
+            host: page.host,
+            mpi: page.mpi,
+            launch: page.launch,
             program: page.program,
         }
     }
 }
 
 fn setup(page: &EndpointStats) -> String {
-    match &page.posted {
-        None => format!("{}, {} slots per peer, bulk {}", page.scheme.name(), page.slots_per_peer, page.bulk),
-        Some(_) => format!("{}, bulk {}", page.scheme.name(), page.bulk),
+    let lends = match &page.posted {
+        None => format!(", {} slots per peer", page.slots_per_peer),
+        Some(_) => String::new(),
+    };
+    let network = if page.network.is_empty() { String::new() } else { format!(", network {}", page.network) };
+    format!("{}{lends}, bulk {}{network}", page.scheme.name(), page.bulk)
+}
+
+fn cause(cause: WaitCause) -> Cause {
+    match cause {
+        WaitCause::Credits => Cause::Credits,
+        WaitCause::Mailbox => Cause::Mailbox,
+        WaitCause::Window => Cause::Window,
+        WaitCause::Buffer => Cause::Buffer,
+        WaitCause::Pull => Cause::Pull,
     }
 }
 
+fn wait(row: &stats::PeerWait) -> PeerWait {
+    PeerWait { peer: row.peer, cause: cause(row.cause), waited: row.waited, open_for: row.open_for }
+}
+
+fn receive(row: &stats::OpenReceive) -> OpenReceive {
+    OpenReceive { from: row.from, tag: row.tag, ignore: row.ignore, age: row.age }
+}
+
+fn send(row: &stats::OpenSend) -> OpenSend {
+    let waits_for = row.waits_for.map(cause);
+    OpenSend { to: row.to, tag: row.tag, bytes: row.bytes, age: row.age, waits_for }
+}
+
+fn message(row: &stats::OpenMessage) -> OpenMessage {
+    OpenMessage { from: row.from, tag: row.tag, bytes: row.bytes, age: row.age }
+}
+
 /// A tag in words. `mpi`: the id of the MPI that made it, if known.
-pub fn tag_in_words(_mpi: Option<&str>, tag: u64, ignore: u64) -> String {
-    match ignore {
-        0 => format!("tag {tag:#x}"),
-        _ => format!("tag {tag:#x} but for the bits {ignore:#x}"),
-    }
+pub fn tag_in_words(mpi: Option<&str>, tag: Option<u64>, ignore: u64) -> String {
+    let kinds = [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi];
+    tag::decode(kinds.into_iter().find(|kind| Some(kind.id()) == mpi), tag, ignore)
 }
 
 #[cfg(test)]
@@ -160,6 +196,7 @@ pub(crate) mod tests {
             rank: Some(rank),
             job_size: Some(4),
             host: String::new(),
+            mpi: None,
             launch: None,
             program: "a.out".into(),
             setup: "dynamic, 64 slots per peer, bulk direct".into(),
@@ -180,8 +217,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn tags_say_which_bits_do_not_count() {
-        assert_eq!(tag_in_words(None, 0x4d, 0), "tag 0x4d");
-        assert_eq!(tag_in_words(None, 0x4d, 0xff00), "tag 0x4d but for the bits 0xff00");
+    fn tags_are_read_as_their_mpi_wrote_them() {
+        assert_eq!(tag_in_words(None, Some(0x4d), 0), "tag 0x4d");
+        assert_eq!(tag_in_words(Some("mpich"), Some(0x4d), 0), "tag 77, MPI_COMM_WORLD");
+        assert_eq!(tag_in_words(Some("another"), None, 0), "untagged");
     }
 }

@@ -144,7 +144,8 @@ impl JobView {
     /// What two looks show. `launch` tells the launches of one script apart.
     pub fn new(found: &FoundJob, launch: Option<&str>, before: Option<&Look>, now: &Look) -> Self {
         let told = found.description.as_ref();
-        let mpi = told.and_then(|told| told.mpi.clone());
+        let first = now.processes.first().map(Seen::first);
+        let mpi = told.and_then(|told| told.mpi.clone()).or_else(|| first.and_then(|page| page.mpi.clone()));
         let waits = waits::waits(before, now, mpi.as_deref());
         let finding = culprit::find(&waits);
         let sentence = culprit::sentence(&waits, &finding);
@@ -165,7 +166,6 @@ impl JobView {
             ..maker.row(seen, earlier.get(&seen.identity()).copied())
         });
         let rows: Vec<Row> = rows.collect();
-        let first = now.processes.first().map(Seen::first);
         let started = told.map(|told| Duration::from_secs_f64(told.started_s.max(0.0)));
         let started = started.or_else(|| now.processes.iter().filter_map(|seen| seen.first().started).min());
         let size = now.processes.iter().filter_map(|seen| seen.first().job_size).max().unwrap_or(0) as usize;
@@ -303,7 +303,8 @@ impl RowMaker<'_> {
     }
 
     fn receives(&self, seen: &Seen) -> Vec<(String, Duration)> {
-        let all = seen.pages.iter().flat_map(|page| &page.receives.0);
+        // Untagged ones are the MPI's own: it posts buffers for what may come.
+        let all = seen.pages.iter().flat_map(|page| &page.receives.0).filter(|receive| receive.tag.is_some());
         oldest_first(all.map(|receive| {
             let from = receive.from.map_or_else(|| "any rank".to_owned(), |from| self.name_of(from));
             (format!("{} from {from}", tag_in_words(self.mpi, receive.tag, receive.ignore)), receive.age)
@@ -396,7 +397,7 @@ pub(crate) mod tests {
         }
         if rank == 2 {
             let age = Duration::from_secs(at);
-            seen.pages[0].receives = (vec![OpenReceive { from: Some(FIRST), tag: 77, ignore: 0, age }], 3);
+            seen.pages[0].receives = (vec![OpenReceive { from: Some(FIRST), tag: Some(77), ignore: 0, age }], 3);
         }
         seen
     }

@@ -143,6 +143,8 @@ impl Job<'_> {
     fn push_receives(&self, waiter: usize, seen: &Seen, moves: bool, waits: &mut Vec<Wait>) {
         for receive in seen.pages.iter().flat_map(|page| &page.receives.0) {
             let Some(&awaited) = receive.from.and_then(|peer| self.places.get(&peer)) else { continue };
+            // Untagged receives are the MPI's own: it posts buffers for what may come.
+            let Some(words) = self.in_words(receive) else { continue };
             if moves && receive.age >= self.span {
                 continue;
             }
@@ -152,19 +154,22 @@ impl Job<'_> {
                 cause: crate::culprit::Cause::Message,
                 share: self.share(receive.age),
                 open_for: Some(receive.age),
-                receive: Some(self.in_words(receive)),
+                receive: Some(words),
             });
         }
     }
 
-    fn in_words(&self, receive: &OpenReceive) -> Receive {
-        Receive { text: tag_in_words(self.mpi, receive.tag, receive.ignore), tag: receive.tag & !receive.ignore }
+    /// A tagged receive in words.
+    fn in_words(&self, receive: &OpenReceive) -> Option<Receive> {
+        let tag = receive.tag? & !receive.ignore;
+        Some(Receive { text: tag_in_words(self.mpi, receive.tag, receive.ignore), tag })
     }
 
     fn oldest_of_any(&self, seen: &Seen) -> Option<(Receive, Duration)> {
         let receives = seen.pages.iter().flat_map(|page| &page.receives.0);
-        let oldest = receives.filter(|receive| receive.from.is_none()).max_by_key(|receive| receive.age)?;
-        Some((self.in_words(oldest), oldest.age))
+        let of_any = receives.filter(|receive| receive.from.is_none() && receive.tag.is_some());
+        let oldest = of_any.max_by_key(|receive| receive.age)?;
+        Some((self.in_words(oldest)?, oldest.age))
     }
 
     fn unmatched(&self, seen: &Seen) -> Option<String> {
@@ -203,7 +208,7 @@ pub(crate) mod tests {
     fn receiving(rank: u32, from: Option<u64>, age: f64, moved: u64) -> Seen {
         let mut seen = seen(rank, &[(Counter::BytesSent, moved)]);
         let from = from.map(|from| FIRST + from);
-        seen.pages[0].receives.0.push(OpenReceive { from, tag: 77, ignore: 0, age: seconds(age) });
+        seen.pages[0].receives.0.push(OpenReceive { from, tag: Some(77), ignore: 0, age: seconds(age) });
         seen
     }
 
@@ -267,7 +272,7 @@ pub(crate) mod tests {
     #[test]
     fn messages_that_nobody_receives_are_mentioned() {
         let mut one = seen(0, &[]);
-        one.pages[0].unexpected.0.push(OpenMessage { from: FIRST + 1, tag: 78, bytes: 4, age: seconds(3.0) });
+        one.pages[0].unexpected.0.push(OpenMessage { from: FIRST + 1, tag: Some(78), bytes: 4, age: seconds(3.0) });
         let found = waits(None, &look(9.0, vec![one, seen(1, &[])]), None);
         assert_eq!(found.members[0].unmatched.as_deref(), Some("tag 0x4e from rank 1"));
     }

@@ -101,7 +101,6 @@ impl Screen {
             _ if self.has_help => &[("any key", "back"), ("q", "quit")],
             View::Jobs => &[("↑↓", "choose"), ("Enter", "ranks"), ("m", "matrix"), ("?", "help"), ("q", "quit")],
             View::Ranks => &[
-                ("↑↓", "choose"),
                 ("Enter", "detail"),
                 ("m", "matrix"),
                 ("←→", "sort"),

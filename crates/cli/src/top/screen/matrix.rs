@@ -112,7 +112,7 @@ fn cell_of(screen: &Screen, share: Option<f64>, width: usize) -> Span<'static> {
 }
 
 fn scale(screen: &Screen, group: usize) -> Line<'static> {
-    let mut line = Line::from(Span::raw("rows wait for columns, % of the time: "));
+    let mut line = Line::from(Span::raw("row waits for column, % of time: "));
     for (text, style) in screen.colours.legend() {
         line.push_span(Span::styled(text, style));
     }

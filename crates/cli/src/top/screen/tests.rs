@@ -76,7 +76,7 @@ fn one_job_is_shown_at_once_with_who_holds_it_up_and_the_keys() {
 #[test]
 fn no_job_is_said_and_what_to_do() {
     let mut shown = Shown::new(80, 24, Vec::new());
-    assert!(shown.text().contains("`tidegate run` starts one"), "{}", shown.text());
+    assert!(shown.text().contains("No job of this user runs on this host"), "{}", shown.text());
     shown.press(&[KeyCode::Enter, KeyCode::Down, KeyCode::Char('m'), KeyCode::Char('/'), KeyCode::Esc]);
     assert!(shown.text().contains("0 jobs on this host"));
 }
@@ -149,7 +149,7 @@ fn one_rank_shows_whom_it_waits_for_what_is_open_and_all_counters() {
     let text = shown.text();
     for part in [
         "receive memory ████████████░░░░░░░░░░░░ 32.0 MiB of 64.0 MiB",
-        "waits for\n  rank 1         90 % credits, now for 100 ms",
+        "waits for\n  rank 1        90 % credits, now for 100 ms",
         "open: 3 receives, 0 sends, 0 messages",
         "  receive     11.0 s  tag 0x4d from rank 0\n  and more",
         "messages_eager                  1,000        1,000",
@@ -157,7 +157,7 @@ fn one_rank_shows_whom_it_waits_for_what_is_open_and_all_counters() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     shown.press(&[KeyCode::Esc, KeyCode::Up, KeyCode::Enter]);
-    assert!(shown.text().contains("is waited for by\n  rank 0         90 % credits"), "{}", shown.text());
+    assert!(shown.text().contains("is waited for by\n  rank 0        90 % credits"), "{}", shown.text());
     // A short terminal scrolls, and no further than the end.
     let mut shown = Shown::new(80, 12, vec![example(4)]);
     shown.press(&[KeyCode::Enter, KeyCode::End]);
@@ -171,10 +171,10 @@ fn the_matrix_has_numbers_and_colours_and_shows_small_jobs_rank_by_rank() {
     let mut shown = Shown::new(80, 24, vec![example(4)]);
     shown.press(&[KeyCode::Char('m')]);
     let lines = shown.lines();
-    assert_eq!(lines[4], "  for    1");
-    assert_eq!(lines[5..7], ["    0   90", "    2   90"]);
-    assert!(lines[7].starts_with("rows wait for columns, % of the time:  1+  10+  30+  60+  85+"), "{}", lines[7]);
-    let hot = shown.terminal.backend().buffer().cell((8, 5)).unwrap().bg;
+    assert_eq!(lines[4], "  for   1");
+    assert_eq!(lines[5..7], ["    0  90", "    2  90"]);
+    assert!(lines[7].starts_with("row waits for column, % of time:  1+  10+  30+  60+  85+"), "{}", lines[7]);
+    let hot = shown.terminal.backend().buffer().cell((7, 5)).unwrap().bg;
     assert_eq!(Some(hot), super::heat::Colours::Many.heat(0.9).bg);
     shown.press(&[KeyCode::Char('m')]);
     assert_eq!(shown.screen.view, View::Ranks);
@@ -185,9 +185,9 @@ fn the_matrix_of_a_large_job_comes_in_groups_or_scrolls() {
     let mut shown = Shown::new(80, 24, vec![example(1024)]);
     shown.press(&[KeyCode::Char('m')]);
     let lines = shown.lines();
-    assert!(lines[5].starts_with("    0+   90") && lines[22].contains("+ is up to 61 ranks"), "{}", shown.text());
+    assert!(lines[5].starts_with("   0+    90") && lines[22].contains("+ is up to 61 ranks"), "{}", shown.text());
     shown.press(&[KeyCode::Char('z'), KeyCode::End]);
-    assert!(shown.lines()[21].starts_with(" 1022   90"), "{}", shown.text());
+    assert!(shown.lines()[21].starts_with(" 1022    90"), "{}", shown.text());
 }
 
 #[test]
