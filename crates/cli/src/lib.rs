@@ -7,6 +7,7 @@
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
+//! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
@@ -26,6 +27,7 @@ pub mod quote;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod tag;
 pub mod tuning;
 
 #[cfg(test)]
