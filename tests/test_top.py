@@ -182,7 +182,7 @@ def test_a_folder_of_counter_pages_can_be_named(place, tmp_path):
 def test_a_tag_that_was_never_sent_is_found(place):
     with running(place, RANKS, ["tag"]) as job:
         found = job_once(place, job, lambda found: "tag 77" in found["sentence"])
-    assert found["sentence"].startswith(f"rank {RANKS - 1} waits") and "from rank 0" in found["sentence"], found["sentence"]
+    assert found["sentence"].startswith(f"rank {RANKS - 1} waits") and "for a message of rank 0" in found["sentence"], found["sentence"]
     assert "tag 78" in found["sentence"], found["sentence"]
 
 

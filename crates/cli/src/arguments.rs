@@ -70,7 +70,11 @@ pub enum Command {
     /// what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
-    /// List the counters of the report with unit and meaning
+    /// List the counters of the report with unit and meaning, or report on the pages in a folder
+    ///
+    /// With DIR, a folder that FI_TIDEGATE_STATS_DIR named, the report is that of `run`, of processes that have ended
+    /// or still run.
+    #[command(after_help = COUNTERS_HELP)]
     Counters(CountersArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
@@ -87,6 +91,11 @@ Examples:
   tidegate run ./program                   (a single process, or a script that calls mpiexec)
 
 `tidegate counters` explains the columns of the report.";
+
+const COUNTERS_HELP: &str = "\
+Examples:
+  tidegate counters
+  mkdir /tmp/pages; FI_TIDEGATE_STATS_DIR=/tmp/pages mpiexec -n 4 ./program; tidegate counters /tmp/pages";
 
 const ENV_HELP: &str = "\
 Examples:
@@ -294,6 +303,14 @@ pub struct EnvArguments {
 /// Arguments of `tidegate counters`.
 #[derive(Debug, Args)]
 pub struct CountersArguments {
+    /// A folder of counter pages, as FI_TIDEGATE_STATS_DIR names it
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+
+    /// Which ranks get a line of their own
+    #[arg(long, value_enum, default_value_t = Ranks::Auto, requires = "dir")]
+    pub ranks: Ranks,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -103,9 +103,10 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     }
     use tidegate_cli::command::paper::PAPER_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
-    use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, RUN_SCHEMA};
+    use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
     use tidegate_cli::top::json::TOP_SCHEMA;
-    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, TOP_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
+    let of_commands = [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, TOP_SCHEMA];
+    for schema in of_commands.into_iter().chain([SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA]) {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -76,14 +76,23 @@ pub struct Member {
     pub moves: bool,
     /// The oldest receive that it has posted for a message of any rank, with its age.
     pub any: Option<(Receive, Duration)>,
-    /// A message that came and that no receive accepts, in words: "tag 78 from rank 0".
-    pub unmatched: Option<String>,
+    /// Messages that came and that no receive accepts, oldest first.
+    pub unmatched: Vec<Unmatched>,
+}
+
+/// A message that no receive accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Who sent it, by its place among the members, if known.
+    pub from: Option<usize>,
+    /// Its tag in words.
+    pub text: String,
 }
 
 /// A posted receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// What it accepts, in words: "tag 77, communicator 0".
+    /// What it accepts, in words: "tag 77, communicator 1".
     pub text: String,
     /// Its tag, by which receives of one kind are known from others.
     pub tag: u64,

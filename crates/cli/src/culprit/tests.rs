@@ -3,7 +3,7 @@
 use super::*;
 
 fn member(rank: usize) -> Member {
-    Member { name: format!("rank {rank}"), presence: Presence::Here, moves: false, any: None, unmatched: None }
+    Member { name: format!("rank {rank}"), presence: Presence::Here, moves: false, any: None, unmatched: Vec::new() }
 }
 
 fn job(size: usize, waits: Vec<Wait>) -> Waits {
@@ -86,10 +86,12 @@ fn a_tag_that_was_never_sent_is_found_among_those_who_wait_in_a_collective_call(
     assert_eq!((ranks, job.waits[odd].waiter), (vec![3, 0, 4], 3));
     assert_eq!(
         said(&job),
-        "rank 3 waits 12.1 s for tag 77 from rank 0, which waits for rank 4, which waits for rank 3; 8 ranks wait in all"
+        "rank 3 waits 12.1 s for a message of rank 0 (tag 77), which waits for rank 4, which waits for rank 3; 8 ranks wait in all"
     );
-    job.members[3].unmatched = Some("tag 78 from rank 0".into());
-    assert!(said(&job).ends_with("; no receive of rank 3 accepts tag 78 from rank 0"), "{}", said(&job));
+    let of = |from: usize, text: &str| Unmatched { from: Some(from), text: text.into() };
+    job.members[3].unmatched = vec![of(1, "tag 1"), of(0, "tag 78")];
+    let end = "; a message of rank 0 with tag 78 is there, which no receive of rank 3 accepts";
+    assert!(said(&job).ends_with(end), "{}", said(&job));
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn a_tag_that_was_never_sent_is_found_while_its_sender_goes_on() {
     assert_eq!((found.roots[0].end.clone(), found.roots[0].holds_up), (End::Unsent { rank: 3, wait: 0 }, 2));
     assert_eq!(
         sentence(&job, &found),
-        "rank 3 waits 9.0 s for tag 77 from rank 0, which goes on and has not sent it; 2 ranks wait for rank 3"
+        "rank 3 waits 9.0 s for a message of rank 0 (tag 77), which goes on and has not sent it; 2 ranks wait for rank 3"
     );
     // Others wait for messages of rank 0 as well: it is slow, and no message is missing.
     job.waits.push(receive(2, 0, 77, 9.0));

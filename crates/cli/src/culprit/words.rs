@@ -1,6 +1,6 @@
 //! What was found, as a sentence.
 
-use super::{Cause, End, Finding, Member, Presence, Root, Waits};
+use super::{Cause, End, Finding, Member, Presence, Root, Wait, Waits};
 use std::time::Duration;
 
 /// A ring of up to so many ranks is told rank by rank.
@@ -54,26 +54,37 @@ fn in_mpi(member: &Member) -> String {
     let text = any.map_or_else(String::new, |(receive, time)| {
         format!("; it waits itself, {}, for a message of any rank ({})", age(*time), receive.text)
     });
-    match &member.unmatched {
-        Some(unmatched) if any.is_some() => format!("{text}; no receive accepts {unmatched}"),
+    match member.unmatched.first() {
+        Some(unmatched) if any.is_some() => format!("{text}; no receive of it accepts one with {}", unmatched.text),
         _ => text,
     }
 }
 
-fn of_unsent(job: &Waits, root: &Root, rank: usize, wait: usize) -> String {
-    let (name, member) = (&job.members[rank].name, &job.members[rank]);
-    let wait = &job.waits[wait];
-    let sender = &job.members[wait.awaited].name;
-    let what = wait.receive.as_ref().map_or("a message", |receive| &receive.text);
+/// That a message is there of the rank for whose message a receive waits, and is another one: often a wrong tag.
+fn another_is_there(job: &Waits, wait: &Wait) -> String {
+    let mut unmatched = job.members[wait.waiter].unmatched.iter();
+    let found = unmatched.find(|message| message.from == Some(wait.awaited));
+    found.map_or_else(String::new, |message| {
+        let (waiter, sender) = (&job.members[wait.waiter].name, &job.members[wait.awaited].name);
+        format!("; a message of {sender} with {} is there, which no receive of {waiter} accepts", message.text)
+    })
+}
+
+/// "rank 3 waits 5.3 s for a message of rank 0 (tag 77)".
+fn waits_for_a_message(job: &Waits, wait: &Wait) -> String {
+    let (waiter, sender) = (&job.members[wait.waiter].name, &job.members[wait.awaited].name);
     let time = wait.open_for.map_or_else(String::new, |time| format!("{} ", age(time)));
-    let mut text = format!("{name} waits {time}for {what} from {sender}, which goes on and has not sent it");
+    let what = wait.receive.as_ref().map_or_else(String::new, |receive| format!(" ({})", receive.text));
+    format!("{waiter} waits {time}for a message of {sender}{what}")
+}
+
+fn of_unsent(job: &Waits, root: &Root, rank: usize, wait: usize) -> String {
+    let (name, wait) = (&job.members[rank].name, &job.waits[wait]);
+    let mut text = waits_for_a_message(job, wait) + ", which goes on and has not sent it";
     if root.holds_up > 0 {
         text += &format!("; {} wait for {name}", ranks(root.holds_up));
     }
-    if let Some(unmatched) = &member.unmatched {
-        text += &format!("; no receive of it accepts {unmatched}");
-    }
-    text
+    text + &another_is_there(job, wait)
 }
 
 fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Option<usize>) -> String {
@@ -92,9 +103,7 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
         let more = if more == 0 { String::new() } else { format!(", and {} for them", ranks(more)) };
         return format!("{all} wait for each other, {}, for {what}{more}: none of them stands out", how_long(root));
     };
-    let what = odd.receive.as_ref().map_or("a message", |receive| &receive.text);
-    let time = odd.open_for.map_or_else(String::new, |time| format!("{} ", age(time)));
-    let mut text = format!("{} waits {time}for {what} from {}", name(odd.waiter), name(odd.awaited));
+    let mut text = waits_for_a_message(job, odd);
     if is_ring && members.len() <= RING_TOLD {
         for next in members[2..].iter().chain(&members[..1]) {
             text += &format!(", which waits for {}", name(*next));
@@ -103,10 +112,7 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
         text += &format!(", which waits in a circle of {}", ranks(members.len()));
     }
     text += &format!("; {} wait in all", ranks(root.holds_up));
-    if let Some(unmatched) = &job.members[odd.waiter].unmatched {
-        text += &format!("; no receive of {} accepts {unmatched}", name(odd.waiter));
-    }
-    text
+    text + &another_is_there(job, odd)
 }
 
 fn how_long(root: &Root) -> String {

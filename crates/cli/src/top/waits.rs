@@ -7,12 +7,13 @@
 //! * if its process is polling in vain: it has written its page a moment ago, which it does then only; and
 //! * if no message of the process has moved since the look before, or else if it is younger than that look.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::culprit::{Member, Presence, Receive, Wait, Waits};
+use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
 use crate::top::look::{Identity, Look, Seen};
-use crate::top::page::{OpenReceive, Page, tag_in_words};
+use crate::top::page::{OpenMessage, OpenReceive, Page, tag_in_words};
 
 /// A process that has not polled in vain for this long is not waiting. (It writes every few milliseconds while it does.)
 const AWAY_AFTER: Duration = Duration::from_millis(250);
@@ -51,7 +52,6 @@ pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
         span: before.map_or(ALONE, |before| now.at.saturating_sub(before.at)).max(Duration::from_millis(1)),
         has_before: before.is_some(),
         places: places(now),
-        now,
     };
     let mut waits = Waits::default();
     for (place, seen) in now.processes.iter().enumerate() {
@@ -94,17 +94,11 @@ struct Job<'a> {
     span: Duration,
     has_before: bool,
     places: HashMap<u64, usize>,
-    now: &'a Look,
 }
 
 impl Job<'_> {
     fn share(&self, time: Duration) -> f64 {
         (time.as_secs_f64() / self.span.as_secs_f64()).clamp(0.0, 1.0)
-    }
-
-    fn name_of(&self, endpoint: u64) -> String {
-        let place = self.places.get(&endpoint);
-        place.map_or_else(|| "an unknown rank".to_owned(), |place| name(self.now.processes[*place].first()))
     }
 
     /// Waits of sends, from what the peers' rows differ by.
@@ -172,10 +166,15 @@ impl Job<'_> {
         Some((self.in_words(oldest)?, oldest.age))
     }
 
-    fn unmatched(&self, seen: &Seen) -> Option<String> {
+    fn unmatched(&self, seen: &Seen) -> Vec<Unmatched> {
         let messages = seen.pages.iter().flat_map(|page| &page.unexpected.0);
-        let oldest = messages.max_by_key(|message| message.age).filter(|message| message.age >= UNMATCHED_AFTER)?;
-        Some(format!("{} from {}", tag_in_words(self.mpi, oldest.tag, 0), self.name_of(oldest.from)))
+        let mut old: Vec<_> = messages.filter(|message| message.age >= UNMATCHED_AFTER).collect();
+        old.sort_by_key(|message| Reverse(message.age));
+        let of = |message: &OpenMessage| Unmatched {
+            from: self.places.get(&message.from).copied(),
+            text: tag_in_words(self.mpi, message.tag, 0),
+        };
+        old.into_iter().map(of).collect()
     }
 }
 
@@ -184,7 +183,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::culprit::Cause;
     use crate::top::look::tests::seen;
-    use crate::top::page::{OpenMessage, PeerWait};
+    use crate::top::page::PeerWait;
     use tidegate_message::Counter;
 
     /// The name of a rank's endpoint, as `page` gives it.
@@ -274,6 +273,6 @@ pub(crate) mod tests {
         let mut one = seen(0, &[]);
         one.pages[0].unexpected.0.push(OpenMessage { from: FIRST + 1, tag: Some(78), bytes: 4, age: seconds(3.0) });
         let found = waits(None, &look(9.0, vec![one, seen(1, &[])]), None);
-        assert_eq!(found.members[0].unmatched.as_deref(), Some("tag 0x4e from rank 1"));
+        assert_eq!(found.members[0].unmatched, [Unmatched { from: Some(1), text: "tag 0x4e".into() }]);
     }
 }
