@@ -5,9 +5,9 @@
 //! nobody, fails where everybody waits a little: a slow receiver also waits now and then for those that wait for it, so
 //! that all make one circle.
 //!
-//! So a rank *passes the blame on* only if it waits itself for at least half of the time that somebody waits for it, and
-//! only to those for whom it waits nearly as long as for any ([`PASSES_ON`]). What is left is cut into circles (strongly
-//! connected components), and the chains end at those that no wait leaves.
+//! So a rank *passes the blame on* only if it waits itself for at least half of the time that somebody waits for it,
+//! and only to those for whom it waits at least half as long as for any ([`PASSES_ON`]). What is left is cut into
+//! circles (strongly connected components), and the chains end at those that no wait leaves.
 //!
 //! A receive that nobody serves ends a chain, too: its sender goes on with other messages and nobody else waits for
 //! one of it. Without this rule the sender would be blamed, which does what its program says.

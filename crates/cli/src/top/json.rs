@@ -13,7 +13,7 @@ use crate::top::view::{JobView, Oldest, Row};
 /// Name and version of the schema of `tidegate top --once --json`.
 pub const TOP_SCHEMA: &str = "tidegate-top/1";
 
-/// All jobs. `cost`: how long the last look took.
+/// All jobs. `cost`: processor time of the last look.
 pub fn jobs(views: &[JobView], cost: Duration) -> Value {
     json!({
         "schema": TOP_SCHEMA,

@@ -28,6 +28,8 @@ pub struct Seen {
     pub pages: Vec<Page>,
     /// Whether the process exists; `None` on another host.
     pub exists: Option<bool>,
+    /// Since when, at the latest, no message of it has moved, since the epoch; `None`: this look is the first.
+    pub quiet_since: Option<Duration>,
 }
 
 /// What tells processes of a folder apart.
@@ -39,6 +41,21 @@ pub struct Identity {
     pub pid: u32,
     /// Rank; a number may be used again.
     pub rank: Option<u32>,
+}
+
+impl Look {
+    /// Takes over from the look before since when processes are quiet.
+    pub fn follow(&mut self, before: &Look) {
+        let mut earlier: HashMap<Identity, &Seen> =
+            before.processes.iter().map(|seen| (seen.identity(), seen)).collect();
+        for seen in &mut self.processes {
+            let since = earlier.remove(&seen.identity()).map(|earlier| match seen.has_moved_since(earlier) {
+                true => self.at,
+                false => earlier.quiet_since.unwrap_or(before.at),
+            });
+            seen.quiet_since = since;
+        }
+    }
 }
 
 impl Seen {
@@ -120,7 +137,7 @@ fn by_launch(pages: Vec<Page>, at: Duration, here: &Here) -> Vec<(Option<String>
     for page in pages {
         let launch = page.launch.clone();
         let exists = here.exists(&page);
-        let seen = Seen { pages: vec![page], exists };
+        let seen = Seen { pages: vec![page], exists, quiet_since: None };
         let key = (launch.clone(), seen.identity());
         if let Some((look, process)) = places.get(&key) {
             looks[*look].1.processes[*process].pages.extend(seen.pages);
@@ -143,7 +160,7 @@ pub(crate) mod tests {
 
     /// A process with one endpoint, that exists.
     pub fn seen(rank: u32, values: &[(Counter, u64)]) -> Seen {
-        Seen { pages: vec![page(rank, values)], exists: Some(true) }
+        Seen { pages: vec![page(rank, values)], exists: Some(true), quiet_since: None }
     }
 
     #[test]
@@ -172,6 +189,21 @@ pub(crate) mod tests {
             Some(false),
             "its number is used again"
         );
+    }
+
+    #[test]
+    fn it_is_remembered_since_when_a_process_is_quiet() {
+        let look = |at: u64, sent: u64| Look {
+            at: Duration::from_secs(at),
+            processes: vec![seen(0, &[(Counter::BytesSent, sent)])],
+        };
+        let mut looks = [look(1, 5), look(2, 5), look(3, 6), look(4, 6), look(5, 6)];
+        for next in 1..looks.len() {
+            let (before, now) = looks.split_at_mut(next);
+            now[0].follow(&before[next - 1]);
+        }
+        let since = looks.map(|look| look.processes[0].quiet_since.map(|time| time.as_secs()));
+        assert_eq!(since, [None, Some(1), Some(3), Some(3), Some(3)]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Page {
     pub started: Option<Duration>,
     /// When it last wrote what follows, since the epoch.
     pub written: Option<Duration>,
+    /// Whether nothing has moved since then, so that what was open still is.
+    pub is_current: bool,
     /// Whether it was closed in order.
     pub ended: bool,
     /// For whom its sends waited.
@@ -124,6 +126,7 @@ impl From<EndpointStats> for Page {
             endpoint: page.endpoint,
             started: Some(page.started),
             written: Some(page.written).filter(|written| !written.is_zero()),
+            is_current: page.is_current,
             ended: page.ended,
             waits: page.waits.iter().map(wait).collect(),
             // A receive whose message is coming in does not wait for its sender.
@@ -203,6 +206,7 @@ pub(crate) mod tests {
             endpoint: 1000 + u64::from(rank),
             started: None,
             written: None,
+            is_current: true,
             ended: false,
             waits: Vec::new(),
             receives: (Vec::new(), 0),

@@ -29,7 +29,7 @@ pub fn title(view: &JobView) -> String {
         let _ = write!(title, ", {}", age(time));
     }
     match view.is_running {
-        _ if view.has_ended => title += ", ended",
+        _ if view.has_ended => title += ", ended, as last seen",
         Some(false) => title += ", its `tidegate run` was killed",
         _ => {}
     }

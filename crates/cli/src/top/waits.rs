@@ -15,7 +15,7 @@ use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
 use crate::top::look::{Identity, Look, Seen};
 use crate::top::page::{OpenMessage, OpenReceive, Page, tag_in_words};
 
-/// A process that has not polled in vain for this long is not waiting. (It writes every few milliseconds while it does.)
+/// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
 const AWAY_AFTER: Duration = Duration::from_millis(250);
 /// A message that nobody has received for this long is worth a mention.
 const UNMATCHED_AFTER: Duration = Duration::from_millis(500);
@@ -36,15 +36,19 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration) -> Presence {
         return Presence::Gone;
     }
     let has_moved = before.is_some_and(|before| seen.has_moved_since(before));
+    // What was written is the last sign of it only if nothing has moved since; a process that always finds messages
+    // never writes.
+    let is_current = seen.pages.iter().all(|page| page.is_current);
     let written = seen.pages.iter().filter_map(|page| page.written.or(page.started)).max();
-    match written.map(|written| at.saturating_sub(written)) {
+    let last_sign = if is_current { written } else { written.and(seen.quiet_since) };
+    match last_sign.map(|last| at.saturating_sub(last)) {
         Some(away) if !has_moved && away > AWAY_AFTER => Presence::Away(away),
         _ => Presence::Here,
     }
 }
 
-/// Who waits for whom. Members are the processes of `now`, in their order. `mpi`: the id of the job's MPI, by which tags
-/// are read.
+/// Who waits for whom. Members are the processes of `now`, in their order. `mpi`: the id of the job's MPI, by which
+/// tags are read.
 pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
     let earlier = by_identity(before);
     let job = Job {
@@ -253,6 +257,10 @@ pub(crate) mod tests {
         let now = look(11.0, vec![written(receiving(0, Some(1), 1.0, 0), 8.0), seen(1, &[])]);
         let found = waits(Some(&before), &now, None);
         assert_eq!((found.members[0].presence, found.waits.len()), (Presence::Away(seconds(3.0)), 0));
+        let mut stale = written(receiving(0, Some(1), 1.0, 0), 8.0);
+        (stale.pages[0].is_current, stale.quiet_since) = (false, Some(seconds(10.5)));
+        let found = waits(Some(&before), &look(11.0, vec![stale, seen(1, &[])]), None);
+        assert_eq!(found.members[0].presence, Presence::Away(seconds(0.5)), "it went on after it had written");
         let busy = look(11.0, vec![written(receiving(0, Some(1), 0.1, 5), 8.0), seen(1, &[])]);
         assert_eq!(waits(Some(&before), &busy, None).members[0].presence, Presence::Here, "its messages move");
     }

@@ -1,22 +1,24 @@
 //! Looks at jobs again and again, and remembers the look before.
 //!
-//! A look reads the pages of all ranks and nothing else, and takes a time that grows with their number. So that
-//! watching costs no program more than a hundredth of one processor, the interval is stretched where a look takes more
-//! than that part of it ([`pause`]).
+//! A look reads the pages of all ranks and nothing else, and takes processor time that grows with their number. So that
+//! watching takes no more than a hundredth of one processor, the interval is stretched where a look takes more than
+//! that part of it ([`pause`]).
 
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::failure::Failure;
 use crate::jobs::{self, FoundJob};
 use crate::top::look::{Look, look};
 use crate::top::view::JobView;
 
-/// A look takes at most this part of the time.
+/// A look takes at most one part in so many of the time.
 const COST_MOST: u32 = 100;
 /// The second look comes early, so that rates are there soon.
 const FIRST_INTERVAL: Duration = Duration::from_millis(250);
@@ -41,7 +43,7 @@ pub struct Watcher {
 pub struct Update {
     /// The jobs, those first that began first.
     pub views: Vec<JobView>,
-    /// How long the look took.
+    /// How much processor time the look took.
     pub cost: Duration,
 }
 
@@ -59,11 +61,11 @@ impl Watcher {
 
     /// Looks at all jobs.
     pub fn look(&mut self) -> Update {
-        let start = Instant::now();
+        let start = processor_time();
         let found = self.named.clone().unwrap_or_else(|| jobs::running(&self.places));
         let mut views: Vec<JobView> = found.iter().flat_map(|job| self.look_at(job)).collect();
         self.push_ended(&mut views);
-        Update { views, cost: start.elapsed() }
+        Update { views, cost: processor_time().saturating_sub(start) }
     }
 
     fn look_at(&mut self, job: &FoundJob) -> Vec<JobView> {
@@ -77,8 +79,11 @@ impl Watcher {
             looks.push((None, Look { at: jobs::now(), processes: Vec::new() }));
         }
         let alone = looks.len() == 1;
-        let views = looks.into_iter().map(|(launch, look)| {
+        let views = looks.into_iter().map(|(launch, mut look)| {
             let key = (job.pages.clone(), launch);
+            if let Some(known) = self.known.get(&key) {
+                look.follow(&known.look);
+            }
             // A name is enough to tell several apart, and none is needed for one.
             let launch = key.1.as_deref().filter(|_| !alone);
             let view = JobView::new(job, launch, self.known.get(&key).map(|known| &known.look), &look);
@@ -114,6 +119,12 @@ impl Watcher {
     }
 }
 
+/// What this thread has used of a processor. (The time that passes is no measure: this process also waits for others.)
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
 /// How long to wait after a look that took `cost`.
 pub fn pause(interval: Duration, cost: Duration) -> Duration {
     interval.saturating_sub(cost).max(cost * (COST_MOST - 1))
@@ -126,8 +137,9 @@ pub fn twice(watcher: &mut Watcher, interval: Duration) -> Update {
     watcher.look()
 }
 
-/// Looks in a thread of its own, because a folder on another machine may take long to answer, and keys must not wait for
-/// it. The thread ends when the sender or the receiver that this returns is dropped; what is sent makes it look at once.
+/// Looks in a thread of its own, because a folder on another machine may take long to answer, and keys must not wait
+/// for it. The thread ends when the sender or the receiver that this returns is dropped; what is sent makes it look at
+/// once.
 pub fn start(mut watcher: Watcher, interval: Duration) -> io::Result<(Sender<()>, Receiver<Update>)> {
     let ((ask, asked), (tell, told)) = (channel(), channel());
     thread::Builder::new().name("looks".into()).spawn(move || {

@@ -1,6 +1,6 @@
-//! Colours of the terminal. Meaning never hangs on colour alone: each cell also has a number or a word. The scale of heat
-//! follows cividis (Nuñez, Anderton, Renslow 2018), which people with and without deuteranopia see nearly alike and
-//! whose lightness grows steadily; the others are of Okabe and Ito's palette.
+//! Colours of the terminal. Meaning never hangs on colour alone: each cell also has a number or a word. The scale of
+//! heat follows cividis (Nuñez, Anderton, Renslow 2018), which people with and without deuteranopia see nearly alike
+//! and whose lightness grows steadily; the others are of Okabe and Ito's palette.
 
 use ratatui::style::{Color, Modifier, Style};
 
