@@ -18,9 +18,14 @@ pub fn jobs(views: &[JobView]) -> String {
     views.iter().map(job).collect::<Vec<_>>().join("\n")
 }
 
-/// What a job is called, in one line.
-pub fn title(view: &JobView) -> String {
-    let mut title = format!("job {}", view.id);
+/// What a job is called where there is little room: of a folder, its own name.
+pub fn short_id(view: &JobView) -> &str {
+    view.id.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+/// What a job is, in one line. `id`: what to call it.
+pub fn title(view: &JobView, id: &str) -> String {
+    let mut title = format!("job {id}");
     if let Some(mpi) = &view.mpi {
         let _ = write!(title, ", {mpi}");
     }
@@ -56,22 +61,23 @@ pub fn totals(view: &JobView) -> String {
 }
 
 fn job(view: &JobView) -> String {
-    let mut text = wrap(&format!("{}: {}", title(view), view.command), "  ");
+    let mut text = wrap(&format!("{}: {}", title(view, &view.id), view.command), "  ");
     let mut say = |line: &str| {
         if !line.is_empty() {
             text += &wrap(&format!("  {line}"), "    ");
         }
     };
+    if let Some(trouble) = &view.trouble {
+        say(trouble);
+    } else if view.rows.is_empty() {
+        say("no counters yet");
+    }
+    if view.rows.is_empty() {
+        return text;
+    }
     say(&view.setup);
     say(&totals(view));
     say(&view.sentence);
-    if let Some(trouble) = &view.trouble {
-        say(trouble);
-    }
-    if view.rows.is_empty() {
-        say("no counters yet");
-        return text;
-    }
     let columns = fit(WIDTH, RANK);
     let line = |cells: Vec<String>| cells.join(" ").trim_end().to_owned() + "\n";
     text += "\n";

@@ -237,10 +237,13 @@ pub fn pairs(waits: &Waits) -> Vec<(usize, usize, RowWait)> {
     order.chunk_by(same).filter_map(of_pair).collect()
 }
 
+/// A wait for less of the time than this is none.
+pub const SHARE_LEAST: f64 = 0.005;
+
 /// For each member, for whom it waits most.
 fn strongest(waits: &Waits) -> Vec<Option<RowWait>> {
     let mut strongest: Vec<Option<RowWait>> = vec![None; waits.members.len()];
-    for (waiter, _, wait) in pairs(waits) {
+    for (waiter, _, wait) in pairs(waits).into_iter().filter(|pair| pair.2.share >= SHARE_LEAST) {
         let is_more = |known: &RowWait| (wait.share, wait.open_for) > (known.share, known.open_for);
         if strongest[waiter].as_ref().is_none_or(is_more) {
             strongest[waiter] = Some(wait);

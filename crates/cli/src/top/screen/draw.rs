@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use super::{Screen, View, detail, help, jobs, matrix, ranks};
 use crate::culprit::age;
-use crate::top::text::{title, totals};
+use crate::top::text::{short_id, title, totals};
 use crate::top::view::JobView;
 
 /// Less than this cannot show anything of use.
@@ -49,7 +49,7 @@ impl Screen {
             _ => String::new(),
         };
         let text = match self.current().filter(|_| self.view != View::Jobs) {
-            Some(view) => format!(" tidegate top: {}", title(view)),
+            Some(view) => format!(" tidegate top: {}", title(view, short_id(view))),
             None => format!(" tidegate top: {} on this host", many(self.views.len(), "job")),
         };
         let [left, right] =

@@ -10,6 +10,7 @@ use super::Screen;
 use super::draw::{draw_bar, scrolled};
 use crate::culprit::age;
 use crate::top::columns::per_second;
+use crate::top::text::short_id;
 use crate::top::view::JobView;
 
 const LINES: usize = 2;
@@ -45,7 +46,7 @@ fn summary(view: &JobView) -> String {
     };
     format!(
         "{:<12} {:>9} {:>12} {:>8} {:>10}  {}",
-        view.id,
+        short_id(view),
         format!("{}/{}", view.alive(), view.size),
         time,
         of(rates.map(|rates| rates.messages), Unit::Count),

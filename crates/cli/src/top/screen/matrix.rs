@@ -11,10 +11,8 @@ use ratatui::widgets::Paragraph;
 
 use super::Screen;
 use super::draw::job_of;
-use crate::top::view::{JobView, pairs};
+use crate::top::view::{JobView, SHARE_LEAST, pairs};
 
-/// Less of the time is not shown.
-const SHARE_LEAST: f64 = 0.005;
 /// Lines for the head and the scale.
 const LINES_AROUND: usize = 2;
 
