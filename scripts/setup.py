@@ -24,6 +24,7 @@ ENVIRONMENTS = ["mpich", "openmpi", "impi"]
 TOOLS = [
     ("valgrind", "valgrind", "the tests that count instructions"),
     ("ip", "iproute2", "the tests over several hosts"),
+    ("tmux", "tmux", "the tests of `tidegate top` on a terminal"),
     ("nft", "nftables", "the tests over hosts between which packets are lost"),
 ]
 OPTIONAL_PACKAGES = ["libfabric-bin", "libfabric-dev", "openmpi-bin", "libopenmpi-dev"]
@@ -81,8 +82,8 @@ def install_libfabric() -> None:
 
 
 def install_tools() -> None:
-    """Installs what some tests use and are skipped without: valgrind counts instructions, nft drops packets between hosts made
-    of namespaces, ip and tc make these and slow them down."""
+    """Installs what some tests use and are skipped without: valgrind counts instructions, tmux is a terminal, nft drops
+    packets between hosts made of namespaces, ip and tc make these and slow them down."""
     for tool, package, tests in TOOLS:
         if shutil.which(tool):
             continue

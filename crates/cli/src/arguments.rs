@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -22,6 +23,7 @@ use crate::tuning::{Tuning, value_of};
     after_help = "Examples:\n  \
                   tidegate run mpiexec -n 8 ./program\n  \
                   tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
+                  tidegate top\n  \
                   eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
                   tidegate sim machine.toml\n  \
                   tidegate paper P-fig14\n\n\
@@ -54,6 +56,13 @@ pub enum Command {
     /// each other. No counter pages are asked for: set FI_TIDEGATE_STATS_DIR to a folder to have them.
     #[command(after_help = ENV_HELP)]
     Env(EnvArguments),
+    /// Watch running jobs: rates, who waits for whom and why, memory
+    ///
+    /// Shows all jobs of this user that `tidegate run` has started on this host, also those that run already. Ranks on
+    /// other hosts are among them where `tidegate run --shared` named a folder that this host sees. It reads the pages
+    /// of counters and nothing else, so the jobs keep their speed.
+    #[command(after_help = TOP_HELP)]
+    Top(TopArguments),
     /// Simulate a machine and a program that a file describes, for one setting or many
     ///
     /// The file is TOML; `--fields` lists what it may say. A list in the place of a value makes a sweep: every
@@ -67,7 +76,11 @@ pub enum Command {
     /// what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
-    /// List the counters of the report with unit and meaning
+    /// List the counters of the report with unit and meaning, or report on the pages in a folder
+    ///
+    /// With DIR, a folder that FI_TIDEGATE_STATS_DIR named, the report is that of `run`, of processes that have ended
+    /// or still run.
+    #[command(after_help = COUNTERS_HELP)]
     Counters(CountersArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
@@ -97,10 +110,27 @@ Examples:
 docs/record.md says what is in a trace and what is not. To replay it: operation = \"trace\", trace = \"job.goal\" in \
 a file for `tidegate sim`.";
 
+const COUNTERS_HELP: &str = "\
+Examples:
+  tidegate counters
+  mkdir /tmp/pages; FI_TIDEGATE_STATS_DIR=/tmp/pages mpiexec -n 4 ./program; tidegate counters /tmp/pages";
+
 const ENV_HELP: &str = "\
 Examples:
   eval \"$(tidegate env)\"
   eval \"$(tidegate env --scheme dynamic --slots 32 -- /opt/mpich/bin/mpiexec)\"";
+
+const TOP_HELP: &str = "\
+Exit code: 0; 2 wrong usage, no such job, or no terminal; 125 tidegate itself failed.
+
+Examples:
+  tidegate top                             (all jobs; ? explains keys and columns)
+  tidegate top 4711                        (the job whose `tidegate run` is process 4711)
+  tidegate top /tmp/pages                  (a folder that FI_TIDEGATE_STATS_DIR named)
+  tidegate top --once                      (one look as text)
+  tidegate top --once --json --interval 2  (rates over two seconds, for programs)
+
+docs/top.md shows what it looks like.";
 
 const SIM_HELP: &str = "\
 Exit code: 0; 2 wrong usage, or the file asks for something impossible; 125 a run failed.
@@ -122,6 +152,26 @@ Examples:
   tidegate paper --noise=5 P-fig27         (does twice the noise change what comes out?)
 
 docs/paper/README.md holds the results with pictures.";
+
+/// Arguments of `tidegate top`.
+#[derive(Debug, Args)]
+pub struct TopArguments {
+    /// Jobs, by the process id of their `tidegate run`, or folders of counter pages [default: all jobs of this user]
+    #[arg(value_name = "JOB|DIR", value_hint = ValueHint::DirPath)]
+    pub jobs: Vec<String>,
+
+    /// Look twice, print what was seen, and end
+    #[arg(long)]
+    pub once: bool,
+
+    /// Print JSON instead of text (schema in tidegate(1))
+    #[arg(long, requires = "once")]
+    pub json: bool,
+
+    /// Time from look to look [default: 1; with --once 0.5]
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    pub interval: Option<Duration>,
+}
 
 /// Arguments of `tidegate sim`.
 #[derive(Debug, Args)]
@@ -291,6 +341,14 @@ pub struct EnvArguments {
 /// Arguments of `tidegate counters`.
 #[derive(Debug, Args)]
 pub struct CountersArguments {
+    /// A folder of counter pages, as FI_TIDEGATE_STATS_DIR names it
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+
+    /// Which ranks get a line of their own
+    #[arg(long, value_enum, default_value_t = Ranks::Auto, requires = "dir")]
+    pub ranks: Ranks,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -349,6 +407,12 @@ fn block_length(text: &str) -> Result<String, String> {
 fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    let seconds: f64 = seconds.ok_or_else(|| "must be seconds from 0.1 to 3600".to_owned())?;
+    Ok(Duration::from_secs_f64(seconds))
 }
 
 fn percentage(text: &str) -> Result<f64, String> {
@@ -446,6 +510,8 @@ mod tests {
             (&["sim", "--jobs", "x", "file"][..], "must be a whole number from 1 to 4096"),
             (&["paper", "--jobs", "0"], "must be a whole number from 1 to 4096"),
             (&["paper", "--seed", "1.5"], "must be a whole number from 0 to"),
+            (&["top", "--interval", "0"], "must be seconds from 0.1 to 3600"),
+            (&["top", "--json"], "--once"),
         ] {
             let error = Cli::try_parse_from([&["tidegate"], words].concat()).unwrap_err();
             assert!(error.exit_code() == 2 && error.to_string().contains(names), "{error}");

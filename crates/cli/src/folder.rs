@@ -3,6 +3,9 @@
 //! It is in memory where possible, readable for its owner only, and removed when the value is dropped. A run that was
 //! killed cannot remove its folder, so each run first removes those of its own user that nobody uses any more: the run
 //! that made the folder held a lock on it, and each page is named after its process.
+//!
+//! `tidegate top` finds running jobs by these folders ([`crate::jobs`]), so there is always one on the host of the run,
+//! with a file that describes the job; where the pages are in a folder that all hosts share, it says where.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,13 +19,24 @@ use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
+use crate::jobs::Description;
 
-const PREFIX: &str = "tidegate-run-";
+/// What the names of these folders begin with.
+pub(crate) const PREFIX: &str = "tidegate-run-";
 /// A folder younger than this is left alone, because its run may not have locked it yet.
 const AGE_LEAST: Duration = Duration::from_secs(60);
 
 /// The folder of one run.
 pub struct StatsFolder {
+    /// Where the pages are.
+    pages: LockedFolder,
+    /// The folder on this host, where the pages are in a shared one. Without it `tidegate top` does not find the job,
+    /// which is no reason to refuse to run it.
+    local: Option<LockedFolder>,
+}
+
+/// A private folder that is removed with this value.
+struct LockedFolder {
     folder: TempDir,
     _lock: File,
 }
@@ -31,39 +45,37 @@ impl StatsFolder {
     /// Makes the folder in the first place that takes it: `XDG_RUNTIME_DIR`, `/dev/shm`, `TMPDIR` or `/tmp`; or in the
     /// one that all hosts share.
     pub fn create(shared: Option<&Path>) -> Result<Self, Failure> {
-        let Some(shared) = shared else { return Self::create_in(&places(|name| env::var_os(name))) };
+        let places = places(|name| env::var_os(name));
+        let Some(shared) = shared else { return Self::create_in(&places) };
         // Ranks on other hosts are in other folders.
         let shared = std::path::absolute(shared).unwrap_or_else(|_| shared.to_owned());
         let refused =
             |error| Failure::usage(format!("--shared={}: no folder can be made there: {error}", shared.display()));
-        Self::try_in(&shared).map_err(refused)
+        let pages = LockedFolder::new_in(&shared).map_err(refused)?;
+        Ok(StatsFolder { pages, local: LockedFolder::new_in_one_of(&places).ok() })
     }
 
     fn create_in(places: &[PathBuf]) -> Result<Self, Failure> {
-        let mut refusals = String::new();
-        for place in places {
-            sweep(place, AGE_LEAST);
-            match Self::try_in(place) {
-                Ok(folder) => return Ok(folder),
-                Err(error) => refusals += &format!("\n  {}: {error}", place.display()),
-            }
-        }
-        Err(Failure::own(format!(
-            "no place for the folder of counter pages; set TMPDIR to a folder that can be written:{refusals}"
-        )))
+        let refused = |refusals| {
+            Failure::own(format!(
+                "no place for the folder of counter pages; set TMPDIR to a folder that can be written:{refusals}"
+            ))
+        };
+        Ok(StatsFolder { pages: LockedFolder::new_in_one_of(places).map_err(refused)?, local: None })
     }
 
-    fn try_in(place: &Path) -> io::Result<Self> {
-        let folder =
-            tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
-        let lock = File::open(folder.path())?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(StatsFolder { folder, _lock: lock })
+    /// Leaves a description of the job for `tidegate top`, with the pages and, where these are elsewhere, on this host.
+    /// A full file system is no reason not to run the job: it goes without a description then.
+    pub fn describe(&self, job: &Description) {
+        let folders = [Some(&self.pages), self.local.as_ref()];
+        for folder in folders.into_iter().flatten() {
+            let _ = job.write_in(folder.folder.path(), self.path());
+        }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.pages.folder.path()
     }
 
     /// Puts links to all providers of a search path into one folder in it, for a libfabric that looks into the first
@@ -83,7 +95,36 @@ impl StatsFolder {
     }
 }
 
-fn places(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
+impl LockedFolder {
+    /// Makes the folder in the first place that takes it, else says in lines why none did.
+    fn new_in_one_of(places: &[PathBuf]) -> Result<Self, String> {
+        let mut refusals = String::new();
+        for place in places {
+            sweep(place, AGE_LEAST);
+            match Self::new_in(place) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => refusals += &format!("\n  {}: {error}", place.display()),
+            }
+        }
+        Err(refusals)
+    }
+
+    fn new_in(place: &Path) -> io::Result<Self> {
+        let folder =
+            tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
+        let lock = File::open(folder.path())?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(LockedFolder { folder, _lock: lock })
+    }
+}
+
+/// Removes the folders that killed runs of this user left in these places.
+pub(crate) fn sweep_all(places: &[PathBuf]) {
+    places.iter().for_each(|place| sweep(place, AGE_LEAST));
+}
+
+/// Where folders are made, best place first.
+pub(crate) fn places(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let runtime = absolute("XDG_RUNTIME_DIR");
     let temporary = absolute("TMPDIR").unwrap_or_else(|| "/tmp".into());
@@ -160,6 +201,18 @@ mod tests {
         assert!(
             StatsFolder::create(Some(Path::new("/nowhere"))).err().unwrap().to_string().contains("--shared=/nowhere")
         );
+    }
+
+    #[test]
+    fn a_run_with_a_shared_folder_is_found_on_its_own_host() {
+        let (shared, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let pages = LockedFolder::new_in(shared.path()).unwrap();
+        let local = LockedFolder::new_in(place.path()).unwrap();
+        let folder = StatsFolder { pages, local: Some(local) };
+        folder.describe(&Description::of_this_process(&["mpiexec".into()], None));
+        let found = crate::jobs::running(&[place.path().to_owned()]);
+        assert_eq!(found.iter().map(|job| job.pages.as_path()).collect::<Vec<_>>(), [folder.path()]);
+        assert!(folder.path().starts_with(shared.path()) && folder.path().join("job.json").exists());
     }
 
     #[test]

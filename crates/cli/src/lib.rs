@@ -5,9 +5,12 @@
 //! * [`provider`], [`settings`]: where the provider is, and the environment that makes an MPI use it;
 //! * [`check`]: whether the provider takes options and environment, before anything starts;
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
+//! * [`jobs`], [`process`]: which jobs run, found by those folders;
+//! * [`top`], [`culprit`]: running jobs, live, and who holds up whom;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`trace`]: what the ranks of a recorded job left into a trace in GOAL;
+//! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
@@ -17,16 +20,21 @@ pub mod arguments;
 pub mod check;
 pub mod child;
 pub mod command;
+pub mod culprit;
 pub mod experiment;
 pub mod failure;
 pub mod folder;
+pub mod jobs;
 pub mod launcher;
 pub mod mpi;
+pub mod process;
 pub mod provider;
 pub mod quote;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod tag;
+pub mod top;
 pub mod trace;
 pub mod tuning;
 
@@ -48,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => command::run::run(arguments),
         Command::Record(arguments) => command::record::record(arguments),
         Command::Env(arguments) => command::env::env(arguments),
+        Command::Top(arguments) => command::top::top(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),

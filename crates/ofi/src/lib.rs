@@ -9,7 +9,7 @@
 //! | `bindings`, `errno`, `identity` | libfabric's C interface, error numbers, who this provider is |
 //! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
 //! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
-//! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
+//! | `limits`, `launcher`, `caller`, `parameter` | how much there may be, what the launcher told, which MPI it is, what the user set |
 //! | `lower` | another provider of the same libfabric, which reaches other hosts |
 //! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
 //! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |
@@ -18,6 +18,7 @@
 //! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
 //! | `recording` | whether calls write the trace: it hangs `trace` into them |
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
+//! | `observing` | what is open goes into the page of counters |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
 //! | `pilot` | a thread that makes progress while the application does not, where the user wants it |
 //! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
@@ -38,6 +39,7 @@ mod addresses;
 mod atomics;
 #[allow(unsafe_op_in_unsafe_fn)]
 pub mod bindings;
+mod caller;
 mod calls;
 mod closing;
 mod completion;
@@ -62,6 +64,7 @@ mod lower;
 pub mod misspelling;
 mod name;
 mod object;
+mod observing;
 mod opening;
 mod operation;
 pub mod parameter;

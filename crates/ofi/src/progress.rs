@@ -14,7 +14,7 @@ use crate::recording;
 use crate::tickets::Event;
 use crate::wait::NAP;
 use std::time::Duration;
-use tidegate_message::{Completion, Instant, Target};
+use tidegate_message::{Completion, Failure, Instant, Target};
 
 impl Domain {
     /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
@@ -163,7 +163,10 @@ impl Endpoint {
     /// meanwhile.
     #[inline]
     pub fn idle(&self, entered: &mut Entered) -> bool {
-        self.state.get(entered).active.as_mut().is_some_and(|active| reach::idle(active.engine.link_mut()))
+        let Some(active) = &mut self.state.get(entered).active else { return false };
+        let has_come = reach::idle(active.engine.link_mut());
+        active.observe_idle();
+        has_come
     }
 
     /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
@@ -174,6 +177,7 @@ impl Endpoint {
             bound.queue.state.get(entered).awaited = true;
         }
         let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
+        active.observe_before_sleep();
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
         // While the receive queue is full of unsolicited completions, packets are no reason to be awake, because none
         // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).
@@ -231,6 +235,10 @@ impl Endpoint {
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
         let number = active.note_end(&completion);
+        if completion.result == Err(Failure::NoMessage) {
+            // A peek in vain is an idle poll to a program that does nothing else.
+            active.observe_idle();
+        }
         let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
         let Event { kind, wanted, unsolicited, mut entry } = event;
         if let Some(counter) = self.counters[kind as usize].get() {

@@ -7,6 +7,7 @@ pub mod paper;
 pub mod record;
 pub mod run;
 pub mod sim;
+pub mod top;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

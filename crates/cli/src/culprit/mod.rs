@@ -1,0 +1,175 @@
+//! Who holds up the others: from the waits of the ranks of a job to those ranks at which the chains of waits end.
+//!
+//! * here: what is known of ranks and waits, and what is found;
+//! * [`chains`]: follows the chains, a pure function;
+//! * [`words`]: what was found, as a sentence.
+//!
+//! `tidegate top` asks this of two looks at a running job, `tidegate report` of a recorded one: it knows neither pages
+//! nor clocks.
+
+mod chains;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use chains::find;
+pub use words::{age, sentence};
+
+use std::time::Duration;
+
+/// What a rank waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// A send: for credits of its receiver.
+    Credits,
+    /// A send: for room in the mailbox of its receiver (scheme `none`).
+    Mailbox,
+    /// A send: for room in the receive memory of its receiver, which has not received what came before.
+    Window,
+    /// A send: for a posted buffer of its receiver.
+    Buffer,
+    /// A send: for its receiver to pull a long message.
+    Pull,
+    /// A receive: for a message.
+    Message,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 6] =
+        [Cause::Credits, Cause::Mailbox, Cause::Window, Cause::Buffer, Cause::Pull, Cause::Message];
+
+    /// One word, as in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Credits => "credits",
+            Cause::Mailbox => "mailbox",
+            Cause::Window => "window",
+            Cause::Buffer => "buffer",
+            Cause::Pull => "pull",
+            Cause::Message => "message",
+        }
+    }
+}
+
+/// Where a rank is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// In its MPI, or there a moment ago.
+    Here,
+    /// It has not been seen in its MPI for this long: it computes, or does something else.
+    Away(Duration),
+    /// It has left its MPI in order.
+    Ended,
+    /// Its process is gone without having left in order.
+    Gone,
+}
+
+/// What is known of a rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// What to call it: "rank 3".
+    pub name: String,
+    /// Where it is.
+    pub presence: Presence,
+    /// Whether messages of it moved during the time looked at.
+    pub moves: bool,
+    /// The oldest receive that it has posted for a message of any rank, with its age.
+    pub any: Option<(Receive, Duration)>,
+    /// Messages that came and that no receive accepts, oldest first.
+    pub unmatched: Vec<Unmatched>,
+}
+
+/// A message that no receive accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Who sent it, by its place among the members, if known.
+    pub from: Option<usize>,
+    /// Its tag in words.
+    pub text: String,
+}
+
+/// A posted receive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receive {
+    /// What it accepts, in words: "tag 77, communicator 1".
+    pub text: String,
+    /// Its tag, by which receives of one kind are known from others.
+    pub tag: u64,
+}
+
+/// A rank that waits for another one. There may be several for the same two.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// Who waits, by its place among the members.
+    pub waiter: usize,
+    /// For whom.
+    pub awaited: usize,
+    /// For what.
+    pub cause: Cause,
+    /// During which part of the time looked at, from 0 to 1.
+    pub share: f64,
+    /// How long it has lasted, if it goes on.
+    pub open_for: Option<Duration>,
+    /// The receive that waits, if the cause is a message.
+    pub receive: Option<Receive>,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// Its ranks.
+    pub members: Vec<Member>,
+    /// Who waits for whom.
+    pub waits: Vec<Wait>,
+}
+
+/// Why chains of waits end where they do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// At a rank that waits for nobody, or much less than others wait for it.
+    Rank(usize),
+    /// At a rank that waits for a message which its sender does not send, though the sender goes on: the wait has this
+    /// place among all.
+    Unsent {
+        /// Who waits.
+        rank: usize,
+        /// Its wait.
+        wait: usize,
+    },
+    /// At ranks that wait for each other.
+    Circle {
+        /// Who, in the order of waiting if they make one ring, else in order of their places.
+        ranks: Vec<usize>,
+        /// Whether each of them waits for the next, and the last for the first.
+        ring: bool,
+        /// The wait of the first of them that is unlike all others, where they wait for messages.
+        odd: Option<usize>,
+    },
+}
+
+/// A rank, or a circle of ranks, that holds up others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Root {
+    /// Where the chains end.
+    pub end: End,
+    /// How many ranks wait for it, by themselves or by way of others. Of a circle: all that wait, those in it included.
+    pub holds_up: usize,
+    /// For how many ranks' whole time: the sum of their shares.
+    pub weight: f64,
+    /// For what most of those wait that wait for it directly.
+    pub cause: Cause,
+    /// The longest wait for it that goes on.
+    pub longest: Option<Duration>,
+    /// The largest part of the time that one waited for it.
+    pub share: f64,
+}
+
+/// What was found: who holds up most comes first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finding {
+    /// The ends of all chains.
+    pub roots: Vec<Root>,
+    /// How many ranks wait for another one during at least a fiftieth of the time.
+    pub waiting: usize,
+}

@@ -1,0 +1,286 @@
+//! From two looks at a job to who waits for whom, for [`crate::culprit`].
+//!
+//! Sends: pages say for each peer how long sends have waited in all, so what two looks differ by is the time between
+//! them. Receives: pages list those that are open with their age. That one is open does not mean that its process waits
+//! for it: programs post receives long before they need them. So it counts as a wait only
+//!
+//! * if its process is polling in vain: it has written its page a moment ago, which it does then only; and
+//! * if no message of the process has moved since the look before, or else if it is younger than that look.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
+use crate::top::look::{Identity, Look, Seen};
+use crate::top::page::{OpenMessage, OpenReceive, Page, tag_in_words};
+
+/// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
+const AWAY_AFTER: Duration = Duration::from_millis(250);
+/// A message that nobody has received for this long is worth a mention.
+const UNMATCHED_AFTER: Duration = Duration::from_millis(500);
+/// Without a look before, waits are parts of this time.
+const ALONE: Duration = Duration::from_secs(1);
+
+/// What to call a process.
+pub fn name(page: &Page) -> String {
+    page.rank.map_or_else(|| format!("pid {}", page.pid), |rank| format!("rank {rank}"))
+}
+
+/// Where a process is. `before`: the same process in the look before.
+pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration) -> Presence {
+    if seen.has_ended() {
+        return Presence::Ended;
+    }
+    if seen.exists == Some(false) {
+        return Presence::Gone;
+    }
+    let has_moved = before.is_some_and(|before| seen.has_moved_since(before));
+    // What was written is the last sign of it only if nothing has moved since; a process that always finds messages
+    // never writes.
+    let is_current = seen.pages.iter().all(|page| page.is_current);
+    let written = seen.pages.iter().filter_map(|page| page.written.or(page.started)).max();
+    let last_sign = if is_current { written } else { written.and(seen.quiet_since) };
+    match last_sign.map(|last| at.saturating_sub(last)) {
+        Some(away) if !has_moved && away > AWAY_AFTER => Presence::Away(away),
+        _ => Presence::Here,
+    }
+}
+
+/// Who waits for whom. Members are the processes of `now`, in their order. `mpi`: the id of the job's MPI, by which
+/// tags are read.
+pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
+    let earlier = by_identity(before);
+    let job = Job {
+        mpi,
+        span: before.map_or(ALONE, |before| now.at.saturating_sub(before.at)).max(Duration::from_millis(1)),
+        has_before: before.is_some(),
+        places: places(now),
+    };
+    let mut waits = Waits::default();
+    for (place, seen) in now.processes.iter().enumerate() {
+        let before = earlier.get(&seen.identity()).copied();
+        let presence = presence(seen, before, now.at);
+        let moves = before.is_some_and(|before| seen.has_moved_since(before));
+        let is_there = matches!(presence, Presence::Here | Presence::Away(_));
+        waits.members.push(Member {
+            name: name(seen.first()),
+            presence,
+            moves,
+            any: job.oldest_of_any(seen).filter(|_| is_there),
+            unmatched: job.unmatched(seen),
+        });
+        if is_there {
+            job.push_sends(place, seen, before, &mut waits.waits);
+        }
+        if presence == Presence::Here {
+            job.push_receives(place, seen, moves, &mut waits.waits);
+        }
+    }
+    waits
+}
+
+/// The processes of a look by what names them.
+pub fn by_identity(look: Option<&Look>) -> HashMap<Identity, &Seen> {
+    let processes = look.into_iter().flat_map(|look| &look.processes);
+    processes.map(|seen| (seen.identity(), seen)).collect()
+}
+
+/// The place of the process of each endpoint.
+pub fn places(look: &Look) -> HashMap<u64, usize> {
+    let processes = look.processes.iter().enumerate();
+    processes.flat_map(|(place, seen)| seen.pages.iter().map(move |page| (page.endpoint, place))).collect()
+}
+
+struct Job<'a> {
+    mpi: Option<&'a str>,
+    /// The time between the looks.
+    span: Duration,
+    has_before: bool,
+    places: HashMap<u64, usize>,
+}
+
+impl Job<'_> {
+    fn share(&self, time: Duration) -> f64 {
+        (time.as_secs_f64() / self.span.as_secs_f64()).clamp(0.0, 1.0)
+    }
+
+    /// Waits of sends, from what the peers' rows differ by.
+    fn push_sends(&self, waiter: usize, seen: &Seen, before: Option<&Seen>, waits: &mut Vec<Wait>) {
+        for page in &seen.pages {
+            let earlier = before.and_then(|seen| seen.pages.iter().find(|before| before.endpoint == page.endpoint));
+            let mut waited_before = HashMap::new();
+            for row in earlier.iter().flat_map(|page| &page.waits) {
+                waited_before.insert((row.peer, row.cause), row.waited + row.open_for.unwrap_or_default());
+            }
+            for row in &page.waits {
+                let Some(&awaited) = row.peer.and_then(|peer| self.places.get(&peer)) else { continue };
+                let in_all = row.waited + row.open_for.unwrap_or_default();
+                // Without a look before, only what goes on is known to be recent.
+                let time = match waited_before.get(&(row.peer, row.cause)) {
+                    Some(before) => in_all.saturating_sub(*before),
+                    None if self.has_before && earlier.is_some() => in_all,
+                    None => row.open_for.unwrap_or_default(),
+                };
+                let share = self.share(time);
+                if share > 0.0 || row.open_for.is_some() {
+                    waits.push(Wait {
+                        waiter,
+                        awaited,
+                        cause: row.cause,
+                        share,
+                        open_for: row.open_for,
+                        receive: None,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Waits of receives that name their sender.
+    fn push_receives(&self, waiter: usize, seen: &Seen, moves: bool, waits: &mut Vec<Wait>) {
+        for receive in seen.pages.iter().flat_map(|page| &page.receives.0) {
+            let Some(&awaited) = receive.from.and_then(|peer| self.places.get(&peer)) else { continue };
+            // Untagged receives are the MPI's own: it posts buffers for what may come.
+            let Some(words) = self.in_words(receive) else { continue };
+            if moves && receive.age >= self.span {
+                continue;
+            }
+            waits.push(Wait {
+                waiter,
+                awaited,
+                cause: crate::culprit::Cause::Message,
+                share: self.share(receive.age),
+                open_for: Some(receive.age),
+                receive: Some(words),
+            });
+        }
+    }
+
+    /// A tagged receive in words.
+    fn in_words(&self, receive: &OpenReceive) -> Option<Receive> {
+        let tag = receive.tag? & !receive.ignore;
+        Some(Receive { text: tag_in_words(self.mpi, receive.tag, receive.ignore), tag })
+    }
+
+    fn oldest_of_any(&self, seen: &Seen) -> Option<(Receive, Duration)> {
+        let receives = seen.pages.iter().flat_map(|page| &page.receives.0);
+        let of_any = receives.filter(|receive| receive.from.is_none() && receive.tag.is_some());
+        let oldest = of_any.max_by_key(|receive| receive.age)?;
+        Some((self.in_words(oldest)?, oldest.age))
+    }
+
+    fn unmatched(&self, seen: &Seen) -> Vec<Unmatched> {
+        let messages = seen.pages.iter().flat_map(|page| &page.unexpected.0);
+        let mut old: Vec<_> = messages.filter(|message| message.age >= UNMATCHED_AFTER).collect();
+        old.sort_by_key(|message| Reverse(message.age));
+        let of = |message: &OpenMessage| Unmatched {
+            from: self.places.get(&message.from).copied(),
+            text: tag_in_words(self.mpi, message.tag, 0),
+        };
+        old.into_iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::culprit::Cause;
+    use crate::top::look::tests::seen;
+    use crate::top::page::PeerWait;
+    use tidegate_message::Counter;
+
+    /// The name of a rank's endpoint, as `page` gives it.
+    pub const FIRST: u64 = 1000;
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    fn look(at: f64, processes: Vec<Seen>) -> Look {
+        Look { at: seconds(at), processes }
+    }
+
+    fn waiting(rank: u32, peer: u64, waited: f64, open_for: Option<f64>) -> Seen {
+        let mut seen = seen(rank, &[]);
+        let (waited, open_for) = (seconds(waited), open_for.map(seconds));
+        seen.pages[0].waits.push(PeerWait { peer: Some(FIRST + peer), cause: Cause::Credits, waited, open_for });
+        seen
+    }
+
+    fn receiving(rank: u32, from: Option<u64>, age: f64, moved: u64) -> Seen {
+        let mut seen = seen(rank, &[(Counter::BytesSent, moved)]);
+        let from = from.map(|from| FIRST + from);
+        seen.pages[0].receives.0.push(OpenReceive { from, tag: Some(77), ignore: 0, age: seconds(age) });
+        seen
+    }
+
+    #[test]
+    fn waits_of_sends_are_what_two_looks_differ_by() {
+        let before = look(10.0, vec![waiting(0, 1, 3.0, None), seen(1, &[])]);
+        let now = look(12.0, vec![waiting(0, 1, 3.5, Some(0.5)), seen(1, &[])]);
+        let [wait] = &waits(Some(&before), &now, None).waits[..] else { panic!() };
+        assert_eq!((wait.waiter, wait.awaited, wait.cause, wait.open_for), (0, 1, Cause::Credits, Some(seconds(0.5))));
+        assert!((wait.share - 0.5).abs() < 1e-9, "one of two seconds: {}", wait.share);
+        let quiet = look(14.0, vec![waiting(0, 1, 4.0, None), seen(1, &[])]);
+        let before = look(12.0, vec![waiting(0, 1, 4.0, None), seen(1, &[])]);
+        assert_eq!(waits(Some(&before), &quiet, None).waits, []);
+        // A first look knows only what goes on.
+        let [wait] = &waits(None, &now, None).waits[..] else { panic!() };
+        assert!((wait.share - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn receives_count_where_their_process_waits() {
+        let peer = || seen(1, &[]);
+        let of = |before: Seen, now: Seen| {
+            let before = look(10.0, vec![before, peer()]);
+            waits(Some(&before), &look(11.0, vec![now, peer()]), None)
+        };
+        let stuck = of(receiving(0, Some(1), 4.0, 0), receiving(0, Some(1), 5.0, 0));
+        assert_eq!((stuck.waits[0].cause, stuck.waits[0].share), (Cause::Message, 1.0));
+        let posted_early = of(receiving(0, Some(1), 4.0, 0), receiving(0, Some(1), 5.0, 9));
+        assert_eq!(posted_early.waits, [], "its messages move");
+        let young = of(seen(0, &[]), receiving(0, Some(1), 0.25, 9));
+        assert_eq!(young.waits[0].share, 0.25);
+        let any = of(receiving(0, None, 4.0, 0), receiving(0, None, 5.0, 0));
+        assert_eq!((any.waits.len(), any.members[0].any.as_ref().unwrap().1), (0, seconds(5.0)));
+    }
+
+    #[test]
+    fn who_computes_does_not_wait() {
+        let written = |mut seen: Seen, at: f64| {
+            seen.pages[0].written = Some(seconds(at));
+            seen
+        };
+        let before = look(10.0, vec![written(receiving(0, Some(1), 1.0, 0), 8.0), seen(1, &[])]);
+        let now = look(11.0, vec![written(receiving(0, Some(1), 1.0, 0), 8.0), seen(1, &[])]);
+        let found = waits(Some(&before), &now, None);
+        assert_eq!((found.members[0].presence, found.waits.len()), (Presence::Away(seconds(3.0)), 0));
+        let mut stale = written(receiving(0, Some(1), 1.0, 0), 8.0);
+        (stale.pages[0].is_current, stale.quiet_since) = (false, Some(seconds(10.5)));
+        let found = waits(Some(&before), &look(11.0, vec![stale, seen(1, &[])]), None);
+        assert_eq!(found.members[0].presence, Presence::Away(seconds(0.5)), "it went on after it had written");
+        let busy = look(11.0, vec![written(receiving(0, Some(1), 0.1, 5), 8.0), seen(1, &[])]);
+        assert_eq!(waits(Some(&before), &busy, None).members[0].presence, Presence::Here, "its messages move");
+    }
+
+    #[test]
+    fn the_dead_and_those_who_left_wait_for_nobody() {
+        let (mut gone, mut ended) = (waiting(0, 1, 0.0, Some(5.0)), waiting(1, 0, 0.0, Some(5.0)));
+        gone.exists = Some(false);
+        ended.exists = Some(false);
+        ended.pages[0].ended = true;
+        let found = waits(None, &look(9.0, vec![gone, ended]), None);
+        let presences: Vec<_> = found.members.iter().map(|member| member.presence).collect();
+        assert_eq!((presences, found.waits.len()), (vec![Presence::Gone, Presence::Ended], 0));
+    }
+
+    #[test]
+    fn messages_that_nobody_receives_are_mentioned() {
+        let mut one = seen(0, &[]);
+        one.pages[0].unexpected.0.push(OpenMessage { from: FIRST + 1, tag: Some(78), bytes: 4, age: seconds(3.0) });
+        let found = waits(None, &look(9.0, vec![one, seen(1, &[])]), None);
+        assert_eq!(found.members[0].unmatched, [Unmatched { from: Some(1), text: "tag 0x4e".into() }]);
+    }
+}
