@@ -7,10 +7,14 @@
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
+//! * [`recording`]: counters over time in a folder, written and read;
+//! * [`advice`]: what to change in a run, computed from what was recorded of it;
+//! * [`html`]: recordings as one HTML file;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
 
+pub mod advice;
 pub mod alltoall;
 pub mod arguments;
 pub mod check;
@@ -19,10 +23,12 @@ pub mod command;
 pub mod experiment;
 pub mod failure;
 pub mod folder;
+pub mod html;
 pub mod launcher;
 pub mod mpi;
 pub mod provider;
 pub mod quote;
+pub mod recording;
 pub mod report;
 pub mod scenario;
 pub mod settings;
@@ -47,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Env(arguments) => command::env::env(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
+        Command::Report(arguments) => command::report::report(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments),
     };

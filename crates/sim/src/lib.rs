@@ -73,7 +73,7 @@ pub use parameters::{Bandwidth, NetworkParameters};
 pub use parcel::{Body, Parcel};
 pub use random::Random;
 pub use rendezvous::Rendezvous;
-pub use simulation::Simulation;
+pub use simulation::{Look, Simulation};
 pub use task::{Delivery, Program, Request, Run, Sample, Sender, Tag, Task};
 pub use tidegate_message::{BulkOrder, TurnRules};
 pub use time::Time;

@@ -7,6 +7,9 @@
 mod amid;
 mod interfaces;
 mod posted;
+mod watching;
+
+pub use watching::Look;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -192,8 +195,21 @@ impl Simulation {
     ///
     /// # Errors
     /// If nothing can move before all programs have ended, if a process cannot go on, or if a checker found something.
-    pub fn run(mut self) -> Result<Outcome, SimulationError> {
+    pub fn run(self) -> Result<Outcome, SimulationError> {
+        self.run_watched(Time::NEVER, &mut |_| Time::NEVER)
+    }
+
+    /// The same, while somebody looks at the processes: at the first event from `first` on, and then at the first from
+    /// the moment on that `watch` returned. The run is the same as without.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_watched(mut self, first: Time, watch: &mut dyn FnMut(Look) -> Time) -> Result<Outcome, SimulationError> {
+        let mut next_look = first;
         while let Some((now, event)) = self.queue.pop() {
+            if now >= next_look {
+                next_look = watch(Look { at: now, processes: &self.processes });
+            }
             if now > self.config.time_most && self.running > 0 {
                 return Ok(Outcome { cut: Some(self.config.time_most), ..self.outcome() });
             }

@@ -4,6 +4,7 @@ pub mod completions;
 pub mod counters;
 pub mod env;
 pub mod paper;
+pub mod report;
 pub mod run;
 pub mod sim;
 

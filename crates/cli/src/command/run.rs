@@ -18,6 +18,10 @@ use crate::command::Prepared;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
 use crate::mpi::MpiKind;
+use crate::recording::facts::Facts;
+use crate::recording::folder::Recorder;
+use crate::recording::sampler::Sampling;
+use crate::recording::writer::Bounds;
 use crate::report::json::{self, RunFacts};
 use crate::report::usage::Usage;
 use crate::report::{Job, table};
@@ -38,8 +42,16 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     }
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
     let mut command = command(arguments, &prepared, &folder)?;
+    let recording = arguments.recording.record.as_deref().map(|dir| record(arguments, &prepared, dir)).transpose()?;
+    let recording = recording.map(|recorder| Sampling::start(recorder, folder.path()));
     let start = Instant::now();
-    let status = child::run(&mut command)?;
+    let status = match child::run(&mut command) {
+        Ok(status) => status,
+        Err(failure) => {
+            recording.into_iter().for_each(Sampling::discard);
+            return Err(failure);
+        }
+    };
     let wall_time = start.elapsed();
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new("/dev/shm"));
@@ -50,6 +62,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         Vec::new()
     });
     let troubles = trouble::read_dir(folder.path());
+    if let Some(recording) = recording {
+        let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
+        if let Some(problem) = recording.finish(&pages, exit_code, told) {
+            print_line(&format!("the recording is not complete: {problem}"));
+        }
+    }
     drop(folder);
     let job = Job::new(&pages);
     let overridden = settings::overridden(&arguments.command, &prepared.settings);
@@ -109,6 +127,18 @@ fn command(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) 
     // The user has been told of these variables already, so the ranks need not tell again.
     prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
     Ok(command)
+}
+
+/// Begins the recording that the user wants.
+fn record(arguments: &RunArguments, prepared: &Prepared, dir: &Path) -> Result<Recorder, Failure> {
+    let settings = prepared.settings.iter();
+    let facts = Facts::new(
+        arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        prepared.mpi.as_ref().map(|mpi| mpi.title()),
+        settings.map(|setting| (setting.name.to_owned(), setting.value.to_string_lossy().into_owned())).collect(),
+        arguments.recording.record_interval,
+    );
+    Recorder::create(dir, facts, Bounds { bytes: arguments.recording.record_most, samples: u64::MAX })
 }
 
 /// Prints the report to standard error, or why there is nothing to report.
