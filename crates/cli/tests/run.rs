@@ -254,7 +254,7 @@ fn page(folder: &Path, rank: u32, packets: u64) {
 /// The same with any counters.
 fn page_with(folder: &Path, rank: u32, counters: &[(Counter, u64)]) {
     let flow = Config::new(SchemeName::Static, 5, 16, 1);
-    let stats = StatsConfig { dir: folder.to_owned(), rank: Some(rank), job_size: Some(2) };
+    let stats = StatsConfig { dir: folder.to_owned(), rank: Some(rank), job_size: Some(2), ..StatsConfig::default() };
     let config = ShmConfig { stats: Some(stats), directory: folder.to_owned(), ..ShmConfig::new(flow) };
     let link = ShmLink::new(config).unwrap();
     counters.iter().for_each(|(counter, value)| link.counters().add(*counter, *value));
@@ -481,7 +481,7 @@ fn an_endpoint_that_is_killed() {
     let Ok(dir) = std::env::var("FI_TIDEGATE_STATS_DIR") else { return };
     let dir = PathBuf::from(dir.trim_start_matches('?'));
     let flow = Config { piggyback: true, ..Config::new(SchemeName::Dynamic, 1, 8, 2) };
-    let stats = Some(StatsConfig { dir, rank: None, job_size: None });
+    let stats = Some(StatsConfig { dir, ..StatsConfig::default() });
     let _link = ShmLink::new(ShmConfig { stats, ..ShmConfig::new(flow) }).unwrap();
     std::process::abort();
 }

@@ -422,6 +422,17 @@ impl<A: Link, B: Link<Buffer = A::Buffer, Lent = A::Lent>> Link for Paths<A, B> 
         }
     }
 
+    fn identity(&self, peer: PeerId) -> Option<u64> {
+        match self.path(peer)? {
+            Path::First(peer) => self.first.identity(peer),
+            Path::Second(peer) => self.second.as_ref()?.identity(peer),
+        }
+    }
+
+    fn note_death(&mut self, identity: u64) {
+        self.first.note_death(identity);
+    }
+
     fn counters(&self) -> &Counters {
         self.first.counters()
     }

@@ -318,7 +318,8 @@ fn nobody_sleeps_through_a_packet() {
 #[ignore = "a process of other tests: publishes counters, then waits to be killed"]
 fn role_counts() {
     let folder = role_folder();
-    let stats = StatsConfig { dir: folder.path().join("stats"), rank: Some(3), job_size: Some(8) };
+    let dir = folder.path().join("stats");
+    let stats = StatsConfig { dir, rank: Some(3), job_size: Some(8), ..StatsConfig::default() };
     let mut link = ShmLink::new(ShmConfig { stats: Some(stats), ..folder.config(1) }).unwrap();
     link.counters().add(Counter::MessagesEager, 41);
     link.counters().add(Counter::MessagesEager, 1);

@@ -15,11 +15,13 @@
 //! - `bulk`: long messages by rendezvous: a request to send, then they are pulled or streamed.
 //! - `rma`: remote operations, and what bounds them.
 //! - `presence`: who is there and who is gone.
+//! - `open`, `waits`, `ages`, `looks`: what is not finished and for whom sends wait, for whoever looks now and then.
 //! - `endpoint`: the wiring: what follows in one of these from what has happened in another.
 //!
 //! The parts know nothing of each other's insides, and each is tested alone.
 
 mod account;
+mod ages;
 mod assembly;
 mod bulk;
 mod collections;
@@ -31,9 +33,11 @@ mod endpoint;
 mod envelope;
 mod heap;
 mod link;
+mod looks;
 mod malformed;
 mod matching;
 mod memory;
+mod open;
 mod operation;
 mod payload;
 mod presence;
@@ -41,6 +45,7 @@ mod rma;
 mod sequence;
 #[cfg(test)]
 mod testing;
+mod waits;
 mod wire;
 
 pub use bulk::{BulkOrder, TurnRules, Turns};
@@ -53,6 +58,7 @@ pub use link::{
     TransferStatus, WriteError,
 };
 pub use memory::EndpointError;
+pub use open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
 pub use operation::{
     Access, AtomicKind, AtomicOp, AtomicRequest, AtomicType, Context, EndpointConfig, MatchFlags, MultiReceive,
     ReadRequest, Receive, RemoteTarget, Send, Source, Space, Target, TryAgain, WriteRequest,
@@ -60,3 +66,4 @@ pub use operation::{
 pub use rma::{AtomicCall, AtomicError, AtomicInput, atomic_apply, atomic_is_valid};
 pub use tidegate_flow as flow;
 pub use tidegate_flow::{Instant, PeerId};
+pub use waits::{PeerWait, ROWS_MOST as WAITS_MOST, WaitCause};

@@ -370,6 +370,14 @@ pub trait Link {
     /// no more, its place may go to another. A peer that lives is told that nobody reads what it writes.
     fn release(&mut self, peer: PeerId);
 
+    /// A number that no endpoint but this peer's ever has. `None`: there is no such peer, or it has none.
+    fn identity(&self, _peer: PeerId) -> Option<u64> {
+        None
+    }
+
+    /// The endpoint of this [identity](Self::identity) has died, for whoever asks later which was the first.
+    fn note_death(&mut self, _identity: u64) {}
+
     /// The page of counters of this endpoint.
     fn counters(&self) -> &crate::Counters;
 }

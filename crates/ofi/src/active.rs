@@ -11,8 +11,9 @@ use crate::tickets::{Event, Tickets};
 use core::ffi::c_void;
 use std::collections::HashMap;
 use tidegate_link::fabric::Contact;
+use tidegate_link::stats::Rows;
 use tidegate_link::{Address, Claim};
-use tidegate_message::{Completion, Context, Operation, PeerId, Pressure, Target};
+use tidegate_message::{Completion, Context, Open, Operation, PeerId, Pressure, Target};
 
 /// The message layer over shared memory and, where there is one, the network.
 pub type Engine = tidegate_message::Endpoint<Links>;
@@ -39,6 +40,17 @@ pub struct Active {
     pub claim: Option<Claim>,
     /// Operations that have not completed.
     pub tickets: Tickets,
+    /// What looks at what is open need.
+    pub observing: Observing,
+}
+
+/// What the last look at what is open has found, kept for its memory.
+#[derive(Default)]
+pub struct Observing {
+    /// As the message layer tells it.
+    pub open: Open,
+    /// As the page of counters has it.
+    pub rows: Rows,
 }
 
 /// What that is has to be looked up. (An application may have chosen just this number: then it is looked up each time.)
@@ -53,7 +65,8 @@ impl Active {
         let (own, epoch) = (reach::own_contact(engine.link()), engine.epoch());
         let (targets, sources) = (Vec::new(), Vec::new());
         let (own_source, waits, tickets) = (NOT_LOOKED_UP, HashMap::new(), Tickets::default());
-        Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
+        let observing = Observing::default();
+        Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets, observing }
     }
 
     /// Addresses have changed. From now on each is looked up again when it is needed.

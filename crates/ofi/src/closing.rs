@@ -164,8 +164,9 @@ impl Endpoint {
     /// call what is returned, outside of the domain.
     fn leave(self: &Arc<Self>, entered: &mut Entered) -> Option<impl FnOnce() + use<>> {
         self.remove_own_wakes(entered);
-        if let Some(active) = &self.state.get(entered).active {
+        if let Some(active) = &mut self.state.get(entered).active {
             reach::count(active.engine.link());
+            active.observe_last();
         }
         self.leave_lists(entered);
         self.state.get(entered).active = None;

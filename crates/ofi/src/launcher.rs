@@ -14,6 +14,23 @@ const HOSTS: &[&str] = &["SLURM_STEP_NUM_NODES", "SLURM_NNODES"];
 /// matters.
 const SPAWNED: &[(&str, Option<&str>)] = &[("PMI_SPAWNED", Some("1")), ("OMPI_PARENT_PORT", None)];
 
+/// Variables that name the job, most specific launcher first; of the last two, both together do.
+const NAMES: &[&[&str]] = &[&["PMIX_NAMESPACE"], &["OMPI_MCA_ess_base_jobid"], &["SLURM_JOB_ID", "SLURM_STEP_ID"]];
+
+/// What tells the job of this process from others that the same script launches: what its launcher calls it, else the
+/// process that has started it, which on each host is one for all ranks.
+pub fn launch() -> Option<String> {
+    launch_from(|name| std::env::var(name).ok(), std::os::unix::process::parent_id())
+}
+
+fn launch_from(variable: impl Fn(&str) -> Option<String>, parent: u32) -> Option<String> {
+    let named = NAMES.iter().find_map(|names| {
+        let parts: Option<Vec<String>> = names.iter().map(|name| variable(name)).collect();
+        Some(parts?.join("."))
+    });
+    named.or_else(|| (parent > 1).then(|| format!("parent {parent}")))
+}
+
 /// A process's place in its job, as far as the launcher has told it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {

@@ -9,13 +9,14 @@
 //! | `bindings`, `errno`, `identity` | libfabric's C interface, error numbers, who this provider is |
 //! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
 //! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
-//! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
+//! | `limits`, `launcher`, `caller`, `parameter` | how much there may be, what the launcher told, which MPI it is, what the user set |
 //! | `lower` | another provider of the same libfabric, which reaches other hosts |
 //! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
 //! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |
 //! | `reach` | who is reached by shared memory and who by the network |
 //! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
+//! | `observing` | what is open goes into the page of counters |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
 //! | `pilot` | a thread that makes progress while the application does not, where the user wants it |
 //! | `submit`, `targets` | the one path of all operations into the message layer, and where they go |
@@ -36,6 +37,7 @@ mod addresses;
 mod atomics;
 #[allow(unsafe_op_in_unsafe_fn)]
 pub mod bindings;
+mod caller;
 mod calls;
 mod closing;
 mod completion;
@@ -60,6 +62,7 @@ mod lower;
 pub mod misspelling;
 mod name;
 mod object;
+mod observing;
 mod opening;
 mod operation;
 pub mod parameter;

@@ -3,11 +3,13 @@
 use crate::active::{Active, Engine};
 use crate::addresses::Addresses;
 use crate::bindings::*;
+use crate::caller;
 use crate::completion_queue::CompletionQueue;
 use crate::counter::Counter;
 use crate::endpoint::{Endpoint, QueueBinding};
 use crate::errno::{Errno, INVALID, Result};
 use crate::host;
+use crate::launcher;
 use crate::limits::OPERATIONS_MOST;
 use crate::loader;
 use crate::lock::Entered;
@@ -47,13 +49,18 @@ impl Endpoint {
             dir,
             rank: settings.job.rank,
             job_size: settings.job.size,
+            launch: launcher::launch(),
+            mpi: caller::mpi(),
         });
         let link = ShmLink::new(config).map_err(|error| {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
         let links = match self.open_network(link.address(), &flow)? {
-            Some(network) => Links::new(link, network, flow.peers),
+            Some(mut network) => {
+                link.note_network(network.network().name());
+                Links::new(link, network, flow.peers)
+            }
             None => Links::alone(link),
         };
         let mut config = EndpointConfig {

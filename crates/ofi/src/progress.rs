@@ -162,7 +162,10 @@ impl Endpoint {
     /// meanwhile.
     #[inline]
     pub fn idle(&self, entered: &mut Entered) -> bool {
-        self.state.get(entered).active.as_mut().is_some_and(|active| reach::idle(active.engine.link_mut()))
+        let Some(active) = &mut self.state.get(entered).active else { return false };
+        let has_come = reach::idle(active.engine.link_mut());
+        active.observe_idle();
+        has_come
     }
 
     /// Arms the endpoint, so that the next packet wakes. Returns how long the application may sleep at most if no
@@ -173,6 +176,7 @@ impl Endpoint {
             bound.queue.state.get(entered).awaited = true;
         }
         let Some(active) = &mut self.state.get(entered).active else { return Some(Duration::MAX) };
+        active.observe_before_sleep();
         let most = active.engine.next_timeout().map_or(Duration::MAX, |due| due.since(tidegate_link::now()));
         // While the receive queue is full of unsolicited completions, packets are no reason to be awake, because none
         // may be retrieved. Reading that queue ends this state and wakes who sleeps (`awaited`).

@@ -315,6 +315,10 @@ impl<N: Network> Link for FabricLink<N> {
         self.protocol.transmit(&mut self.network, now);
     }
 
+    fn identity(&self, peer: PeerId) -> Option<u64> {
+        self.contact_of(peer).map(|contact| contact.address.endpoint_id())
+    }
+
     fn counters(&self) -> &Counters {
         &self.counters
     }

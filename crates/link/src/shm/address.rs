@@ -182,6 +182,11 @@ impl Address {
         bytes
     }
 
+    /// A number that no other endpoint ever has; never 0.
+    pub fn endpoint_id(&self) -> u64 {
+        self.identity.nonce
+    }
+
     /// Back from bytes; longer input is fine, its rest is ignored. `None`: not an address of this kind.
     pub fn from_bytes(bytes: &[u8]) -> Option<Address> {
         let bytes: &[u8; Self::BYTES] = bytes.first_chunk()?;

@@ -20,7 +20,7 @@ use super::wake::{Alarm, Waker};
 use crate::clock;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
-use crate::stats::{BulkState, StatsPage};
+use crate::stats::{BulkState, ROWS_INTERVAL, Rows, StatsPage};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -29,8 +29,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use tidegate_flow::{Config, Header, PAYLOAD_BYTES, Packet, PeerId, Placement, Posting};
 use tidegate_message::{
-    Access, Arrival, BounceBuffers, Capabilities, Counter, Counters, Link, LinkEvent, RemoteMemory, Span, TransferId,
-    TransferStatus, WriteError,
+    Access, Arrival, BounceBuffers, Capabilities, Counter, Counters, Instant, Link, LinkEvent, RemoteMemory, Span,
+    TransferId, TransferStatus, WriteError,
 };
 
 /// Bulk transfers from this many bytes on go from memory to memory: no bounce buffer stays in a cache then, and a copy
@@ -59,10 +59,13 @@ impl ShmLink {
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
-            Some(stats) => StatsPage::create(stats, &config.flow).map_err(|error| {
-                let action = format!("creating a page of counters in {} (FI_TIDEGATE_STATS_DIR)", stats.dir.display());
-                LinkError::system(action, error)
-            })?,
+            Some(stats) => {
+                StatsPage::create(stats, &config.flow, segment.address().endpoint_id()).map_err(|error| {
+                    let action =
+                        format!("creating a page of counters in {} (FI_TIDEGATE_STATS_DIR)", stats.dir.display());
+                    LinkError::system(action, error)
+                })?
+            }
         };
         // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
         // `Drop` after the segment is gone.
@@ -104,6 +107,8 @@ impl ShmLink {
             alarm: Alarm::default(),
             waker: None,
             stats,
+            next_look: Instant::default(),
+            is_look_due: false,
             segment,
         };
         if !link.config.bulk.may_be_direct() {
@@ -163,6 +168,36 @@ impl ShmLink {
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
         std::thread::yield_now();
+    }
+
+    /// Whether anybody may read what is open.
+    pub fn is_observed(&self) -> bool {
+        self.stats.is_public()
+    }
+
+    /// Whether what is open should be [written](Self::write_rows) now: somebody may read it, and it was not written for a
+    /// few milliseconds. Polls that find nothing find that out, because those look at the clock.
+    #[inline]
+    pub fn is_look_due(&self) -> bool {
+        self.is_look_due
+    }
+
+    /// The same for who knows what time it is.
+    pub fn is_look_due_at(&mut self, now: Instant) -> bool {
+        self.is_look_due |= self.stats.is_public() && now >= self.next_look;
+        self.is_look_due
+    }
+
+    /// Writes what is open into the page of counters.
+    pub fn write_rows(&mut self, rows: &Rows) {
+        self.is_look_due = false;
+        self.next_look = rows.written + ROWS_INTERVAL;
+        self.stats.write_rows(rows);
+    }
+
+    /// Says what reaches other hosts, for readers of the page of counters.
+    pub fn note_network(&self, name: &str) {
+        self.stats.set_network(name);
     }
 
     /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after
@@ -444,6 +479,14 @@ impl Link for ShmLink {
         }
         self.end_connection(peer, false);
         self.table.sever(peer);
+    }
+
+    fn identity(&self, peer: PeerId) -> Option<u64> {
+        self.address_of(peer).map(|address| address.endpoint_id())
+    }
+
+    fn note_death(&mut self, identity: u64) {
+        self.stats.note_death(identity);
     }
 
     #[inline]

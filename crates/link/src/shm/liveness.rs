@@ -77,6 +77,7 @@ impl ShmLink {
     #[cold]
     pub(super) fn watch(&mut self) {
         let now = clock::now();
+        self.is_look_due_at(now);
         if now >= self.monitor.next {
             self.monitor.next = now + INTERVAL;
             // What happens between a forked child's parent and its peers is not the child's affair.

@@ -186,6 +186,9 @@ pub struct ShmLink {
     pub(super) alarm: Alarm,
     pub(super) waker: Option<Waker>,
     pub(super) stats: StatsPage,
+    /// When what is open is to be written again, and whether that has been found out.
+    pub(super) next_look: Instant,
+    pub(super) is_look_due: bool,
     /// Last, so that it outlives what points into it.
     pub(super) segment: OwnSegment,
 }

@@ -104,6 +104,16 @@ impl<B: Buffer> Bulk<B> {
         self.sends.get(key).is_some_and(|send| send.peer == peer)
     }
 
+    /// Sends that are kept, in so many places from one on.
+    pub(crate) fn some_sends(&self, from: usize, places: usize) -> impl Iterator<Item = (Key, &PendingSend<B>)> {
+        self.sends.some(from, places)
+    }
+
+    /// How many places there are for them.
+    pub(crate) fn send_places(&self) -> usize {
+        self.sends.places()
+    }
+
     pub(crate) fn sends_to(&self, peer: PeerId) -> Vec<Key> {
         self.sends.keys_where(|send| send.peer == peer)
     }

@@ -298,6 +298,21 @@ impl<B: Buffer> Pulls<B> {
         Some(pull)
     }
 
+    /// Some of those under way, in so many places from one on.
+    pub(crate) fn some(&self, from: usize, places: usize) -> impl Iterator<Item = (Key, &Pull<B>)> {
+        self.pulls.some(from, places)
+    }
+
+    /// The pull of this name, if it is under way.
+    pub(crate) fn get(&self, key: Key) -> Option<&Pull<B>> {
+        self.pulls.get(key)
+    }
+
+    /// How many there are, and how many places for them.
+    pub(crate) fn len_and_places(&self) -> (usize, usize) {
+        (self.pulls.len(), self.pulls.places())
+    }
+
     /// The pulls from a peer.
     pub(crate) fn of_peer(&self, peer: PeerId) -> Vec<Key> {
         self.pulls.keys_where(|pull| pull.remote.peer == peer)

@@ -54,8 +54,9 @@ pub(crate) struct Ordered<T> {
     /// The first spare node, and how many there are.
     spare: Option<Position>,
     spares: usize,
-    /// The first place without a node.
+    /// The first place without a node, and how many there are.
     empty: Option<Position>,
+    empties: usize,
     first: Option<Position>,
     last: Option<Position>,
 }
@@ -76,7 +77,7 @@ impl<T> Ordered<T> {
         SPARE_MOST * block(size_of::<Node<T>>()) + block(2 * SPARE_MOST * size_of::<Place<T>>());
 
     pub(crate) fn new() -> Self {
-        Ordered { places: Vec::new(), spare: None, spares: 0, empty: None, first: None, last: None }
+        Ordered { places: Vec::new(), spare: None, spares: 0, empty: None, empties: 0, first: None, last: None }
     }
 
     #[inline]
@@ -109,6 +110,7 @@ impl<T> Ordered<T> {
         if let Some(at) = self.empty {
             let place = std::mem::replace(&mut self.places[at.index() as usize], node);
             self.empty = if let Place::Empty(next) = place { next } else { None };
+            self.empties -= 1;
             return at;
         }
         if self.places.len() == self.places.capacity() {
@@ -131,6 +133,7 @@ impl<T> Ordered<T> {
         } else {
             let empty = self.empty.replace(at);
             self.places[at.index() as usize] = Place::Empty(empty);
+            self.empties += 1;
         }
         if self.first.is_none() && self.places.len() > 2 * SPARE_MOST {
             // All positions are free, and nobody remembers any.
@@ -171,6 +174,17 @@ impl<T> Ordered<T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none()
+    }
+
+    /// How many elements there are: as many as there are places that are neither spare nor empty. So nothing is counted
+    /// when an element comes or goes.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len().saturating_sub(1) - self.spares - self.empties
+    }
+
+    /// The elements, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::successors(self.first(), |at| self.after(*at)).filter_map(|at| self.get(at))
     }
 
     /// The first element.

@@ -2,7 +2,7 @@
 
 /// The name of a slab's element: an index and how often its place was used before, so a stale or invented name finds
 /// nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(pub(crate) u32);
 
 const INDEX_BITS: u32 = 22;
@@ -81,6 +81,17 @@ impl<T> Slab<T> {
         place.generation = (place.generation + 1) & (u32::MAX >> INDEX_BITS);
         self.free.push(key.index() as u32);
         Some(value)
+    }
+
+    /// The elements in so many places from one on, with their keys.
+    pub(crate) fn some(&self, from: usize, places: usize) -> impl Iterator<Item = (Key, &T)> {
+        let places = self.places.iter().enumerate().skip(from).take(places);
+        places.filter_map(|(index, place)| Some((Key::new(index, place.generation), place.value.as_ref()?)))
+    }
+
+    /// How many places there are, with elements or without.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
     }
 
     /// The keys of all elements for which `wanted` holds.

@@ -14,8 +14,9 @@ use crate::envelope::Pattern;
 use crate::malformed::Malformed;
 use crate::memory::{Limits, WINDOW_MOST};
 use crate::operation::Queue;
+use crate::waits::{PeerWait, WaitCause, Waits};
 use crate::wire::{BATCH_MOST, Room};
-use tidegate_flow::{PeerId, Peers};
+use tidegate_flow::{Instant, PeerId, Peers};
 
 /// Where a deferred send is in the list of its peer.
 pub(crate) type Place = Position;
@@ -45,7 +46,11 @@ impl Towards {
 
 /// What is left of all receivers' windows for us.
 #[derive(Debug)]
-pub(crate) struct Rooms(Peers<Towards>);
+pub(crate) struct Rooms {
+    peers: Peers<Towards>,
+    /// For whom sends are deferred.
+    waits: Waits,
+}
 
 impl Rooms {
     /// Most heap bytes of the table of receivers: when we have met all `peers`.
@@ -54,18 +59,18 @@ impl Rooms {
     }
 
     pub(crate) fn new(peers: u32) -> Self {
-        Rooms(Peers::new(peers, ()))
+        Rooms { peers: Peers::new(peers, ()), waits: Waits::default() }
     }
 
     #[inline]
     fn of(&mut self, peer: PeerId) -> &mut Towards {
-        self.0.of(peer)
+        self.peers.of(peer)
     }
 
     /// What a peer's window allows; all 0 if we have not [met](Self::meet) it.
     #[inline]
     pub(crate) fn limits(&self, peer: PeerId) -> Limits {
-        self.0.get(peer).map_or(Limits::default(), |towards| towards.limits)
+        self.peers.get(peer).map_or(Limits::default(), |towards| towards.limits)
     }
 
     /// Whether it is known, if only by supposition, what a peer's window allows.
@@ -77,12 +82,12 @@ impl Rooms {
     /// Whether a peer could not say yet what its window is.
     #[inline]
     pub(crate) fn is_stranger(&self, peer: PeerId) -> bool {
-        self.0.get(peer).is_some_and(|towards| towards.is_stranger)
+        self.peers.get(peer).is_some_and(|towards| towards.is_stranger)
     }
 
     /// Bytes that are left; `None` if that is not known.
     pub(crate) fn room(&self, peer: PeerId) -> Option<u32> {
-        let towards = self.0.get(peer)?;
+        let towards = self.peers.get(peer)?;
         (towards.limits.window > 0 && !towards.is_stranger).then_some(towards.room)
     }
 
@@ -101,7 +106,7 @@ impl Rooms {
 
     /// A stranger has been lost.
     pub(crate) fn forget_stranger(&mut self, peer: PeerId) {
-        if let Some(towards) = self.0.get_mut(peer) {
+        if let Some(towards) = self.peers.get_mut(peer) {
             towards.is_stranger = false;
         }
     }
@@ -109,13 +114,13 @@ impl Rooms {
     /// Takes room for a message that costs so much, if nothing is deferred and there is some. Nobody has any whom we
     /// have not [met](Self::meet).
     pub(crate) fn take(&mut self, to: PeerId, cost: u32) -> bool {
-        self.0.get_mut(to).is_some_and(|towards| towards.take(cost))
+        self.peers.get_mut(to).is_some_and(|towards| towards.take(cost))
     }
 
     /// The same for an eager message of so many bytes, if it is not too long for that. `inject`: its buffer may change.
     #[inline]
     pub(crate) fn take_eagerly(&mut self, to: PeerId, length: usize, inject: bool, cost: u32) -> bool {
-        let Some(towards) = self.0.get_mut(to) else { return false };
+        let Some(towards) = self.peers.get_mut(to) else { return false };
         length <= towards.limits.most(inject) && towards.take(cost)
     }
 
@@ -126,7 +131,7 @@ impl Rooms {
 
     /// Whether there is room for `cost` once `taken` is given back.
     pub(crate) fn has_instead(&self, to: PeerId, taken: u32, cost: u32) -> bool {
-        self.0.get(to).map_or(0, |towards| towards.room) + taken >= cost
+        self.peers.get(to).map_or(0, |towards| towards.room) + taken >= cost
     }
 
     /// Takes room for `cost` instead of for what was `taken`.
@@ -147,27 +152,30 @@ impl Rooms {
 
     /// Defers a send for which the receiver has no room.
     pub(crate) fn defer(&mut self, to: PeerId, send: Key, queue: Queue, tag: u64) -> Place {
+        if self.of(to).deferred.is_none() {
+            self.waits.begin(to, WaitCause::Window);
+        }
         let deferred = self.of(to).deferred.get_or_insert_with(|| Box::new(DeferredSends::new()));
         deferred.push(send, queue, tag)
     }
 
     /// The first deferred send, if it may leave now or when there is room (W3).
     pub(crate) fn first(&self, to: PeerId) -> Option<Key> {
-        let deferred = self.0.get(to)?.deferred.as_ref()?;
+        let deferred = self.peers.get(to)?.deferred.as_ref()?;
         let first = deferred.list.get(deferred.list.first()?)?;
         (!matches!(first.stage, Stage::InDoubt | Stage::Offered)).then_some(first.send)
     }
 
     /// Whether the first deferred send may leave, has room for what it costs, and was never shown to the receiver.
     pub(crate) fn may_release_unseen(&self, to: PeerId, cost: u32) -> bool {
-        let Some(towards) = self.0.get(to) else { return false };
+        let Some(towards) = self.peers.get(to) else { return false };
         let first = towards.deferred.as_ref().and_then(|it| it.list.get(it.list.first()?));
         towards.room >= cost && first.is_some_and(|first| matches!(first.stage, Stage::Fresh))
     }
 
     /// How many sends are deferred. It counts them.
     pub(crate) fn deferred(&self, to: PeerId) -> usize {
-        let Some(deferred) = self.0.get(to).and_then(|towards| towards.deferred.as_ref()) else { return 0 };
+        let Some(deferred) = self.peers.get(to).and_then(|towards| towards.deferred.as_ref()) else { return 0 };
         std::iter::successors(deferred.list.first(), |at| deferred.list.after(*at)).count()
     }
 
@@ -186,8 +194,10 @@ impl Rooms {
 
     /// Ends the list of deferred sends when it is empty and nothing is pending: new sends go the usual way.
     pub(crate) fn end(&mut self, to: PeerId) {
-        if let Some(towards) = self.0.get_mut(to) {
-            towards.deferred.take_if(|deferred| deferred.is_over());
+        if let Some(towards) = self.peers.get_mut(to)
+            && towards.deferred.take_if(|deferred| deferred.is_over()).is_some()
+        {
+            self.waits.end(to, WaitCause::Window);
         }
     }
 
@@ -257,14 +267,28 @@ impl Rooms {
 
     /// A peer cannot be reached any more.
     pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        if let Some(towards) = self.0.get_mut(peer) {
-            (towards.deferred, towards.room, towards.limits) = (None, 0, Limits::default());
+        if let Some(towards) = self.peers.get_mut(peer) {
+            if towards.deferred.take().is_some() {
+                self.waits.end(peer, WaitCause::Window);
+            }
+            (towards.room, towards.limits) = (0, Limits::default());
         }
     }
 
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
-        self.0.forget(peer);
+        self.peers.forget(peer);
+        self.waits.forget(peer);
+    }
+
+    /// Time is told.
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        self.waits.tell_time(now);
+    }
+
+    /// For whom sends are or have been deferred.
+    pub(crate) fn tell_waits(&self, list: &mut Vec<PeerWait>) {
+        self.waits.tell(list);
     }
 }
 

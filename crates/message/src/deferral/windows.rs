@@ -404,6 +404,11 @@ impl Windows {
         self.has_dropped() || self.pressure.is_begun()
     }
 
+    /// Whether peers have sends deferred because of our receive memory.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.has_dropped()
+    }
+
     /// Time is told. Returns whether there has been pressure ever since it was told last.
     pub(crate) fn tell_time(&mut self, now: Instant) -> bool {
         let is_pressed = self.has_dropped();

@@ -107,12 +107,14 @@ pub(crate) struct Backlog<B> {
     answers: u32,
     /// Bytes of the window that are being given back.
     returning: u32,
+    /// Messages that are not here any more.
+    gone: u32,
 }
 
 impl<B: crate::link::Buffer> Backlog<B> {
     pub(crate) fn new() -> Self {
         let (messages, notes) = (VecDeque::new(), VecDeque::new());
-        Backlog { messages, notes, behind: 0, len: 0, kinds: 0, bounced: 0, answers: 0, returning: 0 }
+        Backlog { messages, notes, behind: 0, len: 0, kinds: 0, bounced: 0, answers: 0, returning: 0, gone: 0 }
     }
 
     #[inline]
@@ -123,6 +125,16 @@ impl<B: crate::link::Buffer> Backlog<B> {
     /// How many messages wait.
     pub(crate) fn messages(&self) -> usize {
         self.messages.len()
+    }
+
+    /// The messages that wait, in order, each with a number that no other message for the peer has.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &Outgoing<B>)> {
+        self.messages.iter().enumerate().map(|(place, message)| (self.gone.wrapping_add(place as u32), message))
+    }
+
+    /// The message of this number, if it waits.
+    pub(crate) fn of_number(&self, number: u32) -> Option<&Outgoing<B>> {
+        self.messages.get(number.wrapping_sub(self.gone) as usize)
     }
 
     /// How many notes wait.
@@ -198,6 +210,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             Some(note) if note.after == 0 => self.notes.pop_front()?.into_message(),
             _ => {
                 let message = self.messages.pop_front()?;
+                self.gone = self.gone.wrapping_add(1);
                 *self.first() -= 1;
                 message
             }
@@ -216,6 +229,7 @@ impl<B: crate::link::Buffer> Backlog<B> {
             }
             message => {
                 *self.first() += 1;
+                self.gone = self.gone.wrapping_sub(1);
                 self.messages.push_front(message);
             }
         }
@@ -248,6 +262,8 @@ impl<B: crate::link::Buffer> Backlog<B> {
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     pub(crate) messages: usize,
+    /// Of those, sends of the program, and not what announces one.
+    pub(crate) sends: usize,
     notes: usize,
 }
 
@@ -258,10 +274,12 @@ impl Waiting {
 
     pub(crate) fn add<B>(&mut self, message: &Outgoing<B>) {
         *self.of(message) += 1;
+        self.sends += usize::from(message.is_send());
     }
 
     pub(crate) fn remove<B>(&mut self, message: &Outgoing<B>) {
         *self.of(message) -= 1;
+        self.sends -= usize::from(message.is_send());
     }
 
     pub(crate) fn all(&self) -> usize {

@@ -3,14 +3,15 @@
 use super::backlog::Backlog;
 use super::holding::Hold;
 use crate::link::Buffer;
+use crate::waits::WaitCause;
 
 /// What waits for one peer.
 #[derive(Debug)]
 pub(super) struct Lane<B> {
     /// In order; the first may have left in part.
     pub(super) backlog: Backlog<B>,
-    /// Whether the peer counts in `Egress::delayed`.
-    pub(super) is_delayed: bool,
+    /// What for; then the peer counts in `Egress::delayed`.
+    pub(super) waits_for: Option<WaitCause>,
     /// Whether the peer is in `Egress::full`.
     pub(super) is_full: bool,
     /// Whether injected messages are refused.
@@ -18,10 +19,9 @@ pub(super) struct Lane<B> {
 }
 
 impl<B: Buffer> Lane<B> {
-    /// Nothing waits any more. Returns whether the peer has counted in `Egress::delayed`, and whether messages were
-    /// refused.
-    pub(super) fn end_delay(&mut self) -> (bool, bool) {
-        (std::mem::take(&mut self.is_delayed), self.hold.end())
+    /// Nothing waits any more. Returns what for something did, if it did, and whether messages were refused.
+    pub(super) fn end_delay(&mut self) -> (Option<WaitCause>, bool) {
+        (self.waits_for.take(), self.hold.end())
     }
 
     /// Whether anything goes on when credits come.
@@ -32,7 +32,7 @@ impl<B: Buffer> Lane<B> {
 
 impl<B: Buffer> Default for Lane<B> {
     fn default() -> Self {
-        Lane { backlog: Backlog::new(), is_delayed: false, is_full: false, hold: Hold::default() }
+        Lane { backlog: Backlog::new(), waits_for: None, is_full: false, hold: Hold::default() }
     }
 }
 

@@ -9,12 +9,14 @@ mod control;
 mod holding;
 mod lane;
 mod mailboxes;
+mod open;
 mod outgoing;
 mod refusing;
 mod trying;
 
 use crate::counter::Counter;
 use crate::link::{Buffer, WriteError};
+use crate::waits::{WaitCause, Waits};
 use crate::wire::MessageKind;
 use tidegate_flow::{
     Answer, Config, Credits, FlowControl, Instant, Packet, PacketKind, PeerId, Peers, Posting, Violation,
@@ -28,6 +30,7 @@ pub(crate) use control::refused_most;
 use holding::Holding;
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
+pub(crate) use open::Held;
 use outgoing::Departing;
 pub(crate) use outgoing::{Body, Outgoing, Short, copy_of};
 
@@ -69,6 +72,7 @@ pub(crate) struct Egress<B: Buffer> {
     /// What is in all lanes.
     waiting: Waiting,
     delayed: Delayed,
+    waits: Waits,
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
     holding: Holding,
@@ -88,6 +92,7 @@ impl<B: Buffer> Egress<B> {
             lanes: Peers::new(config.peers, ()),
             waiting: Waiting::default(),
             delayed: Delayed::default(),
+            waits: Waits::default(),
             full: Vec::new(),
             holding: Holding::default(),
             controls: Controls::new(config),
@@ -169,6 +174,7 @@ impl<B: Buffer> Egress<B> {
     /// Time is told. Returns how many peers have had sends waiting ever since it was told last.
     pub(crate) fn tell_time(&mut self, now: Instant) -> u32 {
         self.holding.tell_time(now);
+        self.waits.tell_time(now);
         let Delayed { peers, before } = self.delayed;
         self.delayed.before = peers;
         peers.min(before)
@@ -231,9 +237,17 @@ impl<B: Buffer> Egress<B> {
     /// Lets a message wait that cannot leave. `is_full`: because of the mailbox.
     #[cold]
     pub(crate) fn wait(&mut self, mailboxes: &impl Mailboxes, to: PeerId, message: Outgoing<B>, is_full: bool) {
+        let refusals = self.flow.refusals(to);
         let lane = self.lanes.of(to);
-        if !std::mem::replace(&mut lane.is_delayed, true) {
+        if lane.waits_for.is_none() {
+            let cause = match (is_full, refusals) {
+                (_, 1..) => WaitCause::Buffer,
+                (true, 0) => WaitCause::Mailbox,
+                (false, 0) => WaitCause::Credits,
+            };
+            lane.waits_for = Some(cause);
             self.delayed.peers += 1;
+            self.waits.begin(to, cause);
         }
         self.waiting.add(&message);
         lane.backlog.push(message);
@@ -392,9 +406,11 @@ impl<B: Buffer> Egress<B> {
 
     /// Nothing waits for `to` any more.
     fn end_delay(&mut self, to: PeerId) {
-        let Some((was_delayed, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
+        let Some((waited_for, was_refused)) = self.lanes.get_mut(to).map(Lane::end_delay) else { return };
         self.holding.end_if(was_refused);
-        self.delayed.peers -= u32::from(was_delayed);
+        let Some(cause) = waited_for else { return };
+        self.waits.end(to, cause);
+        self.delayed.peers -= 1;
         self.delayed.before = self.delayed.before.min(self.delayed.peers);
     }
 
@@ -482,6 +498,7 @@ impl<B: Buffer> Egress<B> {
     /// The place of a peer that is gone goes to another.
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.flow.reset(peer);
+        self.waits.forget(peer);
         if self.lanes.forget(peer).is_some() {
             self.full.retain(|&full| full != peer);
         }

@@ -3,8 +3,8 @@
 use crate::collections::slab::Key;
 use crate::completion::Notice;
 use crate::link::Buffer;
-use crate::operation::Send;
-use crate::wire::{Atomic, Eager, LARGEST_EAGER_BYTES, Message, Read, Write};
+use crate::operation::{Send, Space};
+use crate::wire::{Atomic, Carried, Eager, LARGEST_EAGER_BYTES, Message, Read, RequestToSend, Write};
 use tidegate_flow::{Header, PAYLOAD_BYTES, Packet, PacketKind, Placement};
 
 /// Where the body of a message that leaves comes from.
@@ -169,6 +169,30 @@ impl<B: Buffer> Outgoing<B> {
 
     pub(crate) fn into_notice(self) -> Option<Notice> {
         self.notice
+    }
+}
+
+impl<B> Outgoing<B> {
+    /// Whether this is a message of the program itself.
+    pub(crate) fn is_send(&self) -> bool {
+        self.sent().is_some()
+    }
+
+    /// Where a message of the program itself matches, and how long it is.
+    pub(crate) fn sent(&self) -> Option<(Space, usize)> {
+        match self.head {
+            Message::Eager(Eager { queue, tag, .. }) => Some((queue.space(tag), self.total - self.head_bytes)),
+            Message::Carried(Carried { queue, tag, length, .. }) => Some((queue.space(tag), length as usize)),
+            _ => None,
+        }
+    }
+
+    /// The send that this announces.
+    pub(crate) fn announces(&self) -> Option<Key> {
+        match self.head {
+            Message::RequestToSend(RequestToSend { send, .. }) => Some(Key(send)),
+            _ => None,
+        }
     }
 }
 

@@ -95,6 +95,9 @@ impl<L: Link> Endpoint<L> {
         let peer = departure.peer;
         if !departure.orderly {
             self.count(Counter::PeersDied, 1);
+            if let Some(identity) = self.link.identity(peer) {
+                self.link.note_death(identity);
+            }
         }
         self.lose_peer(peer, &departure.name, departure.orderly);
         self.presence.depart(peer);
@@ -128,6 +131,7 @@ impl<L: Link> Endpoint<L> {
         self.rma.requests.lose_peer(peer);
         self.egress.release(peer);
         self.bulk.release(peer);
+        self.looks.release(peer);
         self.presence.release(peer);
         self.link.release(peer);
     }

@@ -10,7 +10,7 @@
 //!   messages and receives meet.
 //! - `requesting`, `remote`, `atomics`: remote operations.
 //! - `resuming`, `dispatch`: what waited goes on; what has come goes to whom it is for.
-//! - `submit`, `progress`, `closing`, `inspect`: what the application calls.
+//! - `submit`, `progress`, `closing`, `inspect`, `looking`: what the application calls.
 
 mod announcing;
 mod atomics;
@@ -24,6 +24,7 @@ mod eager;
 mod ending;
 mod finishing;
 mod inspect;
+mod looking;
 mod loopback;
 mod ordering;
 mod peek;
@@ -46,6 +47,7 @@ use crate::counter::Counter;
 use crate::deferral::{Deferral, Pressure, Rooms, Windows};
 use crate::egress::Egress;
 use crate::link::Link;
+use crate::looks::Looks;
 use crate::matching::Matching;
 use crate::memory::{Division, EndpointError, Memory, Others};
 use crate::operation::{EndpointConfig, TryAgain};
@@ -75,6 +77,7 @@ pub struct Endpoint<L: Link> {
     ended: Ended,
     sequence: Sequence<L::Buffer>,
     deferral: Deferral,
+    looks: Looks,
     now: Instant,
 }
 
@@ -145,6 +148,7 @@ impl<L: Link> Endpoint<L> {
             ended: Ended::default(),
             sequence: Sequence::default(),
             deferral: Deferral { windows, rooms: Rooms::new(peers) },
+            looks: Looks::default(),
             now: Instant::default(),
         })
     }

@@ -146,7 +146,7 @@ impl<L: Link> Endpoint<L> {
 
     /// The same; returns whether something has happened by that.
     #[inline]
-    fn note_time(&mut self, now: Instant) -> bool {
+    pub(super) fn note_time(&mut self, now: Instant) -> bool {
         (now > self.now || self.egress.has_new_delays()) && self.account_for_time(now)
     }
 
@@ -161,6 +161,7 @@ impl<L: Link> Endpoint<L> {
         if self.deferral.windows.tell_time(self.now) {
             self.count(Counter::PressureNanoseconds, passed);
         }
+        self.deferral.rooms.tell_time(self.now);
         self.bulk.pulls.tell_time(now);
         self.bulk.takes_turns() && self.tell_turns_time()
     }

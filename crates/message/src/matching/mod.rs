@@ -5,7 +5,7 @@ mod posted;
 mod queue;
 mod unexpected;
 
-use crate::envelope::{Number, Pattern};
+use crate::envelope::{Envelope, Number, Pattern};
 use crate::link::Buffer;
 use crate::operation::{Context, Queue, Target};
 
@@ -98,6 +98,33 @@ impl<B: Buffer> Matching<B> {
         self.untagged.forget_peer(peer);
     }
 
+    /// Shows the first posted receives of both queues that wait for one message each, in order.
+    pub(crate) fn show_posted(&self, most: usize, mut show: impl FnMut(Number, Queue, &Pattern, usize)) {
+        let mut first = Vec::with_capacity(2 * most);
+        for (queue, of) in [(Queue::Tagged, &self.tagged), (Queue::Untagged, &self.untagged)] {
+            of.show_posted(most, |number, pattern, bytes| first.push((number, queue, *pattern, bytes)));
+        }
+        first.sort_unstable_by_key(|(number, ..)| *number);
+        first.iter().take(most).for_each(|(number, queue, pattern, bytes)| show(*number, *queue, pattern, *bytes));
+    }
+
+    /// How many of those there are.
+    pub(crate) fn posted(&self) -> usize {
+        self.tagged.posted() + self.untagged.posted()
+    }
+
+    /// Shows the first stored messages of each queue, with a number that no other of the queue has.
+    pub(crate) fn show_unexpected(&self, most: usize, mut show: impl FnMut(Queue, u32, &Envelope)) {
+        for (queue, of) in [(Queue::Tagged, &self.tagged), (Queue::Untagged, &self.untagged)] {
+            of.show_unexpected(most, |number, envelope| show(queue, number, envelope));
+        }
+    }
+
+    /// How many messages are stored.
+    pub(crate) fn unexpected(&self) -> usize {
+        self.tagged.unexpected() + self.untagged.unexpected()
+    }
+
     /// Whether a stored message is from `source`.
     pub(crate) fn has_stored_from(&self, source: Target) -> bool {
         self.tagged.has_stored_from(source) || self.untagged.has_stored_from(source)
@@ -107,7 +134,6 @@ impl<B: Buffer> Matching<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::Envelope;
     use crate::operation::Source;
     use crate::testing::Bytes;
     use tidegate_flow::PeerId;

@@ -15,6 +15,8 @@ use crate::link::Buffer;
 use crate::operation::{Context, MultiReceive, Source, Target};
 use tidegate_flow::PeerId;
 
+/// Buffers for many messages that a look at single receives passes at most.
+const MULTIS_PASSED: usize = 64;
 /// A sender that no message comes from: peers are counted in 20 bits.
 const NOBODY: Target = Target::Peer(PeerId(u32::MAX));
 
@@ -35,6 +37,8 @@ pub(crate) struct MatchQueue<B> {
     posted: PostedReceives<B>,
     unexpected: UnexpectedMessages<B>,
     multis: Slab<MultiBuffer<B>>,
+    /// How many of the posted receives are for many messages.
+    multis_posted: usize,
 }
 
 impl<B: Buffer> MatchQueue<B> {
@@ -48,7 +52,12 @@ impl<B: Buffer> MatchQueue<B> {
 
     /// Matches the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: u32) -> Self {
-        MatchQueue { posted: PostedReceives::new(), unexpected: UnexpectedMessages::new(peers), multis: Slab::new() }
+        MatchQueue {
+            posted: PostedReceives::new(),
+            unexpected: UnexpectedMessages::new(peers),
+            multis: Slab::new(),
+            multis_posted: 0,
+        }
     }
 
     /// Posts a receive. The caller has looked for a stored message first.
@@ -70,6 +79,7 @@ impl<B: Buffer> MatchQueue<B> {
     ) -> Position {
         let shared = MultiBuffer { buffer, used: 0, smallest: multi.smallest.max(1), in_flight: 0, retired: false };
         let place = Place::Multi(self.multis.insert(shared));
+        self.multis_posted += 1;
         self.posted.push(|| Posted::new(number, pattern, context, report, place))
     }
 
@@ -133,6 +143,7 @@ impl<B: Buffer> MatchQueue<B> {
         let (context, report) = (posted.context, posted.report);
         if retired {
             self.posted.remove(at);
+            self.multis_posted -= 1;
         }
         Active { buffer, context, offset, report, multi: Some(key) }
     }
@@ -230,6 +241,7 @@ impl<B: Buffer> MatchQueue<B> {
             && let Some(shared) = self.multis.get_mut(key)
         {
             shared.retired = true;
+            self.multis_posted -= 1;
             released = shared.in_flight == 0;
             if released {
                 self.multis.remove(key);
@@ -262,6 +274,31 @@ impl<B: Buffer> MatchQueue<B> {
                 pattern.from = Source::From(NOBODY);
             }
         });
+    }
+
+    /// Shows the first posted receives that wait for one message each.
+    pub(super) fn show_posted(&self, most: usize, mut show: impl FnMut(Number, &Pattern, usize)) {
+        let single = |posted: &Posted<B>| match &posted.place {
+            Place::Single(buffer) => Some((posted.number, posted.pattern, buffer.len())),
+            Place::Multi(_) => None,
+        };
+        let singles = self.posted.iter().take(most + MULTIS_PASSED).filter_map(single);
+        singles.take(most).for_each(|(number, pattern, bytes)| show(number, &pattern, bytes));
+    }
+
+    /// How many of those there are.
+    pub(super) fn posted(&self) -> usize {
+        self.posted.len() - self.multis_posted
+    }
+
+    /// Shows the first stored messages, with a number that no other has.
+    pub(super) fn show_unexpected(&self, most: usize, mut show: impl FnMut(u32, &Envelope)) {
+        self.unexpected.numbered().take(most).for_each(|(number, message)| show(number, &message.envelope));
+    }
+
+    /// How many messages are stored.
+    pub(super) fn unexpected(&self) -> usize {
+        self.unexpected.len()
     }
 
     /// Whether a stored message is from `source`.

@@ -21,6 +21,8 @@ use tidegate_flow::{PeerId, Peers};
 /// A message, and its neighbours of the same source and in the indices.
 struct Waiting<B> {
     message: Unexpected<B>,
+    /// In order of arrival.
+    number: u32,
     of_source: Links,
     of_classes: LinksOfClasses,
 }
@@ -59,6 +61,8 @@ pub(crate) struct UnexpectedMessages<B> {
     /// Messages that were set aside, by the context that they are for. Their memory is the program's, like a posted
     /// receive's.
     claimed: BTreeSet<(usize, Position)>,
+    /// The number of the next message.
+    next: u32,
 }
 
 /// The chains follow from the list.
@@ -85,14 +89,17 @@ impl<B> UnexpectedMessages<B> {
     /// A list for the messages of so many peers, and of this endpoint itself.
     pub(crate) fn new(peers: u32) -> Self {
         let sources = Peers::new(peers + 1, ());
-        UnexpectedMessages { list: Ordered::new(), sources, indices: Indices::default(), claimed: BTreeSet::new() }
+        let (indices, claimed) = (Indices::default(), BTreeSet::new());
+        UnexpectedMessages { list: Ordered::new(), sources, indices, claimed, next: 0 }
     }
 
     /// Stores a message.
     pub(crate) fn push(&mut self, message: Unexpected<B>) -> Position {
         let (source, claimed) = (chain_of(message.envelope.source), message.claimed);
         let (of_source, of_classes) = Default::default();
-        let at = self.list.push_back(Waiting { message, of_source, of_classes });
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        let at = self.list.push_back(Waiting { message, number, of_source, of_classes });
         self.sources.of(source).append(&mut self.list, at, |waiting| &mut waiting.of_source);
         self.indices.add(&mut self.list, at);
         if let Some(context) = claimed {
@@ -138,6 +145,16 @@ impl<B> UnexpectedMessages<B> {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// How many messages there are.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The messages in order of arrival, each with its number.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &Unexpected<B>)> {
+        self.list.iter().map(|waiting| (waiting.number, &waiting.message))
     }
 
     /// The first message, in order of arrival, that `pattern` accepts and that nobody claimed.

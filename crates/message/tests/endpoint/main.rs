@@ -12,6 +12,7 @@ mod death;
 mod eager;
 mod hostile;
 mod liveness;
+mod looking;
 mod matching;
 mod multi_receive;
 mod myself;

@@ -252,6 +252,16 @@ impl<B> PostedReceives<B> {
         Some((self.list.get(at)?.number, at))
     }
 
+    /// All receives, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Posted<B>> {
+        self.list.iter()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// Removes all receives for which `wanted` holds, in order.
     pub(crate) fn remove_where(&mut self, wanted: impl Fn(&Posted<B>) -> bool) -> Vec<Posted<B>> {
         self.drop_index();

@@ -1,0 +1,35 @@
+//! The page of counters: a file that its process writes by mapping it, so that `tidegate run` can read it after the
+//! process ended, however it ended, and `tidegate top` while it runs.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `layout` | which word is what: description, counters, two sides of rows |
+//! | `cause` | what a send may wait for |
+//! | `rows` | what is open, as its process writes it: rows into words |
+//! | `page` | the page as its process has it |
+//! | `open` | what is open, as readers get it: words into rows |
+//! | `reader` | a page as readers get it; all pages of a folder |
+//!
+//! *Rows* say what is not finished: for whom sends wait, posted receives, sends, unexpected messages. A process writes
+//! them after polls that found nothing, every few milliseconds at most ([`ROWS_INTERVAL`]), so a message costs nothing
+//! for them; what happens between two such polls is not in them. The simple idea, a number that is odd while rows are
+//! being written, leaves a reader with nothing when the writer dies in between. So there are two sides: the writer fills
+//! the side that is not in use, and then one store makes that the one in use. A reader takes the side in use, and takes
+//! it again if it was replaced meanwhile. So it always finds rows that are whole, whenever the writer dies.
+
+mod cause;
+mod layout;
+mod open;
+mod page;
+mod reader;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use cause::WaitCause;
+pub use layout::{OPEN_ROWS, OTHER_ROWS, PAGE_BYTES, WAIT_ROWS};
+pub use open::{OpenMessage, OpenReceive, OpenSend, OpenWork, PeerWait};
+pub(crate) use page::{BulkState, StatsPage};
+pub use page::{ROWS_INTERVAL, StatsConfig};
+pub use reader::{EndpointStats, PostedBuffers, read_dir};
+pub use rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};

@@ -1,0 +1,284 @@
+//! A page as readers get it, and all pages of a folder.
+//!
+//! What goes on is told as of the moment at which its process wrote it. A reader that knows how long it has gone on
+//! since says so ([`EndpointStats::lasts_until`]): then ages and waits grow, and with them the counters of time.
+
+use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, Word, activity, side, version_of};
+use super::open::{OpenWork, PeerWait, Side};
+use super::page::{BulkState, SUFFIX};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+use tidegate_flow::SchemeName;
+use tidegate_message::Counter;
+
+/// How often a reader begins anew because rows were replaced while it read them. Their process writes them every few
+/// milliseconds, so the second time is enough; a process that writes without end is no reason to hang.
+const TRIES: usize = 16;
+
+/// How an endpoint posted buffers, as far as its scheme looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedBuffers {
+    /// Packets that a buffer holds.
+    pub packets: u32,
+    /// For each sender at the start, without a pool.
+    pub each: u32,
+    /// `growing`: at most, times the peers.
+    pub most: u32,
+    /// `shared_window`: in the pool at the start.
+    pub pool_first: u32,
+    /// `shared_window`: in the pool at most.
+    pub pool_most: u32,
+}
+
+/// What one endpoint left in its page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointStats {
+    /// Process.
+    pub pid: u32,
+    /// Endpoint within the process, from 0.
+    pub serial: u32,
+    /// The endpoint's random id, which is also in its address: rows of other pages name it by this.
+    pub endpoint: u64,
+    /// Name of its host.
+    pub host: String,
+    /// Rank of the process in its job, if known.
+    pub rank: Option<u32>,
+    /// Ranks of the job, if known.
+    pub job_size: Option<u32>,
+    /// What tells its job from others that one script has launched, if known.
+    pub launch: Option<String>,
+    /// Which MPI it is, if known: `mpich`, `openmpi`, `impi`.
+    pub mpi: Option<String>,
+    /// Flow control.
+    pub scheme: SchemeName,
+    /// Mailbox slots per peer, credit slots included.
+    pub slots_per_peer: u32,
+    /// Of those, for credit packets.
+    pub credit_slots: u32,
+    /// Whether credits ride on data packets.
+    pub piggyback: bool,
+    /// Peers that may connect.
+    pub peers: u32,
+    /// Posted buffers, where the scheme has such.
+    pub posted: Option<PostedBuffers>,
+    /// How bulk data travels, as `ShmLink::bulk` says it.
+    pub bulk: String,
+    /// What reaches other hosts; empty: nothing.
+    pub network: String,
+    /// Name of the program.
+    pub program: String,
+    /// When the endpoint opened, since the epoch.
+    pub started: Duration,
+    /// When `waits` and `open` were written, since the epoch; zero if they never were.
+    pub written: Duration,
+    /// When the endpoint closed in order, since the epoch.
+    pub closed: Option<Duration>,
+    /// Whether the endpoint closed in order.
+    pub ended: bool,
+    /// The id of the endpoint whose death it noticed first.
+    pub first_dead: Option<u64>,
+    /// Whether nothing has moved since `written`, so that what was open then still is.
+    pub is_current: bool,
+    /// For whom sends waited: at most [`WAIT_ROWS`](super::WAIT_ROWS) peers and causes, and a row for all others.
+    pub waits: Vec<PeerWait>,
+    /// What is not finished.
+    pub open: OpenWork,
+    /// How many peers had sends waiting for credits or room in a mailbox.
+    pub peers_delayed: u64,
+    /// Whether peers deferred sends because of its receive memory.
+    pub is_pressed: bool,
+    values: Vec<u64>,
+}
+
+impl EndpointStats {
+    /// The value of a counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize]
+    }
+
+    /// What was open at `written` has gone on until `end` (since the epoch), if nothing has moved since: ages and waits
+    /// grow, and so does the time that counters count. Closed endpoints stay as they are.
+    pub fn lasts_until(&mut self, end: Duration) {
+        if self.ended || !self.is_current || self.written.is_zero() {
+            return;
+        }
+        let Some(time) = end.checked_sub(self.written) else { return };
+        self.written = end;
+        self.open.grow_older(time);
+        self.waits.iter_mut().filter_map(|wait| wait.open_for.as_mut()).for_each(|open| *open += time);
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let delayed = nanoseconds.saturating_mul(self.peers_delayed);
+        let pressed = if self.is_pressed { nanoseconds } else { 0 };
+        for (counter, more) in [(Counter::DelayNanoseconds, delayed), (Counter::PressureNanoseconds, pressed)] {
+            let value = &mut self.values[counter as usize];
+            *value = value.saturating_add(more);
+        }
+    }
+
+    /// Reads the description and the counters; `None` if these words are none of this version.
+    fn parse(words: &[u64]) -> Option<Self> {
+        let word = |word: Word| words.get(word as usize).copied();
+        let half = |which: Word| u32::try_from(word(which)?).ok();
+        let known = |which: Word| word(which).filter(|value| *value != UNKNOWN).and_then(|value| value.try_into().ok());
+        let text = |text: Text| text.read(words);
+        let told = |text: Text| text.read(words).filter(|text| !text.is_empty());
+        if word(Word::Magic)? != MAGIC || word(Word::Counters)? != Counter::COUNT as u64 {
+            return None;
+        }
+        let bulk = [BulkState::Undecided, BulkState::Direct, BulkState::Mailbox, BulkState::Bounced];
+        let clock = Clock { epoch: word(Word::StartedEpoch)?, started: word(Word::Started)? };
+        let closed = Some(word(Word::Ended)?).filter(|ended| *ended > 0).map(|ended| clock.since_epoch(ended));
+        Some(EndpointStats {
+            pid: half(Word::Pid)?,
+            serial: half(Word::Serial)?,
+            endpoint: word(Word::Endpoint)?,
+            host: text(Text::HOST)?,
+            rank: known(Word::Rank),
+            job_size: known(Word::JobSize),
+            launch: told(Text::LAUNCH),
+            mpi: told(Text::MPI),
+            scheme: *SchemeName::ALL.get(half(Word::Scheme)? as usize)?,
+            slots_per_peer: half(Word::SlotsPerPeer)?,
+            credit_slots: half(Word::CreditSlots)?,
+            piggyback: word(Word::Piggyback)? != 0,
+            peers: half(Word::Peers)?,
+            posted: match half(Word::BufferPackets)? {
+                0 => None,
+                packets => Some(PostedBuffers {
+                    packets,
+                    each: half(Word::Buffers)?,
+                    most: half(Word::BuffersMost)?,
+                    pool_first: half(Word::PoolFirst)?,
+                    pool_most: half(Word::PoolMost)?,
+                }),
+            },
+            bulk: bulk.get(half(Word::Bulk)? as usize)?.name().to_owned(),
+            network: text(Text::NETWORK)?,
+            program: text(Text::PROGRAM)?,
+            started: Duration::from_nanos(clock.epoch),
+            written: Duration::ZERO,
+            closed,
+            ended: closed.is_some(),
+            first_dead: Some(word(Word::FirstDead)?).filter(|endpoint| *endpoint != 0),
+            is_current: false,
+            waits: Vec::new(),
+            open: OpenWork::default(),
+            peers_delayed: 0,
+            is_pressed: false,
+            values: words.get(HEADER_WORDS..HEADER_WORDS + Counter::COUNT)?.to_vec(),
+        })
+    }
+
+    /// Takes over the rows of a side.
+    fn take_rows(&mut self, side: Side, clock: Clock) {
+        if side.written == 0 {
+            return;
+        }
+        self.written = clock.since_epoch(side.written);
+        self.is_current = side.activity == activity(|counter| self.get(counter));
+        (self.peers_delayed, self.is_pressed) = (side.peers_delayed, side.is_pressed);
+        (self.waits, self.open) = (side.waits, side.open);
+    }
+}
+
+/// The clock of a page's process beside that of the world.
+#[derive(Clone, Copy)]
+struct Clock {
+    epoch: u64,
+    started: u64,
+}
+
+impl Clock {
+    fn since_epoch(self, moment: u64) -> Duration {
+        Duration::from_nanos(self.epoch.saturating_add(moment.saturating_sub(self.started)))
+    }
+}
+
+/// What is in a file that may be a page.
+enum Found {
+    Page(Box<EndpointStats>),
+    /// Its process was killed while it set the page up.
+    Unfinished,
+}
+
+/// Reads so many words of a page, or fewer where the file ends.
+fn words_at(file: &File, at: usize, count: usize) -> io::Result<Vec<u64>> {
+    let (mut bytes, mut have) = (vec![0; count * 8], 0);
+    while have < bytes.len() {
+        match file.read_at(&mut bytes[have..], (at * 8 + have) as u64) {
+            Ok(0) => break,
+            Ok(more) => have += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(have);
+    Ok(bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect())
+}
+
+/// The rows that were written last; none if there are none, or they are replaced faster than one can read.
+fn read_rows(file: &File) -> io::Result<Side> {
+    let times_written = || Ok::<_, io::Error>(words_at(file, Word::Written as usize, 1)?.first().copied().unwrap_or(0));
+    let mut written = times_written()?;
+    for _ in 0..TRIES {
+        if written == 0 {
+            break;
+        }
+        let head = words_at(file, side(written), RECEIVES_AT)?;
+        let words = words_at(file, side(written), Side::words(&head))?;
+        let now = times_written()?;
+        if now == written {
+            return Ok(Side::read(&words).unwrap_or_default());
+        }
+        written = now;
+    }
+    Ok(Side::default())
+}
+
+fn read_page(path: &Path) -> io::Result<Found> {
+    let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    let file = File::open(path)?;
+    let words = words_at(&file, 0, HEADER_WORDS + Counter::COUNT)?;
+    let first = words.first().copied().unwrap_or(0);
+    if first == 0 {
+        return Ok(Found::Unfinished);
+    }
+    let Some(mut page) = EndpointStats::parse(&words) else {
+        return invalid(match version_of(first) {
+            Some(version) => format!(
+                "{} is a page of counters of another version of tidegate (layout {version}): use the `tidegate` that \
+                 belongs to the library which wrote it",
+                path.display()
+            ),
+            None => format!("{} is not a page of counters of this version of tidegate", path.display()),
+        });
+    };
+    let clock = Clock { epoch: words[Word::StartedEpoch as usize], started: words[Word::Started as usize] };
+    page.take_rows(read_rows(&file)?, clock);
+    Ok(Found::Page(Box::new(page)))
+}
+
+/// Reads all pages of counters in `dir`, in order of rank, then process, then endpoint. Files of other kinds are
+/// passed over; a page of another version is an error that names the file.
+pub fn read_dir(dir: &Path) -> io::Result<Vec<EndpointStats>> {
+    let mut pages = Vec::new();
+    for file in fs::read_dir(dir)? {
+        let path = file?.path();
+        if !path.as_os_str().as_bytes().ends_with(SUFFIX.as_bytes()) {
+            continue;
+        }
+        match read_page(&path) {
+            Ok(Found::Page(page)) => pages.push(*page),
+            Ok(Found::Unfinished) => {}
+            // It has been removed since the folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    pages.sort_by_key(|page| (page.rank.unwrap_or(u32::MAX), page.pid, page.serial));
+    Ok(pages)
+}

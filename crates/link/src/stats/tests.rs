@@ -1,0 +1,237 @@
+//! Pages as they are written and read: rows that are replaced while somebody reads them, writers that die amid a row,
+//! pages of other versions.
+
+use super::layout::{OPEN_ROWS, PAGE_BYTES, WAIT_ROWS};
+use super::page::{StatsConfig, StatsPage};
+use super::rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};
+use super::{EndpointStats, WaitCause, read_dir};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tidegate_flow::{Config, SchemeName};
+use tidegate_message::{Counter, Instant};
+
+/// A folder of a test, which is removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tidegate-stats-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a place for the test");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn page(folder: &Folder) -> StatsPage {
+    let config = StatsConfig {
+        dir: folder.0.clone(),
+        rank: Some(2),
+        job_size: Some(4),
+        launch: Some("x@1".into()),
+        mpi: Some("mpich"),
+    };
+    StatsPage::create(&config, &Config::new(SchemeName::Static, 3, 16, 2), 77).expect("a page")
+}
+
+fn only(folder: &Folder) -> EndpointStats {
+    let mut pages = read_dir(&folder.0).expect("pages");
+    assert_eq!(pages.len(), 1);
+    pages.remove(0)
+}
+
+/// Rows that all follow from a number, as many as a page has room for.
+fn rows(number: u64) -> Rows {
+    let since = Instant::from_nanos(number);
+    let (tag, bytes) = (Some(number), number & 0xffff);
+    Rows {
+        written: Instant::from_nanos(number + 1000),
+        peers_delayed: 1,
+        is_pressed: false,
+        waits: vec![
+            WaitRow {
+                peer: Some(number),
+                cause: WaitCause::Window,
+                count: number,
+                waited: Duration::from_nanos(number),
+                since: Some(since)
+            };
+            WAIT_ROWS
+        ],
+        receives: vec![ReceiveRow { from: None, tag, ignore: number, bytes, since, is_arriving: false }; OPEN_ROWS],
+        receives_in_all: number,
+        sends: vec![SendRow { to: number, tag, bytes, since, waits_for: Some(WaitCause::Pull) }; OPEN_ROWS],
+        sends_in_all: number,
+        messages: vec![MessageRow { from: number, tag, bytes, since }; OPEN_ROWS],
+        messages_in_all: number,
+    }
+}
+
+/// The number that all rows of a page follow from; panics if they do not.
+fn number_of(page: &EndpointStats) -> u64 {
+    let number = page.open.receives_in_all;
+    assert_eq!((page.open.sends_in_all, page.open.unexpected_in_all), (number, number));
+    let age = Duration::from_nanos(1000);
+    assert_eq!((page.waits.len(), page.open.receives.len()), (WAIT_ROWS, OPEN_ROWS));
+    for wait in &page.waits {
+        assert_eq!((wait.peer, wait.count, wait.cause), (Some(number), number, WaitCause::Window));
+        assert_eq!((wait.waited, wait.open_for), (Duration::from_nanos(number), Some(age)));
+    }
+    for receive in &page.open.receives {
+        assert_eq!((receive.tag, receive.ignore, receive.age), (Some(number), number, age));
+    }
+    for send in &page.open.sends {
+        assert_eq!((send.to, send.tag, send.waits_for), (number, Some(number), Some(WaitCause::Pull)));
+    }
+    for message in &page.open.unexpected {
+        assert_eq!((message.from, message.tag, message.bytes), (number, Some(number), number & 0xffff));
+    }
+    number
+}
+
+#[test]
+fn what_a_page_says_reads_back() {
+    let folder = Folder::new("back");
+    let page = page(&folder);
+    page.counters().add(Counter::PacketsSent, 7);
+    page.set_network("tcp/eth0");
+    page.note_death(5);
+    page.note_death(6);
+    let before = only(&folder);
+    assert_eq!((before.endpoint, before.rank, before.job_size), (77, Some(2), Some(4)));
+    assert_eq!((before.launch.as_deref(), before.mpi.as_deref()), (Some("x@1"), Some("mpich")));
+    assert_eq!((before.network.as_str(), before.first_dead, before.ended), ("tcp/eth0", Some(5), false));
+    assert!(!before.host.is_empty() && before.started > Duration::from_secs(1 << 30));
+    assert!(before.written.is_zero() && before.open.is_empty() && before.waits.is_empty());
+    let now = crate::now();
+    let receive = ReceiveRow { from: Some(9), tag: None, ignore: u64::MAX, bytes: 5, since: now, is_arriving: true };
+    let wait = WaitRow { peer: None, cause: WaitCause::Mailbox, count: 3, waited: Duration::ZERO, since: None };
+    let (receives, waits) = (vec![receive], vec![wait]);
+    page.write_rows(&Rows { written: now, receives, receives_in_all: 40, waits, ..Rows::default() });
+    let after = only(&folder);
+    let [receive] = after.open.receives[..] else { panic!("one receive") };
+    assert_eq!((receive.from, receive.tag, receive.bytes, receive.is_arriving), (Some(9), None, 5, true));
+    assert_eq!((after.open.receives_in_all, after.open.sends_in_all, after.is_current), (40, 0, true));
+    let [wait] = after.waits[..] else { panic!("one wait") };
+    assert_eq!((wait.peer, wait.cause, wait.count, wait.open_for), (None, WaitCause::Mailbox, 3, None));
+    assert!(after.written >= after.started && after.written < after.started + Duration::from_secs(60));
+    drop(page);
+    let closed = only(&folder);
+    assert!(closed.ended && closed.closed >= Some(closed.written));
+}
+
+#[test]
+fn rows_are_whole_however_often_they_are_replaced_while_they_are_read() {
+    let folder = Folder::new("torn");
+    let page = page(&folder);
+    page.write_rows(&rows(1));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| (0..400).filter_map(|_| number_of_last(&folder)).count());
+        let mut number = 1;
+        while !reader.is_finished() {
+            for _ in 0..5 {
+                number += 1;
+                page.write_rows(&rows(number));
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let read = reader.join().expect("all rows were whole");
+        assert!(read > 0 && number > 100, "{read} of 400, {number} written");
+    });
+}
+
+/// The number of the rows of the only page. `None`: they were replaced again and again; then there are none.
+fn number_of_last(folder: &Folder) -> Option<u64> {
+    let page = only(folder);
+    if page.written.is_zero() {
+        assert!(page.open.is_empty() && page.waits.is_empty());
+        return None;
+    }
+    Some(number_of(&page))
+}
+
+#[test]
+fn a_writer_that_dies_amid_its_rows_leaves_the_ones_before() {
+    let folder = Folder::new("death");
+    let page = page(&folder);
+    page.write_rows(&rows(10));
+    page.write_rows(&rows(11));
+    // What it would have written third, in part: the side is filled and not made the one in use.
+    page.fill_side(3, &Rows { receives_in_all: 99, ..rows(12) });
+    assert_eq!(number_of(&only(&folder)), 11);
+    page.write_rows(&rows(13));
+    assert_eq!(number_of(&only(&folder)), 13);
+}
+
+#[test]
+fn more_rows_than_there_is_room_for_are_cut() {
+    let folder = Folder::new("cut");
+    let page = page(&folder);
+    let mut many = rows(5);
+    many.receives = vec![many.receives[0]; 3 * OPEN_ROWS];
+    page.write_rows(&many);
+    assert_eq!(number_of(&only(&folder)), 5);
+}
+
+#[test]
+fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
+    let folder = Folder::new("grows");
+    let page = page(&folder);
+    let now = crate::now();
+    let since = now;
+    let wait = |since| WaitRow { peer: Some(3), cause: WaitCause::Credits, count: 1, waited: Duration::ZERO, since };
+    page.counters().set(Counter::DelayNanoseconds, 140_000);
+    page.write_rows(&Rows {
+        written: now,
+        peers_delayed: 2,
+        is_pressed: true,
+        waits: vec![wait(Some(since)), wait(None)],
+        receives: vec![ReceiveRow { from: None, tag: Some(1), ignore: 0, bytes: 0, since, is_arriving: false }],
+        receives_in_all: 1,
+        ..Rows::default()
+    });
+    let mut read = only(&folder);
+    let six = Duration::from_secs(6);
+    read.lasts_until(read.written + six);
+    assert_eq!(read.open.receives[0].age, six);
+    assert_eq!([read.waits[0].open_for, read.waits[1].open_for], [Some(six), None]);
+    assert_eq!(read.get(Counter::DelayNanoseconds), 140_000 + 2 * 6_000_000_000);
+    assert_eq!(read.get(Counter::PressureNanoseconds), 6_000_000_000);
+    // A packet has come: what waited may have gone on.
+    page.counters().add(Counter::PacketsReceived, 1);
+    let mut read = only(&folder);
+    read.lasts_until(read.written + six);
+    assert_eq!((read.is_current, read.open.receives[0].age), (false, Duration::ZERO));
+    assert_eq!(read.get(Counter::DelayNanoseconds), 140_000);
+}
+
+#[test]
+fn pages_of_other_versions_and_other_files_are_refused_by_name() {
+    let folder = Folder::new("version");
+    let refused = |name: &str, bytes: &[u8]| {
+        let path = folder.0.join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        let said = read_dir(&folder.0).expect_err("it is no page of ours").to_string();
+        std::fs::remove_file(path).expect("it was there");
+        assert!(said.contains(name), "{said}");
+        said
+    };
+    let mut old = vec![0; 64 * 8];
+    old[..8].copy_from_slice(&u64::from_be_bytes(*b"TIDESTA\x02").to_ne_bytes());
+    assert!(refused("1-0.counters", &old).contains("layout 2"));
+    assert!(refused("2-0.counters", &[7; 4096]).contains("is not a page of counters"));
+    // One whose process was killed while it set it up is passed over.
+    std::fs::write(folder.0.join("3-0.counters"), vec![0; PAGE_BYTES]).expect("a file");
+    assert!(read_dir(&folder.0).expect("nothing is wrong").is_empty());
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error_at_once() {
+    let config = StatsConfig { dir: Path::new("/no/such/folder").into(), ..StatsConfig::default() };
+    let failed = StatsPage::create(&config, &Config::new(SchemeName::None, 1, 16, 2), 1);
+    assert_eq!(failed.expect_err("no folder").kind(), std::io::ErrorKind::NotFound);
+}

@@ -1,0 +1,120 @@
+//! A look at what is open: an endpoint tells what it has not finished, and for whom its sends wait, without keeping any
+//! account of that while it works.
+
+use super::Endpoint;
+use crate::egress::Held;
+use crate::link::{Buffer, Link};
+use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
+use crate::open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
+use crate::operation::{Queue, Source, Space, Target};
+use crate::waits::WaitCause;
+use std::collections::BTreeMap;
+use tidegate_flow::Instant;
+
+impl<L: Link> Endpoint<L> {
+    /// Says what is open, and what time it is. Goes through a bounded part of what there may be, whose oldest it finds
+    /// at once (receives, unexpected messages) or, where there are very many, in some looks (sends). What is open is
+    /// as old as the first look that has seen it: so look every few milliseconds, when there is nothing else to do.
+    pub fn look(&mut self, now: Instant, open: &mut Open) {
+        self.note_time(now);
+        let now = self.now;
+        open.now = now;
+        open.peers_delayed = self.egress.peers_delayed();
+        open.is_pressed = self.deferral.windows.is_pressed();
+        self.look_at_receives(now, open);
+        self.look_at_unexpected(now, open);
+        self.look_at_sends(now, open);
+        open.waits.clear();
+        self.egress.tell_waits(&mut open.waits);
+        self.deferral.rooms.tell_waits(&mut open.waits);
+        self.looks.waits.tell(&mut open.waits);
+    }
+
+    fn look_at_receives(&mut self, now: Instant, open: &mut Open) {
+        let (receives, ages) = (&mut open.receives, &mut self.looks.receives);
+        receives.clear();
+        self.matching.show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
+            let space = match queue {
+                Queue::Tagged => Space::Tagged { tag: pattern.tag, ignore: pattern.ignore },
+                Queue::Untagged => Space::Untagged,
+            };
+            let since = ages.see(number.0, now);
+            receives.push(OpenReceive { from: pattern.from, space, bytes, since, is_arriving: false });
+        });
+        ages.end_look();
+        let pulls = &self.bulk.pulls;
+        let (under_way, places) = pulls.len_and_places();
+        open.receives_in_all = self.matching.posted() + under_way;
+        self.looks.pulls.retain(|key, _| pulls.get(*key).is_some());
+        let from = turn(&mut self.looks.next_pull, places);
+        for (key, _) in pulls.some(from, PLACES_PER_LOOK) {
+            self.looks.see_pull(key, now);
+        }
+        for (key, &since) in &self.looks.pulls {
+            let Some(pull) = pulls.get(*key) else { continue };
+            let space = pull.queue.space(pull.envelope.tag);
+            let (from, bytes) = (Source::From(pull.envelope.source), pull.active.buffer.len());
+            receives.push(OpenReceive { from, space, bytes, since, is_arriving: true });
+        }
+        receives.sort_by_key(|receive| receive.since);
+        receives.truncate(OPEN_MOST);
+    }
+
+    fn look_at_unexpected(&mut self, now: Instant, open: &mut Open) {
+        let (unexpected, ages) = (&mut open.unexpected, &mut self.looks.unexpected);
+        unexpected.clear();
+        self.matching.show_unexpected(OPEN_MOST, |queue, number, envelope| {
+            let since = ages.see((is_tagged(queue), number), now);
+            let (from, space) = (envelope.source, queue.space(envelope.tag));
+            unexpected.push(OpenMessage { from, space, bytes: envelope.length, since });
+        });
+        ages.end_look();
+        unexpected.sort_by_key(|message| message.since);
+        unexpected.truncate(OPEN_MOST);
+        open.unexpected_in_all = self.matching.unexpected();
+    }
+
+    fn look_at_sends(&mut self, now: Instant, open: &mut Open) {
+        let (egress, bulk) = (&self.egress, &self.bulk);
+        self.looks.sends.retain(|name, seen| match *name {
+            SendName::Held(peer, number) => egress.holds(peer, number),
+            SendName::Kept(key) => bulk
+                .send(key)
+                .is_some_and(|send| (send.peer, send.space, send.length) == (seen.to, seen.space, seen.bytes)),
+        });
+        let mut announced = BTreeMap::new();
+        let mut next_lane = self.looks.next_lane;
+        self.egress.show_held(&mut next_lane, |to, number, waits_for, held| match held {
+            Held::Announcement(key) => _ = announced.insert(key, waits_for),
+            Held::Send(space, bytes) => {
+                let seen = SeenSend { to, space, bytes, since: now, waits_for };
+                self.looks.see_send(SendName::Held(to, number), seen);
+            }
+        });
+        self.looks.next_lane = next_lane;
+        let from = turn(&mut self.looks.next_kept, self.bulk.send_places());
+        let known = self.looks.sends.keys().filter_map(|name| match *name {
+            SendName::Kept(key) => Some(key),
+            SendName::Held(..) => None,
+        });
+        let mut keys: Vec<_> = known.collect();
+        keys.extend(self.bulk.some_sends(from, PLACES_PER_LOOK).map(|(key, _)| key));
+        for key in keys {
+            let Some(send) = self.bulk.send(key) else { continue };
+            let waits_for = match announced.get(&key) {
+                _ if send.deferred.is_some() => WaitCause::Window,
+                Some(&cause) => cause,
+                None => WaitCause::Pull,
+            };
+            let seen = SeenSend { to: send.peer, space: send.space, bytes: send.length, since: now, waits_for };
+            self.looks.see_send(SendName::Kept(key), seen);
+        }
+        let oldest = self.looks.oldest_sends();
+        self.looks.note_pulls(&oldest, now);
+        open.sends_in_all = self.egress.held_sends() + self.bulk.sends();
+        open.sends.clear();
+        open.sends.extend(oldest.iter().take(OPEN_MOST).map(|&SeenSend { to, space, bytes, since, waits_for }| {
+            OpenSend { to: Target::Peer(to), space, bytes, since, waits_for }
+        }));
+    }
+}

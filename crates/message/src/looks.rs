@@ -1,0 +1,117 @@
+//! [`Looks`]: what looks at an endpoint remember from one to the next. A look goes through a bounded part of what is
+//! open, so that it takes the same time however much there is. Of receives and unexpected messages it sees the oldest,
+//! which stand first in their lists. Sends stand in as many lists as there are receivers: so each look goes through some
+//! of them, and remembers the oldest that looks have seen so far.
+
+use crate::ages::Ages;
+use crate::collections::slab::Key;
+use crate::operation::{Queue, Space};
+use crate::waits::{WaitCause, Waits};
+use std::collections::BTreeMap;
+use tidegate_flow::{Instant, PeerId};
+
+/// Sends that are remembered, and messages on their way to us.
+const SENDS_MOST: usize = 64;
+/// Places for kept sends that one look goes through, and places for pulls.
+pub(crate) const PLACES_PER_LOOK: usize = 64;
+
+/// A send, by a name that no other has at two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SendName {
+    /// It waits to leave for a peer, with this number.
+    Held(PeerId, u32),
+    /// It is kept until its receiver has it.
+    Kept(Key),
+}
+
+/// What is known of a send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenSend {
+    pub(crate) to: PeerId,
+    pub(crate) space: Space,
+    pub(crate) bytes: usize,
+    pub(crate) since: Instant,
+    pub(crate) waits_for: WaitCause,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    /// Posted receives, by number.
+    pub(crate) receives: Ages<u64>,
+    /// Messages on their way into receives, and since when they have been seen.
+    pub(crate) pulls: BTreeMap<Key, Instant>,
+    /// Unexpected messages, by queue and number.
+    pub(crate) unexpected: Ages<(bool, u32)>,
+    /// The oldest sends.
+    pub(crate) sends: BTreeMap<SendName, SeenSend>,
+    /// Where the next look begins.
+    pub(crate) next_lane: u32,
+    pub(crate) next_kept: usize,
+    pub(crate) next_pull: usize,
+    /// Who has not pulled sends that looks have seen before.
+    pulling: BTreeMap<PeerId, Instant>,
+    pub(crate) waits: Waits,
+}
+
+/// The name of a queue.
+pub(crate) fn is_tagged(queue: Queue) -> bool {
+    matches!(queue, Queue::Tagged)
+}
+
+/// Moves a place on by what a look goes through, and begins anew behind the last. Returns where this look begins.
+pub(crate) fn turn(next: &mut usize, places: usize) -> usize {
+    let from = if *next < places { *next } else { 0 };
+    *next = from + PLACES_PER_LOOK;
+    from
+}
+
+impl Looks {
+    /// A look has seen a send.
+    pub(crate) fn see_send(&mut self, name: SendName, seen: SeenSend) {
+        let known = self.sends.entry(name).or_insert(seen);
+        known.waits_for = seen.waits_for;
+    }
+
+    /// A look has seen a message on its way. Not many are remembered.
+    pub(crate) fn see_pull(&mut self, key: Key, now: Instant) {
+        if self.pulls.len() < SENDS_MOST {
+            self.pulls.entry(key).or_insert(now);
+        }
+    }
+
+    /// Forgets the youngest sends, as many as are too many, and returns the others, the oldest first.
+    pub(crate) fn oldest_sends(&mut self) -> Vec<SeenSend> {
+        let mut order: Vec<(Instant, SendName)> = self.sends.iter().map(|(name, seen)| (seen.since, *name)).collect();
+        order.sort_unstable();
+        for (_, name) in order.drain(SENDS_MOST.min(order.len())..) {
+            self.sends.remove(&name);
+        }
+        order.iter().filter_map(|(_, name)| self.sends.get(name).copied()).collect()
+    }
+
+    /// The sends are told, and time: who lets them wait for a pull is noted. A send that looks have seen only once has
+    /// not waited.
+    pub(crate) fn note_pulls(&mut self, sends: &[SeenSend], now: Instant) {
+        let mut pulling = BTreeMap::new();
+        for seen in sends.iter().filter(|seen| seen.waits_for == WaitCause::Pull && seen.since < now) {
+            pulling.entry(seen.to).or_insert(seen.since);
+        }
+        for peer in self.pulling.keys().filter(|peer| !pulling.contains_key(peer)) {
+            // It has lasted until the last look.
+            self.waits.end(*peer, WaitCause::Pull);
+        }
+        self.waits.tell_time(now);
+        for (&peer, &since) in pulling.iter().filter(|(peer, _)| !self.pulling.contains_key(peer)) {
+            self.waits.begin_since(peer, WaitCause::Pull, since);
+        }
+        self.pulling = pulling;
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.sends.retain(|_, seen| seen.to != peer);
+        self.pulling.remove(&peer);
+        self.waits.forget(peer);
+    }
+}

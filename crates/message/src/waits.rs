@@ -1,0 +1,273 @@
+//! For whom sends wait, what for, and how long: one row for each peer and cause, as many as [`ROWS_MOST`]; what has no
+//! row of its own is summed, so that nothing here grows with the number of peers.
+//!
+//! No clock is read for this. A wait that begins between two tellings of the time counts from the second, and one
+//! that ends counts up to the last.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tidegate_flow::{Instant, PeerId};
+
+/// What a send waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitCause {
+    /// Credits of its receiver.
+    Credits,
+    /// Room in the receiver's mailbox, which was full.
+    Mailbox,
+    /// Room in the receiver's memory for messages that nobody waits for: the send is deferred.
+    Window,
+    /// A posted buffer: the receiver had none, and the message was refused.
+    Buffer,
+    /// The receiver, who has not got the data of a long message yet.
+    Pull,
+}
+
+impl WaitCause {
+    /// All causes.
+    pub const ALL: &[WaitCause] =
+        &[WaitCause::Credits, WaitCause::Mailbox, WaitCause::Window, WaitCause::Buffer, WaitCause::Pull];
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitCause::Credits => "credits",
+            WaitCause::Mailbox => "mailbox",
+            WaitCause::Window => "window",
+            WaitCause::Buffer => "buffer",
+            WaitCause::Pull => "pull",
+        }
+    }
+
+    /// What the send waits for, in words that go on "waits for …".
+    pub fn help(self) -> &'static str {
+        match self {
+            WaitCause::Credits => "credits",
+            WaitCause::Mailbox => "room in the mailbox",
+            WaitCause::Window => "room in receive memory",
+            WaitCause::Buffer => "a posted buffer",
+            WaitCause::Pull => "its receive",
+        }
+    }
+}
+
+/// For whom sends wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerWait {
+    /// The peer; `None`: all peers that have no row of their own.
+    pub peer: Option<PeerId>,
+    /// What for.
+    pub cause: WaitCause,
+    /// How often.
+    pub count: u64,
+    /// How long, without a wait that goes on.
+    pub waited: Duration,
+    /// Since when a wait has lasted that goes on.
+    pub since: Option<Instant>,
+}
+
+/// Peers and causes that have rows of their own.
+pub const ROWS_MOST: usize = 256;
+
+/// A wait of one peer that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Open {
+    /// It has begun since time was told last.
+    Fresh,
+    Since(Instant),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    count: u64,
+    waited: Duration,
+    open: Option<Open>,
+}
+
+/// All that have no row of their own, by cause.
+#[derive(Clone, Copy, Debug, Default)]
+struct Others {
+    count: u64,
+    waited: Duration,
+    /// Waits that go on, and those of them that have since time was told last.
+    open: u32,
+    before: u32,
+    /// Since when at least one has.
+    since: Option<Instant>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    rows: BTreeMap<(PeerId, WaitCause), Row>,
+    others: BTreeMap<WaitCause, Others>,
+    /// Rows whose wait has begun since time was told last.
+    fresh: Vec<(PeerId, WaitCause)>,
+    now: Instant,
+}
+
+impl Waits {
+    /// Sends to a peer begin to wait, and none did before.
+    pub(crate) fn begin(&mut self, peer: PeerId, cause: WaitCause) {
+        if self.rows.len() < ROWS_MOST || self.rows.contains_key(&(peer, cause)) {
+            let row = self.rows.entry((peer, cause)).or_default();
+            if row.open.is_none() {
+                (row.count, row.open) = (row.count + 1, Some(Open::Fresh));
+                self.fresh.push((peer, cause));
+            }
+            return;
+        }
+        let others = self.others.entry(cause).or_default();
+        others.count += 1;
+        others.open += 1;
+    }
+
+    /// Nothing waits for a peer any more for this cause, and something did.
+    pub(crate) fn end(&mut self, peer: PeerId, cause: WaitCause) {
+        let now = self.now;
+        if let Some(row) = self.rows.get_mut(&(peer, cause))
+            && let Some(open) = row.open.take()
+        {
+            if let Open::Since(since) = open {
+                row.waited += now.since(since);
+            }
+            return;
+        }
+        if let Some(others) = self.others.get_mut(&cause) {
+            others.open = others.open.saturating_sub(1);
+            others.before = others.before.min(others.open);
+            others.since = others.since.filter(|_| others.before > 0);
+        }
+    }
+
+    /// The same of a wait that somebody has seen since a certain moment.
+    pub(crate) fn begin_since(&mut self, peer: PeerId, cause: WaitCause, since: Instant) {
+        self.begin(peer, cause);
+        if let Some(row) = self.rows.get_mut(&(peer, cause)) {
+            row.open = Some(Open::Since(since));
+        }
+    }
+
+    /// Time is told.
+    pub(crate) fn tell_time(&mut self, now: Instant) {
+        let passed = now.since(self.now);
+        self.now = self.now.max(now);
+        for key in self.fresh.drain(..) {
+            if let Some(row) = self.rows.get_mut(&key)
+                && row.open == Some(Open::Fresh)
+            {
+                row.open = Some(Open::Since(now));
+            }
+        }
+        for others in self.others.values_mut().filter(|others| others.open > 0) {
+            others.waited += passed.saturating_mul(others.before);
+            others.before = others.open;
+            others.since.get_or_insert(now);
+        }
+    }
+
+    /// The place of a peer that is gone goes to another.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        for &cause in WaitCause::ALL {
+            self.end_row(peer, cause);
+        }
+    }
+
+    fn end_row(&mut self, peer: PeerId, cause: WaitCause) {
+        if self.rows.contains_key(&(peer, cause)) {
+            self.end(peer, cause);
+        }
+        if let Some(row) = self.rows.remove(&(peer, cause)) {
+            let others = self.others.entry(cause).or_default();
+            (others.count, others.waited) = (others.count + row.count, others.waited + row.waited);
+        }
+    }
+
+    /// Adds what there is to a list. Those for all others come first.
+    pub(crate) fn tell(&self, list: &mut Vec<PeerWait>) {
+        list.extend(self.others.iter().map(|(&cause, others)| PeerWait {
+            peer: None,
+            cause,
+            count: others.count,
+            waited: others.waited,
+            // What of it goes on has been added up until now.
+            since: others.since.map(|_| self.now),
+        }));
+        list.extend(self.rows.iter().map(|(&(peer, cause), row)| {
+            let since = match row.open {
+                Some(Open::Since(since)) => Some(since),
+                Some(Open::Fresh) => Some(self.now),
+                None => None,
+            };
+            PeerWait { peer: Some(peer), cause, count: row.count, waited: row.waited, since }
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * 1_000_000)
+    }
+
+    fn rows(waits: &Waits) -> Vec<PeerWait> {
+        let mut list = Vec::new();
+        waits.tell(&mut list);
+        list
+    }
+
+    #[test]
+    fn a_wait_counts_from_the_first_time_told_to_the_last() {
+        let mut waits = Waits::default();
+        waits.tell_time(at(10));
+        waits.begin(PeerId(3), WaitCause::Credits);
+        waits.begin(PeerId(3), WaitCause::Credits);
+        waits.tell_time(at(20));
+        waits.tell_time(at(50));
+        let [row] = rows(&waits)[..] else { panic!("one row") };
+        assert_eq!((row.peer, row.count, row.waited, row.since), (Some(PeerId(3)), 1, Duration::ZERO, Some(at(20))));
+        waits.end(PeerId(3), WaitCause::Credits);
+        let [row] = rows(&waits)[..] else { panic!("one row") };
+        assert_eq!((row.waited, row.since), (Duration::from_millis(30), None));
+    }
+
+    #[test]
+    fn one_that_begins_and_ends_between_two_tellings_counts_as_one_of_no_length() {
+        let mut waits = Waits::default();
+        waits.begin(PeerId(0), WaitCause::Window);
+        waits.end(PeerId(0), WaitCause::Window);
+        waits.begin(PeerId(0), WaitCause::Window);
+        waits.tell_time(at(5));
+        waits.end(PeerId(0), WaitCause::Window);
+        let [row] = rows(&waits)[..] else { panic!("one row") };
+        assert_eq!((row.count, row.waited, row.since), (2, Duration::ZERO, None));
+    }
+
+    #[test]
+    fn beyond_the_rows_all_are_summed() {
+        let mut waits = Waits::default();
+        let peers = ROWS_MOST as u32 + 10;
+        (0..peers).for_each(|peer| waits.begin(PeerId(peer), WaitCause::Mailbox));
+        waits.tell_time(at(1));
+        waits.tell_time(at(3));
+        (0..peers - 5).for_each(|peer| waits.end(PeerId(peer), WaitCause::Mailbox));
+        waits.tell_time(at(4));
+        let all = rows(&waits);
+        assert_eq!((all.len(), all[0].peer, all[0].count), (ROWS_MOST + 1, None, 10));
+        assert_eq!(all[0].waited, Duration::from_millis(10 * 2 + 5));
+        assert!(all[0].since.is_some() && all[1..].iter().all(|row| row.since.is_none()));
+    }
+
+    #[test]
+    fn what_a_peer_that_is_gone_has_cost_stays_in_the_sum() {
+        let mut waits = Waits::default();
+        waits.begin(PeerId(7), WaitCause::Pull);
+        waits.tell_time(at(1));
+        waits.tell_time(at(9));
+        waits.forget(PeerId(7));
+        let [row] = rows(&waits)[..] else { panic!("one row") };
+        assert_eq!((row.peer, row.count, row.waited), (None, 1, Duration::from_millis(8)));
+    }
+}

@@ -1,0 +1,155 @@
+//! A look at what is open: what it says of receives, sends, unexpected messages and waits, and how old they are.
+
+use crate::support::{Setup, World, pattern};
+use std::time::Duration;
+use tidegate_message::{OPEN_MOST, Open, PeerId, Source, Space, Target, WaitCause};
+
+const A_WHILE: Duration = Duration::from_millis(4);
+
+fn look(world: &mut World, node: usize) -> Open {
+    let mut open = Open::default();
+    let now = world.now();
+    world.endpoint(node).look(now, &mut open);
+    open
+}
+
+fn tagged(tag: u64) -> Space {
+    Space::Tagged { tag, ignore: 0 }
+}
+
+/// How long what began at a moment has been seen.
+fn age(open: &Open, since: tidegate_message::Instant) -> Duration {
+    open.now.since(since)
+}
+
+#[test]
+fn an_endpoint_with_nothing_to_do_has_nothing_open() {
+    let mut world = Setup::new(2).build();
+    world.send(0).to(1).tagged(1).bytes(b"x").post();
+    world.receive(1).tagged(1).capacity(1).post();
+    world.settle();
+    for node in 0..2 {
+        let open = look(&mut world, node);
+        assert_eq!((open.receives_in_all, open.sends_in_all, open.unexpected_in_all), (0, 0, 0));
+        assert!(open.receives.is_empty() && open.sends.is_empty() && open.unexpected.is_empty());
+        assert!(open.waits.iter().all(|wait| wait.since.is_none()) && open.peers_delayed == 0);
+    }
+}
+
+#[test]
+fn a_receive_is_as_old_as_the_first_look_that_saw_it_and_the_oldest_come_first() {
+    let mut world = Setup::new(2).build();
+    world.receive(1).tagged(7).capacity(10).post();
+    look(&mut world, 1);
+    world.pass(A_WHILE);
+    for tag in 100..100 + 2 * OPEN_MOST as u64 {
+        world.receive(1).tagged(tag).capacity(20).post();
+    }
+    let open = look(&mut world, 1);
+    assert_eq!((open.receives.len(), open.receives_in_all), (OPEN_MOST, 1 + 2 * OPEN_MOST));
+    let first = open.receives[0];
+    assert_eq!((first.space, first.bytes, first.is_arriving, age(&open, first.since)), (tagged(7), 10, false, A_WHILE));
+    assert!(open.receives[1..].iter().all(|receive| age(&open, receive.since).is_zero()));
+    world.send(0).to(1).tagged(7).bytes(b"x").post();
+    world.settle();
+    let open = look(&mut world, 1);
+    assert_eq!((open.receives_in_all, open.receives[0].space), (2 * OPEN_MOST, tagged(100)));
+}
+
+#[test]
+fn messages_that_nobody_receives_are_told_with_their_sender() {
+    let mut world = Setup::new(2).build();
+    for tag in [3, 4] {
+        world.send(0).to(1).tagged(tag).bytes(&pattern(tag as usize, 100)).post();
+    }
+    world.settle();
+    look(&mut world, 1);
+    world.pass(A_WHILE);
+    world.receive(1).tagged(3).capacity(100).post();
+    world.send(0).to(1).tagged(5).bytes(b"new").post();
+    world.settle();
+    let open = look(&mut world, 1);
+    let told: Vec<_> = open.unexpected.iter().map(|message| (message.space, message.bytes)).collect();
+    assert_eq!((told, open.unexpected_in_all), (vec![(tagged(4), 100), (tagged(5), 3)], 2));
+    assert!(age(&open, open.unexpected[0].since) >= A_WHILE, "it was there");
+    assert!(age(&open, open.unexpected[1].since).is_zero(), "it takes no place of one that was");
+    assert!(matches!(open.unexpected[0].from, Target::Peer(_)));
+}
+
+#[test]
+fn sends_wait_for_credits_for_pulls_and_for_room() {
+    let mut world = Setup { slots: 2, credit_slots: 1, ..Setup::new(2) }.build();
+    for n in 0..3 {
+        world.send(0).to(1).tagged(n as u64).bytes(&pattern(n, 300)).post();
+    }
+    look(&mut world, 0);
+    world.pass(A_WHILE);
+    let open = look(&mut world, 0);
+    let told: Vec<_> = open.sends.iter().map(|send| (send.space, send.bytes, send.waits_for)).collect();
+    let expected = [0, 1, 2].map(|tag| (tagged(tag), 300, WaitCause::Credits));
+    assert_eq!((told, open.sends_in_all, open.peers_delayed), (expected.to_vec(), 3, 1));
+    assert!(open.sends.iter().all(|send| age(&open, send.since) == A_WHILE));
+    let [wait] = open.waits[..] else { panic!("{:?}", open.waits) };
+    assert_eq!((wait.cause, wait.count, wait.waited), (WaitCause::Credits, 1, Duration::ZERO));
+    assert_eq!(wait.since.map(|since| age(&open, since)), Some(A_WHILE));
+}
+
+#[test]
+fn a_long_message_waits_for_its_receive_as_long_as_looks_have_seen_it() {
+    let mut world = Setup::new(2).build();
+    world.send(0).to(1).tagged(9).bytes(&pattern(1, 100_000)).post();
+    world.settle();
+    let open = look(&mut world, 0);
+    assert!(open.waits.is_empty(), "one look does not make a wait: {:?}", open.waits);
+    for _ in 0..3 {
+        world.pass(A_WHILE);
+        look(&mut world, 0);
+    }
+    let open = look(&mut world, 0);
+    let [send] = open.sends[..] else { panic!("{:?}", open.sends) };
+    assert_eq!((send.space, send.bytes, send.waits_for), (tagged(9), 100_000, WaitCause::Pull));
+    let [wait] = open.waits[..] else { panic!("{:?}", open.waits) };
+    assert_eq!((wait.cause, wait.since.map(|since| age(&open, since))), (WaitCause::Pull, Some(3 * A_WHILE)));
+    world.receive(1).tagged(9).capacity(100_000).post();
+    world.settle();
+    world.pass(A_WHILE);
+    let open = look(&mut world, 0);
+    let [wait] = open.waits[..] else { panic!("{:?}", open.waits) };
+    assert_eq!((open.sends_in_all, wait.count, wait.since), (0, 1, None));
+    assert!(wait.waited >= 3 * A_WHILE, "{:?}", wait.waited);
+}
+
+#[test]
+fn more_is_open_than_one_look_goes_through_and_looks_find_the_oldest_in_the_end() {
+    let nodes = 200;
+    let mut world = Setup { slots: 2, credit_slots: 1, ..Setup::new(nodes) }.build();
+    // The last peer's are the oldest.
+    for to in (1..nodes).rev() {
+        for n in 0..3 {
+            world.send(0).to(to).tagged(to as u64).bytes(&pattern(n, 300)).post();
+        }
+        if to == nodes - 1 {
+            for _ in 0..8 {
+                look(&mut world, 0);
+            }
+            world.pass(A_WHILE);
+        }
+    }
+    for _ in 0..8 {
+        look(&mut world, 0);
+    }
+    let open = look(&mut world, 0);
+    assert_eq!((open.sends.len(), open.sends_in_all), (OPEN_MOST, 3 * (nodes - 1)));
+    assert!(open.sends[..3].iter().all(|send| send.space == tagged(nodes as u64 - 1)), "{:?}", open.sends);
+    assert_eq!(open.waits.len(), nodes - 1);
+}
+
+#[test]
+fn a_receive_of_anybody_names_nobody() {
+    let mut world = Setup::new(2).build();
+    world.receive(1).tagged(1).capacity(1).post();
+    world.receive(1).from(0).tagged(2).capacity(1).post();
+    let open = look(&mut world, 1);
+    assert_eq!(open.receives[0].from, Source::Any);
+    assert!(matches!(open.receives[1].from, Source::From(Target::Peer(PeerId(_)))));
+}
