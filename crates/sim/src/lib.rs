@@ -68,7 +68,7 @@ pub use event_queue::EventQueue;
 pub use flight::{Flight, Label, NodeId, Rank};
 pub use network::{LinkReport, Network, NetworkError, NetworkEvent, Notice, Refused, Totals};
 pub use noise::Noise;
-pub use outcome::{Outcome, PostedBuffers, ProcessOutcome};
+pub use outcome::{Outcome, PostedBuffers, ProcessOutcome, RankWait};
 pub use parameters::{Bandwidth, NetworkParameters};
 pub use parcel::{Body, Parcel};
 pub use random::Random;

@@ -1,19 +1,22 @@
 //! What a page of counters becomes in a recording. What a page has beyond its counters is used in this file only.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use tidegate_link::EndpointStats;
+use tidegate_link::stats::{PeerWait, WaitCause};
 use tidegate_message::Counter;
 
 use super::Values;
 use super::facts::{EndpointFacts, Posted};
-use super::rows::EndpointRows;
+use super::rows::{Cause, EndpointRows, OpenCounts, OpenKind, OpenRow, WaitRow};
 
 /// What tells the endpoint of a page from all others.
-pub type Key = (u32, u32, Option<u32>);
+pub type Key = u64;
 
 /// That of a page.
 #[must_use]
 pub fn key(page: &EndpointStats) -> Key {
-    (page.pid, page.serial, page.rank)
+    page.endpoint
 }
 
 /// The counters of a page.
@@ -30,9 +33,9 @@ pub fn facts(page: &EndpointStats) -> EndpointFacts {
         pid: page.pid,
         serial: page.serial,
         job_size: page.job_size,
-        id: 0,
-        host: String::new(),
-        launch: None,
+        id: page.endpoint,
+        host: page.host.clone(),
+        launch: page.launch.clone(),
         program: page.program.clone(),
         scheme: page.scheme.name().to_owned(),
         slots_per_peer: page.slots_per_peer,
@@ -49,8 +52,64 @@ pub fn facts(page: &EndpointStats) -> EndpointFacts {
     }
 }
 
+/// Lets what was open when the pages were written last go on until now: waits that have not ended count in full.
+pub fn until_now(pages: &mut [EndpointStats]) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    pages.iter_mut().for_each(|page| page.lasts_until(now));
+}
+
 /// What is no counter.
 #[must_use]
 pub fn rows(page: &EndpointStats) -> EndpointRows {
-    EndpointRows { bulk: page.bulk.clone(), ..EndpointRows::default() }
+    let open = &page.open;
+    let row = |kind, peer, tag: Option<u64>, bytes, age: Duration, waits_for: Option<WaitCause>| {
+        let tag = tag.map_or_else(|| "no tag".to_owned(), |tag| format!("match bits {tag:#x}"));
+        OpenRow { kind, peer, tag, bytes, age_ns: nanoseconds(age), waits_for: waits_for.map(cause) }
+    };
+    let receives = open.receives.iter();
+    let mut rows: Vec<OpenRow> =
+        receives.map(|open| row(OpenKind::Receive, open.from, open.tag, open.bytes, open.age, None)).collect();
+    let sends = open.sends.iter();
+    rows.extend(sends.map(|open| row(OpenKind::Send, Some(open.to), open.tag, open.bytes, open.age, open.waits_for)));
+    let unexpected = open.unexpected.iter();
+    rows.extend(
+        unexpected.map(|open| row(OpenKind::Unexpected, Some(open.from), open.tag, open.bytes, open.age, None)),
+    );
+    EndpointRows {
+        ended: page.ended,
+        bulk: page.bulk.clone(),
+        waits: page.waits.iter().map(wait).collect(),
+        open: rows,
+        open_in_all: OpenCounts {
+            receives: open.receives_in_all,
+            sends: open.sends_in_all,
+            unexpected: open.unexpected_in_all,
+        },
+    }
+}
+
+fn wait(wait: &PeerWait) -> WaitRow {
+    WaitRow {
+        peer: wait.peer,
+        cause: cause(wait.cause),
+        count: wait.count,
+        waited_ns: nanoseconds(wait.in_all()),
+        goes_on: wait.open_for.is_some(),
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The cause as recordings call it.
+#[must_use]
+pub fn cause(cause: WaitCause) -> Cause {
+    match cause {
+        WaitCause::Credits => Cause::Credits,
+        WaitCause::Mailbox => Cause::Mailbox,
+        WaitCause::Window => Cause::Window,
+        WaitCause::Buffer => Cause::Buffer,
+        WaitCause::Pull => Cause::Pull,
+    }
 }

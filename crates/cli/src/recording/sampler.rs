@@ -115,7 +115,8 @@ impl Sampler {
     fn look(&mut self) -> Duration {
         let begin = processor_time();
         // A page that is being made, or a folder that goes away, is met again at the next look, or at the end.
-        if let Ok(pages) = stats::read_dir(&self.pages) {
+        if let Ok(mut pages) = stats::read_dir(&self.pages) {
+            page::until_now(&mut pages);
             self.record(&pages, false);
         }
         let cost = processor_time().saturating_sub(begin);

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tidegate_sim::{FlowChoice, Look, Outcome, Simulation, SimulationConfig, SimulationError, Time};
+use tidegate_sim::{FlowChoice, Look, Outcome, Rank, RankWait, Simulation, SimulationConfig, SimulationError, Time};
 
 use super::facts::{Clock, End, EndpointFacts, Facts, Posted};
 use super::folder::Recorder;
-use super::rows::{EndpointRows, Last};
+use super::page;
+use super::rows::{EndpointRows, Last, WaitRow};
 use super::writer::Bounds;
 use super::{RECORDING_SCHEMA, Values};
 use crate::failure::Failure;
@@ -68,19 +69,23 @@ impl SimulatedRun {
             self.look(&look)
         });
         let mut end = End { interval_ns: self.recorder.interval_ns(), ..End::default() };
-        let mut rows = EndpointRows { bulk: "simulated".to_owned(), ..EndpointRows::default() };
+        let rows = EndpointRows { bulk: "simulated".to_owned(), ..EndpointRows::default() };
+        let mut endpoints = vec![rows; self.processes];
         match &outcome {
             Ok(outcome) => {
                 let values: Vec<Values> = outcome.processes.iter().map(|process| process.counters).collect();
                 // Credits may be on their way after the last program has ended.
                 at = at.max(outcome.time);
                 self.record(at, &values);
-                (end.wall_time_s, rows.ended) = (outcome.time.seconds(), outcome.cut.is_none());
+                end.wall_time_s = outcome.time.seconds();
+                for (rows, process) in endpoints.iter_mut().zip(&outcome.processes) {
+                    rows.ended = outcome.cut.is_none();
+                    rows.waits = process.waits.iter().map(wait).collect();
+                }
             }
             Err(error) => (end.wall_time_s, end.exit_code, end.troubles) = (at.seconds(), 125, vec![error.to_string()]),
         }
         end.stopped = self.stopped;
-        let endpoints = vec![rows; self.processes];
         let last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: at.instant().as_nanos(), endpoints };
         // What cannot be written is missing in the report, which says so.
         let _ = self.recorder.write_last(&last);
@@ -107,6 +112,21 @@ impl SimulatedRun {
     }
 }
 
+fn wait(wait: &RankWait) -> WaitRow {
+    WaitRow {
+        peer: wait.rank.map(id),
+        cause: page::cause(wait.cause),
+        count: wait.count,
+        waited_ns: wait.waited.instant().as_nanos(),
+        goes_on: false,
+    }
+}
+
+/// What others call the endpoint of a rank.
+fn id(rank: Rank) -> u64 {
+    u64::from(rank.0) + 1
+}
+
 /// What is said of a rank's endpoint.
 fn endpoint(rank: u32, config: &SimulationConfig, program: &str) -> EndpointFacts {
     let node = rank / config.processes_per_node.max(1);
@@ -115,7 +135,7 @@ fn endpoint(rank: u32, config: &SimulationConfig, program: &str) -> EndpointFact
         rank: Some(rank),
         pid: rank,
         job_size: Some(config.size()),
-        id: u64::from(rank) + 1,
+        id: id(Rank(rank)),
         host: format!("node {node}"),
         program: program.to_owned(),
         scheme: "unlimited".to_owned(),
