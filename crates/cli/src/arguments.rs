@@ -73,7 +73,11 @@ pub enum Command {
     /// side. The file needs no network and no other file.
     #[command(after_help = REPORT_HELP)]
     Report(ReportArguments),
-    /// List the counters of the report with unit and meaning
+    /// List the counters of the report with unit and meaning, or report on the pages in a folder
+    ///
+    /// With DIR, a folder that FI_TIDEGATE_STATS_DIR named, the report is that of `run`, of processes that have ended
+    /// or still run.
+    #[command(after_help = COUNTERS_HELP)]
     Counters(CountersArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
@@ -91,6 +95,11 @@ Examples:
   tidegate run --record slow mpiexec -n 8 ./program    (tidegate report slow: what happened when, and what to change)
 
 `tidegate counters` explains the columns of the report.";
+
+const COUNTERS_HELP: &str = "\
+Examples:
+  tidegate counters
+  mkdir /tmp/pages; FI_TIDEGATE_STATS_DIR=/tmp/pages mpiexec -n 4 ./program; tidegate counters /tmp/pages";
 
 const ENV_HELP: &str = "\
 Examples:
@@ -276,6 +285,14 @@ pub struct EnvArguments {
 /// Arguments of `tidegate counters`.
 #[derive(Debug, Args)]
 pub struct CountersArguments {
+    /// A folder of counter pages, as FI_TIDEGATE_STATS_DIR names it
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+
+    /// Which ranks get a line of their own
+    #[arg(long, value_enum, default_value_t = Ranks::Auto, requires = "dir")]
+    pub ranks: Ranks,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

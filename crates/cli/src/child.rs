@@ -14,23 +14,35 @@ use crate::failure::Failure;
 /// Signals that are meant for the program.
 const FORWARDED: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its status.
+    pub status: ExitStatus,
+    /// Signals that came for it meanwhile, in order, those of the terminal included.
+    pub signals: Vec<i32>,
+}
+
 /// Runs `command` to its end. Signals that other processes send to this one are forwarded to the program. Signals of a
 /// terminal are not: the program gets them itself, as a member of the same process group, and launchers take a second
 /// Ctrl-C for a demand to stop at once. Signals that were ignored when this process started (`nohup`) stay ignored, in
 /// this process and in the program.
-pub fn run(command: &mut Command) -> Result<ExitStatus, Failure> {
+pub fn run(command: &mut Command) -> Result<Ended, Failure> {
     let ignored = ignored_signals();
     let caught = FORWARDED.iter().filter(|signal| ignored & (1 << (*signal - 1)) == 0).chain(&[SIGCHLD]);
     let mut signals = SignalsInfo::<WithOrigin>::new(caught)
         .map_err(|error| Failure::own(format!("cannot catch signals: {error}")))?;
     let mut child = command.spawn().map_err(|error| Failure::start(command.get_program(), &error))?;
+    let mut came = Vec::new();
     loop {
         let ended = child.try_wait().map_err(|error| Failure::own(format!("cannot wait for the program: {error}")))?;
         if let Some(status) = ended {
-            return Ok(status);
+            came.extend(signals.pending().map(|origin| origin.signal).filter(|signal| *signal != SIGCHLD));
+            return Ok(Ended { status, signals: came });
         }
         // The child has not been waited for, so its number cannot belong to another process.
         for origin in signals.wait() {
+            came.extend(Some(origin.signal).filter(|signal| *signal != SIGCHLD));
             if is_for_the_program(&origin) {
                 forward(&child, origin.signal);
             }

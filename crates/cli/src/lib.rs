@@ -10,6 +10,7 @@
 //! * [`recording`]: counters over time in a folder, written and read;
 //! * [`advice`]: what to change in a run, computed from what was recorded of it;
 //! * [`html`]: recordings as one HTML file;
+//! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
@@ -32,6 +33,7 @@ pub mod recording;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod tag;
 pub mod tuning;
 
 #[cfg(test)]

@@ -103,8 +103,8 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     }
     use tidegate_cli::command::paper::PAPER_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
-    use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, RUN_SCHEMA};
-    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
+    use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
+    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -13,7 +13,7 @@ use crate::reach;
 use crate::tickets::Event;
 use crate::wait::NAP;
 use std::time::Duration;
-use tidegate_message::{Completion, Instant, Target};
+use tidegate_message::{Completion, Failure, Instant, Target};
 
 impl Domain {
     /// What the pilot does: makes progress of all endpoints of which no call of the application has since it looked
@@ -226,6 +226,10 @@ impl Endpoint {
     #[cold]
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
+        if completion.result == Err(Failure::NoMessage) {
+            // A peek in vain is an idle poll to a program that does nothing else.
+            active.observe_idle();
+        }
         let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
         let Event { kind, wanted, unsolicited, mut entry } = event;
         if let Some(counter) = self.counters[kind as usize].get() {

@@ -42,7 +42,7 @@ pub fn no_room(run: &View) -> Option<Point> {
         ),
     };
     let text = format!(
-        "{} stayed with their senders because {} had no room for what nobody had received yet, {} for {} ({}). Receiving \
+        "{} stayed with their senders because {} had no room for what nobody had received yet: {} under pressure for {} ({} of the run). Receiving \
          earlier helps most, as memory only lets senders run further ahead; where they have to, {measure}.",
         sends(deferred),
         names(receivers.into_iter()),

@@ -152,7 +152,8 @@ fn receive_memory_that_had_no_room_says_how_much_more_has() {
         point.text
     );
     assert!(
-        point.text.contains("2.00 s for rank 1 (20 %)") && point.text.contains("1.22 MiB in all"),
+        point.text.contains("rank 1 under pressure for 2.00 s (20 % of the run)")
+            && point.text.contains("1.22 MiB in all"),
         "{}",
         point.text
     );

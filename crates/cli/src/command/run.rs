@@ -5,10 +5,11 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tidegate_link::log::print_line;
-use tidegate_link::{stats, trouble};
+use tidegate_link::trouble::{self, Trouble};
+use tidegate_link::{EndpointStats, stats};
 use tidegate_message::Counter;
 
 use crate::alltoall::Wish;
@@ -17,14 +18,17 @@ use crate::child;
 use crate::command::Prepared;
 use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
-use crate::mpi::MpiKind;
+use crate::mpi::{Mpi, MpiKind};
 use crate::recording::facts::Facts;
 use crate::recording::folder::Recorder;
 use crate::recording::sampler::Sampling;
 use crate::recording::writer::Bounds;
+use crate::report::ending::Ending;
 use crate::report::json::{self, RunFacts};
+use crate::report::table::{self, Form};
 use crate::report::usage::Usage;
-use crate::report::{Job, table};
+use crate::report::width::Width;
+use crate::report::{Job, Launch, launches};
 use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
 
 /// Runs the program, reports, and returns the exit code to end with.
@@ -45,18 +49,19 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let recording = arguments.recording.record.as_deref().map(|dir| record(arguments, &prepared, dir)).transpose()?;
     let recording = recording.map(|recorder| Sampling::start(recorder, folder.path()));
     let start = Instant::now();
-    let status = match child::run(&mut command) {
-        Ok(status) => status,
+    let ended = match child::run(&mut command) {
+        Ok(ended) => ended,
         Err(failure) => {
             recording.into_iter().for_each(Sampling::discard);
             return Err(failure);
         }
     };
     let wall_time = start.elapsed();
+    let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new("/dev/shm"));
 
-    let exit_code = child::exit_code(status);
+    let exit_code = child::exit_code(ended.status);
     let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
         print_line(&format!("the counter pages cannot be read: {error}"));
         Vec::new()
@@ -64,18 +69,22 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let troubles = trouble::read_dir(folder.path());
     if let Some(recording) = recording {
         let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
-        if let Some(problem) = recording.finish(&pages, exit_code, told) {
+        if let Some(problem) = recording.finish(pages.clone(), exit_code, told) {
             print_line(&format!("the recording is not complete: {problem}"));
         }
     }
     drop(folder);
-    let job = Job::new(&pages);
-    let overridden = settings::overridden(&arguments.command, &prepared.settings);
     let mpi = prepared.mpi.as_ref();
+    let (job, launches) = launches_of(pages, end, mpi);
+    let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
+    let overridden = settings::overridden(&arguments.command, &prepared.settings);
     let usage = Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0 };
-    say(arguments, &usage, wall_time);
-    if let Some(text) = usage.absent(arguments.shared.as_deref()) {
-        print_line(&text);
+    let ending = Ending::new(ended.status, ended.signals);
+    say(arguments, &usage, &launches, &ending, wall_time);
+    for launch in &launches {
+        if let Some(text) = (Usage { job: &launch.job, ..usage }).absent(arguments.shared.as_deref()) {
+            print_line(&text);
+        }
     }
     if let Some(file) = json_file {
         let facts = RunFacts {
@@ -84,9 +93,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             settings: &prepared.settings,
             wall_time,
             exit_code,
+            ending: &ending,
             usage: &usage,
         };
-        if let Err(failure) = file.write(&json::run(&job, &facts)) {
+        if let Err(failure) = file.write(&json::run(&job, &launches, &facts)) {
             // The program's own failure matters more than ours.
             if exit_code == 0 {
                 return Err(failure);
@@ -101,6 +111,21 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         ));
     }
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+}
+
+/// All processes together, and each launch by itself. What was open when they ended has lasted until `end`.
+fn launches_of(pages: Vec<EndpointStats>, end: Duration, mpi: Option<&Mpi>) -> (Job, Vec<Launch>) {
+    let mut launches = launches::split(pages);
+    launches::last_until(&mut launches, end);
+    let job = Job::new(&launches.concat());
+    let kind = mpi.map(|mpi| mpi.kind);
+    (job, launches.iter().map(|pages| Launch::of(pages, kind)).collect())
+}
+
+/// What processes said, with ranks for the process ids in it.
+fn with_ranks(trouble: Trouble, launches: &[Launch]) -> Trouble {
+    let text = launches.iter().fold(trouble.text, |text, launch| launch.names.with_ranks(&text));
+    Trouble { text, ..trouble }
 }
 
 /// The program with its environment.
@@ -142,24 +167,29 @@ fn record(arguments: &RunArguments, prepared: &Prepared, dir: &Path) -> Result<R
 }
 
 /// Prints the report to standard error, or why there is nothing to report.
-fn say(arguments: &RunArguments, usage: &Usage, wall_time: Duration) {
+fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &Ending, wall_time: Duration) {
     let title = usage.mpi.map(|mpi| mpi.title());
+    let width = Width::of(std::io::stderr());
+    let form = Form { mpi: title.as_deref(), wall_time: Some(wall_time), ranks: arguments.ranks, width };
     let mut text = String::new();
     match usage.explain() {
         Some(explanation) => {
             if !usage.job.processes().is_empty() && !arguments.quiet {
-                text += &table::heading(usage.job, title.as_deref(), wall_time);
+                text += &table::heading(usage.job, &form);
             }
             text += &format!("tidegate: {explanation}\n");
         }
         None if arguments.quiet => return,
         None => {
-            text += &table::render(usage.job, title.as_deref(), wall_time, arguments.ranks);
+            text += &table::render_all(launches, &form);
             let told: String = usage.told().iter().map(|told| format!("\n  * {told}")).collect();
             if !told.is_empty() {
                 text += &format!("\ntidegate: processes said:{told}\n");
             }
         }
+    }
+    if let Some(ending) = ending.text().filter(|_| !arguments.quiet && !launches.is_empty()) {
+        text += &width.fit(&format!("tidegate: {ending}\n"));
     }
     // If standard error is closed, there is nobody to tell.
     let _ = std::io::stderr().write_all(text.as_bytes());

@@ -6,6 +6,9 @@ use tidegate_link::EndpointStats;
 use tidegate_link::stats::{PeerWait, WaitCause};
 use tidegate_message::Counter;
 
+use crate::mpi::MpiKind;
+use crate::tag;
+
 use super::Values;
 use super::facts::{EndpointFacts, Posted};
 use super::rows::{Cause, EndpointRows, OpenCounts, OpenKind, OpenRow, WaitRow};
@@ -62,18 +65,22 @@ pub fn until_now(pages: &mut [EndpointStats]) {
 #[must_use]
 pub fn rows(page: &EndpointStats) -> EndpointRows {
     let open = &page.open;
-    let row = |kind, peer, tag: Option<u64>, bytes, age: Duration, waits_for: Option<WaitCause>| {
-        let tag = tag.map_or_else(|| "no tag".to_owned(), |tag| format!("match bits {tag:#x}"));
+    let mpi = page.mpi.as_deref().and_then(kind_of);
+    let row = |kind, peer, (tag, ignore), bytes, age: Duration, waits_for: Option<WaitCause>| {
+        let tag = tag::decode(mpi, tag, ignore);
         OpenRow { kind, peer, tag, bytes, age_ns: nanoseconds(age), waits_for: waits_for.map(cause) }
     };
     let receives = open.receives.iter();
-    let mut rows: Vec<OpenRow> =
-        receives.map(|open| row(OpenKind::Receive, open.from, open.tag, open.bytes, open.age, None)).collect();
+    let mut rows: Vec<OpenRow> = receives
+        .map(|open| row(OpenKind::Receive, open.from, (open.tag, open.ignore), open.bytes, open.age, None))
+        .collect();
     let sends = open.sends.iter();
-    rows.extend(sends.map(|open| row(OpenKind::Send, Some(open.to), open.tag, open.bytes, open.age, open.waits_for)));
+    rows.extend(
+        sends.map(|open| row(OpenKind::Send, Some(open.to), (open.tag, 0), open.bytes, open.age, open.waits_for)),
+    );
     let unexpected = open.unexpected.iter();
     rows.extend(
-        unexpected.map(|open| row(OpenKind::Unexpected, Some(open.from), open.tag, open.bytes, open.age, None)),
+        unexpected.map(|open| row(OpenKind::Unexpected, Some(open.from), (open.tag, 0), open.bytes, open.age, None)),
     );
     EndpointRows {
         ended: page.ended,
@@ -96,6 +103,11 @@ fn wait(wait: &PeerWait) -> WaitRow {
         waited_ns: nanoseconds(wait.in_all()),
         goes_on: wait.open_for.is_some(),
     }
+}
+
+/// The MPI that a page names.
+fn kind_of(id: &str) -> Option<MpiKind> {
+    [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi].into_iter().find(|kind| kind.id() == id)
 }
 
 fn nanoseconds(time: Duration) -> u64 {

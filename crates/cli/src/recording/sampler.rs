@@ -62,11 +62,12 @@ impl Sampling {
     }
 
     /// Ends the recording with the pages as the processes left them. Returns what went wrong, if anything did.
-    pub fn finish(self, pages: &[EndpointStats], exit_code: u8, troubles: Vec<String>) -> Option<String> {
+    pub fn finish(self, mut pages: Vec<EndpointStats>, exit_code: u8, troubles: Vec<String>) -> Option<String> {
         let wall_time = self.start.elapsed();
         drop(self.stop);
         let Ok(mut sampler) = self.thread.join() else { return Some("the thread that records panicked".to_owned()) };
-        sampler.record(pages, true);
+        page::until_now(&mut pages);
+        sampler.record(&pages, true);
         let end = End {
             exit_code,
             wall_time_s: wall_time.as_secs_f64(),

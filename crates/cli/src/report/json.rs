@@ -1,7 +1,9 @@
 //! The report for programs. The schema is documented in tidegate(1); a change that breaks readers raises the number in
 //! [`RUN_SCHEMA`]. Units are in the names.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -9,9 +11,11 @@ use tidegate_link::trouble::Trouble;
 use tidegate_message::Counter;
 
 use crate::mpi::Mpi;
+use crate::report::ending::Ending;
+use crate::report::names::Who;
 use crate::report::table::aggregate_name;
 use crate::report::usage::Usage;
-use crate::report::{Job, Process, units};
+use crate::report::{Job, Launch, Process, units};
 use crate::settings::Setting;
 
 /// Name and version of the schema of `tidegate run --json`.
@@ -20,6 +24,9 @@ pub const RUN_SCHEMA: &str = "tidegate-run/1";
 pub const ENV_SCHEMA: &str = "tidegate-env/1";
 /// Name and version of the schema of `tidegate counters --json`.
 pub const COUNTERS_SCHEMA: &str = "tidegate-counters/1";
+
+/// Name and version of the schema of `tidegate counters DIR --json`.
+pub const PAGES_SCHEMA: &str = "tidegate-pages/1";
 
 /// What is known of a run besides its counters.
 pub struct RunFacts<'a> {
@@ -33,12 +40,14 @@ pub struct RunFacts<'a> {
     pub wall_time: Duration,
     /// What it exited with, as a shell sees it.
     pub exit_code: u8,
+    /// How it ended.
+    pub ending: &'a Ending,
     /// Whether its messages went through Tidegate.
     pub usage: &'a Usage<'a>,
 }
 
-/// The report of a run.
-pub fn run(job: &Job, facts: &RunFacts) -> Value {
+/// The report of a run. `job`: all processes of all launches.
+pub fn run(job: &Job, launches: &[Launch], facts: &RunFacts) -> Value {
     let command: Vec<_> = facts.command.iter().map(|word| word.to_string_lossy()).collect();
     json!({
         "schema": RUN_SCHEMA,
@@ -48,13 +57,50 @@ pub fn run(job: &Job, facts: &RunFacts) -> Value {
         "environment": environment(facts.settings),
         "wall_time_s": facts.wall_time.as_secs_f64(),
         "exit_code": facts.exit_code,
+        "ended": facts.ending.json(),
         "used": facts.usage.used().id(),
         "reasons": facts.usage.reasons(),
         "troubles": facts.usage.troubles.iter().map(trouble).collect::<Vec<_>>(),
         "ranks_absent": job.absent().0,
         "job": job_counters(job),
-        "processes": job.processes().iter().map(process).collect::<Vec<_>>(),
+        "launches": launches.iter().map(launch).collect::<Vec<_>>(),
+        "processes": processes(launches),
     })
+}
+
+/// The report on the pages of a folder.
+pub fn pages(folder: &Path, job: &Job, launches: &[Launch]) -> Value {
+    json!({
+        "schema": PAGES_SCHEMA,
+        "tidegate_version": env!("CARGO_PKG_VERSION"),
+        "folder": folder.to_string_lossy(),
+        "job": job_counters(job),
+        "launches": launches.iter().map(launch).collect::<Vec<_>>(),
+        "processes": processes(launches),
+    })
+}
+
+fn launch(launch: &Launch) -> Value {
+    let programs: BTreeSet<&str> = launch.job.processes().iter().map(|process| process.program.as_str()).collect();
+    json!({
+        "programs": programs,
+        "processes": launch.job.processes().len(),
+        "ranks_absent": launch.job.absent().0,
+        "job": job_counters(&launch.job),
+        "ended": launch.unclosed.json(),
+        "open": launch.left.json(),
+    })
+}
+
+/// The processes of all launches, in order of rank.
+fn processes(launches: &[Launch]) -> Vec<Value> {
+    let all = launches
+        .iter()
+        .enumerate()
+        .flat_map(|(number, launch)| launch.job.processes().iter().map(move |process| (number, launch, process)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(number, _, process)| (process.rank.unwrap_or(u32::MAX), *number, process.pid));
+    all.into_iter().map(|(number, launch, one)| process(number, launch, one)).collect()
 }
 
 /// The settings for an MPI.
@@ -111,7 +157,7 @@ fn job_counters(job: &Job) -> Value {
     values.collect::<Map<_, _>>().into()
 }
 
-fn process(process: &Process) -> Value {
+fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
     let counters = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), json!(process.get(*counter))));
     let setup = &process.setup;
     let posted = setup.posted.map(|posted| {
@@ -126,6 +172,8 @@ fn process(process: &Process) -> Value {
     json!({
         "rank": process.rank,
         "pid": process.pid,
+        "host": process.host,
+        "launch": launch_number,
         "job_size": process.job_size,
         "program": process.program,
         "endpoints": process.endpoints,
@@ -136,6 +184,8 @@ fn process(process: &Process) -> Value {
         "peers": setup.peers,
         "posted_buffers": posted,
         "bulk": setup.bulk,
+        "network": Some(&setup.network).filter(|network| !network.is_empty()),
+        "waits": launch.waits.json_of(Who { rank: process.rank, pid: process.pid }),
         "counters": counters.collect::<Map<_, _>>(),
     })
 }
@@ -144,7 +194,7 @@ fn process(process: &Process) -> Value {
 mod tests {
     use super::*;
     use crate::mpi::MpiKind;
-    use crate::report::tests::{job, process};
+    use crate::report::tests::{job, launch_of, process};
 
     #[test]
     fn a_run_reads_back_as_documented() {
@@ -160,8 +210,13 @@ mod tests {
             settings: &settings,
             wall_time: Duration::from_millis(1500),
             exit_code: 137,
+            ending: &Ending { signal: Some(9), ..Ending::default() },
         };
-        let value: Value = serde_json::from_str(&run(&job, &facts).to_string()).unwrap();
+        let launches = [launch_of(job.clone())];
+        let value: Value = serde_json::from_str(&run(&job, &launches, &facts).to_string()).unwrap();
+        assert_eq!(value["ended"]["signal_name"], "SIGKILL (signal 9)");
+        assert_eq!((&value["launches"][0]["processes"], &value["processes"][0]["launch"]), (&json!(2), &json!(0)));
+        assert_eq!(value["launches"][0]["open"]["receives"], 0);
         assert_eq!(value["schema"], "tidegate-run/1");
         assert_eq!(value["command"], json!(["mpiexec", "x"]));
         assert_eq!(value["mpi"], json!({ "name": "mpich", "version": "5.0.2" }));
@@ -189,9 +244,16 @@ mod tests {
     fn a_run_without_endpoints_says_so() {
         let none = job(Vec::new());
         let usage = Usage { job: &none, mpi: None, overridden: &["FI_PROVIDER"], troubles: &[], failed: false };
-        let facts =
-            RunFacts { command: &[], mpi: None, settings: &[], wall_time: Duration::ZERO, exit_code: 0, usage: &usage };
-        let value = run(&none, &facts);
+        let facts = RunFacts {
+            command: &[],
+            mpi: None,
+            settings: &[],
+            wall_time: Duration::ZERO,
+            exit_code: 0,
+            ending: &Ending::default(),
+            usage: &usage,
+        };
+        let value = run(&none, &[], &facts);
         assert_eq!(value["used"], "nothing");
         assert_eq!(value["reasons"], json!(["The command line itself sets FI_PROVIDER: leave that out."]));
         assert_eq!((&value["mpi"], &value["job"], &value["processes"]), (&Value::Null, &json!({}), &json!([])));

@@ -7,8 +7,9 @@ use comfy_table::Table;
 use tidegate_message::{Counter, Unit};
 
 use crate::arguments::Ranks;
-use crate::report::table::{FEW, align, label, plain_table, push_table};
+use crate::report::table::{self, Column, FEW, label, push_table};
 use crate::report::units::human;
+use crate::report::width::Width;
 use crate::report::{Job, Process, distinct};
 
 /// Counters that the line shows for the job, so that the job's table leaves them out: most often they are the same for
@@ -51,7 +52,7 @@ fn has_bound(job: &Job) -> bool {
 }
 
 /// The ranks that deferred sends or had sends deferred for them, with advice; empty if there is none.
-pub fn pressure(job: &Job, ranks: Ranks) -> String {
+pub fn pressure(job: &Job, ranks: Ranks, width: Width) -> String {
     let concerned: Vec<&Process> = job.processes().iter().filter(|process| is_concerned(process)).collect();
     let mut text = String::new();
     if concerned.is_empty() {
@@ -64,7 +65,15 @@ pub fn pressure(job: &Job, ranks: Ranks) -> String {
     };
     text += "\n";
     if !shown.is_empty() {
-        push_table(&mut text, table(&shown));
+        let tables: Vec<String> = tables(&shown, width)
+            .into_iter()
+            .map(|table| {
+                let mut text = String::new();
+                push_table(&mut text, table);
+                text
+            })
+            .collect();
+        text += &tables.join("\n");
         let rest = concerned.len() - shown.len();
         if rest > 0 {
             let _ = writeln!(text, "  and {rest} more: --ranks all");
@@ -91,15 +100,14 @@ fn most_concerned<'a>(concerned: &[&'a Process]) -> Vec<&'a Process> {
     order.into_iter().map(|index| concerned[index]).collect()
 }
 
-fn table(processes: &[&Process]) -> Table {
-    let mut table = plain_table();
-    table.set_header(["receive\nmemory"].into_iter().chain(COLUMNS.iter().map(|(header, _)| *header)));
-    for process in processes {
-        let values = COLUMNS.iter().map(|(_, counter)| human(process.get(*counter), counter.unit()));
-        table.add_row([label(process)].into_iter().chain(values));
-    }
-    align(&mut table);
-    table
+fn tables(processes: &[&Process], width: Width) -> Vec<Table> {
+    let columns = COLUMNS.iter().map(|(header, counter)| Column {
+        header: (*header).to_owned(),
+        cells: processes.iter().map(|process| human(process.get(*counter), counter.unit())).collect(),
+    });
+    let cells = processes.iter().map(|process| label(process)).collect();
+    let first = Column { header: "receive\nmemory".to_owned(), cells };
+    table::tables(&first, &columns.collect::<Vec<_>>(), width)
 }
 
 /// Who had no room, what that cost, and what helps.
@@ -190,19 +198,19 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_pressure_where_there_was_none() {
-        assert_eq!(pressure(&job(vec![with_bound(0, &[]), with_bound(1, &[])]), Ranks::All), "");
+        assert_eq!(pressure(&job(vec![with_bound(0, &[]), with_bound(1, &[])]), Ranks::All, Width::USUAL), "");
     }
 
     #[test]
     fn a_flood_is_shown_with_advice() {
-        let text = pressure(&flooded(), Ranks::Auto);
+        let text = pressure(&flooded(), Ranks::Auto, Width::USUAL);
         let expected = include_str!("../../tests/data/receive_memory.txt");
         assert_eq!(text, expected, "got:\n{text}");
     }
 
     #[test]
     fn without_ranks_the_advice_remains() {
-        let text = pressure(&flooded(), Ranks::None);
+        let text = pressure(&flooded(), Ranks::None, Width::USUAL);
         assert!(text.starts_with("\ntidegate: 39,400 sends waited") && text.lines().count() == 3, "{text}");
     }
 
@@ -227,13 +235,13 @@ mod tests {
             let text = advice(&ranks(count));
             assert!(text.contains(said), "{text}");
         }
-        let text = pressure(&ranks(40), Ranks::Auto);
+        let text = pressure(&ranks(40), Ranks::Auto, Width::USUAL);
         assert!(
             text.contains("  rank 24 ")
                 && !text.contains("  rank 23 ")
                 && text.contains("  and 24 more: --ranks all\n"),
             "{text}"
         );
-        assert!(pressure(&ranks(40), Ranks::All).contains("  rank 0 "));
+        assert!(pressure(&ranks(40), Ranks::All, Width::USUAL).contains("  rank 0 "));
     }
 }

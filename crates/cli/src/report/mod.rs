@@ -1,20 +1,40 @@
 //! Counter pages into a report.
 //!
+//! * [`launches`]: which pages belong together;
 //! * [`table`]: for people;
 //! * [`memory`]: the part of that text about receive memory;
+//! * [`waits`]: for whom sends waited longest;
+//! * [`open`]: what was still open at the end;
+//! * [`ending`]: how the job ended;
+//! * [`names`]: ranks for what pages name by numbers;
+//! * [`width`]: how wide all that may be;
 //! * [`json`]: for programs;
 //! * [`usage`]: whether the messages went through Tidegate at all, and what to say if not;
 //! * [`units`]: numbers as people read them.
 
+pub mod ending;
 pub mod json;
+pub mod launches;
 pub mod memory;
+pub mod names;
+pub mod open;
 pub mod table;
 pub mod units;
 pub mod usage;
+pub mod waits;
+pub mod width;
+
+use std::collections::HashMap;
 
 use tidegate_flow::SchemeName;
 use tidegate_link::{EndpointStats, PostedBuffers};
-use tidegate_message::{Aggregate, Counter};
+use tidegate_message::{Aggregate, Counter, WaitCause};
+
+use crate::mpi::MpiKind;
+use ending::Unclosed;
+use names::Names;
+use open::Left;
+use waits::Waits;
 
 /// How an endpoint was set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +53,8 @@ pub struct Setup {
     pub posted: Option<PostedBuffers>,
     /// How bulk data travels.
     pub bulk: String,
+    /// What reaches other hosts; empty: nothing.
+    pub network: String,
 }
 
 impl Setup {
@@ -59,6 +81,8 @@ pub struct Process {
     pub rank: Option<u32>,
     /// Its process id.
     pub pid: u32,
+    /// Its host.
+    pub host: String,
     /// Ranks of its job, if known.
     pub job_size: Option<u32>,
     /// Name of its program.
@@ -75,6 +99,7 @@ impl Process {
         Process {
             rank: page.rank,
             pid: page.pid,
+            host: page.host.clone(),
             job_size: page.job_size,
             program: page.program.clone(),
             endpoints: 1,
@@ -86,13 +111,14 @@ impl Process {
                 peers: page.peers,
                 posted: page.posted,
                 bulk: page.bulk.clone(),
+                network: page.network.clone(),
             },
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
         }
     }
 
     fn is_same(&self, other: &Process) -> bool {
-        (self.pid, self.rank) == (other.pid, other.rank)
+        (self.pid, self.rank, &self.host) == (other.pid, other.rank, &other.host)
     }
 
     fn merge(&mut self, other: &Process) {
@@ -114,6 +140,34 @@ pub struct Job {
     processes: Vec<Process>,
 }
 
+/// One launch: what its processes did, and how they ended.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What its processes did.
+    pub job: Job,
+    /// What was open when they ended.
+    pub left: Left,
+    /// Who did not close.
+    pub unclosed: Unclosed,
+    /// For whom sends waited.
+    pub waits: Waits,
+    /// What its endpoints are called.
+    pub names: Names,
+}
+
+impl Launch {
+    /// What the pages of a launch say. `mpi`: which it is, as far as the pages do not tell.
+    pub fn of(pages: &[EndpointStats], mpi: Option<MpiKind>) -> Launch {
+        Launch {
+            job: Job::new(pages),
+            left: Left::of(pages, mpi),
+            unclosed: Unclosed::of(pages),
+            waits: Waits::of(pages),
+            names: Names::of(pages),
+        }
+    }
+}
+
 /// A counter over the processes of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
@@ -132,7 +186,25 @@ pub struct Spread {
 impl Job {
     /// Puts endpoints of one process together, and processes in order of rank.
     pub fn new(pages: &[EndpointStats]) -> Self {
-        Job::of(pages.iter().map(Process::of))
+        let mut job = Job::of(pages.iter().map(Process::of));
+        job.note_deferrals(pages);
+        job
+    }
+
+    /// A receiver that was not in MPI has not counted how long peers have deferred sends for it. They know.
+    fn note_deferrals(&mut self, pages: &[EndpointStats]) {
+        let receivers: HashMap<u64, &EndpointStats> = pages.iter().map(|page| (page.endpoint, page)).collect();
+        for wait in pages.iter().flat_map(|page| &page.waits) {
+            let receiver = wait.peer.and_then(|peer| receivers.get(&peer));
+            let (Some(receiver), Some(open_for), WaitCause::Window) = (receiver, wait.open_for, wait.cause) else {
+                continue;
+            };
+            let is_its = |process: &&mut Process| process.is_same(&Process::of(receiver));
+            if let Some(process) = self.processes.iter_mut().find(is_its) {
+                let pressure = &mut process.values[Counter::PressureNanoseconds as usize];
+                *pressure = (*pressure).max(u64::try_from(open_for.as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
     }
 
     fn of(parts: impl Iterator<Item = Process>) -> Self {
@@ -200,6 +272,7 @@ pub(crate) mod tests {
         let mut process = Process {
             rank: Some(rank),
             pid: 1000 + rank,
+            host: "h".into(),
             job_size: Some(4),
             program: "a.out".into(),
             endpoints: 1,
@@ -211,6 +284,7 @@ pub(crate) mod tests {
                 peers: 20,
                 posted: None,
                 bulk: "direct".into(),
+                network: String::new(),
             },
             values: [0; Counter::COUNT],
         };
@@ -223,6 +297,11 @@ pub(crate) mod tests {
     /// A job of these processes.
     pub fn job(processes: Vec<Process>) -> Job {
         Job::of(processes.into_iter())
+    }
+
+    /// A launch of these processes, in which nothing was open.
+    pub fn launch_of(job: Job) -> Launch {
+        Launch { job, ..Launch::of(&[], None) }
     }
 
     #[test]

@@ -7,8 +7,10 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 use tidegate_message::{Aggregate, Counter, Unit};
 
 use crate::arguments::Ranks;
+use crate::mpi::MpiKind;
 use crate::report::units::human;
-use crate::report::{Job, Process, Spread, distinct, memory};
+use crate::report::width::Width;
+use crate::report::{Job, Launch, Process, Spread, distinct, memory};
 
 /// Above this many processes, `--ranks auto` shows only those that hold a maximum.
 pub(super) const FEW: usize = 16;
@@ -33,41 +35,103 @@ const MAIN: [Counter; 13] = [
 /// Counters of what is stored at the moment. They say nothing at the end of a run, so they are left out.
 const NOW: [Counter; 2] = [Counter::UnexpectedBytes, Counter::UnmatchedBytes];
 
-/// The whole report, lines ended by line feeds. `mpi` is the MPI's name, if known.
-pub fn render(job: &Job, mpi: Option<&str>, wall_time: Duration, ranks: Ranks) -> String {
-    let mut text = heading(job, mpi, wall_time) + &memory::line(job);
+/// What a report is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Form<'a> {
+    /// The MPI's name, if known.
+    pub mpi: Option<&'a str>,
+    /// How long the program ran, if known.
+    pub wall_time: Option<Duration>,
+    /// Which ranks get lines of their own.
+    pub ranks: Ranks,
+    /// How wide it may be.
+    pub width: Width,
+}
+
+/// The whole report of a launch, lines ended by line feeds.
+pub fn render(launch: &Launch, form: &Form) -> String {
+    // Where the launcher is not known, its processes are.
+    let mpi = form.mpi.or(launch.left.mpi.map(MpiKind::name));
+    let text = counts(&launch.job, &Form { mpi, ..*form })
+        + &launch.waits.text(form.wall_time.unwrap_or_default())
+        + &launch.left.text(form.ranks, form.width)
+        + &launch.unclosed.text().map_or_else(String::new, |text| format!("tidegate: {text}\n"));
+    form.width.fit(&text)
+}
+
+/// The reports of all launches, each under a line of its own where there are several.
+pub fn render_all(launches: &[Launch], form: &Form) -> String {
+    if let [only] = launches {
+        return render(only, form);
+    }
+    let of = |(number, launch): (usize, &Launch)| {
+        format!("\ntidegate: launch {} of {}\n{}", number + 1, launches.len(), render(launch, form))
+    };
+    launches.iter().enumerate().map(of).collect()
+}
+
+/// What was counted.
+fn counts(job: &Job, form: &Form) -> String {
+    let (ranks, width) = (form.ranks, form.width);
+    let mut text = heading(job, form) + &memory::line(job);
     text += "\n";
     push_table(&mut text, job_table(job));
     let shown = shown(job, ranks);
-    if !shown.is_empty() {
+    for table in rank_tables(&shown, width) {
         text += "\n";
-        push_table(&mut text, rank_table(&shown));
+        push_table(&mut text, table);
     }
     let rest = job.processes().len() - shown.len();
     if rest > 0 && ranks != Ranks::None {
         let _ = writeln!(text, "  and {rest} more: --ranks all");
     }
-    text + &memory::pressure(job, ranks)
+    text + &memory::pressure(job, ranks, width)
 }
 
 /// Who ran, for how long, with which flow control.
-pub fn heading(job: &Job, mpi: Option<&str>, wall_time: Duration) -> String {
+pub fn heading(job: &Job, form: &Form) -> String {
     let processes = job.processes();
     let of = |what: &dyn Fn(&Process) -> String| distinct(job, what);
-    let mpi = mpi.map(|mpi| format!(", {mpi}")).unwrap_or_default();
+    let mpi = form.mpi.map(|mpi| format!(", {mpi}")).unwrap_or_default();
     let noun = if processes.len() == 1 { "process" } else { "processes" };
-    let time = human(wall_time.as_nanos().try_into().unwrap_or(u64::MAX), Unit::Nanoseconds);
+    let nanoseconds = |time: Duration| time.as_nanos().try_into().unwrap_or(u64::MAX);
+    let time = form.wall_time.map(|time| format!(", {}", human(nanoseconds(time), Unit::Nanoseconds)));
+    let time = time.unwrap_or_default();
     format!(
-        "tidegate: {} {noun} of {}{mpi}, {time}\n\
-         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}\n",
+        "tidegate: {} {noun} of {}{mpi}{time}\n\
+         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}\n",
         processes.len(),
         of(&|p| p.program.clone()),
         of(&|p| p.setup.scheme.to_string()),
         of(&|p| p.setup.lends()),
         of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
         of(&|p| p.setup.peers.to_string()),
-        of(&|p| p.setup.bulk.clone()),
+        bulk(job),
+        network(job),
     )
+}
+
+/// How bulk data travelled: what was chosen, and, where several ways were, how much went by each.
+fn bulk(job: &Job) -> String {
+    let states = distinct(job, &|process| process.setup.bulk.clone());
+    let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
+    let (read, bounced) = (sum(Counter::BytesRead), sum(Counter::BytesBounced));
+    let share = |bytes: u64| (bytes as f64 * 100.0 / (read + bounced) as f64).round();
+    match states.as_str() {
+        "direct" if read > 0 && bounced > 0 => format!("direct {} %, bounced {} %", share(read), share(bounced)),
+        "direct" if bounced > 0 => "bounced".to_owned(),
+        _ => states,
+    }
+}
+
+/// What reached other hosts.
+fn network(job: &Job) -> String {
+    let networks = distinct(job, &|process| process.setup.network.clone());
+    let hosts = distinct(job, &|process| process.host.clone()).split('|').count();
+    match networks.as_str() {
+        "" => String::new(),
+        networks => format!(", {hosts} {} by {networks}", if hosts == 1 { "host" } else { "hosts" }),
+    }
 }
 
 /// One row per counter: the job, and how it spreads over the ranks.
@@ -89,19 +153,55 @@ fn job_table(job: &Job) -> Table {
     table
 }
 
-/// One row per process.
-fn rank_table(processes: &[&Process]) -> Table {
-    let mut table = plain_table();
+/// One row per process, in as many tables as the width wants.
+fn rank_tables(processes: &[&Process], width: Width) -> Vec<Table> {
     // The unit of a time stands beside its value, so it is left out of the header; names are broken at underscores to
     // keep columns narrow.
-    let names = MAIN.iter().map(|counter| counter.name().trim_end_matches("_ns").replace('_', "\n"));
-    table.set_header([String::new()].into_iter().chain(names));
-    for process in processes {
-        let values = MAIN.iter().map(|counter| human(process.get(*counter), counter.unit()));
-        table.add_row([label(process)].into_iter().chain(values));
+    let columns = MAIN.iter().map(|counter| Column {
+        header: counter.name().trim_end_matches("_ns").replace('_', "\n"),
+        cells: processes.iter().map(|process| human(process.get(*counter), counter.unit())).collect(),
+    });
+    let first = Column { header: String::new(), cells: processes.iter().map(|process| label(process)).collect() };
+    tables(&first, &columns.collect::<Vec<_>>(), width)
+}
+
+/// A column of a table.
+pub(super) struct Column {
+    /// Its header, in lines.
+    pub header: String,
+    /// A cell for each row.
+    pub cells: Vec<String>,
+}
+
+impl Column {
+    /// Columns of the screen that it takes with its padding.
+    fn columns(&self) -> usize {
+        let texts = self.header.lines().chain(self.cells.iter().map(String::as_str));
+        texts.map(|text| text.chars().count()).max().unwrap_or(0) + 2
     }
-    align(&mut table);
-    table
+}
+
+/// Columns in as many tables as the width wants, each with the first column. There are none without rows.
+pub(super) fn tables(first: &Column, columns: &[Column], width: Width) -> Vec<Table> {
+    let room = width.columns.saturating_sub(first.columns() + 1);
+    let (mut tables, mut rest) = (Vec::new(), columns);
+    while !rest.is_empty() && !first.cells.is_empty() {
+        let mut taken = 0;
+        let fitting = rest.iter().take_while(|column| {
+            taken += column.columns();
+            taken <= room
+        });
+        let (these, others) = rest.split_at(fitting.count().max(1));
+        let mut table = plain_table();
+        table.set_header([&first.header].into_iter().chain(these.iter().map(|column| &column.header)));
+        for (row, name) in first.cells.iter().enumerate() {
+            table.add_row([name].into_iter().chain(these.iter().map(|column| &column.cells[row])));
+        }
+        align(&mut table);
+        tables.push(table);
+        rest = others;
+    }
+    tables
 }
 
 /// The processes that get a row.
@@ -172,9 +272,20 @@ pub fn aggregate_name(counter: Counter) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::{job, process};
+    use crate::report::tests::{job, launch_of, process};
     use tidegate_flow::SchemeName;
     use tidegate_link::PostedBuffers;
+
+    const FORM: Form = Form {
+        mpi: Some("MPICH 5.0.2"),
+        wall_time: Some(Duration::from_millis(1234)),
+        ranks: Ranks::Auto,
+        width: Width::USUAL,
+    };
+
+    fn rendered(job: Job, ranks: Ranks) -> String {
+        render(&launch_of(job), &Form { ranks, ..FORM })
+    }
 
     fn four_ranks() -> Job {
         let ranks = (0..4u64).map(|rank| {
@@ -200,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_report_of_few_ranks() {
-        let text = render(&four_ranks(), Some("MPICH 5.0.2"), Duration::from_millis(1234), Ranks::Auto);
+        let text = rendered(four_ranks(), Ranks::Auto);
         let expected = include_str!("../../tests/data/report_four_ranks.txt");
         assert_eq!(text, expected, "got:\n{text}");
     }
@@ -216,13 +327,37 @@ mod tests {
         assert_eq!(labels(Ranks::Top), "rank 7 rank 33");
         assert_eq!(labels(Ranks::None), "");
         assert_eq!(shown(&job, Ranks::All).len(), 64);
-        assert!(render(&job, None, Duration::ZERO, Ranks::Auto).ends_with("  and 62 more: --ranks all\n"));
+        assert!(rendered(job.clone(), Ranks::Auto).ends_with("  and 62 more: --ranks all\n"));
+    }
+
+    #[test]
+    fn a_report_fits_a_terminal_of_80_columns() {
+        let width = Width { columns: 80, breaks_lines: true };
+        let text = render(&launch_of(four_ranks()), &Form { width, ..FORM });
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(text.matches("\n  rank 3 ").count(), 2, "two tables of ranks: {text}");
+        let wide = render(&launch_of(four_ranks()), &Form { width: Width { columns: 200, ..width }, ..FORM });
+        assert_eq!(wide.matches("\n  rank 3 ").count(), 1, "{wide}");
+    }
+
+    #[test]
+    fn what_was_chosen_by_itself_is_told() {
+        let of = |read, bounced| {
+            bulk(&job(vec![process(0, &[(Counter::BytesRead, read), (Counter::BytesBounced, bounced)])]))
+        };
+        assert_eq!([of(0, 0), of(7, 0), of(0, 9)], ["direct", "direct", "bounced"]);
+        assert_eq!(of(300, 100), "direct 75 %, bounced 25 %");
+        let mut other = process(1, &[]);
+        (other.host, other.setup.network) = ("g".into(), "tcp/eth0".into());
+        let mut one = process(0, &[]);
+        one.setup.network = "tcp/eth0".into();
+        assert_eq!(network(&job(vec![one, other])), ", 2 hosts by tcp/eth0");
     }
 
     #[test]
     fn counters_outside_the_main_ones_show_when_something_happened() {
-        let quiet = render(&job(vec![process(0, &[])]), None, Duration::ZERO, Ranks::None);
-        let loud = render(&job(vec![process(0, &[(Counter::Violations, 1)])]), None, Duration::ZERO, Ranks::None);
+        let quiet = rendered(job(vec![process(0, &[])]), Ranks::None);
+        let loud = rendered(job(vec![process(0, &[(Counter::Violations, 1)])]), Ranks::None);
         assert!(!quiet.contains("violations") && quiet.contains("sends_delayed"), "{quiet}");
         assert!(loud.contains("violations"), "{loud}");
     }
@@ -231,7 +366,7 @@ mod tests {
     fn setups_that_differ_are_all_named() {
         let mut other = process(1, &[]);
         other.setup.slots_per_peer = 16;
-        let text = heading(&job(vec![process(0, &[]), other]), None, Duration::ZERO);
+        let text = heading(&job(vec![process(0, &[]), other]), &FORM);
         let both = "64 slots per peer, 2 of them for credit packets|16 slots per peer, 2 of them for credit packets";
         assert!(text.contains(both), "{text}");
     }

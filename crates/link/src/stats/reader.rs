@@ -95,6 +95,45 @@ pub struct EndpointStats {
 }
 
 impl EndpointStats {
+    /// The page of an endpoint that has done nothing yet, for tests of what reads pages.
+    pub fn blank(pid: u32, rank: Option<u32>, job_size: Option<u32>) -> Self {
+        EndpointStats {
+            pid,
+            serial: 0,
+            endpoint: u64::from(pid) << 32 | 1,
+            host: "host".into(),
+            rank,
+            job_size,
+            launch: None,
+            mpi: None,
+            scheme: SchemeName::Dynamic,
+            slots_per_peer: 64,
+            credit_slots: 2,
+            piggyback: true,
+            peers: 16,
+            posted: None,
+            bulk: BulkState::Direct.name().to_owned(),
+            network: String::new(),
+            program: "program".into(),
+            started: Duration::from_secs(1),
+            written: Duration::ZERO,
+            closed: None,
+            ended: false,
+            first_dead: None,
+            is_current: false,
+            waits: Vec::new(),
+            open: OpenWork::default(),
+            peers_delayed: 0,
+            is_pressed: false,
+            values: vec![0; Counter::COUNT],
+        }
+    }
+
+    /// Sets a counter, for tests of what reads pages.
+    pub fn set(&mut self, counter: Counter, value: u64) {
+        self.values[counter as usize] = value;
+    }
+
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
         self.values[counter as usize]
