@@ -19,7 +19,7 @@ from harness.mpi import Fabric
 from harness.paths import TIDEGATE
 from test_run import bare_environment, job
 
-LAGGARD, TRAFFIC, SILENCE = (PROGRAMS / name for name in ("laggard.c", "traffic.c", "silence.c"))
+LAGGARD = PROGRAMS / "laggard.c"
 RANKS, SLOW = 4, 2
 SIZE_MOST = 2 << 20
 """Of an HTML file."""
@@ -105,6 +105,16 @@ def test_a_folder_with_a_recording_is_refused_before_anything_starts(recorded, t
     assert done.returncode == 2 and "name another folder, or remove that one" in done.stderr, done.stderr
     assert not (tmp_path / "started").exists()
     assert report(tmp_path).returncode == 2 and "tidegate run --record" in report(tmp_path).stderr
+
+
+def test_a_program_without_endpoints_leaves_nothing_to_report(tmp_path):
+    done = subprocess.run([TIDEGATE, "run", "--record", tmp_path / "none", "true"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = report(tmp_path / "none")
+    assert done.returncode == 2 and "no endpoint of Tidegate was seen while `true` ran" in done.stderr, done.stderr
+    # A program that does not start leaves no folder.
+    done = subprocess.run([TIDEGATE, "run", "--record", tmp_path / "other", "/nowhere/program"], capture_output=True, text=True)
+    assert done.returncode == 127 and not (tmp_path / "other").exists()
 
 
 def test_a_killed_recorder_leaves_a_recording(tmp_path):

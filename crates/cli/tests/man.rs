@@ -84,7 +84,7 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    for command in ["run", "env", "sim", "paper", "counters"] {
+    for command in ["run", "env", "sim", "paper", "report", "counters"] {
         should = with_part(&should, command, &options(command));
     }
     should = with_part(&should, "table", &counters());
@@ -102,9 +102,21 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
     use tidegate_cli::command::paper::PAPER_SCHEMA;
+    use tidegate_cli::command::report::REPORT_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
+    use tidegate_cli::recording::RECORDING_SCHEMA;
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
-    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
+    for schema in [
+        RUN_SCHEMA,
+        ENV_SCHEMA,
+        COUNTERS_SCHEMA,
+        PAGES_SCHEMA,
+        SIM_SCHEMA,
+        FABRIC_SCHEMA,
+        PAPER_SCHEMA,
+        REPORT_SCHEMA,
+        RECORDING_SCHEMA,
+    ] {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -58,7 +58,7 @@
       case "rate": return scaled(value, 1000, ["", "k", "M", "G"]).trim() + "/s";
       case "bandwidth": return sized(value) + "/s";
       case "memory": return sized(value);
-      default: return value === 0 ? "0" : value < 0.01 ? (100 * value).toPrecision(2) + " % of a peer" : value.toPrecision(2) + (value === 1 ? " peer" : " peers");
+      default: return (value === 0 ? "0" : value < 1e-4 ? value.toExponential(1) : value < 100 ? String(Number(value.toPrecision(2))) : value.toFixed(0)) + (value === 1 ? " peer" : " peers");
     }
   }
 
@@ -69,9 +69,11 @@
 
   /** From 0 to 1: more stands out more from the page, in light and in dark. */
   function heat(share) {
-    const at = (isDark() ? 0.12 + 0.88 * share : 1 - share) * (CIVIDIS.length - 1);
+    const dark = isDark(), at = (dark ? 0.12 + 0.88 * share : 1 - share) * (CIVIDIS.length - 1);
     const below = Math.min(Math.floor(at), CIVIDIS.length - 2), part = at - below;
-    return CIVIDIS[below].map((low, i) => Math.round(low + part * (CIVIDIS[below + 1][i] - low)));
+    // On white, little is pale.
+    const weight = dark ? 1 : Math.min(1, 0.3 + 1.4 * share);
+    return CIVIDIS[below].map((low, i) => Math.round(255 + weight * (low + part * (CIVIDIS[below + 1][i] - low) - 255)));
   }
 
   /** 0 and nothing else has the colour of the page. */
@@ -110,8 +112,10 @@
   }
 
   /** Steps of 1, 2 or 5 that divide a span into some parts. */
-  function ticks(from, to, most) {
-    const rough = (to - from) / Math.max(1, most), power = Math.pow(10, Math.floor(Math.log10(rough)));
+  function ticks(from, to, most, base) {
+    const rough = (to - from) / Math.max(1, most);
+    const unit = base ? Math.pow(base, Math.max(0, Math.floor(Math.log(rough) / Math.log(base)))) : 1;
+    const power = unit * Math.pow(10, Math.floor(Math.log10(rough / unit)));
     const step = [1, 2, 5, 10].map(factor => factor * power).find(step => step >= rough) || rough;
     const found = [];
     for (let at = Math.ceil(from / step) * step; at <= to * (1 + 1e-9); at += step) found.push(at);
@@ -178,9 +182,9 @@
       box = { left: 62, top: 8, width: width - 70, height: height - 30 };
       box.y = value => box.top + box.height * (1 - value / all);
       pen.fillStyle = style("--muted"); pen.textAlign = "right";
-      for (const at of ticks(0, all, 3)) {
+      for (const at of ticks(0, all, 3, metric.kind === "memory" || metric.kind === "bandwidth" ? 1024 : 0)) {
         pen.fillStyle = style("--rule"); pen.fillRect(box.left, Math.round(box.y(at)), box.width, 1);
-        pen.fillStyle = style("--muted"); pen.fillText(worded(metric.kind, at).replace(/ (of a )?peers?$/, ""), box.left - 6, box.y(at));
+        pen.fillStyle = style("--muted"); pen.fillText(worded(metric.kind, at).replace(/ peers?$/, ""), box.left - 6, box.y(at));
       }
       const [least, median, most] = [0, 1, 2].map(i => column => metric.lines[i * run.columns + column]);
       pen.fillStyle = style("--band"); pen.beginPath();

@@ -106,7 +106,7 @@ pub fn pictures(runs: &[Shown]) -> String {
     text += &side_by_side(runs, |_| "<div class=\"strips script\"></div>\n".to_owned());
     let _ = write!(text, "</section>\n<section id=\"waits\">\n<h2>Who waits for whom</h2>\n{without}");
     text += "<p class=\"script\"><label>Waiting for <select id=\"cause\"></select></label> <span class=\"muted\">A row waited \
-             for a column: a bright column is a process that held up others.</span></p>\n";
+             for a column: a column that stands out is a process that held up others.</span></p>\n";
     text += &side_by_side(runs, |run| match run.pack.has_waits() {
         true => "<div class=\"matrix script\"></div>\n".to_owned(),
         false => "<p class=\"note\">No process waited for another one.</p>\n".to_owned(),

@@ -6,7 +6,7 @@ use tidegate_link::EndpointStats;
 use tidegate_link::stats::{PeerWait, WaitCause};
 use tidegate_message::Counter;
 
-use crate::mpi::MpiKind;
+use crate::report::open::kind_of;
 use crate::tag;
 
 use super::Values;
@@ -103,11 +103,6 @@ fn wait(wait: &PeerWait) -> WaitRow {
         waited_ns: nanoseconds(wait.in_all()),
         goes_on: wait.open_for.is_some(),
     }
-}
-
-/// The MPI that a page names.
-fn kind_of(id: &str) -> Option<MpiKind> {
-    [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi].into_iter().find(|kind| kind.id() == id)
 }
 
 fn nanoseconds(time: Duration) -> u64 {

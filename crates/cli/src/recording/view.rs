@@ -111,7 +111,8 @@ impl Process {
         match self.facts.scheme.parse::<SchemeName>() {
             Ok(scheme) => {
                 let bulk = self.bulk.clone();
-                Setup { scheme, slots_per_peer, credit_slots, piggyback, peers, posted, bulk }.lends()
+                let network = String::new();
+                Setup { scheme, slots_per_peer, credit_slots, piggyback, peers, posted, bulk, network }.lends()
             }
             Err(_) => "mailboxes without end".to_owned(),
         }
