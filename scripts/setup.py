@@ -27,7 +27,7 @@ TOOLS = [
     ("tmux", "tmux", "the tests of `tidegate top` on a terminal"),
     ("nft", "nftables", "the tests over hosts between which packets are lost"),
 ]
-OPTIONAL_PACKAGES = ["libfabric-bin", "libfabric-dev", "openmpi-bin", "libopenmpi-dev"]
+OPTIONAL_PACKAGES = ["libfabric-bin", "libfabric-dev", "openmpi-bin", "libopenmpi-dev", "chromium"]
 
 
 def fail(what: str, remedy: str, detail: str = "") -> None:
@@ -154,7 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("purpose", choices=["unit", "mpi", "tests", "optional"],
                         help="unit: what the tests of the crates need; mpi: the MPIs; tests: also the test suites; optional: also the "
-                             "system's libfabric and Open MPI")
+                             "system's libfabric and Open MPI, and Chromium")
     purpose = parser.parse_args().purpose
     missing = missing_packages()
     if missing:

@@ -1,5 +1,7 @@
 //! The command line. Help, shell completions and the man page are made from it.
 
+mod recording;
+
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -10,6 +12,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tidegate_bulk::TechniqueName;
 
 use crate::tuning::{Tuning, value_of};
+
+use recording::REPORT_HELP;
+pub use recording::{RecordOptions, ReportArguments};
 
 /// `tidegate`.
 #[derive(Debug, Parser)]
@@ -25,6 +30,7 @@ use crate::tuning::{Tuning, value_of};
                   tidegate run --scheme static --slots 16 mpiexec -n 8 ./program\n  \
                   tidegate top\n  \
                   eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
+                  tidegate run --record slow mpiexec -n 8 ./program && tidegate report slow\n  \
                   tidegate sim machine.toml\n  \
                   tidegate paper P-fig14\n\n\
                   See also: tidegate(1), fi_tidegate(7)."
@@ -76,6 +82,12 @@ pub enum Command {
     /// what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
+    /// Show a recording as one HTML file, and say what to change and why
+    ///
+    /// Recordings are made by `tidegate run --record DIR` and `tidegate sim --record DIR`. Several are shown side by
+    /// side. The file needs no network and no other file.
+    #[command(after_help = REPORT_HELP)]
+    Report(ReportArguments),
     /// List the counters of the report with unit and meaning, or report on the pages in a folder
     ///
     /// With DIR, a folder that FI_TIDEGATE_STATS_DIR named, the report is that of `run`, of processes that have ended
@@ -95,6 +107,7 @@ Examples:
   tidegate run --scheme static --slots 16 --json run.json mpirun -n 64 ./program
   tidegate run -- timeout 60 mpiexec -n 2 python script.py
   tidegate run ./program                   (a single process, or a script that calls mpiexec)
+  tidegate run --record slow mpiexec -n 8 ./program    (tidegate report slow: what happened when, and what to change)
 
 `tidegate counters` explains the columns of the report.";
 
@@ -139,6 +152,7 @@ Examples:
   tidegate sim machine.toml
   tidegate sim machine.toml --csv machine.csv
   tidegate sim --fields                    (what a file may say, with units and defaults)
+  tidegate sim machine.toml --record dir && tidegate report dir
 
 docs/simulator.md is a walk-through.";
 
@@ -195,6 +209,11 @@ pub struct SimArguments {
     /// Write the program as a trace in GOAL to FILE instead of running it; - is standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["fields", "json", "csv"])]
     pub goal: Option<PathBuf>,
+
+    /// Record the run's counters over simulated time in DIR, for `tidegate report DIR`
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["fields", "goal"])]
+    pub record: Option<PathBuf>,
+
     /// Runs at the same time [default: as many as processors]
     #[arg(long, short, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=4096))]
     pub jobs: Option<u64>,
@@ -283,6 +302,10 @@ pub struct RunArguments {
     /// A folder that all hosts of the job share, through which ranks on other hosts hand in their counters
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Report")]
     pub shared: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub recording: RecordOptions,
 
     /// Which ranks get a line of their own
     #[arg(long, value_enum, default_value_t = Ranks::Auto, help_heading = "Report")]
@@ -496,6 +519,10 @@ mod tests {
             (&["--alltoall", "tokens", "--alltoall-bytes", "0", "x"], "must be bytes from 1 to 1024G"),
             (&["--alltoall", "tokens", "--alltoall-bytes", "4kk", "x"], "must be bytes from 1 to 1024G"),
             (&["--alltoall-bytes", "4k", "x"], "--alltoall <ALLTOALL>"),
+            (&["--record-interval", "1s", "x"], "--record <DIR>"),
+            (&["--record", "d", "--record-interval", "0.1ms", "x"], "must be a time from 1ms to 60min"),
+            (&["--record", "d", "--record-interval", "2h", "x"], "must be a time from 1ms to 60min"),
+            (&["--record", "d", "--record-most", "1k", "x"], "must be bytes from 64k to 1024G"),
             (&[], "<COMMAND>"),
         ] {
             let error = run(words).unwrap_err();

@@ -10,11 +10,15 @@
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`trace`]: what the ranks of a recorded job left into a trace in GOAL;
+//! * [`recording`]: counters over time in a folder, written and read;
+//! * [`advice`]: what to change in a run, computed from what was recorded of it;
+//! * [`html`]: recordings as one HTML file;
 //! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`command`]: one file per command, putting the above together.
 
+pub mod advice;
 pub mod alltoall;
 pub mod arguments;
 pub mod check;
@@ -24,12 +28,14 @@ pub mod culprit;
 pub mod experiment;
 pub mod failure;
 pub mod folder;
+pub mod html;
 pub mod jobs;
 pub mod launcher;
 pub mod mpi;
 pub mod process;
 pub mod provider;
 pub mod quote;
+pub mod recording;
 pub mod report;
 pub mod scenario;
 pub mod settings;
@@ -59,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Top(arguments) => command::top::top(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
+        Command::Report(arguments) => command::report::report(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments),
     };

@@ -89,7 +89,7 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    for command in ["run", "record", "env", "top", "sim", "paper", "counters"] {
+    for command in ["run", "record", "env", "top", "sim", "paper", "report", "counters"] {
         should = with_part(&should, command, &options(command));
     }
     should = with_part(&should, "table", &counters());
@@ -108,11 +108,13 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     }
     use tidegate_cli::command::paper::PAPER_SCHEMA;
     use tidegate_cli::command::record::RECORD_SCHEMA;
+    use tidegate_cli::command::report::REPORT_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
+    use tidegate_cli::recording::RECORDING_SCHEMA;
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
     use tidegate_cli::top::json::TOP_SCHEMA;
-    let of_commands = [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, TOP_SCHEMA];
-    for schema in of_commands.into_iter().chain([SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA]) {
+    let of_commands = [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, TOP_SCHEMA, REPORT_SCHEMA];
+    for schema in of_commands.into_iter().chain([RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA]) {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

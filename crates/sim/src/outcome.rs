@@ -1,9 +1,10 @@
 //! [`Outcome`]: the result of a run.
 
-use tidegate_message::{Aggregate, Counter};
+use tidegate_message::{Aggregate, Counter, WaitCause};
 
 use crate::checker::Bounds;
 use crate::cost::Spent;
+use crate::flight::Rank;
 use crate::task::Sample;
 use crate::{Time, Totals};
 
@@ -20,8 +21,24 @@ pub struct ProcessOutcome {
     pub spent: Spent,
     /// How long peers were blocked that it had asked to return credits, from request to answer, added over peers.
     pub blocked: Time,
+    /// For whom its sends waited; only of runs that somebody looked at
+    /// ([`run_watched`](crate::Simulation::run_watched)).
+    pub waits: Vec<RankWait>,
     /// Buffers that it had posted at the end, where receivers post buffers.
     pub buffers: PostedBuffers,
+}
+
+/// Sends of a process that waited for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankWait {
+    /// For whom; `None`: for processes of which no account of their own was kept.
+    pub rank: Option<Rank>,
+    /// For what.
+    pub cause: WaitCause,
+    /// How often.
+    pub count: u64,
+    /// How long, in all.
+    pub waited: Time,
 }
 
 /// Buffers that a process has posted.

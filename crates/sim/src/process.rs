@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::task::{Context as PollContext, Poll, Waker};
 
 use tidegate_message::{
-    Completion, Context, Counter, Endpoint, Failure, Link, MatchFlags, Operation, PeerId, Receive, Send, Source, Space,
-    Target,
+    Completion, Context, Counter, Endpoint, Failure, Link, MatchFlags, Open, Operation, PeerId, Receive, Send, Source,
+    Space, Target,
 };
 
 use crate::Time;
@@ -15,6 +15,7 @@ use crate::cost::{Activity, Spent, time_of};
 use crate::flight::Rank;
 use crate::link::{PacketCost, SimLink};
 use crate::local::{LocalMessage, LocalPath, PostedLocally};
+use crate::outcome::RankWait;
 use crate::task::{Aim, Call, Delivery, Run, Sender, Tag, Task};
 
 /// What a process does next.
@@ -363,6 +364,21 @@ impl Process {
     pub fn counters(&self) -> [u64; Counter::COUNT] {
         let counters = self.endpoint.link().counters();
         std::array::from_fn(|index| counters.get(Counter::ALL[index]))
+    }
+
+    /// For whom its sends have waited.
+    pub fn waits(&mut self) -> Vec<RankWait> {
+        let mut open = Open::default();
+        let now = self.clock().instant();
+        self.endpoint.look(now, &mut open);
+        let link = self.endpoint.link();
+        let told = open.waits.iter().map(|wait| RankWait {
+            rank: wait.peer.and_then(|peer| link.known_rank(peer)),
+            cause: wait.cause,
+            count: wait.count,
+            waited: Time(u64::try_from(wait.waited.as_nanos() * 1_000).unwrap_or(u64::MAX)),
+        });
+        told.collect()
     }
 
     /// Flow control's state, for the checker.

@@ -7,6 +7,9 @@
 mod amid;
 mod interfaces;
 mod posted;
+mod watching;
+
+pub use watching::Look;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,7 +30,7 @@ use crate::link::{PacketCost, SimLink};
 use crate::local::LocalMessage;
 use crate::node::{Direction, Node};
 use crate::noise::Interruptions;
-use crate::outcome::{Outcome, ProcessOutcome};
+use crate::outcome::{Outcome, ProcessOutcome, RankWait};
 use crate::parcel::Bodies;
 use crate::process::{After, Neighbours, Process};
 use crate::random::Random;
@@ -99,6 +102,8 @@ pub struct Simulation {
     /// Why the run cannot go on: it ends after the event under way.
     failure: Option<String>,
     events: u64,
+    /// Somebody looks at the processes.
+    is_watched: bool,
 }
 
 impl fmt::Debug for Simulation {
@@ -140,6 +145,7 @@ impl Simulation {
             ledger,
             failure: None,
             events: 0,
+            is_watched: false,
             config,
         };
         simulation.add_nodes();
@@ -192,8 +198,22 @@ impl Simulation {
     ///
     /// # Errors
     /// If nothing can move before all programs have ended, if a process cannot go on, or if a checker found something.
-    pub fn run(mut self) -> Result<Outcome, SimulationError> {
+    pub fn run(self) -> Result<Outcome, SimulationError> {
+        self.run_watched(Time::NEVER, &mut |_| Time::NEVER)
+    }
+
+    /// The same, while somebody looks at the processes: at the first event from `first` on, and then at the first from
+    /// the moment on that `watch` returned. The run is the same as without.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_watched(mut self, first: Time, watch: &mut dyn FnMut(Look) -> Time) -> Result<Outcome, SimulationError> {
+        let mut next_look = first;
+        self.is_watched = first < Time::NEVER;
         while let Some((now, event)) = self.queue.pop() {
+            if now >= next_look {
+                next_look = watch(Look { at: now, processes: &self.processes });
+            }
             if now > self.config.time_most && self.running > 0 {
                 return Ok(Outcome { cut: Some(self.config.time_most), ..self.outcome() });
             }
@@ -415,10 +435,14 @@ impl Simulation {
         }
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(mut self) -> Outcome {
+        let waits: Vec<Vec<RankWait>> = match self.is_watched {
+            true => self.processes.iter_mut().map(Process::waits).collect(),
+            false => Vec::new(),
+        };
         let samples = self.processes.iter().flat_map(|process| process.task.look().samples.clone()).collect();
         let mailbox_bytes = self.processes.iter().map(|process| process.endpoint.link().mailbox.heap_bytes()).sum();
-        let processes: Vec<_> = self
+        let mut processes: Vec<_> = self
             .processes
             .iter()
             .map(|process| ProcessOutcome {
@@ -427,9 +451,11 @@ impl Simulation {
                 counters: process.counters(),
                 spent: process.finished.map_or_else(Spent::default, |(_, spent)| spent),
                 blocked: process.endpoint.link().blocked.total(),
+                waits: Vec::new(),
                 buffers: self.posted_by(process),
             })
             .collect();
+        processes.iter_mut().zip(waits).for_each(|(process, waits)| process.waits = waits);
         let time = processes.iter().map(|process| process.finished).max().unwrap_or_default();
         let (network, events, bounds) = (self.network.totals(), self.events, self.bounds);
         Outcome { time, cut: None, processes, samples, network, bounds, events, mailbox_bytes }

@@ -5,6 +5,7 @@ pub mod counters;
 pub mod env;
 pub mod paper;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod sim;
 pub mod top;

@@ -21,6 +21,10 @@ use crate::failure::{self, Failure};
 use crate::folder::StatsFolder;
 use crate::jobs::Description;
 use crate::mpi::{Mpi, MpiKind};
+use crate::recording::facts::Facts;
+use crate::recording::folder::Recorder;
+use crate::recording::sampler::Sampling;
+use crate::recording::writer::Bounds;
 use crate::report::ending::Ending;
 use crate::report::json::{self, RunFacts};
 use crate::report::table::{self, Form};
@@ -55,8 +59,16 @@ pub fn run_with(
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
     folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder, variables)?;
+    let recording = arguments.recording.record.as_deref().map(|dir| record(arguments, &prepared, dir)).transpose()?;
+    let recording = recording.map(|recorder| Sampling::start(recorder, folder.path()));
     let start = Instant::now();
-    let ended = child::run(&mut command)?;
+    let ended = match child::run(&mut command) {
+        Ok(ended) => ended,
+        Err(failure) => {
+            recording.into_iter().for_each(Sampling::discard);
+            return Err(failure);
+        }
+    };
     let wall_time = start.elapsed();
     let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // Killed processes cannot remove their segments.
@@ -68,6 +80,12 @@ pub fn run_with(
         Vec::new()
     });
     let troubles = trouble::read_dir(folder.path());
+    if let Some(recording) = recording {
+        let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
+        if let Some(problem) = recording.finish(pages.clone(), exit_code, told) {
+            print_line(&format!("the recording is not complete: {problem}"));
+        }
+    }
     drop(folder);
     let mpi = prepared.mpi.as_ref();
     let (job, launches) = launches_of(pages, end, mpi);
@@ -174,6 +192,18 @@ fn command(
     // The user has been told of these variables already, so the ranks need not tell again.
     prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));
     Ok(command)
+}
+
+/// Begins the recording that the user wants.
+fn record(arguments: &RunArguments, prepared: &Prepared, dir: &Path) -> Result<Recorder, Failure> {
+    let settings = prepared.settings.iter();
+    let facts = Facts::new(
+        arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        prepared.mpi.as_ref().map(|mpi| mpi.title()),
+        settings.map(|setting| (setting.name.to_owned(), setting.value.to_string_lossy().into_owned())).collect(),
+        arguments.recording.record_interval,
+    );
+    Recorder::create(dir, facts, Bounds { bytes: arguments.recording.record_most, samples: u64::MAX })
 }
 
 /// Prints the report to standard error, or why there is nothing to report.

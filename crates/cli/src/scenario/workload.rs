@@ -239,16 +239,24 @@ impl Work {
     /// # Errors
     /// As a simulation fails.
     pub fn run(&self, config: SimulationConfig) -> Result<Outcome, SimulationError> {
+        self.simulation(config)?.run()
+    }
+
+    /// The simulation that does it.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense.
+    pub fn simulation(&self, config: SimulationConfig) -> Result<Simulation, SimulationError> {
         match self {
-            Work::Benchmark(benchmark) => Simulation::new(config, benchmark)?.run(),
+            Work::Benchmark(benchmark) => Simulation::new(config, benchmark),
             Work::Traffic { pattern, messages, bytes, window } => {
                 let traffic = Traffic::new(*pattern, config.size(), *messages, config.seed);
-                Simulation::new(config, &Timed::Traffic(traffic, *bytes, *window))?.run()
+                Simulation::new(config, &Timed::Traffic(traffic, *bytes, *window))
             }
-            Work::Nas(nas) => Simulation::new(config, &Timed::Nas(*nas))?.run(),
+            Work::Nas(nas) => Simulation::new(config, &Timed::Nas(*nas)),
             Work::Trace(text) => {
                 let trace = Trace::parse(text).map_err(|error| SimulationError::Setup(error.to_string()))?;
-                Simulation::new(config, &Timed::Trace(trace))?.run()
+                Simulation::new(config, &Timed::Trace(trace))
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
@@ -13,14 +14,15 @@ use super::Shown;
 use crate::command::{is_standard_output, print};
 use crate::experiment::progress::Bar;
 use crate::failure::Failure;
+use crate::recording::simulated::SimulatedRun;
 use crate::scenario::{JobDraft, Scenario, Sweep, TimeOf, Work};
 
 /// Version of their JSON.
 pub const SIM_SCHEMA: &str = "tidegate-sim/2";
 
 /// Runs them.
-pub fn show(sweep: &Sweep<JobDraft>, jobs: usize) -> Result<Shown, String> {
-    let rows = run(sweep, jobs)?;
+pub fn show(sweep: &Sweep<JobDraft>, jobs: usize, recording: Option<SimulatedRun>) -> Result<Shown, String> {
+    let rows = run(sweep, jobs, recording)?;
     let (columns, cells) = cells(sweep, &rows);
     let notes = format!(
         "time: {};\n\
@@ -30,6 +32,19 @@ pub fn show(sweep: &Sweep<JobDraft>, jobs: usize) -> Result<Shown, String> {
         meaning_of_time(sweep)
     );
     Ok(Shown { columns, cells, notes, json: as_json(sweep, &rows) })
+}
+
+/// Begins the recording of the only run, for the user's command.
+pub fn record(sweep: &Sweep<JobDraft>, file: &Path, folder: &Path) -> Result<SimulatedRun, Failure> {
+    let [(_, scenario)] = sweep.points.as_slice() else {
+        return Err(Failure::usage(format!(
+            "--record records one run, and the file has {}: give each field one value, and a folder to each run",
+            sweep.points.len()
+        )));
+    };
+    let command = ["tidegate".into(), "sim".into(), file.to_string_lossy().into_owned()].to_vec();
+    let program = file.file_name().unwrap_or_default().to_string_lossy();
+    SimulatedRun::create(folder, command, &scenario.config, &program)
 }
 
 /// Writes the only run's program as a trace.
@@ -62,8 +77,8 @@ impl Row {
     }
 }
 
-/// Runs all points and the references that they need, each once.
-fn run(sweep: &Sweep<JobDraft>, jobs: usize) -> Result<Vec<Row>, String> {
+/// Runs all points and the references that they need, each once; the first of them into `recording`.
+fn run(sweep: &Sweep<JobDraft>, jobs: usize, recording: Option<SimulatedRun>) -> Result<Vec<Row>, String> {
     let mut scenarios: Vec<Scenario> = sweep.points.iter().map(|point| point.1.clone()).collect();
     let mut references: HashMap<String, usize> = HashMap::new();
     let mut reference_of = Vec::new();
@@ -79,8 +94,14 @@ fn run(sweep: &Sweep<JobDraft>, jobs: usize) -> Result<Vec<Row>, String> {
     }
     let bar = Bar::new("sim");
     bar.expect(scenarios.len());
+    let recording = Mutex::new(recording);
     let outcomes: Vec<Result<Outcome, SimulationError>> = parallel(jobs, &scenarios, |scenario| {
-        let outcome = scenario.work.run(scenario.config.clone());
+        let is_first = std::ptr::eq(scenario, &raw const scenarios[0]);
+        let recording = recording.lock().ok().filter(|_| is_first).and_then(|mut recording| recording.take());
+        let outcome = scenario.work.simulation(scenario.config.clone()).and_then(|simulation| match recording {
+            Some(recording) => recording.run(simulation),
+            None => simulation.run(),
+        });
         bar.finish("", Source::Done);
         outcome
     });

@@ -48,7 +48,13 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
                 "--goal writes the program of a job, and the file describes a network under load",
             ));
         }
-        (File::Jobs(sweep), None) => job::show(sweep, jobs),
+        (File::Fabrics(_), None) if arguments.record.is_some() => {
+            return Err(Failure::usage("--record records processes, and the file describes a network under load"));
+        }
+        (File::Jobs(sweep), None) => {
+            let recording = arguments.record.as_deref().map(|folder| job::record(sweep, path, folder)).transpose()?;
+            job::show(sweep, jobs, recording)
+        }
         (File::Fabrics(sweep), None) => fabric::show(sweep, jobs),
     };
     let shown = shown.map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;

@@ -1,0 +1,110 @@
+//! What was lost, and what was not finished.
+
+use tidegate_message::Counter;
+
+use super::{Point, count, names, of_job, of_process, time};
+use crate::recording::rows::OpenKind;
+use crate::recording::view::{Open, View};
+
+/// The name of a point: nobody sent anything.
+pub const NOTHING_SENT: &str = "nothing_sent";
+
+/// No message went through Tidegate.
+pub fn nothing_sent(run: &View) -> Option<Point> {
+    let counters = [Counter::PacketsSent, Counter::MessagesSelf, Counter::RmaOperations, Counter::AtomicOperations];
+    counters.iter().all(|counter| run.job(*counter) == 0).then(|| Point {
+        id: NOTHING_SENT,
+        text:
+            "No message went through Tidegate, so there is nothing to say of flow control: what `tidegate run` printed \
+               says why that may be."
+                .to_owned(),
+        options: Vec::new(),
+        evidence: vec![of_job(run, Counter::PacketsSent)],
+    })
+}
+
+/// Messages or processes were lost.
+pub fn lost(run: &View) -> Option<Point> {
+    let (lost, died) = (run.job(Counter::SendsLost), run.job(Counter::PeersDied));
+    if lost + died == 0 {
+        return None;
+    }
+    let mut text = String::new();
+    if died > 0 {
+        text += &format!("Processes saw peers die while they were connected ({} times). ", count(died));
+    }
+    if lost > 0 {
+        text += &format!("{} messages that counted as sent never reached their receivers. ", count(lost));
+    }
+    text += "No setting of flow control helps against that: look at why processes ended early.";
+    let evidence = vec![of_job(run, Counter::SendsLost), of_job(run, Counter::PeersDied)];
+    Some(Point { id: "lost", text, options: Vec::new(), evidence })
+}
+
+/// The job did not end in order, and something was not finished.
+pub fn unfinished(run: &View) -> Option<Point> {
+    if run.all_ended || run.is_interrupted() && run.open.is_empty() {
+        return None;
+    }
+    let oldest = |kind: OpenKind| run.open.iter().find(|open| open.row.kind == kind);
+    let (text, open) = match (oldest(OpenKind::Send), oldest(OpenKind::Receive)) {
+        (Some(send), _) if send.row.waits_for.is_some() => (of_send(run, send), send),
+        (_, Some(receive)) => (of_receive(run, receive), receive),
+        (Some(send), None) => (of_send(run, send), send),
+        (None, None) => return None,
+    };
+    let evidence = vec![super::Evidence {
+        name: match open.row.kind {
+            OpenKind::Receive => "open receive",
+            OpenKind::Send => "open send",
+            OpenKind::Unexpected => "unexpected message",
+        }
+        .to_owned(),
+        of: run.processes[open.process].label.clone(),
+        value: time(open.row.age_ns),
+    }];
+    let also = of_process(run, open.process, Counter::DelayNanoseconds);
+    Some(Point { id: "unfinished", text, options: Vec::new(), evidence: [evidence, vec![also]].concat() })
+}
+
+fn of_send(run: &View, send: &Open) -> String {
+    let label = |process: usize| run.processes[process].label.as_str();
+    let to = send.peer.map_or_else(|| "a process that left no counters".to_owned(), |peer| label(peer).to_owned());
+    let waits = send.row.waits_for.map_or_else(String::new, |cause| format!(", which waited for {}", cause.words()));
+    format!(
+        "At the end a send of {} to {to} ({}) had not ended for {}{waits}: look at what {to} did instead of receiving.",
+        label(send.process),
+        send.row.tag,
+        time(send.row.age_ns),
+    )
+}
+
+fn of_receive(run: &View, receive: &Open) -> String {
+    let label = |process: usize| run.processes[process].label.as_str();
+    let waiting = run.open.iter().filter(|open| open.row.kind == OpenKind::Receive);
+    let mut ranks: Vec<usize> = waiting.map(|open| open.process).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let others: Vec<&str> = ranks.iter().filter(|rank| **rank != receive.process).map(|rank| label(*rank)).collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!(" ({} had open receives, too)", names(others.into_iter())),
+    };
+    let from = receive.peer.map_or_else(|| "from any process".to_owned(), |peer| format!("of {}", label(peer)));
+    let sent = receive.peer.is_some_and(|peer| {
+        run.open
+            .iter()
+            .any(|open| open.process == peer && open.row.kind == OpenKind::Send && open.peer == Some(receive.process))
+    });
+    let why = match (receive.peer, sent) {
+        (Some(peer), false) => format!("and {} had no unfinished send to it", label(peer)),
+        (Some(peer), true) => format!("while {} had an unfinished send to it", label(peer)),
+        (None, _) => "and none that matched had come".to_owned(),
+    };
+    format!(
+        "At the end {} had waited for {} for a message {from} ({}), {why}{others}: look at who was to send it.",
+        label(receive.process),
+        time(receive.row.age_ns),
+        receive.row.tag,
+    )
+}

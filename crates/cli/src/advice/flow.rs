@@ -1,0 +1,213 @@
+//! Waits for credits, full mailboxes, posted buffers: what helps depends on the scheme.
+
+use tidegate_flow::SchemeName;
+use tidegate_message::Counter;
+
+use super::{
+    Evidence, MESSAGES_MATTER, Point, SHARE_MATTERS, bytes, count, of_job, of_process, percent, sends, share, time,
+};
+use crate::recording::rows::Cause;
+use crate::recording::view::View;
+
+/// Waits that go to at most this share of the pairs that could wait are those of few.
+const FEW_PAIRS: f64 = 0.25;
+/// Waits that go to at least this share are those of all with all.
+const MOST_PAIRS: f64 = 0.75;
+
+fn scheme(run: &View) -> Option<SchemeName> {
+    run.processes.first()?.facts.scheme.parse().ok()
+}
+
+/// Sends waited for credits.
+pub fn credits(run: &View) -> Option<Point> {
+    let scheme = scheme(run)?;
+    let (at, longest) = run.most(Counter::DelayNanoseconds)?;
+    if scheme == SchemeName::None || share(run, longest) < SHARE_MATTERS {
+        return None;
+    }
+    let (delayed, messages) = (run.job(Counter::SendsDelayed), messages(run));
+    let found = format!(
+        "{} of {} messages had to wait for credits, those of {} for {} of a run of {}.",
+        sends(delayed),
+        count(messages),
+        run.processes[at].label,
+        time(longest),
+        time(run.duration_ns),
+    );
+    let evidence = vec![
+        of_job(run, Counter::SendsDelayed),
+        of_process(run, at, Counter::DelayNanoseconds),
+        of_job(run, Counter::CreditPackets),
+        of_job(run, Counter::MailboxBytes),
+    ];
+    let (remedy, options, mut more) = match scheme.lends().posts_buffers() {
+        true => buffers_for_credits(run, scheme),
+        false => slots(run, scheme),
+    };
+    more.extend(evidence);
+    Some(Point { id: "credits", text: format!("{found} {remedy}"), options, evidence: more })
+}
+
+fn messages(run: &View) -> u64 {
+    run.processes.iter().map(|process| process.messages()).sum()
+}
+
+/// More slots, or another scheme for the same ones.
+fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>) {
+    let facts = &run.processes[0].facts;
+    let (slots, data) = (facts.slots_per_peer, facts.slots_per_peer.saturating_sub(facts.credit_slots));
+    let mut evidence = vec![Evidence { name: "slots per peer".into(), of: "job".into(), value: count(slots.into()) }];
+    // Credit packets are the only packets that belong to no message.
+    let of_data = run.job(Counter::PacketsSent).saturating_sub(run.job(Counter::CreditPackets));
+    let packets = of_data.div_ceil(messages(run).max(1));
+    let mut text = String::new();
+    let mut wanted = u64::from(slots) * 2;
+    if packets > u64::from(data) {
+        text += &format!(
+            "A message takes {} packets in the mean, and a sender has {} for data at each receiver, so it cannot leave at \
+             once. ",
+            count(packets),
+            if data == 1 { "1 slot".to_owned() } else { format!("{data} slots") },
+        );
+        evidence.push(Evidence { name: "packets per message".into(), of: "job".into(), value: count(packets) });
+        wanted = wanted.max((packets + u64::from(facts.credit_slots)).next_power_of_two());
+    }
+    let each = run.most(Counter::MailboxBytes).map_or(0, |(_, bytes)| bytes);
+    let more = each / u64::from(slots.max(1)) * wanted.saturating_sub(slots.into());
+    let by_slots = format!(
+        "--slots {wanted} lets as many more packets be under way and takes {} more memory in each process; the counters do \
+         not tell how many are enough, so compare a run with it.",
+        bytes(more)
+    );
+    let spread = spread(run);
+    let mut options = vec![format!("--slots {wanted}")];
+    if scheme == SchemeName::Static && spread.is_none_or(|spread| spread <= FEW_PAIRS) {
+        text += match spread {
+            Some(_) => {
+                "Few pairs of processes waited, so slots of the others lay idle: --scheme dynamic moves them to \
+                        those that send, in the same memory. "
+            }
+            None => {
+                "If each process sends to few others at a time, --scheme dynamic moves the slots there, in the same \
+                     memory. "
+            }
+        };
+        options.insert(0, "--scheme dynamic".to_owned());
+    } else if scheme == SchemeName::Dynamic && spread.is_some_and(|spread| spread >= MOST_PAIRS) {
+        text += "Nearly all pairs of processes waited, and where all send to all at once --scheme static is often better \
+                 with the same memory (docs/schemes.md). ";
+        options.insert(0, "--scheme static".to_owned());
+    }
+    if let Some(spread) = spread {
+        let value = percent(spread);
+        evidence.push(Evidence { name: "pairs that waited, of all that could".into(), of: "job".into(), value });
+    }
+    (text + &by_slots, options, evidence)
+}
+
+/// The share of pairs of processes between which sends waited for credits; `None` if no waits of pairs were recorded.
+fn spread(run: &View) -> Option<f64> {
+    let waited = run.waits.iter().filter(|wait| wait.cause == Cause::Credits && wait.to.is_some()).count();
+    let number = run.processes.len();
+    (waited > 0 && number > 2).then(|| waited as f64 / (number * (number - 1)) as f64)
+}
+
+/// More buffers for senders whose credits were used up.
+fn buffers_for_credits(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>) {
+    let posted = run.processes[0].facts.posted.unwrap_or_default();
+    let denied = run.job(Counter::GrowthsDenied);
+    if scheme == SchemeName::Growing && denied > 0 {
+        let wanted = u64::from(posted.most) * 2;
+        let text = format!(
+            "{} times a connection was to get more buffers and all {} times the peers were posted: --buffers-most {wanted} \
+             allows twice as many.",
+            count(denied),
+            posted.most
+        );
+        return (text, vec![format!("--buffers-most {wanted}")], vec![of_job(run, Counter::GrowthsDenied)]);
+    }
+    let wanted = u64::from(posted.each) * 2;
+    let start = if scheme == SchemeName::Growing { "begins with" } else { "posts" };
+    let text = format!(
+        "Each sender had {} posted at its receiver {}: --buffers {wanted} {start} twice as many, and twice the memory for \
+         them.",
+        if posted.each == 1 { "1 buffer".to_owned() } else { format!("{} buffers", posted.each) },
+        if scheme == SchemeName::Growing { "at the start" } else { "all the time" },
+    );
+    let evidence = Evidence { name: "buffers per peer".into(), of: "job".into(), value: count(posted.each.into()) };
+    (text, vec![format!("--buffers {wanted}")], vec![evidence])
+}
+
+/// Packets found mailboxes full, which no credits kept them from.
+pub fn full_mailboxes(run: &View) -> Option<Point> {
+    let full = run.job(Counter::MailboxFull);
+    let packets = run.job(Counter::PacketsSent);
+    let longest = run.most(Counter::DelayNanoseconds).map_or(0, |(_, most)| most);
+    let matters = share(run, longest) >= SHARE_MATTERS || full as f64 >= MESSAGES_MATTER * packets.max(1) as f64;
+    if scheme(run) != Some(SchemeName::None) || full == 0 || !matters {
+        return None;
+    }
+    let wanted = u64::from(run.processes[0].facts.slots_per_peer) * 2;
+    let (at, _) = run.most(Counter::MailboxPeak)?;
+    let text = format!(
+        "Under --scheme none {} packets found their receiver's mailbox full and were tried again, and whoever filled it \
+         held up all others. --scheme dynamic keeps a share for each sender; --slots {wanted} makes mailboxes twice as \
+         large.",
+        count(full)
+    );
+    let evidence = vec![
+        of_job(run, Counter::MailboxFull),
+        of_job(run, Counter::PacketsSent),
+        of_process(run, at, Counter::MailboxPeak),
+    ];
+    let options = vec!["--scheme dynamic".to_owned(), format!("--slots {wanted}")];
+    Some(Point { id: "mailbox_full", text, options, evidence })
+}
+
+/// Messages found no posted buffer and were sent again when the retry timer had run out.
+pub fn refusals(run: &View) -> Option<Point> {
+    let scheme = scheme(run)?;
+    let (refused, messages) = (run.job(Counter::Refusals), messages(run));
+    if !scheme.lends().posts_buffers() || (refused as f64) < MESSAGES_MATTER * messages.max(1) as f64 || refused == 0 {
+        return None;
+    }
+    let posted = run.processes[0].facts.posted.unwrap_or_default();
+    let (remedy, options) = match scheme {
+        SchemeName::SharedWindow if run.job(Counter::LimitEvents) > 0 => {
+            let wanted = (u64::from(posted.pool_first) * 4).min(posted.pool_most.into()).max(1);
+            let text = format!(
+                "The pool began with {} and grew {} times: --pool-first {wanted} begins with more.",
+                buffers(posted.pool_first),
+                count(run.job(Counter::LimitEvents))
+            );
+            (text, vec![format!("--pool-first {wanted}")])
+        }
+        SchemeName::SharedWindow => {
+            let wanted = u64::from(posted.pool_most) * 2;
+            let text = format!("The pool has {}: --pool-most {wanted} allows more.", buffers(posted.pool_most));
+            (text, vec![format!("--pool-most {wanted}")])
+        }
+        _ => {
+            let wanted = u64::from(posted.each) * 2;
+            let text = format!(
+                "Each sender has {} at its receiver{}: --buffers {wanted} posts more, or a pool for all senders, --scheme \
+                 shared_window, takes the memory where it is needed.",
+                buffers(posted.each),
+                if scheme == SchemeName::Growing { " at the start" } else { "" },
+            );
+            (text, vec![format!("--buffers {wanted}")])
+        }
+    };
+    let text = format!(
+        "Messages found no posted buffer {} times, for {} messages in all, and each time waited for the retry timer. {remedy}",
+        count(refused),
+        count(messages)
+    );
+    let evidence = [Counter::Refusals, Counter::Retries, Counter::LimitEvents, Counter::BuffersAdded];
+    let evidence = evidence.map(|counter| of_job(run, counter)).to_vec();
+    Some(Point { id: "refusals", text, options, evidence })
+}
+
+fn buffers(number: u32) -> String {
+    if number == 1 { "1 buffer".to_owned() } else { format!("{} buffers", count(number.into())) }
+}

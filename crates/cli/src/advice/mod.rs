@@ -1,0 +1,209 @@
+//! What to change, and why: a pure function of what was recorded of a run.
+//!
+//! A rule is a function that looks at the numbers and says something, with the numbers that led to it, or nothing. It
+//! says nothing that the numbers do not support: where they show that something waited and not how much more would be
+//! enough, it says so. The rules, in the order in which they are heard:
+//!
+//! * [`ending`]: what was lost, and what was not finished;
+//! * [`held_up`]: one process for which most others waited, by the waits of each pair;
+//! * [`flow`]: waits for credits, full mailboxes, posted buffers, by scheme;
+//! * [`memory`]: receive memory that had no room, and receive memory that nobody used;
+//! * [`network`]: batches that were sent again.
+
+mod ending;
+mod flow;
+mod held_up;
+mod memory;
+mod network;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use tidegate_message::{Counter, Unit};
+
+use crate::recording::view::{Process, View};
+use crate::report::units;
+
+pub use held_up::{HeldUp, held_up};
+
+/// From which share of the run's time on waiting of a process matters.
+const SHARE_MATTERS: f64 = 0.02;
+/// From which share of messages on something that happens to messages matters.
+const MESSAGES_MATTER: f64 = 0.01;
+
+/// What to change, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// What there is to say, the most important first; never empty.
+    pub points: Vec<Point>,
+}
+
+/// One thing that there is to say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// Its name for programs.
+    pub id: &'static str,
+    /// A few sentences.
+    pub text: String,
+    /// Options of `tidegate run` that are worth a try, if there are such.
+    pub options: Vec<String>,
+    /// The numbers that led to it.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A number that led to something said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The counter, or what else was measured.
+    pub name: String,
+    /// Whose.
+    pub of: String,
+    /// The value as people read it.
+    pub value: String,
+}
+
+impl Advice {
+    /// All that there is to say, as one paragraph.
+    #[must_use]
+    pub fn paragraph(&self) -> String {
+        self.points.iter().map(|point| point.text.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The options worth a try, each once.
+    #[must_use]
+    pub fn options(&self) -> Vec<&str> {
+        let mut options: Vec<&str> = Vec::new();
+        for option in self.points.iter().flat_map(|point| &point.options) {
+            let name = |option: &str| option.split(' ').next().map(str::to_owned);
+            // Two rules that want the same option differ in its value: the first is the more important one.
+            if !options.iter().any(|other| name(other) == name(option)) {
+                options.push(option);
+            }
+        }
+        options
+    }
+
+    /// Whether any of the points has this name.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.points.iter().any(|point| point.id == id)
+    }
+}
+
+/// What to change in this run, and why.
+#[must_use]
+pub fn advise(run: &View) -> Advice {
+    type Rule = fn(&View) -> Option<Point>;
+    let first: [Rule; 4] = [ending::nothing_sent, ending::lost, ending::unfinished, held_up::point];
+    // Where one process holds up the others, no setting of these helps.
+    let settings: [Rule; 4] = [flow::credits, flow::full_mailboxes, flow::refusals, memory::no_room];
+    let mut points: Vec<Point> = first.iter().filter_map(|rule| rule(run)).collect();
+    if held_up(run).is_none() {
+        points.extend(settings.iter().filter_map(|rule| rule(run)));
+    }
+    points.extend(network::resent(run));
+    if points.is_empty() {
+        points.push(calm(run));
+    }
+    if !points.iter().any(|point| [ending::NOTHING_SENT, memory::NO_ROOM].contains(&point.id)) {
+        points.extend(memory::unused(run));
+    }
+    Advice { points }
+}
+
+/// Nothing waited, or too little to matter.
+fn calm(run: &View) -> Point {
+    let delayed = run.job(Counter::SendsDelayed);
+    let deferred = run.job(Counter::SendsDeferred);
+    let refused = run.job(Counter::Refusals);
+    let full = run.job(Counter::MailboxFull);
+    let mut evidence: Vec<Evidence> =
+        [Counter::SendsDelayed, Counter::SendsDeferred, Counter::Refusals, Counter::MailboxFull]
+            .map(|counter| of_job(run, counter))
+            .to_vec();
+    if delayed + deferred + refused + full == 0 {
+        let text = "No send waited for credits, for room or for a buffer: there is nothing to change in flow control.";
+        return Point { id: "nothing_waited", text: text.to_owned(), options: Vec::new(), evidence };
+    }
+    let longest = run.most(Counter::DelayNanoseconds).map_or(0, |(_, most)| most);
+    evidence.extend(run.most(Counter::DelayNanoseconds).map(|(at, _)| of_process(run, at, Counter::DelayNanoseconds)));
+    let text = match delayed + deferred {
+        0 => format!(
+            "{} packets or messages were refused and sent again, too few to matter: there is nothing to change in flow \
+             control.",
+            count(refused + full)
+        ),
+        waited => format!(
+            "{} waited, but no process for more than {} of the run: there is nothing to change in flow control.",
+            sends(waited),
+            percent(share(run, longest)),
+        ),
+    };
+    Point { id: "little_waited", text, options: Vec::new(), evidence }
+}
+
+/// A time as a share of the run's.
+fn share(run: &View, nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / run.duration_ns.max(1) as f64
+}
+
+/// A counter of the job, as evidence.
+fn of_job(run: &View, counter: Counter) -> Evidence {
+    let value = units::human(run.job(counter), counter.unit());
+    Evidence { name: counter.name().to_owned(), of: "job".to_owned(), value }
+}
+
+/// A counter of a process, as evidence.
+fn of_process(run: &View, process: usize, counter: Counter) -> Evidence {
+    let process: &Process = &run.processes[process];
+    let value = units::human(process.get(counter), counter.unit());
+    Evidence { name: counter.name().to_owned(), of: process.label.clone(), value }
+}
+
+fn time(nanoseconds: u64) -> String {
+    units::human(nanoseconds, Unit::Nanoseconds)
+}
+
+fn bytes(bytes: u64) -> String {
+    units::human(bytes, Unit::Bytes)
+}
+
+fn count(count: u64) -> String {
+    units::human(count, Unit::Count)
+}
+
+fn sends(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "send" } else { "sends" })
+}
+
+/// A share as people read it.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        percent if percent < 0.1 => "0.1 %".to_owned(),
+        percent if percent < 10.0 => format!("{percent:.1} %"),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
+/// Bytes as an option takes them: whole units, rounded up.
+fn option_bytes(bytes: u64) -> String {
+    for (unit, suffix) in [(1_u64 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
+        // Two digits are enough, and nothing gets smaller by rounding.
+        if bytes >= 10 * unit || (bytes >= unit && bytes.is_multiple_of(unit)) {
+            return format!("{}{suffix}", bytes.div_ceil(unit));
+        }
+    }
+    format!("{}k", bytes.div_ceil(1 << 10))
+}
+
+/// A few names, and how many more.
+fn names<'a>(labels: impl Iterator<Item = &'a str>) -> String {
+    const NAMED: usize = 4;
+    let labels: Vec<&str> = labels.collect();
+    match labels.as_slice() {
+        [] => "nobody".to_owned(),
+        [one] => (*one).to_owned(),
+        some if some.len() <= NAMED => format!("{} and {}", some[..some.len() - 1].join(", "), some[some.len() - 1]),
+        many => format!("{} and {} more", many[..NAMED].join(", "), many.len() - NAMED),
+    }
+}

@@ -1,0 +1,193 @@
+//! `tidegate report`.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use tidegate_message::Counter;
+
+use crate::arguments::ReportArguments;
+use crate::failure::Failure;
+use crate::html::{self, Shown, summary};
+use crate::recording::view::Recording;
+
+/// Name and version of the schema of `tidegate report --json`.
+pub const REPORT_SCHEMA: &str = "tidegate-report/1";
+/// The longest line of text for a terminal.
+const COLUMNS: usize = 80;
+
+/// Reads the recordings, says what there is to say, and writes the file.
+pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
+    let prints_html = arguments.output.as_deref().is_some_and(super::is_standard_output);
+    if prints_html && arguments.json {
+        return Err(Failure::usage("--json and --output - both write to standard output: name a file for the HTML"));
+    }
+    let folders = &arguments.folders;
+    let names = names(folders);
+    let mut runs = Vec::new();
+    for (folder, name) in folders.iter().zip(names) {
+        runs.push(Shown::new(name, Recording::open(folder)?, folders.len()));
+    }
+    if prints_html {
+        super::print(html::render(&runs).as_bytes())?;
+        return Ok(0);
+    }
+    let file = match (&arguments.output, arguments.json) {
+        (Some(file), _) => Some(file.clone()),
+        (None, true) => None,
+        (None, false) => Some(folders[0].join(if runs.len() == 1 { "report.html" } else { "comparison.html" })),
+    };
+    if let Some(file) = &file {
+        fs::write(file, html::render(&runs)).map_err(|error| {
+            Failure::own(format!("cannot write {}: {error}; --output names another file", file.display()))
+        })?;
+    }
+    if arguments.json {
+        super::print_json(&as_json(&runs, file.as_deref()))?;
+    } else {
+        super::print(text(&runs, file.as_deref()).as_bytes())?;
+    }
+    Ok(0)
+}
+
+/// What the runs are called: the last parts of their folders, or as much as tells them apart.
+fn names(folders: &[PathBuf]) -> Vec<String> {
+    let last = |folder: &PathBuf| folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    let names: Vec<String> = folders.iter().map(last).collect();
+    let is_told = names.iter().enumerate().all(|(index, name)| !names[..index].contains(name));
+    if is_told { names } else { folders.iter().map(|folder| folder.display().to_string()).collect() }
+}
+
+/// For people at a terminal.
+fn text(runs: &[Shown], file: Option<&Path>) -> String {
+    let mut text = String::new();
+    for run in runs {
+        if runs.len() > 1 {
+            let _ = writeln!(text, "{}", run.name);
+        }
+        let _ = writeln!(text, "{}", wrapped(&run.advice.paragraph()));
+        let options = run.advice.options();
+        if !options.is_empty() {
+            let _ = writeln!(text, "{}", wrapped(&format!("Worth a try: {}.", options.join(" or "))));
+        }
+        text.push('\n');
+    }
+    if let [first, second] = runs {
+        let said = summary::comparison([&first.name, &second.name], [&first.view, &second.view]);
+        let _ = writeln!(text, "{}\n", wrapped(&said));
+    }
+    if let Some(file) = file {
+        let _ = writeln!(text, "All else is in {}", file.display());
+    }
+    text
+}
+
+/// The same with line feeds in the place of spaces, so that lines fit a terminal where words do.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let letters = word.chars().count();
+        if length > 0 && length + 1 + letters > COLUMNS {
+            lines.push('\n');
+            length = 0;
+        } else if length > 0 {
+            lines.push(' ');
+            length += 1;
+        }
+        lines += word;
+        length += letters;
+    }
+    lines
+}
+
+/// For programs.
+fn as_json(runs: &[Shown], file: Option<&Path>) -> Value {
+    let comparison = match runs {
+        [first, second] => json!({
+            "text": summary::comparison([&first.name, &second.name], [&first.view, &second.view]),
+            "lines": summary::summary(&[&first.view, &second.view]),
+        }),
+        _ => Value::Null,
+    };
+    json!({
+        "schema": REPORT_SCHEMA,
+        "html": file.map(|file| file.to_string_lossy()),
+        "comparison": comparison,
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+    })
+}
+
+fn run(shown: &Shown) -> Value {
+    let view = &shown.view;
+    let label = |process: usize| view.processes[process].label.as_str();
+    let waits = view.waits.iter().map(|wait| {
+        json!({
+            "process": label(wait.from),
+            "for": wait.to.map(label),
+            "cause": wait.cause,
+            "count": wait.count,
+            "waited_ns": wait.waited_ns,
+            "goes_on": wait.goes_on,
+        })
+    });
+    let open = view.open.iter().map(|open| {
+        json!({
+            "process": label(open.process),
+            "kind": open.row.kind,
+            "peer": open.peer.map(label),
+            "tag": open.row.tag,
+            "bytes": open.row.bytes,
+            "age_ns": open.row.age_ns,
+            "waits_for": open.row.waits_for,
+        })
+    });
+    json!({
+        "name": shown.name,
+        "recording": view.facts,
+        "samples": view.samples,
+        "duration_s": view.seconds(),
+        "interrupted": view.is_interrupted(),
+        "paragraph": shown.advice.paragraph(),
+        "options": shown.advice.options(),
+        "points": shown.advice.points,
+        "summary": summary::summary(&[view]),
+        "waits": waits.collect::<Vec<_>>(),
+        "open": open.collect::<Vec<_>>(),
+        "job": counters(&|counter| view.job(counter)),
+        "processes": view.processes.iter().map(|process| json!({
+            "label": process.label,
+            "rank": process.rank,
+            "pid": process.facts.pid,
+            "host": process.facts.host,
+            "scheme": process.facts.scheme,
+            "counters": counters(&|counter| process.get(counter)),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn counters(of: &dyn Fn(Counter) -> u64) -> Value {
+    let counters = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), json!(of(*counter))));
+    counters.collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_a_terminal() {
+        let text = "word ".repeat(40);
+        let wrapped = wrapped(text.trim_end());
+        assert!(wrapped.lines().all(|line| line.len() <= 80), "{wrapped}");
+        assert_eq!(wrapped.replace('\n', " "), text.trim_end());
+    }
+
+    #[test]
+    fn runs_are_called_by_as_much_as_tells_them_apart() {
+        let of = |folders: &[&str]| names(&folders.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(of(&["a/slow", "b/fast/"]), ["slow", "fast"]);
+        assert_eq!(of(&["a/run", "b/run"]), ["a/run", "b/run"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! `recording.json`: what was run, and how it ended; and what is said once of each endpoint.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What is known of a run besides its counters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// [`RECORDING_SCHEMA`](super::RECORDING_SCHEMA).
+    pub schema: String,
+    /// The version that recorded.
+    pub tidegate_version: String,
+    /// Which time it is.
+    pub clock: Clock,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The MPI with its version, if recognised.
+    pub mpi: Option<String>,
+    /// The settings that were made for it.
+    pub environment: BTreeMap<String, String>,
+    /// The host of the recorder.
+    pub host: String,
+    /// When it began, in seconds since the epoch.
+    pub started_s: f64,
+    /// From one sample to the next at the start, in nanoseconds.
+    pub interval_ns: u64,
+    /// How it ended; `None` while it goes on, and for ever if the recorder was killed.
+    pub end: Option<End>,
+}
+
+/// Which time a recording tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// That of the world.
+    Real,
+    /// That of a simulation.
+    Simulated,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The program's exit code, as a shell sees it.
+    pub exit_code: u8,
+    /// How long it ran, in seconds.
+    pub wall_time_s: f64,
+    /// From one sample to the next at the end, in nanoseconds.
+    pub interval_ns: u64,
+    /// How often the counters were looked at, samples included that were left out later.
+    pub looks: u64,
+    /// The processor's time of all looks together, in nanoseconds.
+    pub looks_ns: u64,
+    /// Why there are no samples from some moment on, if that is so.
+    pub stopped: Option<String>,
+    /// What processes said.
+    pub troubles: Vec<String>,
+}
+
+/// What is said of an endpoint once, at its first sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndpointFacts {
+    /// Rank of its process in its job, if known.
+    pub rank: Option<u32>,
+    /// Its process.
+    pub pid: u32,
+    /// Which of its process's endpoints it is, from 0.
+    pub serial: u32,
+    /// Ranks of the job, if known.
+    pub job_size: Option<u32>,
+    /// What other endpoints call it; 0 if unknown.
+    pub id: u64,
+    /// The host of its process.
+    pub host: String,
+    /// What tells launches in one script apart, if known.
+    pub launch: Option<String>,
+    /// Name of the program.
+    pub program: String,
+    /// Flow control; `unlimited` in simulations without.
+    pub scheme: String,
+    /// Mailbox slots per peer, credit slots included.
+    pub slots_per_peer: u32,
+    /// Of those, for credit packets.
+    pub credit_slots: u32,
+    /// Whether credits ride on data packets.
+    pub piggyback: bool,
+    /// Peers that may connect.
+    pub peers: u32,
+    /// Posted buffers, where the scheme has such.
+    pub posted: Option<Posted>,
+}
+
+/// How buffers were posted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Posted {
+    /// Packets that a buffer holds.
+    pub packets: u32,
+    /// For each sender at the start, without a pool.
+    pub each: u32,
+    /// `growing`: at most, times the peers.
+    pub most: u32,
+    /// `shared_window`: in the pool at the start.
+    pub pool_first: u32,
+    /// `shared_window`: in the pool at most.
+    pub pool_most: u32,
+}
+
+impl Facts {
+    /// Of a run on this host that begins now.
+    #[must_use]
+    pub fn new(
+        command: Vec<String>,
+        mpi: Option<String>,
+        environment: BTreeMap<String, String>,
+        interval: Duration,
+    ) -> Self {
+        Facts {
+            schema: super::RECORDING_SCHEMA.to_owned(),
+            tidegate_version: env!("CARGO_PKG_VERSION").to_owned(),
+            clock: Clock::Real,
+            command,
+            mpi,
+            environment,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            started_s: super::now_s(),
+            interval_ns: interval.as_nanos() as u64,
+            end: None,
+        }
+    }
+
+    /// What was run, as a user would type it.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let words = self.command.iter().map(|word| crate::quote::quote(word.as_ref()));
+        let words: Vec<String> = words.map(|word| String::from_utf8_lossy(&word).into_owned()).collect();
+        words.join(" ")
+    }
+
+    /// The share of one processor that reading the counters took, if the recording was finished.
+    #[must_use]
+    pub fn cost_share(&self) -> Option<f64> {
+        let end = self.end.as_ref().filter(|_| self.clock == Clock::Real)?;
+        let wall = Duration::from_secs_f64(end.wall_time_s.max(0.0)).as_nanos() as f64;
+        (wall > 0.0).then(|| end.looks_ns as f64 / wall)
+    }
+}

@@ -1,0 +1,122 @@
+//! What a page of counters becomes in a recording. What a page has beyond its counters is used in this file only.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tidegate_link::EndpointStats;
+use tidegate_link::stats::{PeerWait, WaitCause};
+use tidegate_message::Counter;
+
+use crate::report::open::kind_of;
+use crate::tag;
+
+use super::Values;
+use super::facts::{EndpointFacts, Posted};
+use super::rows::{Cause, EndpointRows, OpenCounts, OpenKind, OpenRow, WaitRow};
+
+/// What tells the endpoint of a page from all others.
+pub type Key = u64;
+
+/// That of a page.
+#[must_use]
+pub fn key(page: &EndpointStats) -> Key {
+    page.endpoint
+}
+
+/// The counters of a page.
+#[must_use]
+pub fn values(page: &EndpointStats) -> Values {
+    std::array::from_fn(|index| page.get(Counter::ALL[index]))
+}
+
+/// What is said of the endpoint once.
+#[must_use]
+pub fn facts(page: &EndpointStats) -> EndpointFacts {
+    EndpointFacts {
+        rank: page.rank,
+        pid: page.pid,
+        serial: page.serial,
+        job_size: page.job_size,
+        id: page.endpoint,
+        host: page.host.clone(),
+        launch: page.launch.clone(),
+        program: page.program.clone(),
+        scheme: page.scheme.name().to_owned(),
+        slots_per_peer: page.slots_per_peer,
+        credit_slots: page.credit_slots,
+        piggyback: page.piggyback,
+        peers: page.peers,
+        posted: page.posted.map(|posted| Posted {
+            packets: posted.packets,
+            each: posted.each,
+            most: posted.most,
+            pool_first: posted.pool_first,
+            pool_most: posted.pool_most,
+        }),
+    }
+}
+
+/// Lets what was open when the pages were written last go on until now: waits that have not ended count in full.
+pub fn until_now(pages: &mut [EndpointStats]) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    pages.iter_mut().for_each(|page| page.lasts_until(now));
+}
+
+/// What is no counter.
+#[must_use]
+pub fn rows(page: &EndpointStats) -> EndpointRows {
+    let open = &page.open;
+    let mpi = page.mpi.as_deref().and_then(kind_of);
+    let row = |kind, peer, (tag, ignore), bytes, age: Duration, waits_for: Option<WaitCause>| {
+        let tag = tag::decode(mpi, tag, ignore);
+        OpenRow { kind, peer, tag, bytes, age_ns: nanoseconds(age), waits_for: waits_for.map(cause) }
+    };
+    let receives = open.receives.iter();
+    let mut rows: Vec<OpenRow> = receives
+        .map(|open| row(OpenKind::Receive, open.from, (open.tag, open.ignore), open.bytes, open.age, None))
+        .collect();
+    let sends = open.sends.iter();
+    rows.extend(
+        sends.map(|open| row(OpenKind::Send, Some(open.to), (open.tag, 0), open.bytes, open.age, open.waits_for)),
+    );
+    let unexpected = open.unexpected.iter();
+    rows.extend(
+        unexpected.map(|open| row(OpenKind::Unexpected, Some(open.from), (open.tag, 0), open.bytes, open.age, None)),
+    );
+    EndpointRows {
+        ended: page.ended,
+        bulk: page.bulk.clone(),
+        waits: page.waits.iter().map(wait).collect(),
+        open: rows,
+        open_in_all: OpenCounts {
+            receives: open.receives_in_all,
+            sends: open.sends_in_all,
+            unexpected: open.unexpected_in_all,
+        },
+    }
+}
+
+fn wait(wait: &PeerWait) -> WaitRow {
+    WaitRow {
+        peer: wait.peer,
+        cause: cause(wait.cause),
+        count: wait.count,
+        waited_ns: nanoseconds(wait.in_all()),
+        goes_on: wait.open_for.is_some(),
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The cause as recordings call it.
+#[must_use]
+pub fn cause(cause: WaitCause) -> Cause {
+    match cause {
+        WaitCause::Credits => Cause::Credits,
+        WaitCause::Mailbox => Cause::Mailbox,
+        WaitCause::Window => Cause::Window,
+        WaitCause::Buffer => Cause::Buffer,
+        WaitCause::Pull => Cause::Pull,
+    }
+}

@@ -1,0 +1,351 @@
+//! `samples.tidegate`: the counters of all endpoints at a number of moments.
+//!
+//! Layout: the 8 bytes `TIDEREC` and the version of the layout; a 32-bit length and that many bytes of JSON, the
+//! [`Header`], which names the counters; then records until the end of the file. A record is a byte for its kind, a
+//! 32-bit length, and that many bytes. Numbers of fixed length are little-endian; the others are LEB128: seven bits a
+//! byte, the least first, the highest bit set in all but the last.
+//!
+//! * Kind 1, an endpoint: JSON, [`EndpointFacts`]. Endpoints are numbered from 0 as they come.
+//! * Kind 2, a sample: the nanoseconds since the sample before (or the start), the number of endpoints that changed,
+//!   and for each the difference of its number to that of the one before (the first: its number), how many of its
+//!   counters changed, and for each the difference of its number to that of the one before, and by how much it changed,
+//!   with the sign in the lowest bit. What a counter was before its first sample is 0.
+//!
+//! A file whose last record is not whole ends with the record before: its writer was killed. A kind that is neither is
+//! damage, as is anything else that makes no sense; what came before is used. Counters are found by name, so versions
+//! of Tidegate with other counters can read each other's files: one that is missing is 0.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tidegate_message::Counter;
+
+use super::facts::EndpointFacts;
+use super::{RECORDING_SCHEMA, Values};
+
+/// Name of the file in the folder of the recording.
+pub const SAMPLES_FILE: &str = "samples.tidegate";
+/// The last byte is the version of the layout.
+const MAGIC: &[u8; 8] = b"TIDEREC\x01";
+const ENDPOINT: u8 = 1;
+const SAMPLE: u8 = 2;
+const RECORD_HEADER: usize = 5;
+
+/// The text at the start of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`RECORDING_SCHEMA`].
+    pub schema: String,
+    /// The names of the counters, in the order of their numbers here.
+    pub counters: Vec<String>,
+}
+
+/// The bytes with which a file begins.
+pub fn file_header() -> Vec<u8> {
+    let counters = Counter::ALL.iter().map(|counter| counter.name().to_owned()).collect();
+    let header = Header { schema: RECORDING_SCHEMA.to_owned(), counters };
+    let text = serde_json::to_vec(&header).expect("names can be written as JSON");
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend((text.len() as u32).to_le_bytes());
+    bytes.extend(text);
+    bytes
+}
+
+/// The record of an endpoint.
+pub fn endpoint_record(facts: &EndpointFacts) -> Vec<u8> {
+    record(ENDPOINT, &serde_json::to_vec(facts).expect("facts can be written as JSON"))
+}
+
+fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend((payload.len() as u32).to_le_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// Makes records of samples; knows the sample before.
+#[derive(Clone, Debug, Default)]
+pub struct Encoder {
+    time_ns: u64,
+    values: Vec<Values>,
+}
+
+impl Encoder {
+    /// The record of a sample at `time_ns` since the start, which is not before the one before. `values`: by endpoint.
+    pub fn sample(&mut self, time_ns: u64, values: &[Values]) -> Vec<u8> {
+        self.values.resize(values.len().max(self.values.len()), [0; Counter::COUNT]);
+        let mut payload = Vec::new();
+        put(&mut payload, time_ns.saturating_sub(self.time_ns));
+        let changed = values.iter().zip(&self.values).enumerate().filter(|(_, (now, before))| now != before);
+        let changed: Vec<usize> = changed.map(|(endpoint, _)| endpoint).collect();
+        put(&mut payload, changed.len() as u64);
+        let mut last = 0;
+        for endpoint in changed {
+            put(&mut payload, (endpoint - last) as u64);
+            last = endpoint;
+            put_changes(&mut payload, &self.values[endpoint], &values[endpoint]);
+            self.values[endpoint] = values[endpoint];
+        }
+        self.time_ns = self.time_ns.max(time_ns);
+        record(SAMPLE, &payload)
+    }
+}
+
+fn put_changes(payload: &mut Vec<u8>, before: &Values, now: &Values) {
+    let changed = before.iter().zip(now).enumerate().filter(|(_, (before, now))| before != now);
+    put(payload, changed.clone().count() as u64);
+    let mut last = 0;
+    for (counter, (before, now)) in changed {
+        put(payload, (counter - last) as u64);
+        last = counter;
+        let by = now.wrapping_sub(*before) as i64;
+        put(payload, ((by << 1) ^ (by >> 63)) as u64);
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// Takes numbers from the front of bytes.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn take(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take_index(&mut self) -> Option<usize> {
+        usize::try_from(self.take()?).ok()
+    }
+}
+
+/// What a record says.
+#[derive(Debug)]
+pub enum Event {
+    /// There is another endpoint; its number is that of the endpoints before.
+    Endpoint(EndpointFacts),
+    /// There is another sample: [`Reader::time_ns`] and [`Reader::values`].
+    Sample,
+}
+
+/// Reads a file, record by record.
+#[derive(Debug)]
+pub struct Reader {
+    bytes: Vec<u8>,
+    at: usize,
+    /// Our counter for each of the file's, if we have it.
+    counters: Vec<Option<usize>>,
+    time_ns: u64,
+    values: Vec<Values>,
+    is_torn: bool,
+}
+
+impl Reader {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no such file of this version.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Reader::new(fs::read(path)?)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no samples that this version of tidegate reads"))
+    }
+
+    /// Reads these bytes of a file; `None` if they do not begin as such a file does.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
+        let rest = bytes.strip_prefix(MAGIC)?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let header: Header = serde_json::from_slice(rest.get(..length)?).ok()?;
+        let ours = |name: &String| Counter::ALL.iter().position(|counter| counter.name() == name);
+        let counters = header.counters.iter().map(ours).collect();
+        let at = MAGIC.len() + 4 + length;
+        Some(Reader { bytes, at, counters, time_ns: 0, values: Vec::new(), is_torn: false })
+    }
+
+    /// The next record that is whole and makes sense.
+    pub fn next_event(&mut self) -> Option<Event> {
+        let rest = &self.bytes[self.at..];
+        let length = rest.get(1..RECORD_HEADER).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
+        let payload = length.and_then(|length| rest.get(RECORD_HEADER..RECORD_HEADER + length as usize));
+        let Some(payload) = payload else {
+            self.is_torn |= !rest.is_empty();
+            return None;
+        };
+        let end = self.at + RECORD_HEADER + payload.len();
+        let event = match rest[0] {
+            ENDPOINT => serde_json::from_slice(payload).ok().map(|facts| {
+                self.values.push([0; Counter::COUNT]);
+                Event::Endpoint(facts)
+            }),
+            SAMPLE => {
+                apply(Numbers(payload), &self.counters, &mut self.time_ns, &mut self.values).map(|()| Event::Sample)
+            }
+            _ => None,
+        };
+        match event {
+            Some(_) => self.at = end,
+            None => self.is_torn = true,
+        }
+        event
+    }
+
+    /// When the last sample was, since the start.
+    #[must_use]
+    pub fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// The counters by endpoint as of the last sample.
+    #[must_use]
+    pub fn values(&self) -> &[Values] {
+        &self.values
+    }
+
+    /// Whether bytes at the end were left out, because they are no whole record or make no sense.
+    #[must_use]
+    pub fn is_torn(&self) -> bool {
+        self.is_torn
+    }
+
+    /// Begins again with the first record.
+    pub fn rewind(&mut self) {
+        let length = self.bytes[MAGIC.len()..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        self.at = MAGIC.len() + 4 + length as usize;
+        (self.time_ns, self.is_torn) = (0, false);
+        self.values.clear();
+    }
+}
+
+/// Changes the values as a sample says. `None`, and the values may be anything, if it makes no sense.
+fn apply(mut numbers: Numbers, counters: &[Option<usize>], time_ns: &mut u64, values: &mut [Values]) -> Option<()> {
+    *time_ns = time_ns.checked_add(numbers.take()?)?;
+    let mut endpoint = 0_usize;
+    for _ in 0..numbers.take()? {
+        endpoint = endpoint.checked_add(numbers.take_index()?)?;
+        let mut counter = 0_usize;
+        for _ in 0..numbers.take()? {
+            counter = counter.checked_add(numbers.take_index()?)?;
+            let folded = numbers.take()?;
+            let by = (folded >> 1) ^ (folded & 1).wrapping_neg();
+            let values = values.get_mut(endpoint)?;
+            if let Some(ours) = *counters.get(counter)? {
+                values[ours] = values[ours].wrapping_add(by);
+            }
+        }
+    }
+    numbers.0.is_empty().then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(usize, u64)]) -> Values {
+        let mut values = [0; Counter::COUNT];
+        pairs.iter().for_each(|(counter, value)| values[*counter] = *value);
+        values
+    }
+
+    /// A file of two endpoints and three samples, and the samples.
+    fn file() -> (Vec<u8>, Vec<(u64, Vec<Values>)>) {
+        let samples = vec![
+            (5, vec![values(&[(0, 7)])]),
+            (1_000_000_007, vec![values(&[(0, 9), (3, u64::MAX)]), values(&[(Counter::COUNT - 1, 1 << 40)])]),
+            (1_000_000_007, vec![values(&[(0, 9), (3, 2)]), values(&[])]),
+        ];
+        let mut bytes = file_header();
+        let mut encoder = Encoder::default();
+        for (index, (time, values)) in samples.iter().enumerate() {
+            if index < 2 {
+                bytes.extend(endpoint_record(&EndpointFacts { rank: Some(index as u32), ..EndpointFacts::default() }));
+            }
+            bytes.extend(encoder.sample(*time, values));
+        }
+        (bytes, samples)
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<(u64, Vec<Values>)>, bool) {
+        let mut reader = Reader::new(bytes.to_vec()).unwrap();
+        let mut samples = Vec::new();
+        while let Some(event) = reader.next_event() {
+            if let Event::Sample = event {
+                samples.push((reader.time_ns(), reader.values().to_vec()));
+            }
+        }
+        (samples, reader.is_torn())
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let (bytes, samples) = file();
+        assert_eq!(read(&bytes), (samples.clone(), false));
+        let mut reader = Reader::new(bytes).unwrap();
+        while reader.next_event().is_some() {}
+        reader.rewind();
+        assert!(matches!(reader.next_event(), Some(Event::Endpoint(facts)) if facts.rank == Some(0)));
+        assert!(matches!(reader.next_event(), Some(Event::Sample)));
+        assert_eq!((reader.time_ns(), reader.values()), (5, &samples[0].1[..]));
+    }
+
+    #[test]
+    fn a_file_that_ends_anywhere_is_read_up_to_there() {
+        let (bytes, samples) = file();
+        let start = file_header().len();
+        let mut whole = 0;
+        for length in start..bytes.len() {
+            let (read, torn) = read(&bytes[..length]);
+            assert!(read.len() >= whole, "fewer samples of {length} bytes than of less");
+            whole = read.len();
+            assert_eq!(read, samples[..whole], "{length}");
+            assert!(torn || [0, 1, 2].contains(&whole), "{length}");
+        }
+        assert_eq!(whole, 2, "without its last byte the file lacks its last sample");
+        assert!((0..start).all(|length| Reader::new(bytes[..length].to_vec()).is_none()));
+    }
+
+    #[test]
+    fn damage_ends_the_file_and_nothing_more() {
+        let (bytes, samples) = file();
+        // Zeros at the end, as a machine that lost its power leaves them.
+        let (found, torn) = read(&[&bytes[..], &[0; 40]].concat());
+        assert_eq!((found, torn), (samples, true));
+        // Any other byte in any place: no panic, and no endless loop.
+        for at in file_header().len()..bytes.len() {
+            for byte in [0, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = byte;
+                assert!(read(&damaged).0.len() <= 3);
+            }
+        }
+    }
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let header =
+            Header { schema: RECORDING_SCHEMA.into(), counters: vec!["of_the_future".into(), "sends_delayed".into()] };
+        let text = serde_json::to_vec(&header).unwrap();
+        let bytes = [MAGIC, &(text.len() as u32).to_le_bytes()[..], &text, &endpoint_record(&EndpointFacts::default())]
+            .concat();
+        let sample = Encoder::default().sample(1, &[values(&[(0, 3), (1, 4)])]);
+        let (samples, torn) = read(&[bytes, sample].concat());
+        assert_eq!(samples, [(1, vec![values(&[(Counter::SendsDelayed as usize, 4)])])]);
+        assert!(!torn);
+    }
+}

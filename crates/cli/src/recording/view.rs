@@ -1,0 +1,322 @@
+//! [`View`]: a recording as its readers use it, by process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use tidegate_flow::SchemeName;
+use tidegate_link::PostedBuffers;
+use tidegate_message::{Aggregate, Counter};
+
+use super::facts::{EndpointFacts, Facts};
+use super::folder::{read_facts, read_last};
+use super::rows::{Cause, EndpointRows, Last, OpenCounts, OpenRow};
+use super::samples::{Event, Reader, SAMPLES_FILE};
+use super::{Clock, Values};
+use crate::failure::Failure;
+use crate::report::Setup;
+
+/// All that is known of a run at its end.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What was run.
+    pub facts: Facts,
+    /// The processes, by launch and rank.
+    pub processes: Vec<Process>,
+    /// For whom sends waited, the longest first. Each pair of processes and cause occurs once.
+    pub waits: Vec<Wait>,
+    /// What was not finished, oldest first.
+    pub open: Vec<Open>,
+    /// How many of each kind there were in all.
+    pub open_in_all: OpenCounts,
+    /// Whether all endpoints closed in order, as far as that was recorded.
+    pub all_ended: bool,
+    /// The time that rates and shares refer to, in nanoseconds: that of the run, or that of the last sample.
+    pub duration_ns: u64,
+    /// How many samples there are.
+    pub samples: u64,
+    /// Whether the end of the samples was lost.
+    pub is_torn: bool,
+}
+
+/// What one process did, over all its endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// As people call it: `rank 3`.
+    pub label: String,
+    /// Its rank, if known.
+    pub rank: Option<u32>,
+    /// What is said of its first endpoint.
+    pub facts: EndpointFacts,
+    /// How bulk data travels.
+    pub bulk: String,
+    /// Its counters.
+    pub values: Values,
+}
+
+/// Sends of one process that waited for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Whose sends: the number of a process.
+    pub from: usize,
+    /// For whom: the number of a process, if it is known.
+    pub to: Option<usize>,
+    /// For what.
+    pub cause: Cause,
+    /// How many.
+    pub count: u64,
+    /// How long, in nanoseconds.
+    pub waited_ns: u64,
+    /// Whether one goes on.
+    pub goes_on: bool,
+}
+
+/// Something that was not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Whose: the number of a process.
+    pub process: usize,
+    /// The other side, if it is known.
+    pub peer: Option<usize>,
+    /// What.
+    pub row: OpenRow,
+}
+
+impl Process {
+    /// The value of a counter.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize]
+    }
+
+    /// Messages that it sent.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        [Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf]
+            .map(|counter| self.get(counter))
+            .iter()
+            .sum()
+    }
+
+    /// What its receivers lend, in words.
+    #[must_use]
+    pub fn lends(&self) -> String {
+        let EndpointFacts { slots_per_peer, credit_slots, piggyback, peers, .. } = self.facts;
+        let posted = self.facts.posted.map(|posted| PostedBuffers {
+            packets: posted.packets,
+            each: posted.each,
+            most: posted.most,
+            pool_first: posted.pool_first,
+            pool_most: posted.pool_most,
+        });
+        match self.facts.scheme.parse::<SchemeName>() {
+            Ok(scheme) => {
+                let bulk = self.bulk.clone();
+                let network = String::new();
+                Setup { scheme, slots_per_peer, credit_slots, piggyback, peers, posted, bulk, network }.lends()
+            }
+            Err(_) => "mailboxes without end".to_owned(),
+        }
+    }
+}
+
+impl View {
+    /// The run's time in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+
+    /// A counter over all processes.
+    #[must_use]
+    pub fn job(&self, counter: Counter) -> u64 {
+        combine(counter, self.processes.iter().map(|process| process.get(counter)))
+    }
+
+    /// The number of the first process with the most of a counter, and the value; `None` without processes.
+    #[must_use]
+    pub fn most(&self, counter: Counter) -> Option<(usize, u64)> {
+        let values = self.processes.iter().map(|process| process.get(counter)).enumerate();
+        values.max_by_key(|(index, value)| (*value, std::cmp::Reverse(*index)))
+    }
+
+    /// The different values of something over the processes, each once.
+    pub fn distinct(&self, of: impl Fn(&Process) -> String) -> Vec<String> {
+        let mut values: Vec<String> = Vec::new();
+        for value in self.processes.iter().map(of) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    /// Whether the run was not seen to its end: the recorder was killed, or still works.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.facts.end.is_none()
+    }
+
+    /// Whether the time is that of a simulation.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.facts.clock == Clock::Simulated
+    }
+}
+
+/// A recording with its samples, to be read again for time lines.
+#[derive(Debug)]
+pub struct Recording {
+    /// All that is known at the end.
+    pub view: View,
+    /// The samples, at their beginning.
+    pub reader: Reader,
+    /// The number of the process of each endpoint.
+    pub process_of: Vec<usize>,
+}
+
+impl Recording {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// If it holds no recording, or no sample.
+    pub fn open(folder: &Path) -> Result<Self, Failure> {
+        let facts = read_facts(folder)?;
+        let path = folder.join(SAMPLES_FILE);
+        let reader = Reader::open(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        let recording = Recording::new(facts, reader, read_last(folder));
+        if recording.view.samples == 0 {
+            return Err(Failure::usage(format!(
+                "{}: no endpoint of Tidegate was seen while `{}` ran, so there is nothing to report: `tidegate run` says why",
+                folder.display(),
+                recording.view.facts.command_line()
+            )));
+        }
+        Ok(recording)
+    }
+
+    /// Puts together what was read.
+    #[must_use]
+    pub fn new(facts: Facts, mut reader: Reader, last: Last) -> Self {
+        let (mut endpoints, mut samples) = (Vec::new(), 0);
+        while let Some(event) = reader.next_event() {
+            match event {
+                Event::Endpoint(facts) => endpoints.push(facts),
+                Event::Sample => samples += 1,
+            }
+        }
+        let mut rows = last.endpoints;
+        rows.resize_with(endpoints.len(), EndpointRows::default);
+        let (processes, process_of) = processes(&endpoints, &rows, reader.values());
+        let of_id: HashMap<u64, usize> = endpoints
+            .iter()
+            .zip(&process_of)
+            .filter(|(endpoint, _)| endpoint.id != 0)
+            .map(|(e, p)| (e.id, *p))
+            .collect();
+        let wall_ns = facts.end.as_ref().map_or(0.0, |end| end.wall_time_s * 1e9) as u64;
+        let view = View {
+            waits: waits(&rows, &process_of, &of_id),
+            open: open(&rows, &process_of, &of_id),
+            open_in_all: open_in_all(&rows),
+            all_ended: !rows.is_empty() && rows.iter().all(|rows| rows.ended),
+            duration_ns: wall_ns.max(reader.time_ns()),
+            samples,
+            is_torn: reader.is_torn(),
+            facts,
+            processes,
+        };
+        reader.rewind();
+        Recording { view, reader, process_of }
+    }
+}
+
+/// Endpoints of one process as one, processes by launch and rank; and the process of each endpoint.
+fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Values]) -> (Vec<Process>, Vec<usize>) {
+    let mut launches: Vec<&Option<String>> = Vec::new();
+    for endpoint in endpoints {
+        if !launches.contains(&&endpoint.launch) {
+            launches.push(&endpoint.launch);
+        }
+    }
+    let launch_of = |endpoint: &EndpointFacts| launches.iter().position(|launch| **launch == endpoint.launch);
+    let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (number, endpoint) in endpoints.iter().enumerate() {
+        let rank = endpoint.rank.unwrap_or(u32::MAX);
+        found.entry((launch_of(endpoint), rank, endpoint.host.clone(), endpoint.pid)).or_default().push(number);
+    }
+    let mut process_of = vec![0; endpoints.len()];
+    let mut processes = Vec::new();
+    for ((launch, ..), numbers) in found {
+        numbers.iter().for_each(|number| process_of[*number] = processes.len());
+        let facts = endpoints[numbers[0]].clone();
+        let launch = launch.filter(|_| launches.len() > 1);
+        let of = |index| combine(Counter::ALL[index], numbers.iter().map(|number| values[*number][index]));
+        processes.push(Process {
+            label: label(&facts, launch),
+            rank: facts.rank,
+            bulk: rows[numbers[0]].bulk.clone(),
+            values: std::array::from_fn(of),
+            facts,
+        });
+    }
+    tell_apart(&mut processes);
+    (processes, process_of)
+}
+
+fn label(facts: &EndpointFacts, launch: Option<usize>) -> String {
+    let process = facts.rank.map_or_else(|| format!("pid {}", facts.pid), |rank| format!("rank {rank}"));
+    launch.map_or(process.clone(), |launch| format!("{process} of launch {}", launch + 1))
+}
+
+/// Processes of two launches that nothing else tells apart get their process ids.
+fn tell_apart(processes: &mut [Process]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    processes.iter().for_each(|process| *seen.entry(process.label.clone()).or_default() += 1);
+    for process in processes.iter_mut().filter(|process| seen[&process.label] > 1) {
+        process.label += &format!(" (pid {})", process.facts.pid);
+    }
+}
+
+fn combine(counter: Counter, values: impl Iterator<Item = u64>) -> u64 {
+    match counter.aggregate() {
+        Aggregate::Sum => values.fold(0, u64::saturating_add),
+        Aggregate::Max => values.max().unwrap_or(0),
+    }
+}
+
+fn waits(rows: &[EndpointRows], process_of: &[usize], of_id: &HashMap<u64, usize>) -> Vec<Wait> {
+    let mut found: BTreeMap<(usize, Option<usize>, Cause), Wait> = BTreeMap::new();
+    for (endpoint, rows) in rows.iter().enumerate() {
+        for row in &rows.waits {
+            let (from, cause) = (process_of[endpoint], row.cause);
+            let to = row.peer.and_then(|peer| of_id.get(&peer)).copied();
+            let new = Wait { from, to, cause, count: 0, waited_ns: 0, goes_on: false };
+            let wait = found.entry((from, to, cause)).or_insert(new);
+            wait.count = wait.count.saturating_add(row.count);
+            wait.waited_ns = wait.waited_ns.saturating_add(row.waited_ns);
+            wait.goes_on |= row.goes_on;
+        }
+    }
+    let mut waits: Vec<Wait> = found.into_values().collect();
+    waits.sort_by_key(|wait| std::cmp::Reverse(wait.waited_ns));
+    waits
+}
+
+fn open(rows: &[EndpointRows], process_of: &[usize], of_id: &HashMap<u64, usize>) -> Vec<Open> {
+    let of = |endpoint: usize, row: &OpenRow| {
+        let peer = row.peer.and_then(|peer| of_id.get(&peer)).copied();
+        Open { process: process_of[endpoint], peer, row: row.clone() }
+    };
+    let all = rows.iter().enumerate().flat_map(|(endpoint, rows)| rows.open.iter().map(move |row| (endpoint, row)));
+    let mut open: Vec<Open> = all.map(|(endpoint, row)| of(endpoint, row)).collect();
+    open.sort_by_key(|open| std::cmp::Reverse(open.row.age_ns));
+    open
+}
+
+fn open_in_all(rows: &[EndpointRows]) -> OpenCounts {
+    rows.iter().map(|rows| rows.open_in_all).fold(OpenCounts::default(), |sum, more| OpenCounts {
+        receives: sum.receives + more.receives,
+        sends: sum.sends + more.sends,
+        unexpected: sum.unexpected + more.unexpected,
+    })
+}
