@@ -59,9 +59,10 @@ def test_a_rank_that_waits_for_a_tag_that_was_never_sent_is_named(name, tmp_path
     assert len(wild) == 1 and wild[0]["any_source"], done.explain()
     [forgotten] = [one for one in operations(found, 1, "message") if one["tag"] == 5]
     assert (forgotten["peer_rank"], forgotten["bytes"]) == (0, 3) and forgotten["age_s"] >= 0.9, done.explain()
-    # The others wait in the barrier: a collective call.
-    for rank in (0, 2):
-        assert any(one["collective"] for one in operations(found, rank, "receive")), done.explain()
+    [probed] = operations(found, 2, "probe")
+    assert (probed["tag"], probed["communicator"]) == (88, 0) and probed["age_s"] >= 0.5, done.explain()
+    # Rank 0 waits in the barrier: a collective call.
+    assert any(one["collective"] for one in operations(found, 0, "receive")), done.explain()
     lines = done.output.splitlines()
     assert any(line.startswith("  rank 1 ") and "receive" in line and "tag 77, MPI_COMM_WORLD" in line for line in lines), done.explain()
     assert any(line.startswith("  rank 1 ") and "message from rank 0" in line and "tag 5" in line for line in lines), done.explain()

@@ -1,8 +1,8 @@
 // A job that ends with something open, or makes one rank wait.
 //
 // usage: left_open never MARK      rank 1 waits for tag 77 of rank 0, which is never sent, and for a message of any rank with any
-//                                  tag in a communicator of its own; tag 5 of rank 0 comes and is not received. MARK is
-//                                  made when all wait.
+//                                  tag in a communicator of its own; tag 5 of rank 0 comes and is not received; rank 2
+//                                  probes for tag 88 of rank 0. MARK is made when rank 1 waits.
 //        left_open sleeper SECONDS rank 0 sends 1 MB to rank 1, which receives it after so many seconds
 //        left_open barrier         nothing is left open
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG = 1000000, FORGOTTEN = 5, NEVER_SENT = 77 };
+enum { LONG = 1000000, FORGOTTEN = 5, NEVER_SENT = 77, PROBED = 88 };
 
 static void never(int rank, const char *mark) {
     char byte = 1, three[3] = {0};
@@ -31,6 +31,8 @@ static void never(int rank, const char *mark) {
         fclose(fopen(mark, "w"));
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     }
+    if (rank == 2)
+        MPI_Probe(0, PROBED, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Envelope {
 }
 
 /// What a receive accepts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) from: Source,
     pub(crate) tag: u64,

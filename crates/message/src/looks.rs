@@ -1,10 +1,11 @@
 //! [`Looks`]: what looks at an endpoint remember from one to the next. A look goes through a bounded part of what is
 //! open, so that it takes the same time however much there is. Of receives and unexpected messages it sees the oldest,
-//! which stand first in their lists. Sends stand in as many lists as there are receivers: so each look goes through some
-//! of them, and remembers the oldest that looks have seen so far.
+//! which stand first in their lists. Sends stand in as many lists as there are receivers: so each look goes through
+//! some of them, and remembers the oldest that looks have seen so far.
 
 use crate::ages::Ages;
 use crate::collections::slab::Key;
+use crate::envelope::Pattern;
 use crate::operation::{Queue, Space};
 use crate::waits::{WaitCause, Waits};
 use std::collections::BTreeMap;
@@ -34,11 +35,23 @@ pub(crate) struct SeenSend {
     pub(crate) waits_for: WaitCause,
 }
 
+/// A question of the program whether a message is there, to which the answer was no.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    queue: Queue,
+    pattern: Pattern,
+    /// It was asked since the last look.
+    is_new: bool,
+    since: Option<Instant>,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     /// Posted receives, by number.
     pub(crate) receives: Ages<u64>,
+    /// What the program has asked for in vain last.
+    probe: Option<Probe>,
     /// Messages on their way into receives, and since when they have been seen.
     pub(crate) pulls: BTreeMap<Key, Instant>,
     /// Unexpected messages, by queue and number.
@@ -80,6 +93,30 @@ impl Looks {
         }
     }
 
+    /// The program has asked for a message that is not there.
+    pub(crate) fn note_probe(&mut self, queue: Queue, pattern: Pattern) {
+        match &mut self.probe {
+            Some(probe) if (probe.queue, probe.pattern) == (queue, pattern) => probe.is_new = true,
+            probe => *probe = Some(Probe { queue, pattern, is_new: true, since: None }),
+        }
+    }
+
+    /// It has found one.
+    pub(crate) fn end_probe(&mut self) {
+        self.probe = None;
+    }
+
+    /// What the program goes on to ask for, and since when: it has asked since the last look.
+    pub(crate) fn see_probe(&mut self, now: Instant) -> Option<(Queue, Pattern, Instant)> {
+        let probe = self.probe.as_mut().filter(|probe| probe.is_new);
+        let Some(Probe { queue, pattern, is_new, since }) = probe else {
+            self.probe = None;
+            return None;
+        };
+        *is_new = false;
+        Some((*queue, *pattern, *since.get_or_insert(now)))
+    }
+
     /// Forgets the youngest sends, as many as are too many, and returns the others, the oldest first.
     pub(crate) fn oldest_sends(&mut self) -> Vec<SeenSend> {
         let mut order: Vec<(Instant, SendName)> = self.sends.iter().map(|(name, seen)| (seen.since, *name)).collect();
@@ -112,6 +149,7 @@ impl Looks {
     pub(crate) fn release(&mut self, peer: PeerId) {
         self.sends.retain(|_, seen| seen.to != peer);
         self.pulling.remove(&peer);
+        self.probe = None;
         self.waits.forget(peer);
     }
 }

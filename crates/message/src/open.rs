@@ -45,6 +45,8 @@ pub struct OpenReceive {
     pub since: Instant,
     /// Whether its message is on its way into the buffer.
     pub is_arriving: bool,
+    /// Whether it is none: the program asks again and again whether such a message is there.
+    pub is_probe: bool,
 }
 
 /// A send that is not finished.

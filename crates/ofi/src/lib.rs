@@ -9,7 +9,8 @@
 //! | `bindings`, `errno`, `identity` | libfabric's C interface, error numbers, who this provider is |
 //! | `loader`, `log`, `guard` | the libfabric that loaded us, log lines, the border where panics end |
 //! | `lock`, `object`, `wait`, `sleepers` | the domain's lock, handles, what threads sleep on, who sleeps |
-//! | `limits`, `launcher`, `caller`, `parameter` | how much there may be, what the launcher told, which MPI it is, what the user set |
+//! | `limits`, `launcher`, `parameter` | how much there may be, what the launcher told, what the user set |
+//! | `caller` | which MPI has loaded us |
 //! | `lower` | another provider of the same libfabric, which reaches other hosts |
 //! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
 //! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |

@@ -60,8 +60,9 @@ fn fill(rows: &mut Rows, open: &Open, links: &Links, own: u64) {
             Source::From(target) => Some(id(target)?),
         };
         let ignore = if let Space::Tagged { ignore, .. } = receive.space { ignore } else { u64::MAX };
-        let (bytes, is_arriving) = (receive.bytes as u64, receive.is_arriving);
-        Some(ReceiveRow { from, tag: tag(receive.space), ignore, bytes, since: receive.since, is_arriving })
+        let (tag, bytes, since) = (tag(receive.space), receive.bytes as u64, receive.since);
+        let (is_arriving, is_probe) = (receive.is_arriving, receive.is_probe);
+        Some(ReceiveRow { from, tag, ignore, bytes, since, is_arriving, is_probe })
     }));
     rows.sends.clear();
     rows.sends.extend(open.sends.iter().filter_map(|send| {

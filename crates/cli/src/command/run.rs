@@ -218,6 +218,9 @@ fn say(arguments: &RunArguments, usage: &Usage, launches: &[Launch], ending: &En
                 text += &table::heading(usage.job, &form);
             }
             text += &format!("tidegate: {explanation}\n");
+            if !arguments.quiet {
+                text.extend(launches.iter().map(|launch| table::ending(launch, &form)));
+            }
         }
         None if arguments.quiet => return,
         None => {

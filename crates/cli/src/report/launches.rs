@@ -1,5 +1,5 @@
-//! Which pages belong to the same launch: a script under one `tidegate run` may launch several jobs, one after the other
-//! or at the same time, and rank 0 of one is not rank 0 of another.
+//! Which pages belong to the same launch: a script under one `tidegate run` may launch several jobs, one after the
+//! other or at the same time, and rank 0 of one is not rank 0 of another.
 //!
 //! Launchers that name their jobs (Open MPI, Slurm) tell. Of others it is known which process has started a rank: one
 //! for all ranks of a host, or, under a wrapper, one for each. So such groups are put together again if they may be of
@@ -167,6 +167,7 @@ mod tests {
                 bytes: 0,
                 age: Duration::ZERO,
                 is_arriving: false,
+                is_probe: false,
             });
             page
         };

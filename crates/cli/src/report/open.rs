@@ -7,6 +7,7 @@ use std::time::Duration;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
 use tidegate_link::EndpointStats;
+use tidegate_link::stats::OpenReceive;
 use tidegate_message::{Unit, WaitCause};
 
 use crate::arguments::Ranks;
@@ -24,6 +25,8 @@ pub enum Kind {
     Receive,
     /// A receive whose message is on its way into the buffer.
     Arriving,
+    /// The program asked again and again whether such a message is there.
+    Probe,
     /// A send.
     Send,
     /// A message that nobody has received.
@@ -34,6 +37,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::Receive | Kind::Arriving => "receive",
+            Kind::Probe => "probe",
             Kind::Send => "send",
             Kind::Message => "message",
         }
@@ -70,6 +74,8 @@ pub struct Left {
     pub open: Vec<Open>,
     /// How many receives there were, known one by one or not.
     pub receives: u64,
+    /// How many processes probed for a message.
+    pub probes: u64,
     /// How many sends.
     pub sends: u64,
     /// How many messages that nobody received.
@@ -108,9 +114,15 @@ impl Left {
             is_uncertain,
         };
         if !page.ended {
-            self.receives += work.receives_in_all;
+            let probes = work.receives.iter().filter(|receive| receive.is_probe).count() as u64;
+            self.probes += probes;
+            self.receives += work.receives_in_all.saturating_sub(probes);
             self.open.extend(work.receives.iter().map(|receive| {
-                let kind = if receive.is_arriving { Kind::Arriving } else { Kind::Receive };
+                let kind = match receive {
+                    OpenReceive { is_probe: true, .. } => Kind::Probe,
+                    OpenReceive { is_arriving: true, .. } => Kind::Arriving,
+                    _ => Kind::Receive,
+                };
                 let open = common(kind, receive.from, receive.tag, receive.bytes, receive.age);
                 Open { ignore: receive.ignore, ..open }
             }));
@@ -130,7 +142,7 @@ impl Left {
 
     /// Whether nothing was open.
     pub fn is_empty(&self) -> bool {
-        self.receives + self.sends + self.messages == 0
+        self.receives + self.probes + self.sends + self.messages == 0
     }
 
     /// The section of the report; empty if nothing was open.
@@ -143,6 +155,7 @@ impl Left {
         };
         let kinds = [
             count(self.receives, "posted receive", "posted receives"),
+            count(self.probes, "probe", "probes"),
             count(self.sends, "unfinished send", "unfinished sends"),
             count(self.messages, "message that nobody received", "messages that nobody received"),
         ];
@@ -189,11 +202,11 @@ impl Left {
     fn with(&self, open: &Open) -> String {
         let other = open.with.map(|endpoint| self.names.label(endpoint));
         match (open.kind, other, open.waits_for) {
-            (Kind::Receive, None, _) => "from any rank".to_owned(),
+            (Kind::Receive | Kind::Probe, None, _) => "from any rank".to_owned(),
             (Kind::Send, Some(other), Some(cause)) => format!("to {other}: waits for {}", cause.help()),
             (Kind::Send, other, _) => format!("to {}", other.unwrap_or_default()),
             (Kind::Arriving, other, _) => format!("from {}, which has begun", other.unwrap_or_default()),
-            (Kind::Receive | Kind::Message, other, _) => format!("from {}", other.unwrap_or_default()),
+            (Kind::Receive | Kind::Probe | Kind::Message, other, _) => format!("from {}", other.unwrap_or_default()),
         }
     }
 
@@ -223,6 +236,7 @@ impl Left {
         });
         json!({
             "receives": self.receives,
+            "probes": self.probes,
             "sends": self.sends,
             "messages": self.messages,
             "operations": operations.collect::<Vec<_>>(),
@@ -238,7 +252,7 @@ pub fn kind_of(name: &str) -> Option<MpiKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_link::stats::{OpenMessage, OpenReceive, OpenSend};
+    use tidegate_link::stats::{OpenMessage, OpenSend};
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -259,6 +273,7 @@ mod tests {
             bytes: 4,
             age: seconds(6),
             is_arriving: false,
+            is_probe: false,
         };
         one.open.receives = vec![receive; 16];
         one.open.unexpected_in_all = 1;

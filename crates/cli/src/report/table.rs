@@ -52,11 +52,14 @@ pub struct Form<'a> {
 pub fn render(launch: &Launch, form: &Form) -> String {
     // Where the launcher is not known, its processes are.
     let mpi = form.mpi.or(launch.left.mpi.map(MpiKind::name));
-    let text = counts(&launch.job, &Form { mpi, ..*form })
-        + &launch.waits.text(form.wall_time.unwrap_or_default())
-        + &launch.left.text(form.ranks, form.width)
-        + &launch.unclosed.text().map_or_else(String::new, |text| format!("tidegate: {text}\n"));
-    form.width.fit(&text)
+    let text = counts(&launch.job, &Form { mpi, ..*form }) + &launch.waits.text(form.wall_time.unwrap_or_default());
+    form.width.fit(&text) + &ending(launch, form)
+}
+
+/// What was open when a launch ended, and who did not close.
+pub fn ending(launch: &Launch, form: &Form) -> String {
+    let unclosed = launch.unclosed.text().map_or_else(String::new, |text| format!("tidegate: {text}\n"));
+    form.width.fit(&(launch.left.text(form.ranks, form.width) + &unclosed))
 }
 
 /// The reports of all launches, each under a line of its own where there are several.

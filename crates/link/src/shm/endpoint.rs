@@ -20,7 +20,7 @@ use super::wake::{Alarm, Waker};
 use crate::clock;
 use crate::log::{self, Level};
 use crate::memory::IoBuffer;
-use crate::stats::{BulkState, ROWS_INTERVAL, Rows, StatsPage};
+use crate::stats::{BulkState, StatsPage};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -168,36 +168,6 @@ impl ShmLink {
         self.watch();
         self.stats.counters().add(Counter::Yields, 1);
         std::thread::yield_now();
-    }
-
-    /// Whether anybody may read what is open.
-    pub fn is_observed(&self) -> bool {
-        self.stats.is_public()
-    }
-
-    /// Whether what is open should be [written](Self::write_rows) now: somebody may read it, and it was not written for a
-    /// few milliseconds. Polls that find nothing find that out, because those look at the clock.
-    #[inline]
-    pub fn is_look_due(&self) -> bool {
-        self.is_look_due
-    }
-
-    /// The same for who knows what time it is.
-    pub fn is_look_due_at(&mut self, now: Instant) -> bool {
-        self.is_look_due |= self.stats.is_public() && now >= self.next_look;
-        self.is_look_due
-    }
-
-    /// Writes what is open into the page of counters.
-    pub fn write_rows(&mut self, rows: &Rows) {
-        self.is_look_due = false;
-        self.next_look = rows.written + ROWS_INTERVAL;
-        self.stats.write_rows(rows);
-    }
-
-    /// Says what reaches other hosts, for readers of the page of counters.
-    pub fn note_network(&self, name: &str) {
-        self.stats.set_network(name);
     }
 
     /// A descriptor that becomes readable when a packet arrives while [armed](Self::arm), and half a second after

@@ -4,11 +4,12 @@
 //! peers write to, and a list of published `region`s and `bounce` buffers for bulk data, which they only read. A
 //! `connection` is made at the first packet to a peer: it maps the peer's segment and takes a place in the peer's
 //! table. `bulk` data goes from memory to memory (`copying`). `posting` is what the owner does with posted buffers,
-//! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an
-//! endpoint is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what
-//! makes that wait, `endpoint` what messages see of all that. `vacant` finds out who has come, `liveness` who closes or
-//! dies and what is left behind; `life` says who lives, by each `lock` that an endpoint holds and no forked child of it
-//! keeps (`lock_file`, `fork`). `spin` decides when an idle process yields, and `wake` lets it block.
+//! which writers take as `mailbox` says. A `service` is a name that leads to an endpoint. `state` says what an endpoint
+//! is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what makes
+//! that wait, `endpoint` what messages see of all that, `observed` what others see of it. `vacant` finds out who has
+//! come, `liveness` who closes or dies and what is left behind; `life` says who lives, by each `lock` that an endpoint
+//! holds and no forked child of it keeps (`lock_file`, `fork`). `spin` decides when an idle process yields, and `wake`
+//! lets it block.
 
 mod address;
 mod bounce;
@@ -29,6 +30,7 @@ mod lock;
 mod lock_file;
 mod mailbox;
 pub(crate) mod memory_map;
+mod observed;
 mod peer;
 mod peer_segment;
 mod posting;

@@ -5,7 +5,7 @@ use super::layout::{
     Head, MESSAGE_WORDS, MESSAGES_AT, OPEN_ROWS, OTHER_ROWS, RECEIVE_WORDS, RECEIVES_AT, SEND_WORDS, SENDS_AT,
     WAIT_ROWS, WAIT_WORDS, WAITS_AT,
 };
-use super::rows::{BYTES_BITS, CAUSE_MASK, IS_ARRIVING, IS_UNTAGGED};
+use super::rows::{BYTES_BITS, CAUSE_MASK, IS_ARRIVING, IS_PROBE, IS_UNTAGGED};
 use std::time::Duration;
 
 /// For whom sends of an endpoint waited, and what for.
@@ -65,6 +65,8 @@ pub struct OpenReceive {
     pub age: Duration,
     /// Whether its message has come and is on its way into the buffer.
     pub is_arriving: bool,
+    /// Whether it is none: the program asks again and again whether such a message is there.
+    pub is_probe: bool,
 }
 
 /// A send that is not finished.
@@ -144,6 +146,7 @@ impl Side {
             bytes: bytes(length),
             age: age(since),
             is_arriving: length & IS_ARRIVING != 0,
+            is_probe: length & IS_PROBE != 0,
         };
         let send = |&[to, bits, length, since]: &[u64; SEND_WORDS]| OpenSend {
             to,

@@ -150,6 +150,11 @@ impl StatsPage {
         matches!(self.memory, Memory::File { .. })
     }
 
+    /// Whether it is a file of this process.
+    fn is_own(&self) -> bool {
+        matches!(self.memory, Memory::File { maker, .. } if maker == std::process::id())
+    }
+
     /// Says how bulk data travels.
     pub(crate) fn set_bulk(&self, bulk: BulkState) {
         self.describe(Word::Bulk, bulk as u64);
@@ -171,7 +176,9 @@ impl StatsPage {
 
     /// Writes what is open.
     pub(crate) fn write_rows(&self, rows: &Rows) {
-        if let Some([written]) = self.cells(Word::Written as usize, 1) {
+        if self.is_own()
+            && let Some([written]) = self.cells(Word::Written as usize, 1)
+        {
             let next = written.load(Ordering::Relaxed) + 1;
             self.fill_side(next, rows);
             // Whoever sees this sees the side.
@@ -181,10 +188,7 @@ impl StatsPage {
 
     /// Writes rows into the side that is in use when rows have been written so often.
     pub(super) fn fill_side(&self, written: u64, rows: &Rows) {
-        let Memory::File { map, maker } = &self.memory else { return };
-        if *maker != std::process::id() {
-            return;
-        }
+        let Memory::File { map, .. } = &self.memory else { return };
         let at = side(written);
         // SAFETY: inside a live mapping, as long as the page; atomics.
         let cells = unsafe { map.slice::<AtomicU64>(at * 8, PAGE_BYTES / 8 - at).as_ref() };
@@ -218,9 +222,7 @@ impl Drop for StatsPage {
         match &self.memory {
             // SAFETY: the box leaked in `private`, once; `counters` is not used any more.
             Memory::Private { owner } => drop(unsafe { Box::from_raw(owner.as_ptr()) }),
-            Memory::File { maker, .. } if *maker == std::process::id() => {
-                self.describe(Word::Ended, clock::now().as_nanos());
-            }
+            Memory::File { .. } if self.is_own() => self.describe(Word::Ended, clock::now().as_nanos()),
             Memory::File { .. } => {}
         }
     }

@@ -10,9 +10,10 @@ use super::layout::{
 use std::time::Duration;
 use tidegate_message::Instant;
 
-/// The highest bits of a length say more of its row: 5 bits of a cause above 56 bits of length, and two flags.
+/// The highest bits of a length say more of its row: 5 bits of a cause above 56 bits of length, and three flags.
 pub(super) const BYTES_BITS: u32 = 56;
 pub(super) const CAUSE_MASK: u64 = 0x1f;
+pub(super) const IS_PROBE: u64 = 1 << 61;
 pub(super) const IS_UNTAGGED: u64 = 1 << 62;
 pub(super) const IS_ARRIVING: u64 = 1 << 63;
 
@@ -72,6 +73,8 @@ pub struct ReceiveRow {
     pub since: Instant,
     /// Whether its message has come and is on its way into the buffer.
     pub is_arriving: bool,
+    /// Whether it is none: the program asks again and again whether such a message is there.
+    pub is_probe: bool,
 }
 
 /// A send that is not finished.
@@ -158,7 +161,8 @@ impl WaitRow {
 impl ReceiveRow {
     fn words(&self) -> [u64; RECEIVE_WORDS] {
         let arriving = if self.is_arriving { IS_ARRIVING } else { 0 };
-        let length = length(self.bytes, self.tag) | arriving;
+        let probe = if self.is_probe { IS_PROBE } else { 0 };
+        let length = length(self.bytes, self.tag) | arriving | probe;
         [self.from.unwrap_or(0), self.tag.unwrap_or(0), self.ignore, length, self.since.as_nanos()]
     }
 }

@@ -63,7 +63,10 @@ fn rows(number: u64) -> Rows {
             };
             WAIT_ROWS
         ],
-        receives: vec![ReceiveRow { from: None, tag, ignore: number, bytes, since, is_arriving: false }; OPEN_ROWS],
+        receives: vec![
+            ReceiveRow { from: None, tag, ignore: number, bytes, since, is_arriving: false, is_probe: false };
+            OPEN_ROWS
+        ],
         receives_in_all: number,
         sends: vec![SendRow { to: number, tag, bytes, since, waits_for: Some(WaitCause::Pull) }; OPEN_ROWS],
         sends_in_all: number,
@@ -109,13 +112,22 @@ fn what_a_page_says_reads_back() {
     assert!(!before.host.is_empty() && before.started > Duration::from_secs(1 << 30));
     assert!(before.written.is_zero() && before.open.is_empty() && before.waits.is_empty());
     let now = crate::now();
-    let receive = ReceiveRow { from: Some(9), tag: None, ignore: u64::MAX, bytes: 5, since: now, is_arriving: true };
+    let receive = ReceiveRow {
+        from: Some(9),
+        tag: None,
+        ignore: u64::MAX,
+        bytes: 5,
+        since: now,
+        is_arriving: true,
+        is_probe: true,
+    };
     let wait = WaitRow { peer: None, cause: WaitCause::Mailbox, count: 3, waited: Duration::ZERO, since: None };
     let (receives, waits) = (vec![receive], vec![wait]);
     page.write_rows(&Rows { written: now, receives, receives_in_all: 40, waits, ..Rows::default() });
     let after = only(&folder);
     let [receive] = after.open.receives[..] else { panic!("one receive") };
-    assert_eq!((receive.from, receive.tag, receive.bytes, receive.is_arriving), (Some(9), None, 5, true));
+    assert_eq!((receive.from, receive.tag, receive.bytes), (Some(9), None, 5));
+    assert!(receive.is_arriving && receive.is_probe);
     assert_eq!((after.open.receives_in_all, after.open.sends_in_all, after.is_current), (40, 0, true));
     let [wait] = after.waits[..] else { panic!("one wait") };
     assert_eq!((wait.peer, wait.cause, wait.count, wait.open_for), (None, WaitCause::Mailbox, 3, None));
@@ -194,7 +206,15 @@ fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
         peers_delayed: 2,
         is_pressed: true,
         waits: vec![wait(Some(since)), wait(None)],
-        receives: vec![ReceiveRow { from: None, tag: Some(1), ignore: 0, bytes: 0, since, is_arriving: false }],
+        receives: vec![ReceiveRow {
+            from: None,
+            tag: Some(1),
+            ignore: 0,
+            bytes: 0,
+            since,
+            is_arriving: false,
+            is_probe: false,
+        }],
         receives_in_all: 1,
         ..Rows::default()
     });

@@ -406,6 +406,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_list_knows_how_many_elements_it_has_without_counting_them() {
+        let mut list = Ordered::new();
+        let mut there = Vec::new();
+        for turn in 0..2000_usize {
+            // It grows and shrinks beyond the nodes that are kept, and is empty now and then.
+            match turn % 500 < 250 {
+                true => there.push(list.push_back(turn)),
+                false => _ = list.remove(there.remove(turn % there.len())),
+            }
+            assert_eq!(list.len(), there.len(), "turn {turn}");
+            assert_eq!(list.iter().count(), there.len());
+        }
+        assert!(list.is_empty());
+    }
+
+    #[test]
     fn an_ordered_list_keeps_order_through_removals_and_reuse() {
         let mut list = Ordered::new();
         let at: Vec<_> = (0..5).map(|n| list.push_back(n)).collect();

@@ -8,6 +8,7 @@ mod backlog;
 mod control;
 mod holding;
 mod lane;
+mod leaving;
 mod mailboxes;
 mod open;
 mod outgoing;
@@ -478,30 +479,6 @@ impl<B: Buffer> Egress<B> {
     #[inline]
     pub(crate) fn poll_overdrawn(&mut self) -> Option<PeerId> {
         self.controls.poll_overdrawn()
-    }
-
-    /// Nothing of what waits for a peer leaves any more: takes the messages.
-    pub(crate) fn abandon(&mut self, peer: PeerId) -> Vec<Outgoing<B>> {
-        self.end_delay(peer);
-        let Some(lane) = self.lanes.get_mut(peer) else { return Vec::new() };
-        let mut backlog = std::mem::replace(&mut lane.backlog, Backlog::new());
-        let messages: Vec<_> = std::iter::from_fn(|| backlog.pop()).collect();
-        messages.iter().for_each(|message| self.waiting.remove(message));
-        messages
-    }
-
-    /// A peer is gone: it is owed nothing.
-    pub(crate) fn lose_peer(&mut self, peer: PeerId) {
-        self.controls.lose_peer(peer);
-    }
-
-    /// The place of a peer that is gone goes to another.
-    pub(crate) fn release(&mut self, peer: PeerId) {
-        self.flow.reset(peer);
-        self.waits.forget(peer);
-        if self.lanes.forget(peer).is_some() {
-            self.full.retain(|&full| full != peer);
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Endpoint;
 use crate::egress::Held;
+use crate::envelope::Pattern;
 use crate::link::{Buffer, Link};
 use crate::looks::{PLACES_PER_LOOK, SeenSend, SendName, is_tagged, turn};
 use crate::open::{OPEN_MOST, Open, OpenMessage, OpenReceive, OpenSend};
@@ -33,18 +34,24 @@ impl<L: Link> Endpoint<L> {
     fn look_at_receives(&mut self, now: Instant, open: &mut Open) {
         let (receives, ages) = (&mut open.receives, &mut self.looks.receives);
         receives.clear();
-        self.matching.show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
+        let mut push = |queue, pattern: &Pattern, bytes, since, is_probe| {
             let space = match queue {
                 Queue::Tagged => Space::Tagged { tag: pattern.tag, ignore: pattern.ignore },
                 Queue::Untagged => Space::Untagged,
             };
-            let since = ages.see(number.0, now);
-            receives.push(OpenReceive { from: pattern.from, space, bytes, since, is_arriving: false });
+            receives.push(OpenReceive { from: pattern.from, space, bytes, since, is_arriving: false, is_probe });
+        };
+        self.matching.show_posted(OPEN_MOST, |number, queue, pattern, bytes| {
+            push(queue, pattern, bytes, ages.see(number.0, now), false);
         });
         ages.end_look();
+        let probe = self.looks.see_probe(now);
+        if let Some((queue, pattern, since)) = probe {
+            push(queue, &pattern, 0, since, true);
+        }
         let pulls = &self.bulk.pulls;
         let (under_way, places) = pulls.len_and_places();
-        open.receives_in_all = self.matching.posted() + under_way;
+        open.receives_in_all = self.matching.posted() + under_way + usize::from(probe.is_some());
         self.looks.pulls.retain(|key, _| pulls.get(*key).is_some());
         let from = turn(&mut self.looks.next_pull, places);
         for (key, _) in pulls.some(from, PLACES_PER_LOOK) {
@@ -54,7 +61,7 @@ impl<L: Link> Endpoint<L> {
             let Some(pull) = pulls.get(*key) else { continue };
             let space = pull.queue.space(pull.envelope.tag);
             let (from, bytes) = (Source::From(pull.envelope.source), pull.active.buffer.len());
-            receives.push(OpenReceive { from, space, bytes, since, is_arriving: true });
+            receives.push(OpenReceive { from, space, bytes, since, is_arriving: true, is_probe: false });
         }
         receives.sort_by_key(|receive| receive.since);
         receives.truncate(OPEN_MOST);

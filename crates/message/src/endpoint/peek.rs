@@ -40,8 +40,11 @@ impl<L: Link> Endpoint<L> {
         let (claim, discard) = (flags.claim, flags.discard);
         let inquiry = Inquiry { number, pattern: *pattern, queue, context, claim, discard };
         if let Some(at) = self.matching.of(queue).find_unexpected(pattern) {
-            self.find_stored(&inquiry, at);
-        } else if !self.deferral.windows.has_dropped() {
+            self.looks.end_probe();
+            return self.find_stored(&inquiry, at);
+        }
+        self.looks.note_probe(queue, *pattern);
+        if !self.deferral.windows.has_dropped() {
             self.complete_unmatched(context, queue.space(0), false, Failure::NoMessage);
         } else {
             self.deferral.windows.inquiries.push(inquiry);

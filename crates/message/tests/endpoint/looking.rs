@@ -145,6 +145,42 @@ fn more_is_open_than_one_look_goes_through_and_looks_find_the_oldest_in_the_end(
 }
 
 #[test]
+fn who_asks_again_and_again_for_a_message_waits_for_it() {
+    let mut world = Setup::new(2).build();
+    for _ in 0..3 {
+        world.receive(1).tagged(7).peek().post();
+        world.settle();
+        look(&mut world, 1);
+        world.pass(A_WHILE);
+    }
+    world.receive(1).tagged(7).peek().post();
+    let open = look(&mut world, 1);
+    let [probe] = open.receives[..] else { panic!("{:?}", open.receives) };
+    assert_eq!((probe.is_probe, probe.space, open.receives_in_all), (true, tagged(7), 1));
+    assert!(age(&open, probe.since) >= 3 * A_WHILE);
+    let open = look(&mut world, 1);
+    assert!(open.receives.is_empty() && open.receives_in_all == 0, "it has stopped to ask");
+    world.receive(1).tagged(7).peek().post();
+    world.send(0).to(1).tagged(7).bytes(b"x").post();
+    world.settle();
+    world.receive(1).tagged(7).peek().post();
+    assert!(look(&mut world, 1).receives.is_empty(), "it is there");
+}
+
+#[test]
+fn a_buffer_for_many_messages_is_no_receive_that_waits() {
+    let mut world = Setup::new(2).build();
+    let many = world.receive(1).capacity(100).multi(50).post();
+    world.receive(1).tagged(1).capacity(1).post();
+    let open = look(&mut world, 1);
+    assert_eq!((open.receives.len(), open.receives_in_all, open.receives[0].space), (1, 1, tagged(1)));
+    world.send(0).to(1).bytes(&[0; 80]).post();
+    world.settle();
+    assert!(world.is_done(many), "its buffer is full");
+    assert_eq!(look(&mut world, 1).receives_in_all, 1);
+}
+
+#[test]
 fn a_receive_of_anybody_names_nobody() {
     let mut world = Setup::new(2).build();
     world.receive(1).tagged(1).capacity(1).post();
