@@ -332,10 +332,10 @@ mod tests {
     #[test]
     fn rows_sort_by_any_column_and_both_ways() {
         let view = example(4);
-        for column in 0..COLUMNS.len() {
-            let mut both = [arrange(&view, column, false, ""), arrange(&view, column, true, "")];
+        for (place, column) in COLUMNS.iter().enumerate() {
+            let mut both = [arrange(&view, place, false, ""), arrange(&view, place, true, "")];
             both.iter_mut().for_each(|places| places.sort_unstable());
-            assert_eq!(both, [vec![0, 1, 2, 3], vec![0, 1, 2, 3]], "{}", COLUMNS[column].title);
+            assert_eq!(both, [vec![0, 1, 2, 3], vec![0, 1, 2, 3]], "{}", column.title);
         }
         assert_eq!(arrange(&view, RANK, true, ""), [3, 2, 1, 0]);
         assert_eq!(arrange(&view, WAITS, true, "")[2..], [1, 3], "those that do not wait come last, in order");
