@@ -145,7 +145,7 @@ def test_a_killed_recorder_leaves_a_recording(tmp_path):
 
 def test_a_simulated_run_gives_the_same_report(tmp_path):
     machine = tmp_path / "machine.toml"
-    machine.write_text('[network]\ntopology = "mesh"\nsizes = [2, 2]\n[flow]\nscheme = "static"\nslots_per_peer = 8\n'
+    machine.write_text('[network]\ntopology = "mesh"\nsizes = "2x2"\n[flow]\nscheme = "static"\nslots_per_peer = 8\n'
                        '[workload]\noperation = "incast"\nbytes = 1024\nrepetitions = 50\n')
     words = [TIDEGATE, "sim", machine, "--record", tmp_path / "run"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
@@ -153,7 +153,7 @@ def test_a_simulated_run_gives_the_same_report(tmp_path):
     plain = subprocess.run(words[:3], capture_output=True, text=True, timeout=60)
     assert plain.stdout == done.stdout, "a run is the same whether it is recorded or not"
     run = facts(tmp_path / "run")["runs"][0]
-    assert run["recording"]["clock"] == "simulated" and len(run["processes"]) == 4 and run["job"]["sends_delayed"] > 0
+    assert run["recording"]["clock"] == "simulated" and len(run["processes"]) == 64 and run["job"]["sends_delayed"] > 0
     assert report(tmp_path / "run").returncode == 0
     machine.write_text(machine.read_text().replace("slots_per_peer = 8", "slots_per_peer = [8, 16]"))
     done = subprocess.run([*words[:4], tmp_path / "other"], capture_output=True, text=True, timeout=60)
