@@ -9,10 +9,12 @@
 //! * [`report`]: counter pages into a table or JSON;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
+//! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;
 //! * [`command`]: one file per command, putting the above together.
 
 pub mod alltoall;
 pub mod arguments;
+pub mod calibrate;
 pub mod check;
 pub mod child;
 pub mod command;
@@ -21,6 +23,7 @@ pub mod failure;
 pub mod folder;
 pub mod launcher;
 pub mod mpi;
+pub mod plan;
 pub mod provider;
 pub mod quote;
 pub mod report;
@@ -47,6 +50,8 @@ pub fn main() -> ExitCode {
         Command::Env(arguments) => command::env::env(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
+        Command::Plan(arguments) => command::plan::plan(arguments),
+        Command::Calibrate(arguments) => command::calibrate::calibrate(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments),
     };

@@ -29,7 +29,9 @@ fn options(command: &str) -> String {
     let mut cli = Cli::command();
     cli.build();
     let shared = |argument: &Arg| command == "env" && argument.get_help_heading().is_some();
-    let listed = |argument: &&Arg| !argument.is_positional() && argument.get_id() != "help" && !shared(argument);
+    let listed = |argument: &&Arg| {
+        !argument.is_positional() && argument.get_id() != "help" && !argument.is_hide_set() && !shared(argument)
+    };
     let mut text = String::new();
     for argument in cli.find_subcommand(command).unwrap().get_arguments().filter(listed) {
         let short = argument.get_short().map(|short| format!("\\fB\\-{short}\\fR, ")).unwrap_or_default();
