@@ -166,7 +166,8 @@ fn recognise(trace: &Trace) -> Result<Program, Unrecognised> {
         let attempts = |geometry: Geometry| [Prefers::Distances, Prefers::Bits].map(|prefers| (geometry.clone(), prefers));
         for (geometry, prefers) in offered.into_iter().flat_map(attempts) {
             let learnt = learn(&all, geometry, prefers).and_then(|program| {
-                let graph = Program { absent: Absent::Nobody, ..program.clone() };
+                let mut graph = program.clone();
+                graph.absent = Absent::Nobody;
                 program.checked(&all).or_else(|misfit| graph.checked(&all).map_err(|_| misfit))
             });
             match learnt {
