@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tidegate_bulk::TechniqueName;
 use tidegate_flow::SchemeName;
 
-use crate::tuning::Tuning;
+use crate::tuning::{Tuning, value_of};
 
 /// `tidegate`.
 #[derive(Debug, Parser)]
@@ -44,6 +44,12 @@ pub enum Command {
     /// and the exit code is the program's.
     #[command(after_help = RUN_HELP)]
     Run(RunArguments),
+    /// Run a program as `run` does, and write a trace of its messages and computation that `sim` replays
+    ///
+    /// Each rank writes down what it sends and receives, with whom, when it waits, and how long it computes between. When
+    /// the program has ended, that becomes one trace in GOAL, the format of LogGOPSim and ATLAHS.
+    #[command(after_help = RECORD_HELP, mut_arg("command", |command| command.required(false).required_unless_present("from")))]
+    Record(RecordArguments),
     /// Print the settings that `run` would make, as lines for a shell
     ///
     /// With a launcher given, the settings are for its MPI; without one, for all MPIs at once, which do not disturb
@@ -95,6 +101,18 @@ Examples:
   tidegate run ./program                   (a single process, or a script that calls mpiexec)
 
 `tidegate counters` explains the columns of the report.";
+
+const RECORD_HELP: &str = "\
+Exit code: as that of `run`; 125 also if no trace could be written.
+
+Examples:
+  tidegate record -o job.goal mpiexec -n 8 ./program
+  tidegate record -o job.goal --most 1G --json run.json mpirun -n 64 ./program
+  tidegate record -o job.goal --shared /home/me mpiexec -n 4 -hosts a,b ./program
+  tidegate record -o job.goal --from tidegate-trace-x1y2z3     (what a run that was killed has left)
+
+docs/record.md says what is in a trace and what is not. To replay it: operation = \"trace\", trace = \"job.goal\" in \
+a file for `tidegate sim`.";
 
 const ENV_HELP: &str = "\
 Examples:
@@ -374,6 +392,26 @@ pub struct RunArguments {
     pub command: Vec<OsString>,
 }
 
+/// Arguments of `tidegate record`.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// Write the trace to FILE; if the command runs several jobs, the second goes to FILE-2, and so on
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Trace")]
+    pub output: PathBuf,
+
+    /// Bytes that a rank may record at most; what comes after that is left out; a message takes about 20 [default: 64m]
+    #[arg(long, value_name = "BYTES", value_parser = value_of("trace_most"), help_heading = "Trace")]
+    pub most: Option<String>,
+
+    /// Run nothing: make the trace of what ranks have recorded in DIR
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command", help_heading = "Trace")]
+    pub from: Option<PathBuf>,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub run: RunArguments,
+}
+
 /// Arguments of `tidegate env`.
 #[derive(Debug, Args)]
 pub struct EnvArguments {
@@ -566,6 +604,29 @@ mod tests {
             (&["paper", "--seed", "1.5"], "must be a whole number from 0 to"),
         ] {
             let error = Cli::try_parse_from([&["tidegate"], words].concat()).unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(names), "{error}");
+        }
+    }
+
+    #[test]
+    fn recording_takes_the_options_of_run_and_either_a_program_or_a_folder() {
+        let record = |words: &[&str]| {
+            Cli::try_parse_from([&["tidegate", "record"], words].concat()).map(|cli| match cli.command {
+                Command::Record(arguments) => arguments,
+                other => panic!("{other:?}"),
+            })
+        };
+        let arguments = record(&["-o", "x.goal", "--scheme", "static", "mpiexec", "-o", "y"]).unwrap();
+        assert_eq!((arguments.output, arguments.run.command.len()), (PathBuf::from("x.goal"), 3));
+        assert_eq!(arguments.run.tuning.parameters().len(), 1);
+        assert!(record(&["-o", "x.goal", "--from", "d"]).is_ok());
+        for (words, names) in [
+            (&["-o", "x.goal"][..], "<COMMAND>"),
+            (&["mpiexec"], "--output"),
+            (&["-o", "x.goal", "--from", "d", "mpiexec"], "--from"),
+            (&["-o", "x.goal", "--most", "1", "mpiexec"], "must be bytes from 4k to 1t"),
+        ] {
+            let error = record(words).unwrap_err();
             assert!(error.exit_code() == 2 && error.to_string().contains(names), "{error}");
         }
     }

@@ -7,6 +7,7 @@
 //! * [`folder`], [`child`]: the private folder of counter pages, and the program with its signals and exit code;
 //! * [`failure`], [`quote`]: errors with their exit codes, and quoting for shells;
 //! * [`report`]: counter pages into a table or JSON;
+//! * [`trace`]: what the ranks of a recorded job left into a trace in GOAL;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
 //! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;
@@ -29,6 +30,7 @@ pub mod quote;
 pub mod report;
 pub mod scenario;
 pub mod settings;
+pub mod trace;
 pub mod tuning;
 
 #[cfg(test)]
@@ -47,6 +49,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.command {
         Command::Run(arguments) => command::run::run(arguments),
+        Command::Record(arguments) => command::record::record(arguments),
         Command::Env(arguments) => command::env::env(arguments),
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),

@@ -173,7 +173,7 @@ pub enum MpiChoice {
 }
 
 /// Checks a value as the provider does, so that a value which it would not accept is refused in the same words.
-fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+pub(crate) fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match parameter::check(name, text) {
         // To the provider an empty variable is an unset one.
         Ok(()) if !text.is_empty() => Ok(text.to_owned()),

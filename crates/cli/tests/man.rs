@@ -24,11 +24,16 @@ fn roff(text: &str) -> String {
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }
 
-/// One `.TP` item per option of a command; of `env` only those that it does not share with `run`.
+/// One `.TP` item per option of a command; of `env` and `record` only those that they do not share with `run`.
 fn options(command: &str) -> String {
     let mut cli = Cli::command();
     cli.build();
-    let shared = |argument: &Arg| command == "env" && argument.get_help_heading().is_some();
+    let heading = |argument: &Arg| argument.get_help_heading().map(str::to_owned);
+    let shared = |argument: &Arg| match command {
+        "env" => argument.get_help_heading().is_some(),
+        "record" => heading(argument).as_deref() != Some("Trace"),
+        _ => false,
+    };
     let listed = |argument: &&Arg| {
         !argument.is_positional() && argument.get_id() != "help" && !argument.is_hide_set() && !shared(argument)
     };
@@ -86,7 +91,7 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    for command in ["run", "env", "sim", "paper", "counters"] {
+    for command in ["run", "record", "env", "sim", "paper", "counters"] {
         should = with_part(&should, command, &options(command));
     }
     should = with_part(&should, "table", &counters());
@@ -104,9 +109,10 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
     use tidegate_cli::command::paper::PAPER_SCHEMA;
+    use tidegate_cli::command::record::RECORD_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, RUN_SCHEMA};
-    for schema in [RUN_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
+    for schema in [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -6,6 +6,7 @@
 //! | [`fabric`] | processes of other hosts: a protocol over a network that the provider brings |
 //! | [`paths`] | several links behind one endpoint: which peer by which |
 //! | [`memory`] | [`IoBuffer`]: application memory that came in as raw pointers |
+//! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
 //! | [`now`] | the clock |
@@ -15,6 +16,7 @@
 
 mod clock;
 pub mod fabric;
+pub mod journal;
 pub mod log;
 pub mod memory;
 pub mod paths;

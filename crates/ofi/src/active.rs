@@ -7,7 +7,8 @@ use crate::log;
 use crate::name::ServiceWait;
 use crate::operation::EventKind;
 use crate::reach::{self, Links};
-use crate::tickets::{Event, Tickets};
+use crate::tickets::{Event, RECORDED, Tickets};
+use crate::trace::operations::Operations;
 use core::ffi::c_void;
 use std::collections::HashMap;
 use tidegate_link::fabric::Contact;
@@ -39,6 +40,8 @@ pub struct Active {
     pub claim: Option<Claim>,
     /// Operations that have not completed.
     pub tickets: Tickets,
+    /// What the trace has to know of them, if there is one.
+    pub trace: Option<Box<Operations>>,
 }
 
 /// What that is has to be looked up. (An application may have chosen just this number: then it is looked up each time.)
@@ -53,7 +56,7 @@ impl Active {
         let (own, epoch) = (reach::own_contact(engine.link()), engine.epoch());
         let (targets, sources) = (Vec::new(), Vec::new());
         let (own_source, waits, tickets) = (NOT_LOOKED_UP, HashMap::new(), Tickets::default());
-        Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets }
+        Active { engine, own, targets, sources, own_source, epoch, waits, claim: None, tickets, trace: None }
     }
 
     /// Addresses have changed. From now on each is looked up again when it is needed.
@@ -191,6 +194,7 @@ impl Active {
             return Event { kind: EventKind::RemoteWrite, wanted, unsolicited: true, entry };
         };
         let mut entry = ticket.entry(completion);
+        entry.completion.flags &= !RECORDED;
         let mut ended = true;
         if ticket.kind & FI_MULTI_RECV != 0 {
             entry.completion.buf = ticket.start.wrapping_add(completion.offset).cast();

@@ -6,6 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result};
 use crate::limits::{PIECES_MOST, REMOTE_PIECES_MOST};
 use crate::operation::{Call, EventKind};
+use crate::recording::Recording;
 use crate::remote::Access;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
@@ -164,48 +165,50 @@ impl Endpoint {
     ///
     /// # Safety
     /// The memory must stay until the operation completes.
-    pub unsafe fn atomic(&self, operation: Operation) -> isize {
-        self.domain.enter(|entered| {
-            let (datatype, op) = known(operation.datatype, operation.op, operation.call())?;
-            let (flags, silent) = self.access_flags(operation.access.flags, FLAGS, entered)?;
-            if operation.places.is_empty() || operation.places.len() > REMOTE_PIECES_MOST {
-                return Err(INVALID);
-            }
-            let mut to: Vec<(RemoteTarget, u64)> = Vec::with_capacity(operation.places.len());
-            for place in operation.places {
-                let target = self.place(operation.access.peer, place.addr, place.key, entered)?;
-                to.push((target, place.count as u64));
-            }
-            // SAFETY: promised by the caller.
-            let buffer = |elements: Elements| unsafe { elements.buffer(datatype.size()) };
-            // An atomic read has no operand, whatever the caller passes.
-            let operand = if op == AtomicOp::Read { IoBuffer::empty() } else { buffer(operation.operand)? };
-            let bytes = to.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count)).ok_or(INVALID)?;
-            let bytes = bytes.checked_mul(datatype.size() as u64).ok_or(INVALID)?;
-            let (kind, event, wanted) = match (operation.result, operation.compare) {
-                (None, _) => (AtomicKind::Update, EventKind::Write, FI_ATOMIC | FI_WRITE),
-                (Some(result), None) => {
-                    (AtomicKind::Fetch { result: buffer(result)? }, EventKind::Read, FI_ATOMIC | FI_READ)
+    pub unsafe fn atomic<R: Recording>(&self, operation: Operation) -> isize {
+        R::call(|| {
+            self.domain.enter(|entered| {
+                let (datatype, op) = known(operation.datatype, operation.op, operation.call())?;
+                let (flags, silent) = self.access_flags(operation.access.flags, FLAGS, entered)?;
+                if operation.places.is_empty() || operation.places.len() > REMOTE_PIECES_MOST {
+                    return Err(INVALID);
                 }
-                (Some(result), Some(compare)) => {
-                    let kind = AtomicKind::Compare { result: buffer(result)?, compare: buffer(compare)? };
-                    (kind, EventKind::Read, FI_ATOMIC | FI_READ)
+                let mut to: Vec<(RemoteTarget, u64)> = Vec::with_capacity(operation.places.len());
+                for place in operation.places {
+                    let target = self.place(operation.access.peer, place.addr, place.key, entered)?;
+                    to.push((target, place.count as u64));
                 }
-            };
-            let fits = |buffer: &IoBuffer| buffer.len() as u64 == bytes;
-            let results_fit = match &kind {
-                AtomicKind::Update => true,
-                AtomicKind::Fetch { result } => fits(result),
-                AtomicKind::Compare { result, compare } => fits(result) && fits(compare),
-            };
-            if !results_fit || op != AtomicOp::Read && !fits(&operand) {
-                return Err(INVALID);
-            }
-            let (context, start) = (operation.access.context, core::ptr::null_mut());
-            let call = Call { kind: wanted, flags, context, event, start, silent };
-            self.submit(call, entered, |engine, named| {
-                let (context, report) = (named.context, named.report);
-                engine.atomic(AtomicRequest { to, datatype, op, operand, kind, context, report })
+                // SAFETY: promised by the caller.
+                let buffer = |elements: Elements| unsafe { elements.buffer(datatype.size()) };
+                // An atomic read has no operand, whatever the caller passes.
+                let operand = if op == AtomicOp::Read { IoBuffer::empty() } else { buffer(operation.operand)? };
+                let bytes = to.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count)).ok_or(INVALID)?;
+                let bytes = bytes.checked_mul(datatype.size() as u64).ok_or(INVALID)?;
+                let (kind, event, wanted) = match (operation.result, operation.compare) {
+                    (None, _) => (AtomicKind::Update, EventKind::Write, FI_ATOMIC | FI_WRITE),
+                    (Some(result), None) => {
+                        (AtomicKind::Fetch { result: buffer(result)? }, EventKind::Read, FI_ATOMIC | FI_READ)
+                    }
+                    (Some(result), Some(compare)) => {
+                        let kind = AtomicKind::Compare { result: buffer(result)?, compare: buffer(compare)? };
+                        (kind, EventKind::Read, FI_ATOMIC | FI_READ)
+                    }
+                };
+                let fits = |buffer: &IoBuffer| buffer.len() as u64 == bytes;
+                let results_fit = match &kind {
+                    AtomicKind::Update => true,
+                    AtomicKind::Fetch { result } => fits(result),
+                    AtomicKind::Compare { result, compare } => fits(result) && fits(compare),
+                };
+                if !results_fit || op != AtomicOp::Read && !fits(&operand) {
+                    return Err(INVALID);
+                }
+                let (context, start) = (operation.access.context, core::ptr::null_mut());
+                let call = Call { kind: wanted, flags, context, event, start, silent };
+                self.submit::<R>(call, R::reaches(bytes), entered, |engine, named| {
+                    let (context, report) = (named.context, named.report);
+                    engine.atomic(AtomicRequest { to, datatype, op, operand, kind, context, report })
+                })
             })
         })
     }

@@ -21,6 +21,7 @@ use crate::endpoint::Endpoint;
 use crate::lock::{Entered, Guarded};
 use crate::object::{Fid, Object};
 use crate::sleepers::{Sleepers, Thread, moment};
+use crate::trace::operations::Unread;
 use crate::wait::{NAP, Wait};
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
@@ -54,6 +55,8 @@ pub struct State {
     pub completions: Completions,
     /// The text of the error that was read last. The application may look at it until it reads the next one.
     pub last_text: CString,
+    /// What the trace has to know of these completions, if there is one.
+    pub unread: Unread,
     /// Endpoints that report here.
     pub endpoints: Vec<Arc<Endpoint>>,
     /// Threads that sleep until there is something to read.
@@ -75,6 +78,7 @@ impl CompletionQueue {
         let state = State {
             completions,
             last_text: CString::default(),
+            unread: Unread::default(),
             endpoints: Vec::new(),
             sleepers: Sleepers::default(),
             awaited: false,

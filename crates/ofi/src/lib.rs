@@ -13,8 +13,10 @@
 //! | `lower` | another provider of the same libfabric, which reaches other hosts |
 //! | `name`, `host`, `place` | what addresses say, which hosts they may name, how applications name places |
 //! | `addresses`, `completion`, `completions` | what an address vector and a completion queue hold |
+//! | `trace` | what a process writes of its messages where the user wants a trace |
 //! | `reach` | who is reached by shared memory and who by the network |
 //! | `operation`, `tickets`, `active`, `region` | what endpoints hold: operations, message layer, regions |
+//! | `recording` | whether calls write the trace: it hangs `trace` into them |
 //! | `fabric`, `domain`, `endpoint`, `completion_queue`, `counter` | the objects; the last four know each other |
 //! | `progress` | packets move, and what has ended is reported to queues and counters |
 //! | `pilot` | a thread that makes progress while the application does not, where the user wants it |
@@ -69,6 +71,7 @@ mod progress;
 pub mod provider;
 mod reach;
 mod reading;
+mod recording;
 mod region;
 mod remote;
 pub mod schedule;
@@ -76,5 +79,6 @@ mod sleepers;
 mod submit;
 mod targets;
 mod tickets;
+pub mod trace;
 mod transfer;
 mod wait;

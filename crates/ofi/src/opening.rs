@@ -15,6 +15,8 @@ use crate::log;
 use crate::lower::{Choice, Lower, Wants};
 use crate::operation::EventKind;
 use crate::reach::{self, Links};
+use crate::trace::operations::Operations;
+use crate::trace::process;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegate_link::fabric::{Contact, FabricLink, Greeting, Network};
@@ -74,6 +76,10 @@ impl Endpoint {
         config.receive_memory = settings.receive_memory(least);
         let engine = Engine::new(config, links).map_err(refuse)?;
         let mut active = Active::new(engine);
+        if let Some(trace) = &settings.trace {
+            process::open(trace, &settings.job);
+            active.trace = Operations::open(&active.own.address);
+        }
         if let Some(service) = &self.service {
             let claim = service.claim(active.engine.link().look_at_first().directory(), active.own.address).map_err(
                 |error| {

@@ -68,10 +68,21 @@ pub struct Settings {
     pub close_timeout: Duration,
     /// Folder for counters.
     pub stats_dir: Option<PathBuf>,
+    /// The trace, if there is to be one.
+    pub trace: Option<TraceSettings>,
     /// What reaches other hosts.
     pub fabric: Choice,
     /// What the launcher told.
     pub job: Job,
+}
+
+/// Where the trace of a process goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Bytes at most.
+    pub most: usize,
 }
 
 /// How long messages are taken out of their senders' memories (R §3).
@@ -172,6 +183,12 @@ fn turns(get: impl Fn(&Parameter) -> Option<String>) -> Result<TurnRules, Misfit
     })
 }
 
+/// Where the trace goes, if there is to be one.
+fn trace(get: impl Fn(&Parameter) -> Option<String>) -> Result<Option<TraceSettings>, Misfit> {
+    let most = bytes_within(&TRACE_MOST, get(&TRACE_MOST), TRACE_BYTES)?.unwrap_or(TRACE_BYTES_USUAL);
+    Ok(folder(&TRACE_DIR, get(&TRACE_DIR))?.map(|folder| TraceSettings { folder, most }))
+}
+
 /// Registers the table with libfabric.
 pub(crate) fn register(loader: &Loader) {
     for Parameter { name, default, allowed, help } in TABLE {
@@ -245,6 +262,10 @@ const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
 const BULK_SENDERS_MOST: u32 = 1024;
 /// How long a turn may last in which nothing comes.
 const STALL: core::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(10);
+/// The bytes that a trace may be bounded to.
+const TRACE_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 40;
+/// The bound unless the user says otherwise.
+const TRACE_BYTES_USUAL: usize = 64 << 20;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
@@ -308,6 +329,7 @@ impl Settings {
                 number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
             ),
             stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
+            trace: trace(get)?,
             fabric: fabric(get(&FABRIC))?,
             job: Job::from_environment(),
         })
@@ -380,6 +402,9 @@ mod tests {
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/no/such/folder").unwrap().stats_dir, None);
+        let folder = PathBuf::from("/");
+        assert_eq!(with("trace_dir", "?/").unwrap().trace, Some(TraceSettings { folder, most: 64 << 20 }));
+        assert_eq!(with("trace_dir", "?/no/such/folder").unwrap().trace, None);
     }
 
     #[test]
@@ -434,6 +459,9 @@ mod tests {
             ("bulk_stall", "0"),
             ("bulk_stall", "20 ms"),
             ("stats_dir", "/no/such/folder"),
+            ("trace_dir", "/no/such/folder"),
+            ("trace_most", "4095"),
+            ("trace_most", "2t"),
         ] {
             let said = with(name, value).unwrap_err();
             assert!(said.contains(&format!("FI_TIDEGATE_{} is \"{value}\"", name.to_uppercase())), "{said}");

@@ -10,6 +10,7 @@ use crate::errno::Reason;
 use crate::lock::Entered;
 use crate::pilot::Look;
 use crate::reach;
+use crate::recording;
 use crate::tickets::Event;
 use crate::wait::NAP;
 use std::time::Duration;
@@ -197,7 +198,14 @@ impl Endpoint {
                 self.report_failure(completion, entered);
                 continue;
             }
+            let number = active.note_end(&completion);
             let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
+            if self.domain.settings.trace.is_some() {
+                match self.queue_for(event.kind).filter(|_| event.wanted) {
+                    Some(bound) => bound.queue.state.get(entered).unread.push(number),
+                    None => recording::read_unseen(number),
+                }
+            }
             self.report_event(event, completion.source, entered);
         }
     }
@@ -222,6 +230,7 @@ impl Endpoint {
     #[cold]
     fn report_failure(&self, completion: Completion, entered: &mut Entered) {
         let Some(active) = &mut self.state.get(entered).active else { return };
+        let number = active.note_end(&completion);
         let event = active.tickets.event(&completion).unwrap_or_else(|| active.special_event(&completion));
         let Event { kind, wanted, unsolicited, mut entry } = event;
         if let Some(counter) = self.counters[kind as usize].get() {
@@ -237,6 +246,9 @@ impl Endpoint {
         // An operation that was to report nothing is not refused when the queue is full, so there may be no room for
         // its error. Then only the log has the error. Resource management does not promise more (fi_domain(3)).
         if (wanted && !unsolicited) || bound.queue.state.get(entered).completions.room_for_errors() > 0 {
+            if self.domain.settings.trace.is_some() {
+                bound.queue.state.get(entered).unread.push_error(number);
+            }
             bound.queue.push_error(failed, entered);
         }
     }

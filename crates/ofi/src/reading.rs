@@ -8,6 +8,7 @@ use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::reach;
+use crate::recording::Recording;
 use crate::sleepers::{Thread, moment};
 use crate::wait::NAP;
 use core::ffi::c_int;
@@ -26,29 +27,31 @@ impl CompletionQueue {
     /// # Safety
     /// The room must be there.
     #[inline(always)]
-    pub unsafe fn poll(&self, room: Room) -> isize {
-        self.domain.enter(|entered| {
-            let state = self.state.get(entered);
-            if !state.sleepers.is_empty() {
-                state.sleepers.remove(Thread::current());
-            }
-            // Reading nothing is how some applications make progress.
-            if room.count == 0 || !state.completions.is_ready() {
-                // SAFETY: promised by the caller, and the room is taken back below.
-                unsafe { state.completions.lend(room, self.entry_bytes()) };
-                self.seek(entered);
+    pub unsafe fn poll<R: Recording>(&self, room: Room) -> isize {
+        R::call(|| {
+            self.domain.enter(|entered| {
                 let state = self.state.get(entered);
-                let found = state.completions.end_lending();
-                if found > 0 {
-                    return Ok(self.told(found, entered));
+                if !state.sleepers.is_empty() {
+                    state.sleepers.remove(Thread::current());
                 }
-                if !state.completions.is_ready() {
-                    return Err(TRY_AGAIN);
+                // Reading nothing is how some applications make progress.
+                if room.count == 0 || !state.completions.is_ready() {
+                    // SAFETY: promised by the caller, and the room is taken back below.
+                    unsafe { state.completions.lend(room, self.entry_bytes()) };
+                    self.seek(entered);
+                    let state = self.state.get(entered);
+                    let found = state.completions.end_lending();
+                    if found > 0 {
+                        return Ok(self.told::<R>(found, entered));
+                    }
+                    if !state.completions.is_ready() {
+                        return Err(TRY_AGAIN);
+                    }
                 }
-            }
-            // SAFETY: promised by the caller.
-            let found = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) }?;
-            Ok(self.told(found, entered))
+                // SAFETY: promised by the caller.
+                let found = unsafe { self.state.get(entered).completions.take(room, self.entry_bytes()) }?;
+                Ok(self.told::<R>(found, entered))
+            })
         })
     }
 
@@ -78,7 +81,8 @@ impl CompletionQueue {
 
     /// The application has so many more completions.
     #[inline(always)]
-    fn told(&self, found: usize, entered: &mut Entered) -> isize {
+    fn told<R: Recording>(&self, found: usize, entered: &mut Entered) -> isize {
+        R::read(&mut self.state.get(entered).unread, found);
         if found > 0 && self.state.get(entered).awaited {
             self.resume(entered);
         }
@@ -164,13 +168,13 @@ impl CompletionQueue {
     ///
     /// # Safety
     /// The room must be there.
-    pub unsafe fn blocking_poll(&self, room: Room, timeout: c_int) -> isize {
+    pub unsafe fn blocking_poll<R: Recording>(&self, room: Room, timeout: c_int) -> isize {
         let Some(wait) = self.wait() else { return INVALID.code() };
         let end = u64::try_from(timeout).ok().map(|timeout| Instant::now() + Duration::from_millis(timeout));
         let mut polls = 0;
         loop {
             // SAFETY: promised by the caller.
-            let outcome = unsafe { self.poll(room) };
+            let outcome = unsafe { self.poll::<R>(room) };
             if outcome != TRY_AGAIN.code() || end.is_some_and(|end| Instant::now() >= end) || wait.quieten() {
                 return outcome;
             }

@@ -7,6 +7,7 @@ use crate::errno::{Errno, INVALID, Result};
 use crate::limits::{INJECT_BYTES_MOST, REMOTE_PIECES_MOST};
 use crate::lock::Entered;
 use crate::operation::{Call, EventKind, Flags};
+use crate::recording::Recording;
 use crate::region;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
@@ -69,34 +70,41 @@ impl Endpoint {
     }
 
     /// Checks a write and submits it. The pieces are of the target's memory.
-    pub fn write(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
-        self.domain.enter(|entered| {
-            let (flags, silent) = self.access_flags(access.flags, FLAGS, entered)?;
-            let inject = flags & FI_INJECT != 0;
-            if inject && buffer.len() > INJECT_BYTES_MOST {
-                return Err(Errno(FI_EMSGSIZE));
-            }
-            let to = self.places(access.peer, pieces, entered)?;
-            require_equal(&to, &buffer)?;
-            let (context, start) = (access.context, core::ptr::null_mut());
-            let call = Call { kind: FI_RMA | FI_WRITE, flags, context, event: EventKind::Write, start, silent };
-            self.submit(call, entered, |engine, named| {
-                let (context, report) = (named.context, named.report);
-                engine.write(WriteRequest { to, buffer, data: access.data, context, inject, report })
+    pub fn write<R: Recording>(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
+        R::call(|| {
+            self.domain.enter(|entered| {
+                let (flags, silent) = self.access_flags(access.flags, FLAGS, entered)?;
+                let inject = flags & FI_INJECT != 0;
+                if inject && buffer.len() > INJECT_BYTES_MOST {
+                    return Err(Errno(FI_EMSGSIZE));
+                }
+                let to = self.places(access.peer, pieces, entered)?;
+                require_equal(&to, &buffer)?;
+                let (context, start) = (access.context, core::ptr::null_mut());
+                let call = Call { kind: FI_RMA | FI_WRITE, flags, context, event: EventKind::Write, start, silent };
+                let deed = R::reaches(buffer.len() as u64);
+                self.submit::<R>(call, deed, entered, |engine, named| {
+                    let (context, report) = (named.context, named.report);
+                    engine.write(WriteRequest { to, buffer, data: access.data, context, inject, report })
+                })
             })
         })
     }
 
     /// Checks a read and submits it. The pieces are of the target's memory.
-    pub fn read(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
-        self.domain.enter(|entered| {
-            let (flags, silent) = self.access_flags(access.flags, FLAGS & !(FI_REMOTE_CQ_DATA | FI_INJECT), entered)?;
-            let from = self.places(access.peer, pieces, entered)?;
-            require_equal(&from, &buffer)?;
-            let (context, start) = (access.context, core::ptr::null_mut());
-            let call = Call { kind: FI_RMA | FI_READ, flags, context, event: EventKind::Read, start, silent };
-            self.submit(call, entered, |engine, named| {
-                engine.read(ReadRequest { from, buffer, context: named.context, report: named.report })
+    pub fn read<R: Recording>(&self, access: Access, pieces: &[fi_rma_iov], buffer: IoBuffer) -> isize {
+        R::call(|| {
+            self.domain.enter(|entered| {
+                let (flags, silent) =
+                    self.access_flags(access.flags, FLAGS & !(FI_REMOTE_CQ_DATA | FI_INJECT), entered)?;
+                let from = self.places(access.peer, pieces, entered)?;
+                require_equal(&from, &buffer)?;
+                let (context, start) = (access.context, core::ptr::null_mut());
+                let call = Call { kind: FI_RMA | FI_READ, flags, context, event: EventKind::Read, start, silent };
+                let deed = R::reaches(buffer.len() as u64);
+                self.submit::<R>(call, deed, entered, |engine, named| {
+                    engine.read(ReadRequest { from, buffer, context: named.context, report: named.report })
+                })
             })
         })
     }

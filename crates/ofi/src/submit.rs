@@ -7,6 +7,7 @@ use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result, TRY_AGAIN};
 use crate::lock::Entered;
 use crate::operation::{Call, EventKind, Named};
+use crate::recording::Recording;
 use crate::tickets::{SILENT, Ticket};
 use tidegate_message::TryAgain;
 
@@ -23,9 +24,10 @@ impl Endpoint {
     /// Starts an operation. All calls use this way into the message layer, except claims, which use
     /// [`submit_claimed`](Self::submit_claimed).
     #[inline]
-    pub fn submit(
+    pub fn submit<R: Recording>(
         &self,
         call: Call,
+        deed: R::Deed,
         entered: &mut Entered,
         start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
     ) -> Result {
@@ -35,7 +37,7 @@ impl Endpoint {
         if wanted && !self.take_room(call.event, entered) {
             self.find_room(call.event, entered)?;
         }
-        self.start(call, Reporting { wanted, ticketed }, entered, start)
+        self.start::<R>(call, deed, Reporting { wanted, ticketed }, entered, start)
     }
 
     /// Takes room for one completion in the queue for this kind, if there is room left of what was seen last. Returns
@@ -49,9 +51,10 @@ impl Endpoint {
     }
 
     #[inline(always)]
-    fn start(
+    fn start<R: Recording>(
         &self,
         call: Call,
+        deed: R::Deed,
         reporting: Reporting,
         entered: &mut Entered,
         start: impl FnOnce(&mut Engine, Named) -> core::result::Result<(), TryAgain>,
@@ -64,12 +67,13 @@ impl Endpoint {
         }
         let context = if ticketed {
             let Call { context, kind, event, start, .. } = call;
-            active.tickets.insert(Ticket { context, kind, start, wanted, event })
+            active.tickets.insert(Ticket { context, kind: kind | R::FLAG, start, wanted, event })
         } else {
             SILENT
         };
         match start(&mut active.engine, Named { context, report: ticketed }) {
             Ok(()) => {
+                R::started(active, deed, context);
                 if self.state.get(entered).watched {
                     self.look_after_sleepers(entered);
                 }
@@ -85,7 +89,7 @@ impl Endpoint {
 
     /// Starts an operation on the message that an earlier peek has set aside for the call's context. The ticket of the
     /// peek becomes that of this operation.
-    pub fn submit_claimed(
+    pub fn submit_claimed<R: Recording>(
         &self,
         call: Call,
         entered: &mut Entered,
@@ -95,13 +99,14 @@ impl Endpoint {
         let active = self.state.get(entered).active.as_mut().ok_or(Errno(FI_EOPBADSTATE))?;
         let context = active.claimed(call.context).ok_or(INVALID)?;
         let ticket = active.tickets.get_mut(context);
-        ticket.kind = call.kind;
+        ticket.kind = call.kind | R::FLAG;
         ticket.wanted = !selective || call.flags & FI_COMPLETION != 0;
         active.tickets.set_claimed(context, false);
         if start(&mut active.engine, Named { context, report: true }).is_err() {
             active.tickets.set_claimed(context, true);
             return Err(TRY_AGAIN);
         }
+        R::claimed(active, context);
         if self.state.get(entered).watched {
             self.look_after_sleepers(entered);
         }

@@ -47,6 +47,9 @@ pub struct Event {
     pub entry: Entry,
 }
 
+/// A flag of tickets, and none of libfabric's: the operation is recorded, so its end takes the slower way.
+pub const RECORDED: u64 = 1 << 62;
+
 /// The context, in the message layer, of all operations that are reported only if they fail. They have no ticket.
 pub const SILENT: Context = Context(usize::MAX);
 
@@ -89,7 +92,7 @@ impl Tickets {
             return None;
         }
         let ticket = self.get(completion.context).unwrap_or_else(|| Ticket::silent(completion.operation));
-        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM) != 0 {
+        if ticket.kind & (FI_MULTI_RECV | FI_CLAIM | RECORDED) != 0 {
             return None;
         }
         self.remove(completion.context);

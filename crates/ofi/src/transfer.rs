@@ -5,6 +5,7 @@ use crate::endpoint::Endpoint;
 use crate::errno::{Errno, INVALID, Result};
 use crate::limits::INJECT_BYTES_MOST;
 use crate::operation::{Call, EventKind, Flags, Named};
+use crate::recording::Recording;
 use core::ffi::c_void;
 use tidegate_link::IoBuffer;
 use tidegate_message::{Buffer, MatchFlags, MultiReceive, Receive, Send, Space};
@@ -72,39 +73,46 @@ impl Endpoint {
     /// compiler propagates no constants across `catch_unwind`: only in this way does it know there what each of
     /// libfabric's calls fixes (its flags, whether it has a tag).
     #[inline(always)]
-    pub fn send(&self, call: impl FnOnce() -> SendCall, buffer: impl FnOnce() -> Result<IoBuffer>) -> isize {
-        self.domain.enter(|entered| {
-            let call = call();
-            let (flags, silent) = match call.flags {
-                Flags::Default => (self.state.get(entered).send_flags, false),
-                Flags::Given(flags) if flags & !SEND_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
-                Flags::Given(flags) => (flags, false),
-                Flags::Inject => (FI_INJECT, true),
-            };
-            let buffer = buffer()?;
-            let inject = flags & FI_INJECT != 0;
-            if inject && buffer.len() > INJECT_BYTES_MOST {
-                return Err(Errno(FI_EMSGSIZE));
-            }
-            let to = self.target(call.to, entered)?;
-            let general = Call {
-                kind: kind_of(call.space) | FI_SEND,
-                flags,
-                context: call.context,
-                event: EventKind::Send,
-                start: core::ptr::null_mut(),
-                silent,
-            };
-            self.submit(general, entered, |engine, named| {
-                engine.send(Send {
-                    to,
-                    space: call.space,
-                    buffer,
-                    data: call.data,
-                    context: named.context,
-                    inject,
-                    delivery: wants_receipt(call.flags, flags),
-                    report: named.report,
+    pub fn send<R: Recording>(
+        &self,
+        call: impl FnOnce() -> SendCall,
+        buffer: impl FnOnce() -> Result<IoBuffer>,
+    ) -> isize {
+        R::call(|| {
+            self.domain.enter(|entered| {
+                let call = call();
+                let (flags, silent) = match call.flags {
+                    Flags::Default => (self.state.get(entered).send_flags, false),
+                    Flags::Given(flags) if flags & !SEND_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
+                    Flags::Given(flags) => (flags, false),
+                    Flags::Inject => (FI_INJECT, true),
+                };
+                let buffer = buffer()?;
+                let inject = flags & FI_INJECT != 0;
+                if inject && buffer.len() > INJECT_BYTES_MOST {
+                    return Err(Errno(FI_EMSGSIZE));
+                }
+                let to = self.target(call.to, entered)?;
+                let general = Call {
+                    kind: kind_of(call.space) | FI_SEND,
+                    flags,
+                    context: call.context,
+                    event: EventKind::Send,
+                    start: core::ptr::null_mut(),
+                    silent,
+                };
+                let deed = R::sends(to, call.space, &buffer);
+                self.submit::<R>(general, deed, entered, |engine, named| {
+                    engine.send(Send {
+                        to,
+                        space: call.space,
+                        buffer,
+                        data: call.data,
+                        context: named.context,
+                        inject,
+                        delivery: wants_receipt(call.flags, flags),
+                        report: named.report,
+                    })
                 })
             })
         })
@@ -113,60 +121,63 @@ impl Endpoint {
     /// Checks a receive and submits it. `call` describes it as for [`send`](Self::send). `start` is where the buffer
     /// begins, for multi-receive.
     #[inline(always)]
-    pub fn receive(
+    pub fn receive<R: Recording>(
         &self,
         call: impl FnOnce() -> ReceiveCall,
         start: *mut c_void,
         buffer: impl FnOnce() -> Result<IoBuffer>,
     ) -> isize {
-        self.domain.enter(|entered| {
-            let call = call();
-            let flags = match call.flags {
-                Flags::Given(flags) if flags & !RECEIVE_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
-                Flags::Given(flags) => flags,
-                Flags::Default | Flags::Inject => self.state.get(entered).receive_flags,
-            };
-            let matching = MatchFlags {
-                peek: flags & FI_PEEK != 0,
-                claim: flags & FI_CLAIM != 0,
-                discard: flags & FI_DISCARD != 0,
-            };
-            let multi = (flags & FI_MULTI_RECV != 0 && matching == MatchFlags::default())
-                .then(|| MultiReceive { smallest: self.state.get(entered).multi_receive_least });
-            let from = self.source(call.from, entered)?;
-            let buffer = buffer()?;
-            let mut kind = kind_of(call.space) | FI_RECV;
-            if multi.is_some() {
-                kind |= FI_MULTI_RECV;
-            }
-            if matching.peek && matching.claim && !matching.discard {
-                kind |= FI_CLAIM;
-            }
-            if matching.discard && !matching.peek && !matching.claim {
-                return Err(INVALID);
-            }
-            let general = Call {
-                kind,
-                flags,
-                context: call.context,
-                event: EventKind::Receive,
-                start: start.cast(),
-                silent: false,
-            };
-            let receive = |named: Named| Receive {
-                from,
-                space: call.space,
-                buffer,
-                context: named.context,
-                multi,
-                flags: matching,
-                report: named.report,
-            };
-            if matching.claim && !matching.peek {
-                self.submit_claimed(general, entered, |engine, named| engine.receive_any(receive(named)))
-            } else {
-                self.submit(general, entered, |engine, named| engine.receive(receive(named)))
-            }
+        R::call(|| {
+            self.domain.enter(|entered| {
+                let call = call();
+                let flags = match call.flags {
+                    Flags::Given(flags) if flags & !RECEIVE_FLAGS != 0 => return Err(Errno(FI_EBADFLAGS)),
+                    Flags::Given(flags) => flags,
+                    Flags::Default | Flags::Inject => self.state.get(entered).receive_flags,
+                };
+                let matching = MatchFlags {
+                    peek: flags & FI_PEEK != 0,
+                    claim: flags & FI_CLAIM != 0,
+                    discard: flags & FI_DISCARD != 0,
+                };
+                let multi = (flags & FI_MULTI_RECV != 0 && matching == MatchFlags::default())
+                    .then(|| MultiReceive { smallest: self.state.get(entered).multi_receive_least });
+                let from = self.source(call.from, entered)?;
+                let buffer = buffer()?;
+                let mut kind = kind_of(call.space) | FI_RECV;
+                if multi.is_some() {
+                    kind |= FI_MULTI_RECV;
+                }
+                if matching.peek && matching.claim && !matching.discard {
+                    kind |= FI_CLAIM;
+                }
+                if matching.discard && !matching.peek && !matching.claim {
+                    return Err(INVALID);
+                }
+                let general = Call {
+                    kind,
+                    flags,
+                    context: call.context,
+                    event: EventKind::Receive,
+                    start: start.cast(),
+                    silent: false,
+                };
+                let receive = |named: Named| Receive {
+                    from,
+                    space: call.space,
+                    buffer,
+                    context: named.context,
+                    multi,
+                    flags: matching,
+                    report: named.report,
+                };
+                if matching.claim && !matching.peek {
+                    self.submit_claimed::<R>(general, entered, |engine, named| engine.receive_any(receive(named)))
+                } else {
+                    let deed = R::receives(matching, multi.is_some());
+                    self.submit::<R>(general, deed, entered, |engine, named| engine.receive(receive(named)))
+                }
+            })
         })
     }
 }

@@ -84,6 +84,8 @@ fn every_parameter_is_listed_with_what_is_allowed_and_its_default() {
         "BOUNCE_BUFFERS",
         "SPIN",
         "STATS_DIR",
+        "TRACE_DIR",
+        "TRACE_MOST",
     ] {
         let start = text.find(&format!("FI_TIDEGATE_{name}: String")).unwrap_or_else(|| panic!("{name} in {text}"));
         let help = text[start..].lines().nth(1).unwrap();

@@ -6,6 +6,7 @@ pub mod counters;
 pub mod env;
 pub mod paper;
 pub mod plan;
+pub mod record;
 pub mod run;
 pub mod sim;
 

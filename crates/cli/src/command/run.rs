@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tidegate_link::log::print_line;
 use tidegate_link::{stats, trouble};
 use tidegate_message::Counter;
@@ -25,6 +26,16 @@ use crate::settings::{self, PASSED_ON, PROVIDER_PATH, STATS_DIR};
 
 /// Runs the program, reports, and returns the exit code to end with.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    run_with(arguments, &[], |_| Ok(None))
+}
+
+/// The same with further variables for the program, and something to be done with what it has left: `after`, which
+/// returns what the report as JSON is to say of it, by name.
+pub fn run_with(
+    arguments: &RunArguments,
+    variables: &[(&str, OsString)],
+    after: impl FnOnce(&Job) -> Result<Option<(&'static str, Value)>, Failure>,
+) -> Result<u8, Failure> {
     let wish = arguments.alltoall.map(|technique| Wish {
         technique: technique.name(),
         bytes: arguments.alltoall_bytes.as_deref(),
@@ -37,7 +48,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         print_line(permission);
     }
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
-    let mut command = command(arguments, &prepared, &folder)?;
+    let mut command = command(arguments, &prepared, &folder, variables)?;
     let start = Instant::now();
     let status = child::run(&mut command)?;
     let wall_time = start.elapsed();
@@ -59,6 +70,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if let Some(text) = usage.absent(arguments.shared.as_deref()) {
         print_line(&text);
     }
+    let more = after(&job);
     if let Some(file) = json_file {
         let facts = RunFacts {
             command: &arguments.command,
@@ -68,13 +80,23 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
             exit_code,
             usage: &usage,
         };
-        if let Err(failure) = file.write(&json::run(&job, &facts)) {
+        let mut report = json::run(&job, &facts);
+        if let Ok(Some((name, value))) = &more {
+            report[*name] = value.clone();
+        }
+        if let Err(failure) = file.write(&report) {
             // The program's own failure matters more than ours.
             if exit_code == 0 {
                 return Err(failure);
             }
             print_line(&failure.to_string());
         }
+    }
+    if let Err(failure) = more {
+        if exit_code == 0 {
+            return Err(failure);
+        }
+        print_line(&failure.to_string());
     }
     let lost = job.spread(Counter::SendsLost).map_or(0, |spread| spread.job);
     if lost > 0 {
@@ -86,7 +108,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
 }
 
 /// The program with its environment.
-fn command(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) -> Result<process::Command, Failure> {
+fn command(
+    arguments: &RunArguments,
+    prepared: &Prepared,
+    folder: &StatsFolder,
+    variables: &[(&str, OsString)],
+) -> Result<process::Command, Failure> {
     let mut command = process::Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     command.envs(prepared.settings.iter().map(|setting| (setting.name, &setting.value)));
@@ -103,8 +130,11 @@ fn command(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) 
     let mut stats_dir = OsString::from("?");
     stats_dir.push(folder.path());
     command.env(STATS_DIR, stats_dir);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     if let Some(list) = prepared.settings.iter().find(|setting| setting.name == PASSED_ON) {
-        command.env(PASSED_ON, format!("{};{STATS_DIR}", list.value.display()));
+        let names = [STATS_DIR].into_iter().chain(variables.iter().map(|(name, _)| *name));
+        let passed_on = names.fold(list.value.to_string_lossy().into_owned(), |list, name| list + ";" + name);
+        command.env(PASSED_ON, passed_on);
     }
     // The user has been told of these variables already, so the ranks need not tell again.
     prepared.misspelt.iter().for_each(|misspelt| _ = command.env_remove(&misspelt.name));

@@ -4,38 +4,48 @@ use crate::atomics::{Elements, Operation, datatype_of, known};
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::guard::guarded;
-use crate::object::object;
+use crate::object::{object, table};
 use crate::operation::Flags;
+use crate::recording::{Off, On, Recording};
 use crate::remote::Access;
 use core::ffi::{c_int, c_void};
 use tidegate_message::{AtomicCall, AtomicType};
 
-/// The table of calls.
-pub static OPS: fi_ops_atomic = fi_ops_atomic {
-    size: size_of::<fi_ops_atomic>(),
-    write: Some(update),
-    writev: Some(update_scattered),
-    writemsg: Some(update_message),
-    inject: Some(inject),
-    readwrite: Some(fetch),
-    readwritev: Some(fetch_scattered),
-    readwritemsg: Some(fetch_message),
-    compwrite: Some(compare),
-    compwritev: Some(compare_scattered),
-    compwritemsg: Some(compare_message),
-    writevalid: Some(update_valid),
-    readwritevalid: Some(fetch_valid),
-    compwritevalid: Some(compare_valid),
-};
+/// The tables of calls, without a trace and with one.
+static TABLES: [fi_ops_atomic; 2] = [calls::<Off>(), calls::<On>()];
+
+/// The table of calls: `is_recorded`, the one that writes the trace.
+pub fn ops(is_recorded: bool) -> *mut fi_ops_atomic {
+    table(&TABLES[usize::from(is_recorded)])
+}
+
+const fn calls<R: Recording>() -> fi_ops_atomic {
+    fi_ops_atomic {
+        size: size_of::<fi_ops_atomic>(),
+        write: Some(update::<R>),
+        writev: Some(update_scattered::<R>),
+        writemsg: Some(update_message::<R>),
+        inject: Some(inject::<R>),
+        readwrite: Some(fetch::<R>),
+        readwritev: Some(fetch_scattered::<R>),
+        readwritemsg: Some(fetch_message::<R>),
+        compwrite: Some(compare::<R>),
+        compwritev: Some(compare_scattered::<R>),
+        compwritemsg: Some(compare_message::<R>),
+        writevalid: Some(update_valid),
+        readwritevalid: Some(fetch_valid),
+        compwritevalid: Some(compare_valid),
+    }
+}
 
 /// The longest operand that applications are told of, in bytes.
 const OPERAND_BYTES_MOST: usize = 1 << 16;
 
 /// # Safety
 /// An open endpoint, and memory that stays until the operation completes.
-unsafe fn submit(endpoint: *mut fid_ep, operation: Operation) -> isize {
+unsafe fn submit<R: Recording>(endpoint: *mut fid_ep, operation: Operation) -> isize {
     // SAFETY: promised by the caller.
-    unsafe { object::<Endpoint>(endpoint).atomic(operation) }
+    unsafe { object::<Endpoint>(endpoint).atomic::<R>(operation) }
 }
 
 fn to_access(peer: fi_addr_t, flags: Flags, context: *mut c_void) -> Access {
@@ -60,7 +70,7 @@ fn many(pieces: *const fi_ioc, count: usize) -> Elements {
     Elements::Many { pieces, count }
 }
 
-unsafe extern "C" fn update(
+unsafe extern "C" fn update<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     count: usize,
@@ -76,10 +86,10 @@ unsafe extern "C" fn update(
     let places = &[fi_rma_ioc { addr, count, key }];
     let (operand, compare, result) = (one(buffer, count), None, None);
     // SAFETY: libfabric's rules for the call.
-    unsafe { submit(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
+    unsafe { submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
 }
 
-unsafe extern "C" fn update_scattered(
+unsafe extern "C" fn update_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const fi_ioc,
     _desc: *mut *mut c_void,
@@ -96,22 +106,26 @@ unsafe extern "C" fn update_scattered(
     // SAFETY: libfabric's rules for the call.
     unsafe {
         let places = &[fi_rma_ioc { addr, count: operand.total(), key }];
-        submit(endpoint, Operation { access, datatype, op, places, operand, compare, result })
+        submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result })
     }
 }
 
-unsafe extern "C" fn update_message(endpoint: *mut fid_ep, message: *const fi_msg_atomic, flags: u64) -> isize {
+unsafe extern "C" fn update_message<R: Recording>(
+    endpoint: *mut fid_ep,
+    message: *const fi_msg_atomic,
+    flags: u64,
+) -> isize {
     // SAFETY: libfabric's rules for the call.
     unsafe {
         let message = &*message;
         let access = to_access(message.addr, Flags::Given(flags), message.context);
         let (operand, places) = (many(message.msg_iov, message.iov_count), remote(message));
         let (datatype, op, compare, result) = (message.datatype, message.op, None, None);
-        submit(endpoint, Operation { access, datatype, op, places, operand, compare, result })
+        submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result })
     }
 }
 
-unsafe extern "C" fn inject(
+unsafe extern "C" fn inject<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     count: usize,
@@ -125,10 +139,10 @@ unsafe extern "C" fn inject(
     let places = &[fi_rma_ioc { addr, count, key }];
     let (operand, compare, result) = (one(buffer, count), None, None);
     // SAFETY: libfabric's rules for the call; the message layer copies operands at once.
-    unsafe { submit(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
+    unsafe { submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
 }
 
-unsafe extern "C" fn fetch(
+unsafe extern "C" fn fetch<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     count: usize,
@@ -146,10 +160,10 @@ unsafe extern "C" fn fetch(
     let places = &[fi_rma_ioc { addr, count, key }];
     let (operand, compare, result) = (one(buffer, count), None, Some(one(result, count)));
     // SAFETY: libfabric's rules for the call.
-    unsafe { submit(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
+    unsafe { submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
 }
 
-unsafe extern "C" fn fetch_scattered(
+unsafe extern "C" fn fetch_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const fi_ioc,
     _desc: *mut *mut c_void,
@@ -169,11 +183,11 @@ unsafe extern "C" fn fetch_scattered(
     // SAFETY: libfabric's rules for the call.
     unsafe {
         let (places, result) = (&[fi_rma_ioc { addr, count: result.total(), key }], Some(result));
-        submit(endpoint, Operation { access, datatype, op, places, operand, compare, result })
+        submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result })
     }
 }
 
-unsafe extern "C" fn fetch_message(
+unsafe extern "C" fn fetch_message<R: Recording>(
     endpoint: *mut fid_ep,
     message: *const fi_msg_atomic,
     results: *mut fi_ioc,
@@ -187,11 +201,11 @@ unsafe extern "C" fn fetch_message(
         let access = to_access(message.addr, Flags::Given(flags), message.context);
         let (operand, places) = (many(message.msg_iov, message.iov_count), remote(message));
         let (datatype, op, compare, result) = (message.datatype, message.op, None, Some(many(results, result_count)));
-        submit(endpoint, Operation { access, datatype, op, places, operand, compare, result })
+        submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result })
     }
 }
 
-unsafe extern "C" fn compare(
+unsafe extern "C" fn compare<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     count: usize,
@@ -211,10 +225,10 @@ unsafe extern "C" fn compare(
     let places = &[fi_rma_ioc { addr, count, key }];
     let (operand, compare, result) = (one(buffer, count), Some(one(compare, count)), Some(one(result, count)));
     // SAFETY: libfabric's rules for the call.
-    unsafe { submit(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
+    unsafe { submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result }) }
 }
 
-unsafe extern "C" fn compare_scattered(
+unsafe extern "C" fn compare_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const fi_ioc,
     _desc: *mut *mut c_void,
@@ -238,11 +252,11 @@ unsafe extern "C" fn compare_scattered(
     // SAFETY: libfabric's rules for the call.
     unsafe {
         let places = &[fi_rma_ioc { addr, count: operand.total(), key }];
-        submit(endpoint, Operation { access, datatype, op, places, operand, compare, result })
+        submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result })
     }
 }
 
-unsafe extern "C" fn compare_message(
+unsafe extern "C" fn compare_message<R: Recording>(
     endpoint: *mut fid_ep,
     message: *const fi_msg_atomic,
     compares: *const fi_ioc,
@@ -260,7 +274,7 @@ unsafe extern "C" fn compare_message(
         let (operand, places) = (many(message.msg_iov, message.iov_count), remote(message));
         let (compare, result) = (Some(many(compares, compare_count)), Some(many(results, result_count)));
         let (datatype, op) = (message.datatype, message.op);
-        submit(endpoint, Operation { access, datatype, op, places, operand, compare, result })
+        submit::<R>(endpoint, Operation { access, datatype, op, places, operand, compare, result })
     }
 }
 

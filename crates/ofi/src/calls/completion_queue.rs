@@ -4,9 +4,11 @@ use crate::bindings::*;
 use crate::completion::entry_bytes;
 use crate::completion_queue::CompletionQueue;
 use crate::completions::{Completions, Room};
+use crate::domain::Domain;
 use crate::errno::{Errno, INVALID, TRY_AGAIN};
 use crate::guard::guarded;
 use crate::object::{self, hand_out, head, no_bind, operations, share, table};
+use crate::recording::{Off, On, Recording};
 use crate::wait::Wait;
 use crate::{limits, loader};
 use core::ffi::{c_char, c_int, c_void};
@@ -17,16 +19,26 @@ use std::sync::Arc;
 const CAPACITY_DEFAULT: usize = limits::QUEUE_SIZE;
 
 static HEAD: fi_ops = operations(close, no_bind, control);
-static OPS: fi_ops_cq = fi_ops_cq {
-    size: size_of::<fi_ops_cq>(),
-    read: Some(read),
-    readfrom: Some(read_from),
-    readerr: Some(read_error),
-    sread: Some(blocking_read),
-    sreadfrom: Some(blocking_read_from),
-    signal: Some(signal),
-    strerror: Some(error_text),
-};
+/// The tables of calls, without a trace and with one.
+static TABLES: [fi_ops_cq; 2] = [calls::<Off>(), calls::<On>()];
+
+/// The table of calls: `is_recorded`, the one that writes the trace.
+pub fn ops(is_recorded: bool) -> *mut fi_ops_cq {
+    table(&TABLES[usize::from(is_recorded)])
+}
+
+const fn calls<R: Recording>() -> fi_ops_cq {
+    fi_ops_cq {
+        size: size_of::<fi_ops_cq>(),
+        read: Some(read::<R>),
+        readfrom: Some(read_from::<R>),
+        readerr: Some(read_error::<R>),
+        sread: Some(blocking_read::<R>),
+        sreadfrom: Some(blocking_read_from::<R>),
+        signal: Some(signal),
+        strerror: Some(error_text),
+    }
+}
 
 /// `fi_cq_open`.
 pub unsafe extern "C" fn open(
@@ -52,8 +64,10 @@ pub unsafe extern "C" fn open(
                 _ => return Err(Errno(FI_ENOSYS)),
             };
             let completions = Completions::new(if capacity == 0 { CAPACITY_DEFAULT } else { capacity });
-            let fid = fid_cq { fid: head(FI_CLASS_CQ, context, &HEAD), ops: table(&OPS) };
-            let opened = CompletionQueue::new(fid, share(domain), entry_bytes, wait, completions);
+            let domain = share::<Domain>(domain);
+            let ops = ops(domain.settings.trace.is_some());
+            let fid = fid_cq { fid: head(FI_CLASS_CQ, context, &HEAD), ops };
+            let opened = CompletionQueue::new(fid, domain, entry_bytes, wait, completions);
             hand_out(Arc::new(opened), queue);
         }
         Ok(0)
@@ -81,22 +95,24 @@ unsafe extern "C" fn control(fid: *mut fid, command: c_int, arg: *mut c_void) ->
     })
 }
 
-unsafe extern "C" fn read(queue: *mut fid_cq, buffer: *mut c_void, count: usize) -> isize {
+unsafe extern "C" fn read<R: Recording>(queue: *mut fid_cq, buffer: *mut c_void, count: usize) -> isize {
     // SAFETY: the handle is an open queue's, and the application provides the room.
-    unsafe { object::object::<CompletionQueue>(queue).poll(Room { buffer, count, sources: core::ptr::null_mut() }) }
+    unsafe {
+        object::object::<CompletionQueue>(queue).poll::<R>(Room { buffer, count, sources: core::ptr::null_mut() })
+    }
 }
 
-unsafe extern "C" fn read_from(
+unsafe extern "C" fn read_from<R: Recording>(
     queue: *mut fid_cq,
     buffer: *mut c_void,
     count: usize,
     sources: *mut fi_addr_t,
 ) -> isize {
     // SAFETY: the handle is an open queue's, and the application provides the room.
-    unsafe { object::object::<CompletionQueue>(queue).poll(Room { buffer, count, sources }) }
+    unsafe { object::object::<CompletionQueue>(queue).poll::<R>(Room { buffer, count, sources }) }
 }
 
-unsafe extern "C" fn blocking_read(
+unsafe extern "C" fn blocking_read<R: Recording>(
     queue: *mut fid_cq,
     buffer: *mut c_void,
     count: usize,
@@ -105,10 +121,10 @@ unsafe extern "C" fn blocking_read(
 ) -> isize {
     let room = Room { buffer, count, sources: core::ptr::null_mut() };
     // SAFETY: the handle is an open queue's, and the application provides the room.
-    unsafe { object::object::<CompletionQueue>(queue).blocking_poll(room, timeout) }
+    R::call(|| unsafe { object::object::<CompletionQueue>(queue).blocking_poll::<R>(room, timeout) })
 }
 
-unsafe extern "C" fn blocking_read_from(
+unsafe extern "C" fn blocking_read_from<R: Recording>(
     queue: *mut fid_cq,
     buffer: *mut c_void,
     count: usize,
@@ -116,8 +132,9 @@ unsafe extern "C" fn blocking_read_from(
     _condition: *const c_void,
     timeout: c_int,
 ) -> isize {
+    let room = Room { buffer, count, sources };
     // SAFETY: the handle is an open queue's, and the application provides the room.
-    unsafe { object::object::<CompletionQueue>(queue).blocking_poll(Room { buffer, count, sources }, timeout) }
+    R::call(|| unsafe { object::object::<CompletionQueue>(queue).blocking_poll::<R>(room, timeout) })
 }
 
 unsafe extern "C" fn signal(queue: *mut fid_cq) -> c_int {
@@ -126,20 +143,23 @@ unsafe extern "C" fn signal(queue: *mut fid_cq) -> c_int {
     if queue.signal() { 0 } else { -FI_ENOSYS }
 }
 
-unsafe extern "C" fn read_error(queue: *mut fid_cq, place: *mut fi_cq_err_entry, _flags: u64) -> isize {
+unsafe extern "C" fn read_error<R: Recording>(queue: *mut fid_cq, place: *mut fi_cq_err_entry, _flags: u64) -> isize {
     // SAFETY: the handle is an open queue's.
     let queue = unsafe { object::object::<CompletionQueue>(queue) };
     let api = queue.domain.fabric.api_version();
-    queue.domain.enter(|entered| {
-        let state = queue.state.get(entered);
-        if state.completions.readable() != Err(Errno(FI_EAVAIL)) {
-            return Err(TRY_AGAIN);
-        }
-        let failed = state.completions.take_error().ok_or(TRY_AGAIN)?;
-        state.last_text = CString::new(failed.reason.text.as_str()).unwrap_or_default();
-        // SAFETY: the application provides the struct of the version that it was built for.
-        unsafe { failed.write(&state.last_text, api, place) };
-        Ok(1)
+    R::call(|| {
+        queue.domain.enter(|entered| {
+            let state = queue.state.get(entered);
+            if state.completions.readable() != Err(Errno(FI_EAVAIL)) {
+                return Err(TRY_AGAIN);
+            }
+            let failed = state.completions.take_error().ok_or(TRY_AGAIN)?;
+            state.last_text = CString::new(failed.reason.text.as_str()).unwrap_or_default();
+            // SAFETY: the application provides the struct of the version that it was built for.
+            unsafe { failed.write(&state.last_text, api, place) };
+            R::read_error(&mut state.unread);
+            Ok(1)
+        })
     })
 }
 

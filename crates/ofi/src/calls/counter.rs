@@ -2,24 +2,36 @@
 
 use crate::bindings::*;
 use crate::counter::Counter;
+use crate::domain::Domain;
 use crate::errno::Errno;
 use crate::guard::guarded;
 use crate::object::{self, hand_out, head, no_bind, no_control, operations, share, table};
+use crate::recording::{Off, On, Recording};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 static HEAD: fi_ops = operations(close, no_bind, no_control);
-static OPS: fi_ops_cntr = fi_ops_cntr {
-    size: size_of::<fi_ops_cntr>(),
-    read: Some(read),
-    readerr: Some(read_errors),
-    add: Some(add),
-    set: Some(set),
-    wait: Some(wait),
-    adderr: Some(add_errors),
-    seterr: Some(set_errors),
-};
+/// The tables of calls, without a trace and with one.
+static TABLES: [fi_ops_cntr; 2] = [calls::<Off>(), calls::<On>()];
+
+/// The table of calls: `is_recorded`, the one that writes the trace.
+pub fn ops(is_recorded: bool) -> *mut fi_ops_cntr {
+    table(&TABLES[usize::from(is_recorded)])
+}
+
+const fn calls<R: Recording>() -> fi_ops_cntr {
+    fi_ops_cntr {
+        size: size_of::<fi_ops_cntr>(),
+        read: Some(read::<R>),
+        readerr: Some(read_errors::<R>),
+        add: Some(add),
+        set: Some(set),
+        wait: Some(wait::<R>),
+        adderr: Some(add_errors),
+        seterr: Some(set_errors),
+    }
+}
 
 /// `fi_cntr_open`.
 pub unsafe extern "C" fn open(
@@ -38,8 +50,10 @@ pub unsafe extern "C" fn open(
                     return Err(Errno(FI_ENOSYS));
                 }
             }
-            let fid = fid_cntr { fid: head(FI_CLASS_CNTR, context, &HEAD), ops: table(&OPS) };
-            hand_out(Arc::new(Counter::new(fid, share(domain))), counter);
+            let domain = share::<Domain>(domain);
+            let ops = ops(domain.settings.trace.is_some());
+            let fid = fid_cntr { fid: head(FI_CLASS_CNTR, context, &HEAD), ops };
+            hand_out(Arc::new(Counter::new(fid, domain)), counter);
         }
         Ok(0)
     })
@@ -50,17 +64,17 @@ unsafe extern "C" fn close(fid: *mut fid) -> c_int {
     guarded(|| unsafe { object::close::<Counter>(fid.cast(), |counter| Arc::strong_count(counter) > 1) })
 }
 
-unsafe extern "C" fn read(counter: *mut fid_cntr) -> u64 {
+unsafe extern "C" fn read<R: Recording>(counter: *mut fid_cntr) -> u64 {
     // SAFETY: the handle is an open counter's.
     let counter = unsafe { object::object::<Counter>(counter) };
-    counter.poll();
+    R::call(|| counter.poll());
     counter.successes.load(Relaxed)
 }
 
-unsafe extern "C" fn read_errors(counter: *mut fid_cntr) -> u64 {
+unsafe extern "C" fn read_errors<R: Recording>(counter: *mut fid_cntr) -> u64 {
     // SAFETY: the handle is an open counter's.
     let counter = unsafe { object::object::<Counter>(counter) };
-    counter.poll();
+    R::call(|| counter.poll());
     counter.errors.load(Relaxed)
 }
 
@@ -88,7 +102,7 @@ unsafe extern "C" fn set_errors(counter: *mut fid_cntr, value: u64) -> c_int {
     0
 }
 
-unsafe extern "C" fn wait(counter: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {
+unsafe extern "C" fn wait<R: Recording>(counter: *mut fid_cntr, threshold: u64, timeout: c_int) -> c_int {
     // SAFETY: the handle is an open counter's.
-    guarded(|| unsafe { object::object::<Counter>(counter) }.wait(threshold, timeout))
+    guarded(|| R::call(|| unsafe { object::object::<Counter>(counter) }.wait(threshold, timeout)))
 }

@@ -3,6 +3,7 @@
 use crate::bindings::*;
 use crate::calls::address_vector::AddressVector;
 use crate::calls::{atomic, message, rma, tagged};
+use crate::domain::Domain;
 use crate::endpoint::{Defaults, Endpoint};
 use crate::errno::{Errno, INVALID};
 use crate::guard::guarded;
@@ -53,14 +54,16 @@ pub unsafe extern "C" fn open(
                     return Err(Errno(FI_ENOSYS));
                 }
             }
+            let domain = share::<Domain>(domain);
+            let is_recorded = domain.settings.trace.is_some();
             let fid = fid_ep {
                 fid: head(FI_CLASS_EP, context, &HEAD),
                 ops: table(&OPS),
                 cm: table(&NAMES),
-                msg: table(&message::OPS),
-                rma: table(&rma::OPS),
-                tagged: table(&tagged::OPS),
-                atomic: table(&atomic::OPS),
+                msg: message::ops(is_recorded),
+                rma: rma::ops(is_recorded),
+                tagged: tagged::ops(is_recorded),
+                atomic: atomic::ops(is_recorded),
                 collective: core::ptr::null_mut(),
             };
             let defaults = Defaults {
@@ -68,7 +71,7 @@ pub unsafe extern "C" fn open(
                 send_flags: info.tx_attr.as_ref().map_or(0, |attr| attr.op_flags),
                 receive_flags: info.rx_attr.as_ref().map_or(0, |attr| attr.op_flags),
             };
-            let opened = Endpoint::new(fid, share(domain), place::source_of(info)?, defaults);
+            let opened = Endpoint::new(fid, domain, place::source_of(info)?, defaults);
             hand_out(Arc::new(opened), endpoint);
         }
         Ok(0)

@@ -3,24 +3,34 @@
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::INVALID;
-use crate::object::object;
+use crate::object::{object, table};
 use crate::operation::{Flags, memory, scattered};
+use crate::recording::{Off, On, Recording};
 use crate::remote::Access;
 use core::ffi::c_void;
 
-/// The table of calls.
-pub static OPS: fi_ops_rma = fi_ops_rma {
-    size: size_of::<fi_ops_rma>(),
-    read: Some(read),
-    readv: Some(read_scattered),
-    readmsg: Some(read_message),
-    write: Some(write),
-    writev: Some(write_scattered),
-    writemsg: Some(write_message),
-    inject: Some(inject),
-    writedata: Some(write_data),
-    injectdata: Some(inject_data),
-};
+/// The tables of calls, without a trace and with one.
+static TABLES: [fi_ops_rma; 2] = [calls::<Off>(), calls::<On>()];
+
+/// The table of calls: `is_recorded`, the one that writes the trace.
+pub fn ops(is_recorded: bool) -> *mut fi_ops_rma {
+    table(&TABLES[usize::from(is_recorded)])
+}
+
+const fn calls<R: Recording>() -> fi_ops_rma {
+    fi_ops_rma {
+        size: size_of::<fi_ops_rma>(),
+        read: Some(read::<R>),
+        readv: Some(read_scattered::<R>),
+        readmsg: Some(read_message::<R>),
+        write: Some(write::<R>),
+        writev: Some(write_scattered::<R>),
+        writemsg: Some(write_message::<R>),
+        inject: Some(inject::<R>),
+        writedata: Some(write_data::<R>),
+        injectdata: Some(inject_data::<R>),
+    }
+}
 
 fn to_access(peer: fi_addr_t, flags: Flags, data: Option<u64>, context: *mut c_void) -> Access {
     Access { peer, flags, data, context }
@@ -33,7 +43,7 @@ unsafe fn length_of(pieces: *const iovec, count: usize) -> usize {
     (0..count).map(|index| unsafe { (*pieces.add(index)).iov_len }).fold(0, usize::saturating_add)
 }
 
-unsafe extern "C" fn read(
+unsafe extern "C" fn read<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *mut c_void,
     len: usize,
@@ -45,10 +55,10 @@ unsafe extern "C" fn read(
 ) -> isize {
     let access = to_access(peer, Flags::Default, None, context);
     // SAFETY: an open endpoint, and a buffer that is ours until the read completes.
-    unsafe { object::<Endpoint>(endpoint).read(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
+    unsafe { object::<Endpoint>(endpoint).read::<R>(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
 }
 
-unsafe extern "C" fn read_scattered(
+unsafe extern "C" fn read_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const iovec,
     _desc: *mut *mut c_void,
@@ -62,17 +72,25 @@ unsafe extern "C" fn read_scattered(
     // SAFETY: an open endpoint, and pieces that are ours until the read completes.
     unsafe {
         let Ok(buffer) = scattered(pieces, count) else { return INVALID.code() };
-        object::<Endpoint>(endpoint).read(access, &[fi_rma_iov { addr, len: length_of(pieces, count), key }], buffer)
+        object::<Endpoint>(endpoint).read::<R>(
+            access,
+            &[fi_rma_iov { addr, len: length_of(pieces, count), key }],
+            buffer,
+        )
     }
 }
 
-unsafe extern "C" fn read_message(endpoint: *mut fid_ep, message: *const fi_msg_rma, flags: u64) -> isize {
+unsafe extern "C" fn read_message<R: Recording>(
+    endpoint: *mut fid_ep,
+    message: *const fi_msg_rma,
+    flags: u64,
+) -> isize {
     // SAFETY: an open endpoint, a description, and pieces that are ours until the read completes.
     unsafe {
         let message = &*message;
         let access = to_access(message.addr, Flags::Given(flags), None, message.context);
         let Ok(buffer) = scattered(message.msg_iov, message.iov_count) else { return INVALID.code() };
-        object::<Endpoint>(endpoint).read(access, remote(message), buffer)
+        object::<Endpoint>(endpoint).read::<R>(access, remote(message), buffer)
     }
 }
 
@@ -86,7 +104,7 @@ unsafe fn remote(message: &fi_msg_rma) -> &[fi_rma_iov] {
     unsafe { core::slice::from_raw_parts(message.rma_iov, message.rma_iov_count) }
 }
 
-unsafe extern "C" fn write(
+unsafe extern "C" fn write<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     len: usize,
@@ -98,10 +116,10 @@ unsafe extern "C" fn write(
 ) -> isize {
     let access = to_access(peer, Flags::Default, None, context);
     // SAFETY: an open endpoint, and a buffer that stays until the write completes.
-    unsafe { object::<Endpoint>(endpoint).write(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
+    unsafe { object::<Endpoint>(endpoint).write::<R>(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
 }
 
-unsafe extern "C" fn write_scattered(
+unsafe extern "C" fn write_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const iovec,
     _desc: *mut *mut c_void,
@@ -115,22 +133,30 @@ unsafe extern "C" fn write_scattered(
     // SAFETY: an open endpoint, and pieces that stay until the write completes.
     unsafe {
         let Ok(buffer) = scattered(pieces, count) else { return INVALID.code() };
-        object::<Endpoint>(endpoint).write(access, &[fi_rma_iov { addr, len: length_of(pieces, count), key }], buffer)
+        object::<Endpoint>(endpoint).write::<R>(
+            access,
+            &[fi_rma_iov { addr, len: length_of(pieces, count), key }],
+            buffer,
+        )
     }
 }
 
-unsafe extern "C" fn write_message(endpoint: *mut fid_ep, message: *const fi_msg_rma, flags: u64) -> isize {
+unsafe extern "C" fn write_message<R: Recording>(
+    endpoint: *mut fid_ep,
+    message: *const fi_msg_rma,
+    flags: u64,
+) -> isize {
     // SAFETY: an open endpoint, a description, and pieces that stay until the write completes.
     unsafe {
         let message = &*message;
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
         let access = to_access(message.addr, Flags::Given(flags), data, message.context);
         let Ok(buffer) = scattered(message.msg_iov, message.iov_count) else { return INVALID.code() };
-        object::<Endpoint>(endpoint).write(access, remote(message), buffer)
+        object::<Endpoint>(endpoint).write::<R>(access, remote(message), buffer)
     }
 }
 
-unsafe extern "C" fn inject(
+unsafe extern "C" fn inject<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     len: usize,
@@ -140,10 +166,10 @@ unsafe extern "C" fn inject(
 ) -> isize {
     let access = to_access(peer, Flags::Inject, None, core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
-    unsafe { object::<Endpoint>(endpoint).write(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
+    unsafe { object::<Endpoint>(endpoint).write::<R>(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
 }
 
-unsafe extern "C" fn write_data(
+unsafe extern "C" fn write_data<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     len: usize,
@@ -156,10 +182,10 @@ unsafe extern "C" fn write_data(
 ) -> isize {
     let access = to_access(peer, Flags::Default, Some(data), context);
     // SAFETY: an open endpoint, and a buffer that stays until the write completes.
-    unsafe { object::<Endpoint>(endpoint).write(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
+    unsafe { object::<Endpoint>(endpoint).write::<R>(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
 }
 
-unsafe extern "C" fn inject_data(
+unsafe extern "C" fn inject_data<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     len: usize,
@@ -170,5 +196,5 @@ unsafe extern "C" fn inject_data(
 ) -> isize {
     let access = to_access(peer, Flags::Inject, Some(data), core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
-    unsafe { object::<Endpoint>(endpoint).write(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
+    unsafe { object::<Endpoint>(endpoint).write::<R>(access, &[fi_rma_iov { addr, len, key }], memory(buffer, len)) }
 }

@@ -2,25 +2,35 @@
 
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
-use crate::object::object;
+use crate::object::{object, table};
 use crate::operation::{Flags, memory, scattered};
+use crate::recording::{Off, On, Recording};
 use crate::transfer::{ReceiveCall, SendCall};
 use core::ffi::c_void;
 use tidegate_message::Space;
 
-/// The table of calls.
-pub static OPS: fi_ops_tagged = fi_ops_tagged {
-    size: size_of::<fi_ops_tagged>(),
-    recv: Some(receive),
-    recvv: Some(receive_scattered),
-    recvmsg: Some(receive_message),
-    send: Some(send),
-    sendv: Some(send_scattered),
-    sendmsg: Some(send_message),
-    inject: Some(inject),
-    senddata: Some(send_data),
-    injectdata: Some(inject_data),
-};
+/// The tables of calls, without a trace and with one.
+static TABLES: [fi_ops_tagged; 2] = [calls::<Off>(), calls::<On>()];
+
+/// The table of calls: `is_recorded`, the one that writes the trace.
+pub fn ops(is_recorded: bool) -> *mut fi_ops_tagged {
+    table(&TABLES[usize::from(is_recorded)])
+}
+
+const fn calls<R: Recording>() -> fi_ops_tagged {
+    fi_ops_tagged {
+        size: size_of::<fi_ops_tagged>(),
+        recv: Some(receive::<R>),
+        recvv: Some(receive_scattered::<R>),
+        recvmsg: Some(receive_message::<R>),
+        send: Some(send::<R>),
+        sendv: Some(send_scattered::<R>),
+        sendmsg: Some(send_message::<R>),
+        inject: Some(inject::<R>),
+        senddata: Some(send_data::<R>),
+        injectdata: Some(inject_data::<R>),
+    }
+}
 
 fn to_send(to: fi_addr_t, tag: u64, flags: Flags, data: Option<u64>, context: *mut c_void) -> SendCall {
     SendCall { to, space: Space::Tagged { tag, ignore: 0 }, flags, data, context }
@@ -30,7 +40,7 @@ fn to_receive(from: fi_addr_t, tag: u64, ignore: u64, flags: Flags, context: *mu
     ReceiveCall { from, space: Space::Tagged { tag, ignore }, flags, context }
 }
 
-unsafe extern "C" fn receive(
+unsafe extern "C" fn receive<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *mut c_void,
     length: usize,
@@ -42,10 +52,10 @@ unsafe extern "C" fn receive(
 ) -> isize {
     let call = || to_receive(from, tag, ignore, Flags::Default, context);
     // SAFETY: an open endpoint, and a buffer that is ours until the receive completes.
-    unsafe { object::<Endpoint>(endpoint).receive(call, buffer, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, buffer, || Ok(memory(buffer, length))) }
 }
 
-unsafe extern "C" fn receive_scattered(
+unsafe extern "C" fn receive_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const iovec,
     _desc: *mut *mut c_void,
@@ -57,20 +67,24 @@ unsafe extern "C" fn receive_scattered(
 ) -> isize {
     let call = || to_receive(from, tag, ignore, Flags::Default, context);
     // SAFETY: an open endpoint, and pieces that are ours until the receive completes.
-    unsafe { object::<Endpoint>(endpoint).receive(call, core::ptr::null_mut(), || scattered(pieces, count)) }
+    unsafe { object::<Endpoint>(endpoint).receive::<R>(call, core::ptr::null_mut(), || scattered(pieces, count)) }
 }
 
-unsafe extern "C" fn receive_message(endpoint: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
+unsafe extern "C" fn receive_message<R: Recording>(
+    endpoint: *mut fid_ep,
+    message: *const fi_msg_tagged,
+    flags: u64,
+) -> isize {
     // SAFETY: an open endpoint, a message description, and pieces that are ours until the receive completes.
     unsafe {
         let message = &*message;
         let call = || to_receive(message.addr, message.tag, message.ignore, Flags::Given(flags), message.context);
         let start = if message.iov_count > 0 { (*message.msg_iov).iov_base } else { core::ptr::null_mut() };
-        object::<Endpoint>(endpoint).receive(call, start, || scattered(message.msg_iov, message.iov_count))
+        object::<Endpoint>(endpoint).receive::<R>(call, start, || scattered(message.msg_iov, message.iov_count))
     }
 }
 
-unsafe extern "C" fn send(
+unsafe extern "C" fn send<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     length: usize,
@@ -81,10 +95,10 @@ unsafe extern "C" fn send(
 ) -> isize {
     let call = || to_send(to, tag, Flags::Default, None, context);
     // SAFETY: an open endpoint, and a buffer that stays until the send completes.
-    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).send::<R>(call, || Ok(memory(buffer, length))) }
 }
 
-unsafe extern "C" fn send_scattered(
+unsafe extern "C" fn send_scattered<R: Recording>(
     endpoint: *mut fid_ep,
     pieces: *const iovec,
     _desc: *mut *mut c_void,
@@ -95,20 +109,24 @@ unsafe extern "C" fn send_scattered(
 ) -> isize {
     let call = || to_send(to, tag, Flags::Default, None, context);
     // SAFETY: an open endpoint, and pieces that stay until the send completes.
-    unsafe { object::<Endpoint>(endpoint).send(call, || scattered(pieces, count)) }
+    unsafe { object::<Endpoint>(endpoint).send::<R>(call, || scattered(pieces, count)) }
 }
 
-unsafe extern "C" fn send_message(endpoint: *mut fid_ep, message: *const fi_msg_tagged, flags: u64) -> isize {
+unsafe extern "C" fn send_message<R: Recording>(
+    endpoint: *mut fid_ep,
+    message: *const fi_msg_tagged,
+    flags: u64,
+) -> isize {
     // SAFETY: an open endpoint, a message description, and pieces that stay until the send completes.
     unsafe {
         let message = &*message;
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data);
         let call = || to_send(message.addr, message.tag, Flags::Given(flags), data, message.context);
-        object::<Endpoint>(endpoint).send(call, || scattered(message.msg_iov, message.iov_count))
+        object::<Endpoint>(endpoint).send::<R>(call, || scattered(message.msg_iov, message.iov_count))
     }
 }
 
-unsafe extern "C" fn inject(
+unsafe extern "C" fn inject<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     length: usize,
@@ -117,10 +135,10 @@ unsafe extern "C" fn inject(
 ) -> isize {
     let call = || to_send(to, tag, Flags::Inject, None, core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
-    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).send::<R>(call, || Ok(memory(buffer, length))) }
 }
 
-unsafe extern "C" fn send_data(
+unsafe extern "C" fn send_data<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     length: usize,
@@ -132,10 +150,10 @@ unsafe extern "C" fn send_data(
 ) -> isize {
     let call = || to_send(to, tag, Flags::Default, Some(data), context);
     // SAFETY: an open endpoint, and a buffer that stays until the send completes.
-    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).send::<R>(call, || Ok(memory(buffer, length))) }
 }
 
-unsafe extern "C" fn inject_data(
+unsafe extern "C" fn inject_data<R: Recording>(
     endpoint: *mut fid_ep,
     buffer: *const c_void,
     length: usize,
@@ -145,5 +163,5 @@ unsafe extern "C" fn inject_data(
 ) -> isize {
     let call = || to_send(to, tag, Flags::Inject, Some(data), core::ptr::null_mut());
     // SAFETY: an open endpoint, and a buffer that stays during the call.
-    unsafe { object::<Endpoint>(endpoint).send(call, || Ok(memory(buffer, length))) }
+    unsafe { object::<Endpoint>(endpoint).send::<R>(call, || Ok(memory(buffer, length))) }
 }

@@ -207,6 +207,20 @@ pub(super) const STATS_DIR: Parameter = Parameter {
            folder keep none. `tidegate run` sets it",
 };
 
+pub(super) const TRACE_DIR: Parameter = Parameter {
+    name: "trace_dir",
+    default: "none",
+    allowed: "an existing folder that this user may write to, with ? before it one that may be missing on some hosts",
+    help: "Folder where each process writes a trace of its messages; with ? before it, processes that have no such folder \
+           write none. `tidegate record` sets it, and makes one trace of a job of what is there",
+};
+pub(super) const TRACE_MOST: Parameter = Parameter {
+    name: "trace_most",
+    default: "64m",
+    allowed: "bytes from 4k to 1t, with suffix k, m, g or t if wanted",
+    help: "Bytes of a process's trace at most; what comes after that is left out. A message takes about 20",
+};
+
 pub(super) const FABRIC: Parameter = Parameter {
     name: "fabric",
     default: "auto",
@@ -215,7 +229,7 @@ pub(super) const FABRIC: Parameter = Parameter {
            or, with auto, tcp if the launcher says that the job has ranks on other hosts. The same provider in all processes of a job",
 };
 
-pub(super) const TABLE: [&Parameter; 31] = [
+pub(super) const TABLE: [&Parameter; 33] = [
     &SCHEME,
     &SLOTS,
     &CREDIT_SLOTS,
@@ -246,5 +260,7 @@ pub(super) const TABLE: [&Parameter; 31] = [
     &SPIN,
     &CLOSE_TIMEOUT,
     &STATS_DIR,
+    &TRACE_DIR,
+    &TRACE_MOST,
     &FABRIC,
 ];

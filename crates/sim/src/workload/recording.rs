@@ -2,7 +2,7 @@
 //! to count them, or to write them down as a trace in GOAL.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt;
 use std::task::{Context, Poll, Waker};
 
 use crate::Time;
@@ -106,28 +106,37 @@ pub fn record(program: &impl Program, rank: Rank, size: u32) -> Result<Vec<Step>
 pub fn goal(program: &impl Program, size: u32) -> Result<String, String> {
     let mut text = format!("num_ranks {size}\n");
     for rank in 0..size {
-        let _ = writeln!(text, "rank {rank} {{");
-        let mut was_computing = false;
-        for (number, Step { deed, after }) in record(program, Rank(rank), size)?.into_iter().enumerate() {
-            let _ = match deed {
-                Deed::Compute(span) => writeln!(text, "l{number}: calc {}", span.nanoseconds().round() as u64),
-                Deed::Send { to, bytes, tag } => writeln!(text, "l{number}: send {bytes}b to {} tag {}", to.0, tag.0),
-                Deed::Receive { from, bytes, tag } => {
-                    writeln!(text, "l{number}: recv {bytes}b from {} tag {}", from.0, tag.0)
-                }
-            };
-            if number > 0 {
-                let relation = if was_computing { "requires" } else { "irequires" };
-                let _ = writeln!(text, "l{number} {relation} l{}", number - 1);
-            }
-            for ended in after {
-                let _ = writeln!(text, "l{number} requires l{ended}");
-            }
-            was_computing = matches!(deed, Deed::Compute(_));
-        }
-        text.push_str("}\n");
+        let steps = record(program, Rank(rank), size)?;
+        write_rank(&mut text, rank, steps).map_err(|error| error.to_string())?;
     }
     Ok(text)
+}
+
+/// One rank of a trace in GOAL, behind the line `num_ranks` and the ranks before it.
+///
+/// # Errors
+/// Those of `text`.
+pub fn write_rank(text: &mut impl fmt::Write, rank: u32, steps: impl IntoIterator<Item = Step>) -> fmt::Result {
+    writeln!(text, "rank {rank} {{")?;
+    let mut was_computing = false;
+    for (number, Step { deed, after }) in steps.into_iter().enumerate() {
+        match deed {
+            Deed::Compute(span) => writeln!(text, "l{number}: calc {}", span.nanoseconds().round() as u64)?,
+            Deed::Send { to, bytes, tag } => writeln!(text, "l{number}: send {bytes}b to {} tag {}", to.0, tag.0)?,
+            Deed::Receive { from, bytes, tag } => {
+                writeln!(text, "l{number}: recv {bytes}b from {} tag {}", from.0, tag.0)?;
+            }
+        }
+        if number > 0 {
+            let relation = if was_computing { "requires" } else { "irequires" };
+            writeln!(text, "l{number} {relation} l{}", number - 1)?;
+        }
+        for ended in after {
+            writeln!(text, "l{number} requires l{ended}")?;
+        }
+        was_computing = matches!(deed, Deed::Compute(_));
+    }
+    text.write_str("}\n")
 }
 
 #[cfg(test)]

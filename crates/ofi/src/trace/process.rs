@@ -1,0 +1,120 @@
+//! The recorder of this process, with its clock and its file.
+//!
+//! One for all domains and endpoints, because a trace has one course of events per process. Whoever holds a domain's lock
+//! may take this one; the other way round never happens.
+
+use super::gaps::Waited;
+use super::recorder::Recorder;
+use crate::bindings::FI_LOG_EP_CTRL;
+use crate::launcher::Job;
+use crate::log;
+use crate::parameter::TraceSettings;
+use std::cell::OnceCell;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tidegate_link::journal::Journal;
+
+/// How the files are called.
+pub const SUFFIX: &str = ".trace";
+/// Stands for what the launcher did not tell.
+pub const UNKNOWN: u64 = u64::MAX;
+
+/// The words that describe a trace, in order.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub enum Word {
+    /// The version of the records.
+    Version,
+    /// The process's number.
+    Pid,
+    /// Its rank.
+    Rank,
+    /// Ranks of its job.
+    JobSize,
+    /// When it began, in nanoseconds since 1970.
+    Begun,
+    /// Whether other processes have started it (`MPI_Comm_spawn`).
+    IsSpawned,
+}
+
+/// The version of the records that this provider writes.
+pub const VERSION: u64 = 1;
+
+static RECORDER: OnceLock<Option<Mutex<Recorder<Journal>>>> = OnceLock::new();
+
+/// Opens the trace of this process, unless it is open. Where that fails, the user is told, once, and nothing is recorded.
+pub fn open(settings: &TraceSettings, job: &Job) {
+    RECORDER.get_or_init(|| {
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let optional = |value: Option<u32>| value.map_or(UNKNOWN, u64::from);
+        let words = [
+            VERSION,
+            std::process::id().into(),
+            optional(job.rank),
+            optional(job.size),
+            begun.as_nanos() as u64,
+            job.is_spawned.into(),
+        ];
+        let opened = Journal::create(&settings.folder, SUFFIX, settings.most, &words);
+        opened.map(|journal| Mutex::new(Recorder::new(journal))).map_err(|error| say_no(settings, &error)).ok()
+    });
+}
+
+fn say_no(settings: &TraceSettings, error: &std::io::Error) {
+    let folder = settings.folder.display();
+    log::trouble(FI_LOG_EP_CTRL, &format!("no trace is recorded in {folder} (FI_TIDEGATE_TRACE_DIR): {error}"));
+}
+
+/// Does this with the recorder, if there is one.
+pub fn with<T>(body: impl FnOnce(&mut Recorder<Journal>) -> T) -> Option<T> {
+    let recorder = RECORDER.get()?.as_ref()?;
+    Some(body(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// A call of the application.
+pub fn enter() {
+    let now = tidegate_link::now().as_nanos();
+    with(|recorder| recorder.enter(now, waited));
+}
+
+/// It is over.
+pub fn leave() {
+    with(|recorder| recorder.leave(tidegate_link::now().as_nanos(), waited));
+}
+
+thread_local! {
+    /// What the system says of this thread, where it says anything: time on a processor, time ready without one, turns.
+    static STATISTICS: OnceCell<Option<File>> = const { OnceCell::new() };
+}
+
+/// How long this thread has waited for a processor. Takes about a microsecond.
+fn waited() -> Option<Waited> {
+    STATISTICS
+        .try_with(|statistics| {
+            let file = statistics.get_or_init(|| File::open("/proc/thread-self/schedstat").ok()).as_ref()?;
+            let mut text = [0; 64];
+            let length = file.read_at(&mut text, 0).ok()?;
+            let words = core::str::from_utf8(&text[..length]).ok()?;
+            let nanoseconds = words.split_ascii_whitespace().nth(1)?.parse().ok()?;
+            Some(Waited { thread: (&raw const *statistics).addr(), nanoseconds })
+        })
+        .ok()?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_knows_how_long_it_has_waited_for_a_processor() {
+        if !std::path::Path::new("/proc/thread-self/schedstat").exists() {
+            return;
+        }
+        let (first, second) = (waited().unwrap(), waited().unwrap());
+        assert!(first.thread == second.thread && first.nanoseconds <= second.nanoseconds);
+        let other = std::thread::spawn(|| waited().unwrap().thread).join().unwrap();
+        assert_ne!(other, first.thread);
+    }
+}
