@@ -217,6 +217,10 @@ pub struct PlanArguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_383))]
     pub buffers: Vec<u64>,
 
+    /// Show what comes of each of --slots and --buffers, without a bound on memory, instead of the least that is enough
+    #[arg(long)]
+    pub all: bool,
+
     /// A job of N ranks with the pattern of the trace, if that is recognised
     #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 2..=65_536))]
     pub ranks: Option<u64>,

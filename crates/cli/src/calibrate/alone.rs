@@ -48,7 +48,10 @@ impl Alone {
     /// Measures all of it.
     pub fn measure(folder: &Path, effort: Effort) -> Result<Self, Trouble> {
         let credits = |slots: u32| -> Result<[Credits; 2], Trouble> {
-            Ok([messages(SchemeName::Static, slots, folder, effort)?, messages(SchemeName::Dynamic, slots, folder, effort)?])
+            Ok([
+                messages(SchemeName::Static, slots, folder, effort)?,
+                messages(SchemeName::Dynamic, slots, folder, effort)?,
+            ])
         };
         Ok(Alone {
             copy: copy(effort),

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tidegate_flow::{Config, PeerId, SchemeName};
 use tidegate_link::{Address, IoBuffer, ShmConfig, ShmLink, now};
 use tidegate_message::{
-    Buffer, Context, Counter, Endpoint, EndpointConfig, Link, MatchFlags, Operation, Receive, Send, Source, Space, Target,
-    TurnRules,
+    Buffer, Context, Counter, Endpoint, EndpointConfig, Link, MatchFlags, Operation, Receive, Send, Source, Space,
+    Target, TurnRules,
 };
 
 /// The longest message that is measured.

@@ -21,7 +21,12 @@ pub struct Origin {
 
 /// The file's text.
 #[must_use]
-pub fn machine_file(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f64>)], residuals: &[Residual]) -> String {
+pub fn machine_file(
+    origin: &Origin,
+    costs: &Costs,
+    measured: &[(Exchange, Vec<f64>)],
+    residuals: &[Residual],
+) -> String {
     let mut text = String::new();
     let Origin { host, processor, date, has_two_processors } = origin;
     let _ = writeln!(
@@ -31,7 +36,10 @@ pub fn machine_file(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f
          # stands. Numbers without quartiles follow from several."
     );
     if !has_two_processors {
-        let _ = writeln!(text, "# Both processes shared one processor: times of exchanges hold the system's switches between them.");
+        let _ = writeln!(
+            text,
+            "# Both processes shared one processor: times of exchanges hold the system's switches between them."
+        );
     }
     let _ = write!(
         text,
@@ -43,13 +51,20 @@ pub fn machine_file(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f
          sizes = \"2\"\n"
     );
     let mut line = |name: &str, value: String, remark: String| {
-        let remark = if remark.is_empty() { String::new() } else { format!("  # {remark}") };
-        let _ = writeln!(text, "{:<30}{remark}", format!("{name} = {value}"));
+        let line = format!("{name} = {value}");
+        let _ = match remark.is_empty() {
+            true => writeln!(text, "{line}"),
+            false => writeln!(text, "{line:<38} # {remark}"),
+        };
     };
     let rate = |bytes_per_nanosecond: f64| format!("\"{:.0} MB/s\"", (bytes_per_nanosecond * 1000.0).max(1.0));
     let nanoseconds = |time: f64| format!("\"{time:.1} ns\"");
     let around = |spread: &Spread| format!("quartiles {:.1} to {:.1} ns", spread.low, spread.high);
-    line("router_latency", nanoseconds(costs.latency), "what is left of half a round trip of an empty message".to_owned());
+    line(
+        "router_latency",
+        nanoseconds(costs.latency),
+        "what is left of half a round trip of an empty message".to_owned(),
+    );
     for name in ["injection_bandwidth", "extraction_bandwidth"] {
         line(name, rate(costs.bulk_bandwidth), "of messages above the eager limit".to_owned());
     }
@@ -57,7 +72,11 @@ pub fn machine_file(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f
         line(name, nanoseconds(0.0), String::new());
     }
     line("packet_overhead", "\"8 B\"".to_owned(), "the header of a slot".to_owned());
-    line("\n[cost]\nsend_call", nanoseconds(costs.send.once), "bursts of messages of 1 to 37 packets".to_owned());
+    line(
+        "\n[cost]\n# The calls of a burst, made to fit half a round trip where that takes less.\nsend_call",
+        nanoseconds(costs.send.once),
+        "bursts of messages of 1 to 37 packets".to_owned(),
+    );
     line("send_packet", nanoseconds(costs.send.each), "the same".to_owned());
     line("receive_call", nanoseconds(costs.receive_call.median), around(&costs.receive_call));
     line("poll", nanoseconds(costs.poll.median), around(&costs.poll));
@@ -71,9 +90,8 @@ pub fn machine_file(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f
     line("credit_count", nanoseconds(costs.credit), "the same".to_owned());
     line("credit_packet", nanoseconds(costs.credit_packet), "by difference: static with few slots and many".to_owned());
     line("dynamic_packet", nanoseconds(costs.dynamic_packet), "by difference: dynamic and static".to_owned());
-    for name in ["injection", "extraction"] {
-        line(name, nanoseconds(0.0), String::new());
-    }
+    line("injection", nanoseconds(0.0), String::new());
+    line("extraction", nanoseconds(costs.crossing), "a packet's share of a stream of 2 KiB messages".to_owned());
     line("shared_host_interface", "false".to_owned(), String::new());
     line("bulk_frame", "\"16 KiB\"".to_owned(), "assumed".to_owned());
     line("bulk_call", nanoseconds(costs.bulk_call), "what long messages take beside their bytes".to_owned());

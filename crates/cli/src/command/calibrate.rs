@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use tidegate_link::log::print_line;
 
 use crate::arguments::CalibrateArguments;
-use crate::calibrate::{Alone, Costs, Effort, Exchange, Origin, Pair, Residual, Spread, Trouble, answer, fit, machine_file, residuals};
+use crate::calibrate::{
+    Alone, Costs, Effort, Exchange, Origin, Pair, Residual, Spread, Trouble, answer, fit, machine_file, residuals,
+};
 use crate::failure::Failure;
 
 /// Version of the JSON.
@@ -48,7 +50,8 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<u8, Failure> {
     let text = machine_file(&origin, &costs, &exchanges, &compared);
     match (&arguments.output, arguments.json) {
         (Some(file), _) if !super::is_standard_output(file) => {
-            fs::write(file, &text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+            fs::write(file, &text)
+                .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
             compared.iter().for_each(|residual| print_line(&residual.to_string()));
             print_line(&format!("wrote {}", file.display()));
         }

@@ -14,7 +14,7 @@ use crate::experiment::store::{Folder, Reuse};
 use crate::failure::Failure;
 use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
-use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, scale};
+use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, scale};
 
 /// Finds the least memory for a trace.
 pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
@@ -23,7 +23,8 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     if let Some(ranks) = arguments.ranks.map(|ranks| ranks as u32).filter(|ranks| *ranks != program.trace.size()) {
         let refuse = |why: String| Failure::usage(format!("{}: {why}", arguments.trace.display()));
         let scaled = scale(&program.trace, ranks).map_err(refuse)?;
-        program = Program::parse(&scaled.text).map_err(|why| Failure::own(format!("the trace for {ranks} ranks: {why}")))?;
+        program =
+            Program::parse(&scaled.text).map_err(|why| Failure::own(format!("the trace for {ranks} ranks: {why}")))?;
         pattern = Some(scaled.pattern);
         if let Some(file) = &arguments.goal {
             write_trace(file, &scaled.text)?;
@@ -35,7 +36,10 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     let ranks = program.trace.size();
     let peers = arguments.peers.map(|peers| peers as u32);
     if let Some(peers) = peers.filter(|peers| *peers < ranks - 1) {
-        return Err(Failure::usage(format!("--peers {peers} are too few: each of {ranks} ranks has {} others", ranks - 1)));
+        return Err(Failure::usage(format!(
+            "--peers {peers} are too few: each of {ranks} ranks has {} others",
+            ranks - 1
+        )));
     }
     let config = machine.of_ranks(ranks, peers)?;
     let wish = Wish {
@@ -55,8 +59,9 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let permits = Permits::new(jobs);
     let seeds = arguments.seeds as u32;
-    let runs = Runs { trace: &program.trace, fingerprint: &program.fingerprint, seeds, store, bar: &bar, permits: &permits };
-    let found = search(&runs, &config, &schemes, &wish);
+    let runs =
+        Runs { trace: &program.trace, fingerprint: &program.fingerprint, seeds, store, bar: &bar, permits: &permits };
+    let found = search(&runs, &config, &schemes, &wish, arguments.all);
     bar.clear();
     let (ample, choices) = found.map_err(|why| Failure::own(format!("{}: {why}", arguments.trace.display())))?;
     let findings = Findings {
@@ -70,6 +75,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         wish: &wish,
         seeds,
         ample: &ample,
+        is_all: arguments.all,
         choices: &choices,
     };
     match arguments.json {
@@ -89,20 +95,27 @@ fn search(
     machine: &SimulationConfig,
     schemes: &[SchemeName],
     wish: &Wish,
+    is_all: bool,
 ) -> Result<(Outcomes, Vec<Choice>), String> {
     let unlimited = SimulationConfig { flow: FlowChoice::Unlimited, receive_memory: None, ..machine.clone() };
     let ample = runs.measure(&unlimited).map_err(|error| format!("with ample memory, a run failed: {error}"))?;
     let seeds = runs.seeds as usize;
     runs.bar.expect(schemes.len() * TRIALS_MOST * seeds);
-    let choices: Result<Vec<Choice>, String> = thread::scope(|scope| {
+    let choices: Result<Vec<Vec<Choice>>, String> = thread::scope(|scope| {
         let one = |scheme: SchemeName| {
-            let choice = choose(runs, machine, &ample, scheme, wish);
+            let choices = match is_all {
+                true => each(runs, machine, &ample, scheme, wish),
+                false => choose(runs, machine, &ample, scheme, wish).map(|choice| vec![choice]),
+            };
             // Those that were run have been expected by themselves.
             runs.bar.forget(TRIALS_MOST * seeds);
-            choice
+            choices
         };
         let under_way: Vec<_> = schemes.iter().map(|&scheme| scope.spawn(move || one(scheme))).collect();
-        under_way.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        under_way
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     });
-    Ok((ample, choices?))
+    Ok((ample, choices?.concat()))
 }

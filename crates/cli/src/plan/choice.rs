@@ -121,6 +121,26 @@ pub fn choose(
     Ok(Choice { scheme, chosen: bounded, is_enough, tried: search.tried, inversions })
 }
 
+/// What comes of every amount of a scheme, without a bound on memory.
+///
+/// # Errors
+/// As [`choose`].
+pub fn each(
+    runs: &Runs<'_>,
+    machine: &SimulationConfig,
+    ample: &Outcomes,
+    scheme: SchemeName,
+    wish: &Wish,
+) -> Result<Vec<Choice>, String> {
+    let mut search = Search { runs, machine: machine.clone(), ample, overhead: wish.overhead, tried: 0 };
+    let one = |setting: &Setting| {
+        let chosen = search.run(*setting).map_err(|error| format!("{scheme}: a run failed: {error}"))?;
+        let is_enough = search.accepts(&chosen);
+        Ok(Choice { scheme, chosen, is_enough, tried: 1, inversions: Vec::new() })
+    };
+    amounts(machine, scheme, wish)?.iter().map(one).collect()
+}
+
 /// What is tried of slots or buffers: what flow control accepts of it.
 fn amounts(machine: &SimulationConfig, scheme: SchemeName, wish: &Wish) -> Result<Vec<Setting>, String> {
     let knob = Knob::of(scheme);

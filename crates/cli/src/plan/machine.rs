@@ -47,15 +47,19 @@ impl Machine {
         let sweep = match File::read(bytes, folder).map_err(|error| error.to_string())? {
             File::Jobs(sweep) => sweep,
             File::Fabrics(_) => {
-                return Err("a table [fabric] describes a network without processes: `plan` needs [network] and [cost], \
+                return Err(
+                    "a table [fabric] describes a network without processes: `plan` needs [network] and [cost], \
                             which `tidegate calibrate -o FILE` writes"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
         };
         if !["machine", "network", "cost"].iter().any(|table| sweep.has_table(table)) {
-            return Err("there is no table [cost], [network] or [machine], so it describes no machine: `tidegate calibrate -o \
+            return Err(
+                "there is no table [cost], [network] or [machine], so it describes no machine: `tidegate calibrate -o \
                         FILE` writes one"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         let [(_, scenario)] = sweep.points.as_slice() else {
             return Err(format!(
@@ -118,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_switch_grows_with_the_job_and_a_mesh_does_not() {
-        let switch = parse("[machine]\nprocesses_per_node = 4\n[network]\ntopology = \"switch\"\nsizes = \"2\"\n").unwrap();
+        let switch =
+            parse("[machine]\nprocesses_per_node = 4\n[network]\ntopology = \"switch\"\nsizes = \"2\"\n").unwrap();
         let config = switch.of_ranks(10, None).unwrap();
         // Twelve processes, of which ten have something to do; each has a place for 26 others, as in the library.
         assert_eq!((config.size(), config.spare_peers), (12, 26 - 11));

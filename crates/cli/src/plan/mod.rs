@@ -22,7 +22,7 @@ mod search;
 mod setting;
 mod trace;
 
-pub use choice::{Choice, Chosen, TRIALS_MOST, Wish, choose};
+pub use choice::{Choice, Chosen, TRIALS_MOST, Wish, choose, each};
 pub use errors::{ERRORS, PredictionError, SOURCE};
 pub use report::{Findings, PLAN_SCHEMA, Recommendation};
 pub use scale::{Scaled, scale};

@@ -38,6 +38,8 @@ pub struct Findings<'a> {
     pub seeds: u32,
     /// With ample memory.
     pub ample: &'a Outcomes,
+    /// Whether everything was asked for, instead of the least.
+    pub is_all: bool,
     /// Of each scheme.
     pub choices: &'a [Choice],
 }
@@ -72,7 +74,8 @@ impl Findings<'_> {
         let memory = |choice: &Choice| choice.chosen.setting.memory(self.machine);
         let enough = || self.choices.iter().filter(|choice| choice.is_enough && memory(choice).is_some());
         let least = enough().filter_map(memory).min()?;
-        let choice = enough().find(|choice| memory(choice).is_some_and(|bytes| bytes as f64 <= least as f64 * SAME_MEMORY))?;
+        let choice =
+            enough().find(|choice| memory(choice).is_some_and(|bytes| bytes as f64 <= least as f64 * SAME_MEMORY))?;
         let others: Vec<String> = enough()
             .filter(|other| other.scheme != choice.scheme)
             .filter_map(|other| Some(format!("{} {}", other.scheme, bytes(memory(other)?))))
@@ -110,22 +113,31 @@ impl Findings<'_> {
         if let Some(pattern) = &self.pattern {
             let _ = writeln!(text, "scaled up: {pattern}; sizes of messages and times of computation stay as they are");
         }
-        let _ = writeln!(text, "with ample memory: {}\n", human((self.ample.time().mean() * 1000.0) as u64, Unit::Nanoseconds));
+        let _ = writeln!(
+            text,
+            "with ample memory: {}\n",
+            human((self.ample.time().mean() * 1000.0) as u64, Unit::Nanoseconds)
+        );
         let _ = writeln!(text, "{}\n", self.table());
         for choice in self.choices {
             for inversion in &choice.inversions {
                 let _ = writeln!(text, "{}: more is not always better: {inversion}.", choice.scheme);
             }
-            if !choice.is_enough {
-                let _ = writeln!(text, "{}: not enough with anything that was tried; shown is the most.", choice.scheme);
+            if !choice.is_enough && !self.is_all {
+                let _ =
+                    writeln!(text, "{}: not enough with anything that was tried; shown is the most.", choice.scheme);
             }
         }
         match self.recommend() {
             Some(found) => {
                 let _ = writeln!(text, "Recommended:\n  tidegate run {}\n{}", found.options, found.why);
             }
+            None if self.is_all => {}
             None => {
-                let _ = writeln!(text, "Nothing that was tried is enough: allow more (--overhead), or try more (--slots, --buffers).");
+                let _ = writeln!(
+                    text,
+                    "Nothing that was tried is enough: allow more (--overhead), or try more (--slots, --buffers)."
+                );
             }
         }
         if !ERRORS.is_empty() {

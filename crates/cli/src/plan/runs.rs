@@ -110,7 +110,9 @@ impl Runs<'_> {
         let each: Vec<Result<Measurement, SimulationError>> = thread::scope(|scope| {
             let run = |seed: u64| self.permits.with(|| self.one(&SimulationConfig { seed, ..config.clone() }));
             let under_way: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || run(seed))).collect();
-            let joined = under_way.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let joined = under_way
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             joined.collect()
         });
         each.into_iter().collect::<Result<Vec<_>, _>>().map(Outcomes)

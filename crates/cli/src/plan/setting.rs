@@ -28,13 +28,10 @@ const CREDIT_SLOTS: u32 = 2;
 const POOL_FIRST: u32 = 8;
 
 /// What is tried of slots and buffers, where the user does not say it: steps of a fifth to a third.
-const SLOTS: [u32; 24] = [
-    2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 1024,
-];
-const BUFFERS: [u32; 22] =
-    [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128, 192, 256, 512];
-const POOL: [u32; 20] =
-    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096];
+const SLOTS: [u32; 24] =
+    [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 1024];
+const BUFFERS: [u32; 22] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128, 192, 256, 512];
+const POOL: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096];
 
 impl Knob {
     /// That of a scheme.
@@ -118,9 +115,7 @@ impl Setting {
             Knob::Slots => return None,
             Knob::Buffers => Buffers { per_connection: self.amount, ..usual },
             Knob::BuffersMost => Buffers { per_connection_most: self.amount, ..usual },
-            Knob::PoolMost => {
-                Buffers { pool_first: POOL_FIRST.min(self.amount), pool_most: self.amount, ..usual }
-            }
+            Knob::PoolMost => Buffers { pool_first: POOL_FIRST.min(self.amount), pool_most: self.amount, ..usual },
         })
     }
 
@@ -162,7 +157,8 @@ impl Setting {
     /// The options of `tidegate run` that make this setting. `peers`: what the user wants of that option.
     pub fn options(&self, machine: &SimulationConfig, peers: Option<u32>) -> String {
         let (credit_slots, piggyback) = of_file(machine.flow);
-        let mut words = vec![format!("--scheme {}", self.scheme), format!("{} {}", Knob::of(self.scheme).option(), self.amount)];
+        let mut words =
+            vec![format!("--scheme {}", self.scheme), format!("{} {}", Knob::of(self.scheme).option(), self.amount)];
         match Knob::of(self.scheme) {
             Knob::PoolMost if self.amount < POOL_FIRST => words.push(format!("--pool-first {}", self.amount)),
             Knob::Slots if credit_slots != CREDIT_SLOTS && self.scheme.has_credits() => {
@@ -204,14 +200,18 @@ mod tests {
         let pool = setting(SchemeName::SharedWindow, 4, None);
         assert_eq!(pool, "--scheme shared_window --pool-most 4 --pool-first 4 --peers 9");
         let bounded = setting(SchemeName::Dynamic, 16, Some(1000));
-        assert!(bounded.starts_with("--scheme dynamic --slots 16 --rx-memory ") && bounded.contains("k --peers"), "{bounded}");
+        assert!(
+            bounded.starts_with("--scheme dynamic --slots 16 --rx-memory ") && bounded.contains("k --peers"),
+            "{bounded}"
+        );
     }
 
     #[test]
     fn all_that_is_usual_is_legal_but_the_least_numbers_of_slots() {
         for &scheme in SchemeName::OFFERED {
             let usual = Knob::of(scheme).usual();
-            let legal = usual.iter().filter(|&&amount| Setting { scheme, amount, room: Some(0) }.on(&machine()).is_ok());
+            let legal =
+                usual.iter().filter(|&&amount| Setting { scheme, amount, room: Some(0) }.on(&machine()).is_ok());
             let refused = usual.len() - legal.count();
             assert!(refused <= 2, "{scheme}: {refused} of {}", usual.len());
         }

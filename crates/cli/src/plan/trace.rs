@@ -37,10 +37,13 @@ impl Program {
         let refuse = |why: String| Failure::usage(format!("{}: {why}", path.display()));
         let text = match path.to_str() {
             Some("halo16") if !path.exists() => HALO.to_owned(),
-            _ if path.metadata().is_ok_and(|found| !found.is_file()) => return Err(refuse("no regular file".to_owned())),
+            _ if path.metadata().is_ok_and(|found| !found.is_file()) => {
+                return Err(refuse("no regular file".to_owned()));
+            }
             _ => fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?,
         };
-        Self::parse(&text).map_err(|why| refuse(format!("{why}. A trace is in GOAL; `tidegate record` writes one of a job")))
+        Self::parse(&text)
+            .map_err(|why| refuse(format!("{why}. A trace is in GOAL; `tidegate record` writes one of a job")))
     }
 
     /// The trace of a text.

@@ -101,15 +101,20 @@ fn factorisations(number: u32, parts: usize) -> Vec<Vec<u32>> {
         return vec![vec![number]];
     }
     let divisors = (1..=number).filter(|first| number.is_multiple_of(*first));
-    let with = |first: u32| factorisations(number / first, parts - 1).into_iter().map(move |rest| [vec![first], rest].concat());
+    let with = |first: u32| {
+        factorisations(number / first, parts - 1).into_iter().map(move |rest| [vec![first], rest].concat())
+    };
     divisors.flat_map(with).collect()
 }
 
 /// All grids of so many ranks with at least three along each axis: with fewer, one side is the other. Those that are
 /// most like a square or cube first.
 pub fn all(ranks: u32) -> Vec<Grid> {
-    let mut shapes: Vec<Vec<u32>> =
-        [2, 3].into_iter().flat_map(|axes| factorisations(ranks, axes)).filter(|sizes| sizes.iter().all(|size| *size >= 3)).collect();
+    let mut shapes: Vec<Vec<u32>> = [2, 3]
+        .into_iter()
+        .flat_map(|axes| factorisations(ranks, axes))
+        .filter(|sizes| sizes.iter().all(|size| *size >= 3))
+        .collect();
     shapes.sort_by_key(|sizes| (sizes.len(), sizes.iter().max().copied()));
     let with = |sizes: Vec<u32>| [true, false].map(|wraps| Grid { sizes: sizes.clone(), wraps });
     shapes.into_iter().flat_map(with).collect()

@@ -84,7 +84,11 @@ impl Scribe<'_> {
             };
             let Some(aim) = aim else {
                 let Operation { line, .. } = next;
-                let why = format!("rank {} {}, line {line}, which no rule of the pattern explains", self.rank, next.in_words());
+                let why = format!(
+                    "rank {} {}, line {line}, which no rule of the pattern explains",
+                    self.rank,
+                    next.in_words()
+                );
                 return Err(Misfit { explained: self.places.len(), why });
             };
             let tags = Tags { first: next.tag, each: 0 };

@@ -150,7 +150,16 @@ pub fn scale(trace: &Trace, ranks: u32) -> Result<Scaled, String> {
 
 /// The first program that gives the trace back.
 fn recognise(trace: &Trace) -> Result<Program, Unrecognised> {
-    let all: Vec<Vec<Operation>> = (0..trace.size()).map(|rank| operation::read(trace, rank)).collect();
+    let mut all: Vec<Vec<Operation>> = (0..trace.size()).map(|rank| operation::read(trace, rank)).collect();
+    recognise_all(trace, &all).or_else(|unrecognised| {
+        // An MPI may write into its tags who sends.
+        operation::number_tags(&mut all);
+        recognise_all(trace, &all).map_err(|_| unrecognised)
+    })
+}
+
+/// The first program that gives these operations back.
+fn recognise_all(trace: &Trace, all: &[Vec<Operation>]) -> Result<Program, Unrecognised> {
     let lengths: Vec<usize> = all.iter().map(Vec::len).collect();
     let mut reasons = Vec::new();
     for (name, offer) in RECOGNISERS {
@@ -163,12 +172,13 @@ fn recognise(trace: &Trace) -> Result<Program, Unrecognised> {
         };
         // Of several shapes the one that explained most says why it is none of them.
         let mut nearest: Option<Misfit> = None;
-        let attempts = |geometry: Geometry| [Prefers::Distances, Prefers::Bits].map(|prefers| (geometry.clone(), prefers));
+        let attempts =
+            |geometry: Geometry| [Prefers::Distances, Prefers::Bits].map(|prefers| (geometry.clone(), prefers));
         for (geometry, prefers) in offered.into_iter().flat_map(attempts) {
-            let learnt = learn(&all, geometry, prefers).and_then(|program| {
+            let learnt = learn(all, geometry, prefers).and_then(|program| {
                 let mut graph = program.clone();
                 graph.absent = Absent::Nobody;
-                program.checked(&all).or_else(|misfit| graph.checked(&all).map_err(|_| misfit))
+                program.checked(all).or_else(|misfit| graph.checked(all).map_err(|_| misfit))
             });
             match learnt {
                 Ok(program) => return Ok(program),

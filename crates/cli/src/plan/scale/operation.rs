@@ -1,12 +1,13 @@
 //! [`Operation`]: what a rank does, in the form in which ranks can be compared, and back into GOAL.
 //!
-//! Computation that something waits for right behind it is a part of that: so it does not matter whether some ranks
+//! Computation that one operation waits for, right behind it, is a part of that: so it does not matter whether some ranks
 //! compute between two messages and others do not.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
-use tidegate_sim::workload::{Deed, Trace};
 use tidegate_sim::Time;
+use tidegate_sim::workload::{Deed, Trace};
 
 /// Which way bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,10 @@ impl Operation {
 /// What a rank of a trace does.
 pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
     let all = trace.operations(rank);
+    let mut waiting = vec![0; all.len()];
+    for of in all.iter().flat_map(|operation| operation.after_begin.iter().chain(&operation.after_end)) {
+        waiting[*of] += 1;
+    }
     let mut found: Vec<Operation> = Vec::with_capacity(all.len());
     // Where each of the trace's operations went, and whether it became the computation before another.
     let mut places: Vec<(usize, bool)> = Vec::with_capacity(all.len());
@@ -82,7 +87,8 @@ pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
             // Computation before an operation has ended when that has begun.
             Need { operation: place, after: if was_merged { After::Begin } else { after } }
         };
-        let waits_for_computation = computed.is_some_and(|before| operation.after_end.contains(&before));
+        let waits_for_computation =
+            computed.is_some_and(|before| waiting[before] == 1 && operation.after_end.contains(&before));
         let mut needs: Vec<Need> = operation.after_begin.iter().map(|of| need(of, After::Begin)).collect();
         needs.extend(operation.after_end.iter().map(|of| need(of, After::End)));
         let (way, peer, bytes, tag, compute) = match operation.deed {
@@ -109,6 +115,23 @@ pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
         computed = (way == Way::Compute).then_some(at);
     }
     found
+}
+
+/// Gives the tags of each pair of ranks numbers from 0 on, in the order in which its sender uses them first. What
+/// matches stays as it is, and ranks can be compared whose tags say who they are.
+pub fn number_tags(ranks: &mut [Vec<Operation>]) {
+    let mut numbers: HashMap<(u32, u32), HashMap<u64, u64>> = HashMap::new();
+    for way in [Way::Send, Way::Receive] {
+        for (rank, operations) in ranks.iter_mut().enumerate() {
+            for operation in operations.iter_mut().filter(|operation| operation.way == way) {
+                let rank = rank as u32;
+                let pair = if way == Way::Send { (rank, operation.peer) } else { (operation.peer, rank) };
+                let known = numbers.entry(pair).or_default();
+                let next = known.len() as u64;
+                operation.tag = *known.entry(operation.tag).or_insert(next);
+            }
+        }
+    }
 }
 
 /// A trace in GOAL of ranks that do this.

@@ -218,7 +218,9 @@ impl Program {
             if made.len() != theirs.len() {
                 let why = match (made.get(theirs.len()), theirs.get(made.len())) {
                     (Some((_, ours)), _) => format!("rank {rank} ends where by the pattern it {}", ours.in_words()),
-                    (_, Some(more)) => format!("rank {rank} {}, line {}, where the pattern ends", more.in_words(), more.line),
+                    (_, Some(more)) => {
+                        format!("rank {rank} {}, line {}, where the pattern ends", more.in_words(), more.line)
+                    }
                     (None, None) => unreachable!("one of them is longer"),
                 };
                 return Err(Misfit { explained, why });
@@ -352,7 +354,9 @@ impl Made {
                     let last = self.steps_of(segment).checked_sub(1);
                     last.into_iter().for_each(|last| need(segment, last, part));
                 }
-                Target::AllSteps { segment, part } => (0..self.steps_of(segment)).for_each(|step| need(segment, step, part)),
+                Target::AllSteps { segment, part } => {
+                    (0..self.steps_of(segment)).for_each(|step| need(segment, step, part))
+                }
             }
         }
         needs

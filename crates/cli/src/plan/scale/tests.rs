@@ -1,7 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use tidegate_sim::workload::collective::{
-    Allgather, Allreduce, Alltoall, Barrier, Broadcast, Gather, allgather, allreduce, alltoall, barrier, broadcast, gather,
+    Allgather, Allreduce, Alltoall, Barrier, Broadcast, Gather, allgather, allreduce, alltoall, barrier, broadcast,
+    gather,
 };
 use tidegate_sim::workload::{Communicator, HALO, point_to_point, write_goal};
 use tidegate_sim::{Program as Simulated, Rank, Tag, Task, Time};
@@ -79,6 +80,23 @@ fn exchanges_along_bits_are_continued() {
 }
 
 #[test]
+fn tags_that_say_who_sends_are_no_hindrance() {
+    let program = |task: Task| async move {
+        let part = task.allocate(10);
+        let at = |by: i64| Rank((i64::from(task.rank().0) + by).rem_euclid(i64::from(task.size())) as u32);
+        for round in 0..3 {
+            let tag = |sender: Rank| Tag(u64::from(sender.0) << 20 | round);
+            let coming = task.start_receive(at(-1), tag(at(-1)), part).await;
+            let going = task.start_send(at(1), tag(task.rank()), part).await;
+            task.wait_all([coming, going]).await;
+        }
+    };
+    let scaled = scale(&trace_of(&program, 8), 20).expect("it is a ring");
+    let large = Trace::parse(&scaled.text).expect("a legal trace");
+    assert_eq!((scaled.pattern.as_str(), large.messages().0), ("messages in a ring by +1", 60));
+}
+
+#[test]
 fn rings_are_continued() {
     let program = |task: Task| async move {
         point_to_point::exchange(&Communicator::world(&task), 100, 3).await;
@@ -89,9 +107,8 @@ fn rings_are_continued() {
 
 #[test]
 fn trees_are_continued() {
-    let program = repeated!(|world, out, _into| {
-        broadcast(&world, Broadcast::Tree { radix: 2 }, 0, out.slice(0, 64)).await
-    });
+    let program =
+        repeated!(|world, out, _into| { broadcast(&world, Broadcast::Tree { radix: 2 }, 0, out.slice(0, 64)).await });
     must_scale("broadcast", &program, 16, 64);
     let with_barrier = repeated!(|world, out, _into| {
         broadcast(&world, Broadcast::Tree { radix: 2 }, 0, out.slice(0, 64)).await;
@@ -182,9 +199,10 @@ fn one_message_of_another_size_is_named() {
 fn what_has_no_meaning_for_so_many_is_refused_with_what_has() {
     let torus = trace_of(&halo(2, true), 16);
     assert!(refusal(&torus, 61).contains("61 ranks make no grid like the torus of 4x4"), "{}", refusal(&torus, 61));
-    let tree = trace_of(&repeated!(|world, out, _into| {
-        broadcast(&world, Broadcast::Tree { radix: 2 }, 0, out.slice(0, 64)).await
-    }), 16);
+    let tree = trace_of(
+        &repeated!(|world, out, _into| { broadcast(&world, Broadcast::Tree { radix: 2 }, 0, out.slice(0, 64)).await }),
+        16,
+    );
     assert!(refusal(&tree, 48).contains("try 32 or 64"), "{}", refusal(&tree, 48));
     assert!(refusal(&tree, 8).contains("scaled up, not down"), "{}", refusal(&tree, 8));
     let few = trace_of(&halo(2, true), 4);
