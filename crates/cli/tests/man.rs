@@ -91,7 +91,7 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    for command in ["run", "record", "env", "sim", "paper", "counters"] {
+    for command in ["run", "record", "env", "sim", "plan", "calibrate", "paper", "counters"] {
         should = with_part(&should, command, &options(command));
     }
     should = with_part(&should, "table", &counters());
@@ -108,11 +108,14 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     for command in Cli::command().get_subcommands() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
+    use tidegate_cli::command::calibrate::CALIBRATE_SCHEMA;
     use tidegate_cli::command::paper::PAPER_SCHEMA;
     use tidegate_cli::command::record::RECORD_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
+    use tidegate_cli::plan::PLAN_SCHEMA;
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, RUN_SCHEMA};
-    for schema in [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA] {
+    let simulated = [SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA, PLAN_SCHEMA, CALIBRATE_SCHEMA];
+    for schema in [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA].into_iter().chain(simulated) {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

@@ -75,12 +75,13 @@ fn combine(effort: Effort) -> Vec<f64> {
 
 /// Nanoseconds of each round, the first left out.
 fn rounds(effort: Effort, mut work: impl FnMut()) -> Vec<f64> {
-    let time = |_| {
+    let time = |_: usize| {
         let begin = Instant::now();
         work();
         begin.elapsed().as_nanos() as f64
     };
-    (0..=effort.rounds).map(time).skip(1).collect()
+    let begun = Instant::now();
+    (0..).take_while(|round| !effort.is_done(*round, begun)).map(time).skip(1).collect()
 }
 
 /// Messages between two endpoints of this thread, one after the other, so that nobody waits and only work counts.
@@ -94,7 +95,8 @@ fn messages(scheme: SchemeName, slots: u32, folder: &Path, effort: Effort) -> Re
         counters.iter().map(|&counter| sender.counter(counter) + receiver.counter(counter)).sum::<u64>()
     };
     let (mut before, mut count) = (0, 0);
-    for round in 0..=effort.rounds {
+    let begun = Instant::now();
+    for round in (0..).take_while(|round| !effort.is_done(*round, begun)) {
         let begin = Instant::now();
         for _ in 0..effort.messages {
             receiver.post(BYTES)?;

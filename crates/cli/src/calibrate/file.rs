@@ -19,6 +19,32 @@ pub struct Origin {
     pub has_two_processors: bool,
 }
 
+/// Lines of a table, with remarks.
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: &str, remark: &str) {
+        let line = format!("{name} = {value}");
+        let _ = match remark.is_empty() {
+            true => writeln!(self.0, "{line}"),
+            false => writeln!(self.0, "{line:<38} # {remark}"),
+        };
+    }
+
+    fn time(&mut self, name: &str, nanoseconds: f64, remark: &str) {
+        self.add(name, &format!("\"{nanoseconds:.1} ns\""), remark);
+    }
+
+    /// One that was measured as it stands.
+    fn spread(&mut self, name: &str, spread: &Spread) {
+        self.time(name, spread.median, &format!("quartiles {:.1} to {:.1} ns", spread.low, spread.high));
+    }
+
+    fn rate(&mut self, name: &str, bytes_per_nanosecond: f64, remark: &str) {
+        self.add(name, &format!("\"{:.0} MB/s\"", (bytes_per_nanosecond * 1000.0).max(1.0)), remark);
+    }
+}
+
 /// The file's text.
 #[must_use]
 pub fn machine_file(
@@ -27,82 +53,68 @@ pub fn machine_file(
     measured: &[(Exchange, Vec<f64>)],
     residuals: &[Residual],
 ) -> String {
-    let mut text = String::new();
     let Origin { host, processor, date, has_two_processors } = origin;
-    let _ = writeln!(
-        text,
+    let mut text = format!(
         "# {host}, {processor}; measured on {date} by `tidegate calibrate`.\n\
-         # Two processes over the provider's shared memory, no MPI; medians, with quartiles where a number was measured as it\n\
-         # stands. Numbers without quartiles follow from several."
+         # Two processes over the provider's shared memory, no MPI; medians, with quartiles where a number was measured as\n\
+         # it stands. Numbers without quartiles follow from several.\n"
     );
     if !has_two_processors {
-        let _ = writeln!(
-            text,
-            "# Both processes shared one processor: times of exchanges hold the system's switches between them."
-        );
+        text.push_str("# Both processes shared one processor: exchanges hold the system's switches between them.\n");
     }
-    let _ = write!(
-        text,
-        "\n[machine]\n\
-         processes_per_node = 1         # shared memory has no interface that processes of a host would share\n\
-         blocked_sender = \"retrieves\"\n\n\
-         [network]\n\
-         topology = \"ideal\"             # grows with the job\n\
-         sizes = \"2\"\n"
-    );
-    let mut line = |name: &str, value: String, remark: String| {
-        let line = format!("{name} = {value}");
-        let _ = match remark.is_empty() {
-            true => writeln!(text, "{line}"),
-            false => writeln!(text, "{line:<38} # {remark}"),
-        };
-    };
-    let rate = |bytes_per_nanosecond: f64| format!("\"{:.0} MB/s\"", (bytes_per_nanosecond * 1000.0).max(1.0));
-    let nanoseconds = |time: f64| format!("\"{time:.1} ns\"");
-    let around = |spread: &Spread| format!("quartiles {:.1} to {:.1} ns", spread.low, spread.high);
-    line(
-        "router_latency",
-        nanoseconds(costs.latency),
-        "what is left of half a round trip of an empty message".to_owned(),
-    );
-    for name in ["injection_bandwidth", "extraction_bandwidth"] {
-        line(name, rate(costs.bulk_bandwidth), "of messages above the eager limit".to_owned());
-    }
-    for name in ["injection_latency", "extraction_latency"] {
-        line(name, nanoseconds(0.0), String::new());
-    }
-    line("packet_overhead", "\"8 B\"".to_owned(), "the header of a slot".to_owned());
-    line(
-        "\n[cost]\n# The calls of a burst, made to fit half a round trip where that takes less.\nsend_call",
-        nanoseconds(costs.send.once),
-        "bursts of messages of 1 to 37 packets".to_owned(),
-    );
-    line("send_packet", nanoseconds(costs.send.each), "the same".to_owned());
-    line("receive_call", nanoseconds(costs.receive_call.median), around(&costs.receive_call));
-    line("poll", nanoseconds(costs.poll.median), around(&costs.poll));
-    line("retrieve_packet", nanoseconds(costs.take.each), "bursts that lie in the mailbox".to_owned());
-    line("complete_message", nanoseconds(costs.take.once), "the same".to_owned());
-    line("retrieve_far_packet", nanoseconds(0.0), "not measured: two processes have one peer".to_owned());
-    line("copy_bandwidth", rate(costs.copy_bandwidth), "1 MiB".to_owned());
-    line("combine_bandwidth", rate(costs.combine_bandwidth), "1 MiB of 64-bit numbers".to_owned());
-    let credits = "by difference: static with many slots and none";
-    line("credit_take", nanoseconds(costs.credit), credits.to_owned());
-    line("credit_count", nanoseconds(costs.credit), "the same".to_owned());
-    line("credit_packet", nanoseconds(costs.credit_packet), "by difference: static with few slots and many".to_owned());
-    line("dynamic_packet", nanoseconds(costs.dynamic_packet), "by difference: dynamic and static".to_owned());
-    line("injection", nanoseconds(0.0), String::new());
-    line("extraction", nanoseconds(costs.crossing), "a packet's share of a stream of 2 KiB messages".to_owned());
-    line("shared_host_interface", "false".to_owned(), String::new());
-    line("bulk_frame", "\"16 KiB\"".to_owned(), "assumed".to_owned());
-    line("bulk_call", nanoseconds(costs.bulk_call), "what long messages take beside their bytes".to_owned());
+    text.push_str(&network(costs));
+    text.push_str(&work(costs));
     let _ = writeln!(text, "\n# What was measured, and what this file gives in the simulator:\n#");
     for residual in residuals {
         let spread = measured.iter().find(|(exchange, _)| *exchange == residual.exchange);
         let spread = spread.map_or_else(String::new, |(_, times)| {
             let spread = Spread::of(times);
-            format!(" ({:.0} to {:.0})", spread.low, spread.high)
+            format!(" (quartiles {:.0} to {:.0})", spread.low, spread.high)
         });
         let _ = writeln!(text, "#   {residual}{spread}");
     }
     text
+}
+
+/// The tables [machine] and [network].
+fn network(costs: &Costs) -> String {
+    let mut lines = Lines("\n[machine]\n".to_owned());
+    lines.add("processes_per_node", "1", "shared memory has no interface that processes of a host would share");
+    lines.add("blocked_sender", "\"retrieves\"", "");
+    lines.0.push_str("\n[network]\n");
+    lines.add("topology", "\"ideal\"", "grows with the job");
+    lines.add("sizes", "\"2\"", "");
+    lines.time("router_latency", costs.latency, "what is left of half a round trip of an empty message");
+    for name in ["injection_bandwidth", "extraction_bandwidth"] {
+        lines.rate(name, costs.bulk_bandwidth, "of messages above the eager limit");
+    }
+    for name in ["injection_latency", "extraction_latency"] {
+        lines.time(name, 0.0, "");
+    }
+    lines.add("packet_overhead", "\"8 B\"", "the header of a slot");
+    lines.0
+}
+
+/// The table [cost].
+fn work(costs: &Costs) -> String {
+    let mut lines = Lines("\n[cost]\n".to_owned());
+    lines.time("send_call", costs.send.once, "bursts of 1 to 37 packets; less where half a round trip takes less");
+    lines.time("send_packet", costs.send.each, "bursts of 1 to 37 packets");
+    lines.spread("receive_call", &costs.receive_call);
+    lines.spread("poll", &costs.poll);
+    lines.time("retrieve_packet", costs.take.each, "bursts that lie in the mailbox");
+    lines.time("complete_message", costs.take.once, "the same; less where half a round trip takes less");
+    lines.time("retrieve_far_packet", 0.0, "not measured: two processes have one peer each");
+    lines.rate("copy_bandwidth", costs.copy_bandwidth, "1 MiB");
+    lines.rate("combine_bandwidth", costs.combine_bandwidth, "1 MiB of 64-bit numbers");
+    lines.time("credit_take", costs.credit, "by difference: static with many slots, and none");
+    lines.time("credit_count", costs.credit, "the same");
+    lines.time("credit_packet", costs.credit_packet, "by difference: static with few slots, and with many");
+    lines.time("dynamic_packet", costs.dynamic_packet, "by difference: dynamic and static");
+    lines.time("injection", 0.0, "");
+    lines.time("extraction", costs.crossing, "a packet's share of a stream of 2 KiB messages");
+    lines.add("shared_host_interface", "false", "");
+    lines.add("bulk_frame", "\"16 KiB\"", "assumed");
+    lines.time("bulk_call", costs.bulk_call, "what long messages take beside their bytes");
+    lines.0
 }

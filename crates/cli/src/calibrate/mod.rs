@@ -18,6 +18,8 @@ mod fit;
 mod pair;
 mod residual;
 
+use std::time::{Duration, Instant};
+
 pub use alone::Alone;
 pub use end::Trouble;
 pub use file::{Origin, machine_file};
@@ -34,9 +36,18 @@ pub struct Effort {
     pub messages: usize,
 }
 
+/// On a busy machine fewer rounds have to do: each number takes no longer than this, once it has the least rounds.
+const LONGEST: Duration = Duration::from_secs(2);
+const ROUNDS_LEAST: usize = 3;
+
 impl Effort {
     /// Some ten seconds.
     pub const USUAL: Effort = Effort { rounds: 31, messages: 400 };
+    /// Whether so many rounds do, since a number began to be measured. The first round, 0, warms up.
+    fn is_done(self, round: usize, begun: Instant) -> bool {
+        round > self.rounds || round > ROUNDS_LEAST && begun.elapsed() > LONGEST
+    }
+
     /// As tests have it: numbers of the right kind, and no more.
     pub const QUICK: Effort = Effort { rounds: 3, messages: 20 };
 }

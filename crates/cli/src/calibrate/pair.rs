@@ -132,8 +132,8 @@ impl Pair {
     /// packets are looked at, and from then on until it is complete.
     pub fn burst(&mut self, bytes: usize) -> Result<[Vec<f64>; 3], Trouble> {
         let mut found = [Vec::new(), Vec::new(), Vec::new()];
-        // One round to warm up.
-        for round in 0..=self.effort.rounds {
+        let (effort, begun) = (self.effort, Instant::now());
+        for round in (0..).take_while(|round| !effort.is_done(*round, begun)) {
             let begin = Instant::now();
             for _ in 0..BURST {
                 self.end.send(bytes)?;
@@ -162,7 +162,8 @@ impl Pair {
         let is_pingpong = matches!(exchange, Exchange::Pingpong { .. });
         let answer = if is_pingpong { bytes } else { 4 };
         let mut found = Vec::new();
-        for round in 0..=self.effort.rounds {
+        let (effort, begun) = (self.effort, Instant::now());
+        for round in (0..).take_while(|round| !effort.is_done(*round, begun)) {
             self.order(&format!("exchange {bytes} {window} {answer} {count}"))?;
             self.heard()?;
             let begin = Instant::now();
@@ -186,7 +187,8 @@ impl Pair {
     pub fn poll(&mut self) -> Result<Vec<f64>, Trouble> {
         let count = 50 * self.effort.messages;
         let mut found = Vec::new();
-        for _ in 0..self.effort.rounds {
+        let (effort, begun) = (self.effort, Instant::now());
+        for _ in (1..).take_while(|round| !effort.is_done(*round, begun)) {
             let begin = Instant::now();
             for _ in 0..count {
                 self.end.turn()?;

@@ -1,7 +1,7 @@
 //! [`Operation`]: what a rank does, in the form in which ranks can be compared, and back into GOAL.
 //!
-//! Computation that one operation waits for, right behind it, is a part of that: so it does not matter whether some ranks
-//! compute between two messages and others do not.
+//! Computation that one operation waits for, right behind it, is a part of that: so it does not matter whether some
+//! ranks compute between two messages and others do not.
 
 use std::collections::HashMap;
 use std::fmt::Write;
