@@ -10,8 +10,8 @@ use tidegate_bulk::TechniqueName;
 
 mod planning;
 
-pub use planning::{CalibrateArguments, PlanArguments};
 use planning::{CALIBRATE_HELP, PLAN_HELP};
+pub use planning::{CalibrateArguments, PlanArguments};
 
 use crate::tuning::{Tuning, value_of};
 

@@ -103,7 +103,7 @@ pub struct PlanArguments {
     #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 1..=1_048_575))]
     pub peers: Option<u64>,
 
-    /// Run every setting with N seeds and take the mean: a seed decides when the system interrupts processes
+    /// Run every setting with N seeds and take the median time: a seed decides when the system interrupts processes
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = |text: &str| whole_number(text, 1..=100))]
     pub seeds: u64,
 

@@ -5,10 +5,9 @@
 //! slots would hardly do with less room; it is not tried.
 
 use tidegate_flow::SchemeName;
-use tidegate_sim::experiment::Estimate;
 use tidegate_sim::{SimulationConfig, SimulationError, Time};
 
-use super::runs::{Outcomes, Runs};
+use super::runs::{Outcomes, Overhead, Runs};
 use super::search::{Found, least};
 use super::setting::{Knob, Setting};
 
@@ -20,7 +19,7 @@ pub struct Chosen {
     /// What came of it.
     pub outcomes: Outcomes,
     /// By which share it takes longer than with ample memory.
-    pub overhead: Estimate,
+    pub overhead: Overhead,
 }
 
 /// What came of the searches for one scheme.
@@ -72,7 +71,7 @@ impl Search<'_> {
     }
 
     fn accepts(&self, chosen: &Chosen) -> bool {
-        !chosen.outcomes.was_cut() && chosen.overhead.mean() <= self.overhead
+        !chosen.outcomes.was_cut() && chosen.overhead.median() <= self.overhead
     }
 
     /// The least of these settings that is enough, and the largest one if none is.

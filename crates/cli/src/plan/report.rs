@@ -90,7 +90,7 @@ impl Findings<'_> {
              memory: {} longer{beside}.",
             least,
             percent(self.wish.overhead),
-            percent(choice.chosen.overhead.mean()),
+            percent(choice.chosen.overhead.median()),
         );
         Some(Recommendation { choice, options: choice.chosen.setting.options(self.machine, self.peers), why })
     }
@@ -152,7 +152,7 @@ impl Findings<'_> {
     fn table(&self) -> String {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        let fixed = ["scheme", "setting", "memory", "time", "+/-"];
+        let fixed = ["scheme", "setting", "memory", "time", "seeds"];
         let shown: Vec<_> = SHOWN.iter().filter(|(counter, _)| self.is_of_interest(*counter)).collect();
         table.set_header(fixed.into_iter().chain(shown.iter().map(|(_, name)| *name)).collect::<Vec<_>>());
         for choice in self.choices {
@@ -160,15 +160,16 @@ impl Findings<'_> {
             let overhead = &chosen.overhead;
             let time = match chosen.outcomes.was_cut() {
                 true => "longer".to_owned(),
-                false => format!("{:+.1} %", 100.0 * overhead.mean()),
+                false => format!("{:+.1} %", 100.0 * overhead.median()),
             };
-            let half = overhead.interval().filter(|_| !chosen.outcomes.was_cut());
+            let range = overhead.range().filter(|_| !chosen.outcomes.was_cut());
             let mut cells = vec![
                 choice.scheme.to_string(),
                 chosen.setting.in_words(),
                 chosen.setting.memory(self.machine).map_or("no bound".to_owned(), bytes),
                 time,
-                half.map_or(String::new(), |(least, _)| format!("{:.1}", 100.0 * (overhead.mean() - least))),
+                range
+                    .map_or_else(String::new, |(least, most)| format!("{:+.1} to {:+.1}", 100.0 * least, 100.0 * most)),
             ];
             cells.extend(shown.iter().map(|(counter, _)| number(&chosen.outcomes, *counter)));
             table.add_row(cells);
@@ -227,8 +228,8 @@ impl Findings<'_> {
             "amount": chosen.setting.amount,
             "memory_bytes": chosen.setting.memory(self.machine),
             "was_cut": chosen.outcomes.was_cut(),
-            "overhead": overhead.mean(),
-            "overhead_interval": overhead.interval().map(|(least, most)| [least, most]),
+            "overhead": overhead.median(),
+            "overhead_range": overhead.range().map(|(least, most)| [least, most]),
             "time_us": chosen.outcomes.time().mean(),
             "settings_tried": choice.tried,
             "not_monotone": choice.inversions,

@@ -76,13 +76,39 @@ impl Outcomes {
     }
 
     /// By which share each run takes longer than the one of `ample` with the same seed.
-    pub fn overhead(&self, ample: &Outcomes) -> Estimate {
-        Estimate::new(self.0.iter().zip(&ample.0).map(|(run, ample)| run.time / ample.time - 1.0))
+    pub fn overhead(&self, ample: &Outcomes) -> Overhead {
+        let mut each: Vec<f64> = self.0.iter().zip(&ample.0).map(|(run, ample)| run.time / ample.time - 1.0).collect();
+        each.sort_by(f64::total_cmp);
+        Overhead(each)
     }
 
     /// Whether a run was ended because it took too long.
     pub fn was_cut(&self) -> bool {
         self.0.iter().any(|run| run.cut_us.is_some())
+    }
+}
+
+/// By which share runs take longer than with ample memory, one for each seed, in order.
+///
+/// The median counts: a trace of a few hundred microseconds is interrupted once or not at all, and one that is, where the
+/// same seed left the run with ample memory alone, would decide the mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overhead(Vec<f64>);
+
+impl Overhead {
+    /// The median.
+    pub fn median(&self) -> f64 {
+        let middle = self.0.len() / 2;
+        match (self.0.len() % 2, self.0.get(middle)) {
+            (_, None) => 0.0,
+            (1, Some(middle)) => *middle,
+            (_, Some(above)) => (self.0[middle - 1] + above) / 2.0,
+        }
+    }
+
+    /// The least and the most, where there are several seeds.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        (self.0.len() > 1).then(|| (self.0[0], self.0[self.0.len() - 1]))
     }
 }
 
@@ -158,4 +184,22 @@ pub fn replay(trace: &Trace, config: &SimulationConfig) -> Result<Measurement, S
         cut_us: outcome.cut.map(Time::microseconds),
         ..Measurement::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_of_three_that_is_interrupted_decides_nothing() {
+        let of = |times: &[f64]| {
+            Outcomes(times.iter().map(|&time| Measurement { time, ..Measurement::default() }).collect())
+        };
+        let overhead = of(&[101.0, 130.0, 100.5]).overhead(&of(&[100.0, 100.0, 100.0]));
+        assert!((overhead.median() - 0.01).abs() < 1e-9, "{overhead:?}");
+        assert_eq!(overhead.range().map(|(least, most)| (least > 0.0049, most > 0.29)), Some((true, true)));
+        let two = of(&[100.0, 110.0]).overhead(&of(&[100.0, 100.0]));
+        assert!((two.median() - 0.05).abs() < 1e-9, "{two:?}");
+        assert_eq!(of(&[1.0]).overhead(&of(&[1.0])).range(), None);
+    }
 }
