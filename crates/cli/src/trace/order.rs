@@ -1,22 +1,22 @@
 //! Which waits of the recording a replay may keep.
 //!
-//! A process that waits for a message learns of sends that happen to be over meanwhile. The simple idea, that in a replay
-//! it waits for those too at that point, can hang: in the run such a send was over because its message lay in the
-//! receiver's mailbox; with less memory it is over only when it is received, and its receiver may be waiting for something
-//! that this process sends after that point. MPI calls such a program correct.
+//! A process that waits for a message learns of sends that happen to be over meanwhile. The simple idea, that in a
+//! replay it waits for those too at that point, can hang: in the run such a send was over because its message lay in
+//! the receiver's mailbox; with less memory it is over only when it is received, and its receiver may be waiting for
+//! something that this process sends after that point. MPI calls such a program correct.
 //!
 //! So all is run through once as though every send were over only when its receive has been posted, the latest that any
-//! flow control may make of it. Where processes wait for each other in a circle, one of them goes on without waiting for
-//! its send there, and waits for it where it waits next. What is left ends under every flow control, and under those that
-//! end sends earlier it waits no longer than the run did.
+//! flow control may make of it. Where processes wait for each other in a circle, one of them goes on without waiting
+//! for its send there, and waits for it where it waits next. What is left ends under every flow control, and under
+//! those that end sends earlier it waits no longer than the run did.
 
 use std::collections::VecDeque;
 
 use super::job::Job;
 use super::left::{Step, Way};
 
-/// Takes all steps out of the courses that have no partner, and moves waits for sends as described in the module. Returns
-/// how many waits were moved or dropped.
+/// Takes all steps out of the courses that have no partner, and moves waits for sends as described in the module.
+/// Returns how many waits were moved or dropped.
 pub fn relax(job: &mut Job) -> u64 {
     for process in &mut job.processes {
         let operations = &process.operations;
@@ -152,8 +152,8 @@ impl<'a> Running<'a> {
         None
     }
 
-    /// One process of a circle goes on: the first that waits for a send. (Receives alone make no circle, since in the run
-    /// each message was sent before it was received; if a damaged recording says otherwise, its wait is dropped.)
+    /// One process of a circle goes on: the first that waits for a send. (Receives alone make no circle, since in the
+    /// run each message was sent before it was received; if a damaged recording says otherwise, its wait is dropped.)
     fn open(&mut self, circle: &[usize]) {
         let waits_to_send = |index: &&usize| {
             let at = self.progress[**index].waits.front();
@@ -186,8 +186,8 @@ mod tests {
     use crate::trace::pairing::pair;
     use tidegate_fi::trace::format::Record;
 
-    /// A rank as text, such as `"s1 r0 ~s1 ~r0 5"`: sends to 1, posts a receive from 0, waits for both, computes 5 ns. A
-    /// wait is for the latest of its name.
+    /// A rank as text, such as `"s1 r0 ~s1 ~r0 5"`: sends to 1, posts a receive from 0, waits for both, computes 5 ns.
+    /// A wait is for the latest of its name.
     fn records(text: &str) -> Vec<Record> {
         let mut numbers = std::collections::HashMap::new();
         let mut records = Vec::new();

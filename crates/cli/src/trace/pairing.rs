@@ -1,8 +1,8 @@
 //! Which receive got which send.
 //!
-//! Messages of one endpoint to one other that have the same tag do not overtake: the first sent goes to the first receive
-//! that was posted, of those that got such messages. So of each such channel sends and receives are paired in order. A
-//! message whose other end is missing, because its rank is, or was killed, or recorded no more, is left out.
+//! Messages of one endpoint to one other that have the same tag do not overtake: the first sent goes to the first
+//! receive that was posted, of those that got such messages. So of each such channel sends and receives are paired in
+//! order. A message whose other end is missing, because its rank is, or was killed, or recorded no more, is left out.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -103,8 +103,8 @@ fn channels(job: &Job) -> (Vec<(Channel, Ends)>, Pairs) {
     (channels, Pairs::default())
 }
 
-/// Whether the process starts these operations in the order of the list. Its list of operations has the order of starts,
-/// but for claims of messages that were found before.
+/// Whether the process starts these operations in the order of the list. Its list of operations has the order of
+/// starts, but for claims of messages that were found before.
 fn starts_in_order(process: &Process, operations: &[usize]) -> bool {
     operations.is_sorted_by_key(|at| (process.operations[*at].number, *at)) && operations.is_sorted()
 }

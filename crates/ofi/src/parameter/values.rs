@@ -1,12 +1,14 @@
 //! What texts of parameters mean, each by itself.
 
-use super::rows::{FABRIC, Parameter, SCHEME};
+use super::rows::{
+    BULK_ORDER, BULK_QUANTUM, BULK_SENDERS, BULK_STALL, FABRIC, Parameter, SCHEME, TRACE_DIR, TRACE_MOST,
+};
 use crate::lower::Choice;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_link::BulkChoice;
-use tidegate_message::BulkOrder;
 use tidegate_message::flow::{Growth, SchemeName};
+use tidegate_message::{BulkOrder, TurnRules};
 
 /// A value that a parameter does not take.
 #[derive(Debug)]
@@ -31,6 +33,46 @@ pub enum Progress {
     Calls,
     /// A thread of ours beside it (`FI_PROGRESS_AUTO`).
     Thread,
+}
+
+/// The least bytes of a chunk, and the most.
+pub(super) const CHUNK_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 30;
+/// The most senders of long messages that have a turn at the same time.
+const BULK_SENDERS_MOST: u32 = 1024;
+/// How long a turn may last in which nothing comes.
+const STALL: core::ops::RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_secs(10);
+
+/// From whom long messages are taken next.
+pub(super) fn turns(get: impl Fn(&Parameter) -> Option<String>) -> Result<TurnRules, Misfit> {
+    let usual = TurnRules::USUAL;
+    let senders = number(&BULK_SENDERS, get(&BULK_SENDERS), 1..=BULK_SENDERS_MOST)?;
+    Ok(TurnRules {
+        order: choose(&BULK_ORDER, get(&BULK_ORDER), &ORDERS)?,
+        senders: senders.map_or(usual.senders, |senders| senders as usize),
+        quantum: bytes_within(&BULK_QUANTUM, get(&BULK_QUANTUM), CHUNK_BYTES)?.unwrap_or(usual.quantum),
+        stall: milliseconds(&BULK_STALL, get(&BULK_STALL), STALL)?.unwrap_or(usual.stall),
+        ..usual
+    })
+}
+
+/// Where the trace of a process goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Bytes at most.
+    pub most: usize,
+}
+
+/// The bytes that a trace may be bounded to.
+const TRACE_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 40;
+/// The bound unless the user says otherwise.
+const TRACE_BYTES_USUAL: usize = 64 << 20;
+
+/// Where the trace goes, if there is to be one.
+pub(super) fn trace(get: impl Fn(&Parameter) -> Option<String>) -> Result<Option<TraceSettings>, Misfit> {
+    let most = bytes_within(&TRACE_MOST, get(&TRACE_MOST), TRACE_BYTES)?.unwrap_or(TRACE_BYTES_USUAL);
+    Ok(folder(&TRACE_DIR, get(&TRACE_DIR))?.map(|folder| TraceSettings { folder, most }))
 }
 
 pub(super) fn scheme(text: Option<String>) -> Result<SchemeName, Misfit> {

@@ -1,8 +1,8 @@
 //! [`Record`]: what a process says of its messages, and how that looks as bytes.
 //!
-//! A record is a byte for its kind and numbers of variable length, seven bits to a byte, the lowest first. Operations have
-//! numbers in the order in which the application started them; a record has the distance to the number that stood in the
-//! last one. Peers are numbered in the order in which they are introduced.
+//! A record is a byte for its kind and numbers of variable length, seven bits to a byte, the lowest first. Operations
+//! have numbers in the order in which the application started them; a record has the distance to the number that stood
+//! in the last one. Peers are numbered in the order in which they are introduced.
 
 use tidegate_link::Address;
 

@@ -1,15 +1,15 @@
 //! [`Gaps`]: the time between the calls of an application, as far as it has computed there.
 //!
-//! The simple idea, that all time outside of our calls is computation, fails twice. An MPI that waits calls us again and
-//! again, and the time between two such calls is its own loop: in a trace it would be computation that nobody needs. And
-//! where there are more ranks than processors, a process often waits for a processor, which is no computation either.
-//! So:
+//! The simple idea, that all time outside of our calls is computation, fails twice. An MPI that waits calls us again
+//! and again, and the time between two such calls is its own loop: in a trace it would be computation that nobody
+//! needs. And where there are more ranks than processors, a process often waits for a processor, which is no
+//! computation either. So:
 //!
-//! 1. Between two calls that only look whether something has come, time counts from [`LONG`] on: a program that computes
-//!    and tests in turn. Between all others it counts in full.
-//! 2. Of a gap that is that long, the time is left out in which the thread was ready and had no processor, as the system
-//!    says it. A shorter gap cannot hide much of it, and to ask costs a microsecond.
-//! 3. Where threads call at the same time, only the time counts in which none of them is in a call.
+//! 1. Between two calls that only look whether something has come, time counts from [`LONG`] on: a program that
+//!    computes and tests in turn. Between all others it counts in full.
+//! 2. Of a gap that is that long, the time is left out in which the thread was ready and had no processor, as the
+//!    system says it. A shorter gap cannot hide much of it, and to ask costs a microsecond.
+//! 3. Where several threads call, time counts from the last return of any of them on.
 
 /// From this length on a gap is looked at closely, in nanoseconds.
 pub const LONG: u64 = 20_000;
@@ -26,11 +26,10 @@ pub struct Waited {
 /// See the module. Times are in nanoseconds, of one clock.
 #[derive(Debug, Default)]
 pub struct Gaps {
-    /// Calls that have not returned.
-    inside: u32,
-    /// When the last call returned; when the first of those that are inside began.
+    /// When the last call returned.
     left_at: Option<u64>,
-    entered_at: u64,
+    /// When the call began that is under way, as far as it has been heard of.
+    entered_at: Option<u64>,
     /// Whether the last call only looked, or was to be tried again.
     has_looked: bool,
     /// Whether the call that is under way has started an operation.
@@ -42,28 +41,26 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// A call begins. `waited` says how long this thread has waited for a processor.
-    pub fn enter(&mut self, now: u64, waited: impl FnOnce() -> Option<Waited>) {
-        self.inside += 1;
-        if self.inside > 1 {
+    /// A call is under way that began at `began`; to be told before anything else of it, and once is enough. `waited`
+    /// says how long this thread has waited for a processor.
+    pub fn enter(&mut self, began: u64, waited: impl FnOnce() -> Option<Waited>) {
+        if self.entered_at == Some(began) {
             return;
         }
-        (self.entered_at, self.has_acted) = (now, false);
-        self.gap = self.left_at.map_or(0, |left_at| now.saturating_sub(left_at));
+        (self.entered_at, self.has_acted) = (Some(began), false);
+        self.gap = self.left_at.map_or(0, |left_at| began.saturating_sub(left_at));
         if self.gap >= LONG {
             self.gap -= self.waited_since(waited()).min(self.gap);
         }
     }
 
-    /// A call returns.
-    pub fn leave(&mut self, now: u64, waited: impl FnOnce() -> Option<Waited>) {
-        self.inside = self.inside.saturating_sub(1);
+    /// The call that began at `began` returns.
+    pub fn leave(&mut self, began: u64, now: u64, waited: impl Fn() -> Option<Waited>) {
+        self.enter(began, &waited);
         self.look();
-        if self.inside > 0 {
-            return;
-        }
+        self.entered_at = None;
         (self.left_at, self.has_looked) = (Some(now), !self.has_acted);
-        if self.waited.is_none() || now.saturating_sub(self.entered_at) >= LONG {
+        if self.waited.is_none() || now.saturating_sub(began) >= LONG {
             // What it has waited by now is not to be taken from the next gap.
             self.waited_since(waited());
         }
@@ -115,11 +112,11 @@ mod tests {
     impl Process {
         fn call(&mut self, gap: u64, body: impl FnOnce(&mut Gaps)) -> &mut Self {
             self.now += gap;
-            let waited = Some(Waited { thread: 1, nanoseconds: self.waited });
-            self.gaps.enter(self.now, || waited);
+            let (began, waited) = (self.now, Some(Waited { thread: 1, nanoseconds: self.waited }));
+            self.gaps.enter(began, || waited);
             body(&mut self.gaps);
             self.now += 100;
-            self.gaps.leave(self.now, || waited);
+            self.gaps.leave(began, self.now, || waited);
             self
         }
 
@@ -158,11 +155,12 @@ mod tests {
         process.acts(5 * LONG);
         assert_eq!(process.gaps.take(), LONG);
         // What it waits in a call, here for two gaps' length, is none of the next gap.
-        process.gaps.enter(process.now, || None);
+        let began = process.now;
+        process.gaps.enter(began, || None);
         (process.now, process.waited) = (process.now + 2 * LONG, process.waited + 2 * LONG);
         let waited = Some(Waited { thread: 1, nanoseconds: process.waited });
         process.gaps.act();
-        process.gaps.leave(process.now, || waited);
+        process.gaps.leave(began, process.now, || waited);
         process.acts(3 * LONG);
         assert_eq!(process.gaps.take(), 3 * LONG);
     }
@@ -173,29 +171,21 @@ mod tests {
         let waited = |thread, nanoseconds| Some(Waited { thread, nanoseconds });
         gaps.enter(0, || None);
         gaps.act();
-        gaps.leave(LONG, || waited(1, 0));
+        gaps.leave(0, LONG, || waited(1, 0));
         gaps.enter(3 * LONG, || waited(2, LONG));
         gaps.act();
         assert_eq!(gaps.take(), 2 * LONG);
     }
 
     #[test]
-    fn while_another_thread_is_in_a_call_nothing_counts() {
+    fn of_several_threads_the_last_to_return_counts() {
         let mut gaps = Gaps::default();
-        gaps.enter(0, || None);
-        gaps.act();
-        gaps.leave(10, || None);
-        gaps.enter(15, || None);
-        gaps.enter(20, || None);
-        gaps.leave(30, || None);
-        gaps.enter(40, || None);
-        gaps.act();
-        gaps.leave(50, || None);
-        gaps.leave(60, || None);
-        assert_eq!(gaps.take(), 5);
-        gaps.enter(67, || None);
-        gaps.look();
-        assert_eq!(gaps.take(), 7);
+        for (began, ended) in [(0, 10), (15, 40), (20, 50), (57, 60)] {
+            gaps.enter(began, || None);
+            gaps.act();
+            gaps.leave(began, ended, || None);
+        }
+        assert_eq!(gaps.take(), 5 + 7);
     }
 
     #[test]
@@ -207,7 +197,7 @@ mod tests {
         process.gaps.enter(process.now + 50, || None);
         process.gaps.look();
         assert_eq!(process.gaps.take(), 0);
-        process.gaps.leave(process.now + 60, || None);
+        process.gaps.leave(process.now + 50, process.now + 60, || None);
         process.gaps.enter(process.now + 90, || None);
         process.gaps.act();
         assert_eq!(process.gaps.take(), 30);

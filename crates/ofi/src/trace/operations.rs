@@ -1,5 +1,5 @@
-//! What is remembered of an endpoint's operations for the trace until they are over ([`Operations`]), and of completions
-//! until the application reads them ([`Unread`]).
+//! What is remembered of an endpoint's operations for the trace until they are over ([`Operations`]), and of
+//! completions until the application reads them ([`Unread`]).
 
 use super::format::Message;
 use super::process;
@@ -125,8 +125,8 @@ impl Operations {
         process::with(|recorder| recorder.receive(self.endpoint, *number));
     }
 
-    /// An operation is over, or a buffer has one more message. Returns its number, if the application's hearing of it is
-    /// to be recorded.
+    /// An operation is over, or a buffer has one more message. Returns its number, if the application's hearing of it
+    /// is to be recorded.
     pub fn end(&mut self, completion: &Completion, book: &impl Book) -> Option<u64> {
         if completion.operation == Operation::RemoteWrite {
             return None;
@@ -162,8 +162,8 @@ impl Operations {
     }
 }
 
-/// What the completions in a queue are of that the application has not read, in their order: the number of the operation,
-/// or nothing that the trace tells of.
+/// What the completions in a queue are of that the application has not read, in their order: the number of the
+/// operation, or nothing that the trace tells of.
 #[derive(Debug, Default)]
 pub struct Unread {
     successes: VecDeque<Option<u64>>,

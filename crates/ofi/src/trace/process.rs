@@ -1,15 +1,16 @@
 //! The recorder of this process, with its clock and its file.
 //!
-//! One for all domains and endpoints, because a trace has one course of events per process. Whoever holds a domain's lock
-//! may take this one; the other way round never happens.
+//! One for all domains and endpoints, because a trace has one course of events per process. Whoever holds a domain's
+//! lock may take this one; the other way round never happens.
 
+use super::clock;
 use super::gaps::Waited;
 use super::recorder::Recorder;
 use crate::bindings::FI_LOG_EP_CTRL;
 use crate::launcher::Job;
 use crate::log;
 use crate::parameter::TraceSettings;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -44,9 +45,11 @@ pub const VERSION: u64 = 1;
 
 static RECORDER: OnceLock<Option<Mutex<Recorder<Journal>>>> = OnceLock::new();
 
-/// Opens the trace of this process, unless it is open. Where that fails, the user is told, once, and nothing is recorded.
+/// Opens the trace of this process, unless it is open. Where that fails, the user is told, once, and nothing is
+/// recorded.
 pub fn open(settings: &TraceSettings, job: &Job) {
     RECORDER.get_or_init(|| {
+        clock::prepare();
         let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let optional = |value: Option<u32>| value.map_or(UNKNOWN, u64::from);
         let words = [
@@ -70,21 +73,32 @@ fn say_no(settings: &TraceSettings, error: &std::io::Error) {
 /// Does this with the recorder, if there is one.
 pub fn with<T>(body: impl FnOnce(&mut Recorder<Journal>) -> T) -> Option<T> {
     let recorder = RECORDER.get()?.as_ref()?;
-    Some(body(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner)))
+    let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(began) = BEGAN.get() {
+        recorder.enter(began, waited);
+    }
+    Some(body(&mut recorder))
 }
 
-/// A call of the application.
-pub fn enter() {
-    let now = tidegate_link::now().as_nanos();
-    with(|recorder| recorder.enter(now, waited));
-}
-
-/// It is over.
-pub fn leave() {
-    with(|recorder| recorder.leave(tidegate_link::now().as_nanos(), waited));
+/// Runs a call of the application. One within another is a part of that.
+pub fn call<T>(body: impl FnOnce() -> T) -> T {
+    if BEGAN.get().is_some() {
+        return body();
+    }
+    let began = clock::now();
+    BEGAN.set(Some(began));
+    let outcome = body();
+    BEGAN.set(None);
+    if let Some(Some(recorder)) = RECORDER.get() {
+        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        recorder.leave(began, clock::now(), waited);
+    }
+    outcome
 }
 
 thread_local! {
+    /// When this thread's call began, if it is in one.
+    static BEGAN: Cell<Option<u64>> = const { Cell::new(None) };
     /// What the system says of this thread, where it says anything: time on a processor, time ready without one, turns.
     static STATISTICS: OnceCell<Option<File>> = const { OnceCell::new() };
 }

@@ -94,14 +94,14 @@ impl<S: Sink> Recorder<S> {
         number
     }
 
-    /// A call begins, at this time in nanoseconds.
-    pub fn enter(&mut self, now: u64, waited: impl FnOnce() -> Option<Waited>) {
-        self.gaps.enter(now, waited);
+    /// A call is under way that began at this time in nanoseconds.
+    pub fn enter(&mut self, began: u64, waited: impl FnOnce() -> Option<Waited>) {
+        self.gaps.enter(began, waited);
     }
 
     /// It returns.
-    pub fn leave(&mut self, now: u64, waited: impl FnOnce() -> Option<Waited>) {
-        self.gaps.leave(now, waited);
+    pub fn leave(&mut self, began: u64, now: u64, waited: impl Fn() -> Option<Waited>) {
+        self.gaps.leave(began, now, waited);
     }
 
     /// The application starts an operation on an endpoint. Returns the operation's number.
@@ -194,7 +194,7 @@ mod tests {
     fn call(recorder: &mut Recorder<Vec<u8>>, at: u64, body: impl FnOnce(&mut Recorder<Vec<u8>>)) {
         recorder.enter(at, || None);
         body(recorder);
-        recorder.leave(at + 10, || None);
+        recorder.leave(at, at + 10, || None);
     }
 
     #[test]
