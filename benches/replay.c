@@ -82,9 +82,10 @@ static void add(char *line) {
         new.kind = COMPUTE;
     else {
         new.kind = strcmp(first, "send") == 0 ? SEND : RECEIVE;
-        if (sscanf(rest, "b %*s %d tag %d", &new.peer, &new.tag) < 1)
+        unsigned long long tag = 0;
+        if (sscanf(rest, "b %*s %d tag %llu", &new.peer, &tag) < 1)
             fail(line);
-        new.tag %= 32768;
+        new.tag = tag % 32768;
     }
     if (name[0]) {
         strcpy(labels[label_count].name, name);
