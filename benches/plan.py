@@ -3,7 +3,8 @@
 
 Each program is recorded once (`tidegate record`), and its trace is simulated under schemes and sizes that are then run for
 real, some times each; compared are sends delayed, credit packets, packets, and peaks. A number that a run decides by chance
-is shown with the least and the most of the real runs.
+is shown with the least and the most of the real runs. Real runs have --bulk direct: that is what the simulator does with
+messages above the eager limit.
 
     make build && .mpi/tests/bin/python benches/plan.py [--hosts] [--json FILE]
 
@@ -86,7 +87,7 @@ def tidegate(mpi: Mpi, words: list, timeout: float = 200) -> process.Result:
 def counters(mpi: Mpi, program: Program, options: list[str], folder: Path) -> dict[str, float]:
     """The counters of one real job."""
     report = folder / "run.json"
-    tidegate(mpi, ["run", "--quiet", "--provider-dir", LIBRARY_FOLDER, "--json", report, *options, *mpi.command(program.ranks, program.command)])
+    tidegate(mpi, ["run", "--quiet", "--provider-dir", LIBRARY_FOLDER, "--json", report, "--bulk", "direct", *options, *mpi.command(program.ranks, program.command)])
     job = json.loads(report.read_text())["job"]
     return {name: job[name]["job"] for name in COUNTERS}
 

@@ -14,7 +14,7 @@ use crate::experiment::store::{Folder, Reuse};
 use crate::failure::Failure;
 use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
-use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, scale};
+use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
 
 /// Finds the least memory for a trace.
 pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
@@ -68,6 +68,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         trace: arguments.trace.display().to_string(),
         ranks,
         messages: program.trace.messages(),
+        long_messages: longer_than(&program.trace, config.eager_bytes),
         pattern,
         machine_name: &machine.name,
         machine: &config,

@@ -26,7 +26,14 @@ pub const ERRORS: &[PredictionError] = &[
         what: "credit packets",
         error: "most within 7 %; with 8 or 16 slots up to 1.9 times the real ones",
     },
-    PredictionError { what: "mailbox peak", error: "an upper bound: 1.4 times the real one in the median, often far more" },
+    PredictionError {
+        what: "mailbox peak",
+        error: "an upper bound: 1.4 times the real one in the median, often far more",
+    },
     PredictionError { what: "unexpected peak", error: "half exact, from 0.6 to 2.4 times" },
+    PredictionError {
+        what: "messages above the eager limit",
+        error: "exact with --bulk direct (NAS IS); with --bulk auto up to 360 times the packets, many of them delayed",
+    },
     PredictionError { what: "times", error: "not compared with real ones yet" },
 ];

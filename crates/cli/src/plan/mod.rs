@@ -27,4 +27,4 @@ pub use errors::{ERRORS, PredictionError, SOURCE};
 pub use report::{Findings, PLAN_SCHEMA, Recommendation};
 pub use scale::{Scaled, scale};
 pub use setting::{Knob, Setting};
-pub use trace::Program;
+pub use trace::{Program, longer_than};

@@ -24,6 +24,8 @@ pub struct Findings<'a> {
     pub ranks: u32,
     /// Its messages, and their bytes.
     pub messages: (u64, u64),
+    /// Those of them that are longer than may be sent eagerly.
+    pub long_messages: u64,
     /// What was recognised, where the trace was scaled up.
     pub pattern: Option<String>,
     /// What the machine is called.
@@ -140,6 +142,14 @@ impl Findings<'_> {
                 );
             }
         }
+        if self.long_messages > 0 {
+            let _ = writeln!(
+                text,
+                "\n{} messages are above the eager limit: their data is read directly here, as with --bulk direct. With --bulk \
+                 auto, the default, some of it may go through the mailbox, in more packets that wait for credits.",
+                human(self.long_messages, Unit::Count)
+            );
+        }
         if !ERRORS.is_empty() {
             let _ = writeln!(text, "\nHow far such predictions were from real runs ({SOURCE}):");
             for error in ERRORS {
@@ -202,6 +212,7 @@ impl Findings<'_> {
             "ranks": self.ranks,
             "messages": self.messages.0,
             "bytes": self.messages.1,
+            "messages_above_eager_limit": self.long_messages,
             "scaled_up": self.pattern,
             "machine": self.machine_name,
             "overhead": self.wish.overhead,

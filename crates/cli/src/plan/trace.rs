@@ -62,6 +62,13 @@ impl Program {
     }
 }
 
+/// How many messages of a trace are longer than so many bytes.
+pub fn longer_than(trace: &Trace, bytes: usize) -> u64 {
+    let all = (0..trace.size()).flat_map(|rank| trace.operations(rank));
+    let long = all.filter(|operation| matches!(operation.deed, Deed::Send { bytes: own, .. } if own > bytes as u64));
+    long.count() as u64
+}
+
 /// Each send has a receive, and each receive a send.
 fn check_pairs(trace: &Trace) -> Result<(), String> {
     let mut pairs: HashMap<(u32, u32, u64), Pairing> = HashMap::new();
