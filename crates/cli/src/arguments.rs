@@ -11,6 +11,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tidegate_bulk::TechniqueName;
 
+mod planning;
+
+use planning::{CALIBRATE_HELP, PLAN_HELP};
+pub use planning::{CalibrateArguments, PlanArguments};
+
 use crate::tuning::{Tuning, value_of};
 
 use recording::REPORT_HELP;
@@ -32,7 +37,8 @@ pub use recording::{RecordOptions, ReportArguments};
                   eval \"$(tidegate env)\" && mpiexec -n 8 ./program\n  \
                   tidegate run --record slow mpiexec -n 8 ./program && tidegate report slow\n  \
                   tidegate sim machine.toml\n  \
-                  tidegate paper P-fig14\n\n\
+                  tidegate paper P-fig14\n  \
+                  tidegate plan job.goal --machine machine.toml\n\n\
                   See also: tidegate(1), fi_tidegate(7)."
 )]
 pub struct Cli {
@@ -88,6 +94,21 @@ pub enum Command {
     /// side. The file needs no network and no other file.
     #[command(after_help = REPORT_HELP)]
     Report(ReportArguments),
+    /// Find the least memory with which the job of a trace takes hardly longer, and recommend settings
+    ///
+    /// The trace is replayed in the simulator under one setting after the other: of each scheme the fewest slots or
+    /// buffers are found, and with those the smallest receive memory, with which it takes at most --overhead longer than
+    /// in mailboxes without end. `tidegate record` writes traces of jobs; --ranks asks for a larger job of the same
+    /// pattern.
+    #[command(after_help = PLAN_HELP)]
+    Plan(PlanArguments),
+    /// Measure what this machine costs, and write a machine file for `sim` and `plan`
+    ///
+    /// Two processes of this command exchange messages over the provider's shared memory, without any MPI; some ten
+    /// seconds. The file says what was measured, when, and how near the simulated machine comes to it. It describes one
+    /// host: between hosts, change [network] as docs/simulator.md says.
+    #[command(after_help = CALIBRATE_HELP)]
+    Calibrate(CalibrateArguments),
     /// List the counters of the report with unit and meaning, or report on the pages in a folder
     ///
     /// With DIR, a folder that FI_TIDEGATE_STATS_DIR named, the report is that of `run`, of processes that have ended

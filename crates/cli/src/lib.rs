@@ -16,11 +16,13 @@
 //! * [`tag`]: what the match bits of each MPI say;
 //! * [`scenario`]: a TOML file into simulations;
 //! * [`experiment`]: what the simulator found, as text, pictures and files;
+//! * [`plan`]: how much memory the job of a trace needs; [`calibrate`]: what this machine costs;
 //! * [`command`]: one file per command, putting the above together.
 
 pub mod advice;
 pub mod alltoall;
 pub mod arguments;
+pub mod calibrate;
 pub mod check;
 pub mod child;
 pub mod command;
@@ -32,6 +34,7 @@ pub mod html;
 pub mod jobs;
 pub mod launcher;
 pub mod mpi;
+pub mod plan;
 pub mod process;
 pub mod provider;
 pub mod quote;
@@ -66,6 +69,8 @@ pub fn main() -> ExitCode {
         Command::Sim(arguments) => command::sim::sim(arguments),
         Command::Paper(arguments) => command::paper::paper(arguments),
         Command::Report(arguments) => command::report::report(arguments),
+        Command::Plan(arguments) => command::plan::plan(arguments),
+        Command::Calibrate(arguments) => command::calibrate::calibrate(arguments),
         Command::Counters(arguments) => command::counters::counters(arguments),
         Command::Completions(arguments) => command::completions::completions(arguments),
     };

@@ -34,7 +34,9 @@ fn options(command: &str) -> String {
         "record" => heading(argument).as_deref() != Some("Trace"),
         _ => false,
     };
-    let listed = |argument: &&Arg| !argument.is_positional() && argument.get_id() != "help" && !shared(argument);
+    let listed = |argument: &&Arg| {
+        !argument.is_positional() && argument.get_id() != "help" && !argument.is_hide_set() && !shared(argument)
+    };
     let mut text = String::new();
     for argument in cli.find_subcommand(command).unwrap().get_arguments().filter(listed) {
         let short = argument.get_short().map(|short| format!("\\fB\\-{short}\\fR, ")).unwrap_or_default();
@@ -89,7 +91,8 @@ fn the_page_of_the_command_lists_its_options_and_counters() {
     let path = page("tidegate.1");
     let is = fs::read_to_string(&path).unwrap();
     let mut should = is.clone();
-    for command in ["run", "record", "env", "top", "sim", "paper", "report", "counters"] {
+    let commands = ["run", "record", "env", "top", "sim", "plan", "calibrate", "paper", "report", "counters"];
+    for command in commands {
         should = with_part(&should, command, &options(command));
     }
     should = with_part(&should, "table", &counters());
@@ -106,15 +109,18 @@ fn the_page_of_the_command_knows_every_command_and_schema() {
     for command in Cli::command().get_subcommands() {
         assert!(text.contains(&format!(".SS tidegate {}", command.get_name())), "{}", command.get_name());
     }
+    use tidegate_cli::command::calibrate::CALIBRATE_SCHEMA;
     use tidegate_cli::command::paper::PAPER_SCHEMA;
     use tidegate_cli::command::record::RECORD_SCHEMA;
     use tidegate_cli::command::report::REPORT_SCHEMA;
     use tidegate_cli::command::sim::{FABRIC_SCHEMA, SIM_SCHEMA};
+    use tidegate_cli::plan::PLAN_SCHEMA;
     use tidegate_cli::recording::RECORDING_SCHEMA;
     use tidegate_cli::report::json::{COUNTERS_SCHEMA, ENV_SCHEMA, PAGES_SCHEMA, RUN_SCHEMA};
     use tidegate_cli::top::json::TOP_SCHEMA;
     let of_commands = [RUN_SCHEMA, RECORD_SCHEMA, ENV_SCHEMA, COUNTERS_SCHEMA, PAGES_SCHEMA, TOP_SCHEMA, REPORT_SCHEMA];
-    for schema in of_commands.into_iter().chain([RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA]) {
+    let simulated = [RECORDING_SCHEMA, SIM_SCHEMA, FABRIC_SCHEMA, PAPER_SCHEMA, PLAN_SCHEMA, CALIBRATE_SCHEMA];
+    for schema in of_commands.into_iter().chain(simulated) {
         assert!(text.contains(&roff(schema)), "{schema}");
     }
 }

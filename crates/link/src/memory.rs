@@ -94,6 +94,14 @@ impl IoBuffer {
         unsafe { IoBuffer::from_pieces(pieces) }
     }
 
+    /// Memory of its own with so many zero bytes, which is never given back: for programs that measure, whose payloads
+    /// nobody looks at, and that need no `unsafe` then.
+    pub fn zeros(length: usize) -> IoBuffer {
+        let memory = Box::leak(vec![0; length].into_boxed_slice()).as_mut_ptr();
+        // SAFETY: nobody but the buffer and its slices knows the memory.
+        unsafe { IoBuffer::from_parts(memory, length) }
+    }
+
     fn pieces(&self) -> &[Piece] {
         match &self.0 {
             Memory::One(piece) => std::slice::from_ref(piece),

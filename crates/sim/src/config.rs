@@ -73,6 +73,9 @@ pub struct SimulationConfig {
     /// Places in each endpoint's table of peers. `None`: one for every other process. Fewer make a large job with few
     /// contacts small; a process that needs one more ends the run with an error.
     pub peers: Option<u32>,
+    /// Places beside those, for processes that may still come, which nobody takes: as the library has them, they make
+    /// mailboxes larger.
+    pub spare_peers: u32,
     /// Largest message, in bytes, that is sent eagerly (P §3: 2 KiB).
     pub eager_bytes: usize,
     /// The run begins amid a program in which every process has exchanged messages of so many packets with every other,
@@ -120,6 +123,7 @@ impl SimulationConfig {
             nodes: None,
             flow: FlowChoice::Unlimited,
             peers: None,
+            spare_peers: 0,
             eager_bytes: 2048,
             amid_messages_of: None,
             rendezvous: Rendezvous::Read,
@@ -181,14 +185,22 @@ impl SimulationConfig {
         self.check_own().map_err(SimulationError::Config)?;
         let (endpoint, _) = self.endpoint().map_err(SimulationError::Endpoint)?;
         if let Some(bytes) = self.receive_memory {
-            let least = Endpoint::<SimLink>::least_receive_memory(&endpoint)
-                .map_err(|error| SimulationError::Endpoint(error.into()))?;
+            let least = self.least_receive_memory()?;
             if bytes < least {
                 let error = EndpointError::receive_memory_too_small(&endpoint, least);
                 return Err(SimulationError::Endpoint(error));
             }
         }
         Network::check(&self.topology, &self.network).map_err(SimulationError::Network)
+    }
+
+    /// The smallest legal [`receive_memory`](Self::receive_memory), in bytes.
+    ///
+    /// # Errors
+    /// If flow control refuses its part.
+    pub fn least_receive_memory(&self) -> Result<usize, SimulationError> {
+        let (endpoint, _) = self.endpoint().map_err(SimulationError::Endpoint)?;
+        Endpoint::<SimLink>::least_receive_memory(&endpoint).map_err(|error| SimulationError::Endpoint(error.into()))
     }
 
     /// Checks what neither the endpoints nor the network check.
@@ -223,7 +235,7 @@ impl SimulationConfig {
 
     /// What every endpoint is made with, and the slots of its mailbox.
     pub(crate) fn endpoint(&self) -> Result<(EndpointConfig, usize), EndpointError> {
-        let peers = self.peers.unwrap_or(u32::MAX).min(self.size() - 1);
+        let peers = self.peers.unwrap_or(u32::MAX).min(self.size() - 1).saturating_add(self.spare_peers);
         let (flow, slots) = match self.flow {
             FlowChoice::Unlimited => {
                 let (scheme, piggyback) = (SchemeName::None, false);

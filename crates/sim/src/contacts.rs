@@ -10,7 +10,7 @@ use crate::flight::Rank;
 #[derive(Debug)]
 pub(crate) enum PeerTable {
     /// All but itself, in order: nothing to store.
-    Everybody { me: u32 },
+    Everybody { me: u32, size: u32 },
     /// Those that it has had contact with, in the order of first contact.
     Contacts { ranks: Vec<Rank>, places: HashMap<Rank, PeerId>, most: u32 },
 }
@@ -19,7 +19,7 @@ impl PeerTable {
     /// The table of process `me` of `size`, with room for `most`.
     pub(crate) fn new(me: Rank, size: u32, most: u32) -> Self {
         match most + 1 >= size {
-            true => PeerTable::Everybody { me: me.0 },
+            true => PeerTable::Everybody { me: me.0, size },
             false => PeerTable::Contacts { ranks: Vec::new(), places: HashMap::new(), most },
         }
     }
@@ -27,7 +27,8 @@ impl PeerTable {
     /// The rank behind a place, if the place is taken.
     pub(crate) fn known_rank(&self, peer: PeerId) -> Option<Rank> {
         match self {
-            PeerTable::Everybody { .. } => Some(self.rank(peer)),
+            // There may be places beyond, which nobody takes.
+            PeerTable::Everybody { size, .. } => (peer.0 + 1 < *size).then(|| self.rank(peer)),
             PeerTable::Contacts { ranks, .. } => ranks.get(peer.0 as usize).copied(),
         }
     }
@@ -35,7 +36,7 @@ impl PeerTable {
     /// The rank behind a place that is taken.
     pub(crate) fn rank(&self, peer: PeerId) -> Rank {
         match self {
-            PeerTable::Everybody { me } => Rank(peer.0 + u32::from(peer.0 >= *me)),
+            PeerTable::Everybody { me, .. } => Rank(peer.0 + u32::from(peer.0 >= *me)),
             PeerTable::Contacts { ranks, .. } => ranks[peer.0 as usize],
         }
     }
@@ -43,7 +44,7 @@ impl PeerTable {
     /// The place of `rank`, if it has one.
     pub(crate) fn find(&self, rank: Rank) -> Option<PeerId> {
         match self {
-            PeerTable::Everybody { me } => Some(PeerId(rank.0 - u32::from(rank.0 > *me))),
+            PeerTable::Everybody { me, .. } => Some(PeerId(rank.0 - u32::from(rank.0 > *me))),
             PeerTable::Contacts { places, .. } => places.get(&rank).copied(),
         }
     }

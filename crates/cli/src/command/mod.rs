@@ -1,9 +1,11 @@
 //! The commands, one file each. A command returns its exit code, or what failed.
 
+pub mod calibrate;
 pub mod completions;
 pub mod counters;
 pub mod env;
 pub mod paper;
+pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -54,6 +54,11 @@ impl Bar {
         (state.ended - state.kept, state.kept)
     }
 
+    /// So many runs are not needed after all.
+    pub fn forget(&self, runs: usize) {
+        self.change(|state| state.expected = state.expected.saturating_sub(runs).max(state.ended));
+    }
+
     /// Takes the bar away while something else is printed.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)

@@ -147,6 +147,12 @@ impl<D: Draft> Sweep<D> {
             && !self.points.iter().any(|(_, scenario)| D::heeds(scenario, given.field))
     }
 
+    /// Whether the file says anything of a table.
+    #[must_use]
+    pub fn has_table(&self, section: &str) -> bool {
+        self.lines.iter().any(|(field, _)| field.section == section)
+    }
+
     /// The line of the first of these fields that the file has.
     fn line_of(&self, fields: &[FieldName]) -> Option<usize> {
         let line = |wanted: &FieldName| {

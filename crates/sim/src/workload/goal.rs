@@ -21,8 +21,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
+use super::Deed;
 use crate::Time;
 use crate::flight::Rank;
 use crate::task::{Request, Tag, Task};
@@ -31,17 +32,11 @@ use crate::task::{Request, Tag, Task};
 /// each of five steps.
 pub const HALO: &str = include_str!("../../traces/halo16.goal");
 
-/// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
-    Compute(Time),
-    Send { to: Rank, bytes: u64, tag: Tag },
-    Receive { from: Rank, bytes: u64, tag: Tag },
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Operation {
-    action: Action,
+    action: Deed,
+    /// Where the trace has it, counted from 1.
+    line: usize,
     /// How many beginnings or ends of other operations it still waits for.
     needs: u32,
     /// Operations that need this one to have begun, and to have ended.
@@ -52,7 +47,20 @@ struct Operation {
 /// A trace, ready to be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    ranks: Rc<[Vec<Operation>]>,
+    ranks: Arc<[Vec<Operation>]>,
+}
+
+/// An operation of a trace, for those who look at it. Other operations of its rank are named by their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceOperation {
+    /// What it does.
+    pub deed: Deed,
+    /// Where the trace has it, counted from 1.
+    pub line: usize,
+    /// The operations that must have begun before it begins.
+    pub after_begin: Vec<usize>,
+    /// The operations that must have ended before it begins.
+    pub after_end: Vec<usize>,
 }
 
 /// Where a trace cannot be understood, and why.
@@ -111,7 +119,7 @@ impl Trace {
                 (Some(rank), words) => {
                     let count = ranks.len() as u32;
                     let graph = ranks[rank].get_or_insert_default();
-                    graph.read(words, count).map_err(error)?;
+                    graph.read(words, count, index + 1).map_err(error)?;
                 }
                 (None, _) => return Err(error(format!("`{}` is outside of any rank", line.trim()))),
             }
@@ -139,10 +147,32 @@ impl Trace {
     #[must_use]
     pub fn messages(&self) -> (u64, u64) {
         let sends = self.ranks.iter().flatten().filter_map(|operation| match operation.action {
-            Action::Send { bytes, .. } => Some(bytes),
-            Action::Compute(_) | Action::Receive { .. } => None,
+            Deed::Send { bytes, .. } => Some(bytes),
+            Deed::Compute(_) | Deed::Receive { .. } => None,
         });
         sends.fold((0, 0), |(count, total), bytes| (count + 1, total + bytes))
+    }
+
+    /// What a rank does, in the order of the file; nothing if the trace does not have the rank.
+    #[must_use]
+    pub fn operations(&self, rank: u32) -> Vec<TraceOperation> {
+        let operations = self.ranks.get(rank as usize).map_or(&[][..], Vec::as_slice);
+        let seen = |operation: &Operation| TraceOperation {
+            deed: operation.action,
+            line: operation.line,
+            after_begin: Vec::new(),
+            after_end: Vec::new(),
+        };
+        let mut all: Vec<TraceOperation> = operations.iter().map(seen).collect();
+        for (place, operation) in operations.iter().enumerate() {
+            for &waiting in &operation.after_begin {
+                all[waiting as usize].after_begin.push(place);
+            }
+            for &waiting in &operation.after_end {
+                all[waiting as usize].after_end.push(place);
+            }
+        }
+        all
     }
 
     /// Replays the rank's part. Ranks that the trace does not have do nothing.
@@ -156,15 +186,15 @@ impl Trace {
                 let operation = &operations[at as usize];
                 release(&operation.after_begin, &mut needs, &mut ready);
                 match operation.action {
-                    Action::Compute(span) => {
+                    Deed::Compute(span) => {
                         task.compute(span).await;
                         release(&operation.after_end, &mut needs, &mut ready);
                         continue;
                     }
-                    Action::Send { to, bytes, tag } => {
+                    Deed::Send { to, bytes, tag } => {
                         requests.push(task.start_send(to, tag, task.allocate(bytes)).await);
                     }
-                    Action::Receive { from, bytes, tag } => {
+                    Deed::Receive { from, bytes, tag } => {
                         requests.push(task.start_receive(from, tag, task.allocate(bytes)).await);
                     }
                 }
@@ -206,7 +236,7 @@ fn can_end(operations: &[Operation]) -> bool {
 
 impl Graph {
     /// Reads a line within a rank.
-    fn read(&mut self, words: &[&str], ranks: u32) -> Result<(), String> {
+    fn read(&mut self, words: &[&str], ranks: u32, line: usize) -> Result<(), String> {
         if let [waiting, relation @ ("requires" | "irequires"), needed] = words {
             let find =
                 |label: &str| self.labels.get(label).copied().ok_or(format!("there is no operation `{label}` yet"));
@@ -230,12 +260,12 @@ impl Graph {
         {
             return Err(format!("`{label}` is there twice"));
         }
-        self.operations.push(Operation { action, needs: 0, after_begin: Vec::new(), after_end: Vec::new() });
+        self.operations.push(Operation { action, line, needs: 0, after_begin: Vec::new(), after_end: Vec::new() });
         Ok(())
     }
 }
 
-fn read_action(words: &[&str], ranks: u32) -> Result<Action, String> {
+fn read_action(words: &[&str], ranks: u32) -> Result<Deed, String> {
     let number = |word: &str| word.parse::<u64>().map_err(|_| format!("`{word}` is no number"));
     let bytes = |word: &str| {
         let digits = word.strip_suffix('b').ok_or(format!("`{word}` is no size: write for example 8b"))?;
@@ -248,13 +278,13 @@ fn read_action(words: &[&str], ranks: u32) -> Result<Action, String> {
     match words {
         ["calc", span, rest @ ..] => {
             read_options(rest)?;
-            Ok(Action::Compute(Time::from_nanoseconds(number(span)?)))
+            Ok(Deed::Compute(Time::from_nanoseconds(number(span)?)))
         }
         ["send", size, "to", to, rest @ ..] => {
-            Ok(Action::Send { to: rank(to)?, bytes: bytes(size)?, tag: read_options(rest)? })
+            Ok(Deed::Send { to: rank(to)?, bytes: bytes(size)?, tag: read_options(rest)? })
         }
         ["recv", size, "from", from, rest @ ..] => {
-            Ok(Action::Receive { from: rank(from)?, bytes: bytes(size)?, tag: read_options(rest)? })
+            Ok(Deed::Receive { from: rank(from)?, bytes: bytes(size)?, tag: read_options(rest)? })
         }
         _ => Err(format!("`{}` is neither calc, send, recv, requires nor irequires", words.join(" "))),
     }

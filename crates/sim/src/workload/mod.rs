@@ -18,7 +18,7 @@ mod recording;
 mod traffic;
 
 pub use communicator::Communicator;
-pub use goal::{HALO, Trace, TraceError};
+pub use goal::{HALO, Trace, TraceError, TraceOperation};
 pub use phases::{Phase, Phases};
 pub use recording::{Deed, Step, goal as write_goal, record, write_rank};
 pub use traffic::{Pattern, Traffic};

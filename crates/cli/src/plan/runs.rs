@@ -1,0 +1,205 @@
+//! Runs of a trace: with every seed, on all processors, kept where the user wants that.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use tidegate_message::Counter;
+use tidegate_sim::experiment::{CODE, Estimate, FinishedRun, Measurement, Progress, RunKey, RunStore, Source};
+use tidegate_sim::workload::Trace;
+use tidegate_sim::{Program, Run, Simulation, SimulationConfig, SimulationError, Task, Time};
+
+use crate::experiment::progress::Bar;
+
+/// Where and how a trace is run.
+pub struct Runs<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// What tells it from others.
+    pub fingerprint: &'a str,
+    /// With so many seeds, from 1 on.
+    pub seeds: u32,
+    /// Where runs are kept.
+    pub store: &'a dyn RunStore,
+    /// What shows how far it is.
+    pub bar: &'a Bar,
+    /// Processors that are free.
+    pub permits: &'a Permits,
+}
+
+/// So many runs may be under way at the same time.
+#[derive(Debug)]
+pub struct Permits {
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Permits {
+    /// For so many.
+    pub fn new(count: usize) -> Self {
+        Permits { free: Mutex::new(count), freed: Condvar::new() }
+    }
+
+    /// Does something while holding one.
+    fn with<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        drop(free);
+        let done = work();
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.freed.notify_one();
+        done
+    }
+}
+
+/// What came of one setting, with each seed.
+#[derive(Clone, Debug)]
+pub struct Outcomes(Vec<Measurement>);
+
+impl Outcomes {
+    /// The mean over the seeds of a counter of the job.
+    pub fn counter(&self, counter: Counter) -> f64 {
+        Estimate::new(self.0.iter().map(|run| run.counters.get(counter.name()).copied().unwrap_or(0) as f64)).mean()
+    }
+
+    /// The most of a counter with any seed.
+    pub fn most(&self, counter: Counter) -> u64 {
+        self.0.iter().filter_map(|run| run.counters.get(counter.name())).copied().max().unwrap_or(0)
+    }
+
+    /// The time until the last process had ended, in microseconds.
+    pub fn time(&self) -> Estimate {
+        Estimate::new(self.0.iter().map(|run| run.time))
+    }
+
+    /// By which share each run takes longer than the one of `ample` with the same seed.
+    pub fn overhead(&self, ample: &Outcomes) -> Overhead {
+        let mut each: Vec<f64> = self.0.iter().zip(&ample.0).map(|(run, ample)| run.time / ample.time - 1.0).collect();
+        each.sort_by(f64::total_cmp);
+        Overhead(each)
+    }
+
+    /// Whether a run was ended because it took too long.
+    pub fn was_cut(&self) -> bool {
+        self.0.iter().any(|run| run.cut_us.is_some())
+    }
+}
+
+/// By which share runs take longer than with ample memory, one for each seed, in order.
+///
+/// The median counts: a trace of a few hundred microseconds is interrupted once or not at all, and one that is, where the
+/// same seed left the run with ample memory alone, would decide the mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overhead(Vec<f64>);
+
+impl Overhead {
+    /// The median.
+    pub fn median(&self) -> f64 {
+        let middle = self.0.len() / 2;
+        match (self.0.len() % 2, self.0.get(middle)) {
+            (_, None) => 0.0,
+            (1, Some(middle)) => *middle,
+            (_, Some(above)) => (self.0[middle - 1] + above) / 2.0,
+        }
+    }
+
+    /// The least and the most, where there are several seeds.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        (self.0.len() > 1).then(|| (self.0[0], self.0[self.0.len() - 1]))
+    }
+}
+
+/// A trace as a program that notes when it ends.
+struct Replay(Trace);
+
+impl Program for Replay {
+    fn start(&self, task: Task) -> Run {
+        let trace = self.0.clone();
+        Box::pin(async move {
+            trace.replay(&task).await;
+            task.record("time", 0, task.now().microseconds());
+        })
+    }
+}
+
+impl Runs<'_> {
+    /// Runs the trace under a configuration with every seed.
+    ///
+    /// # Errors
+    /// If a run fails.
+    pub fn measure(&self, config: &SimulationConfig) -> Result<Outcomes, SimulationError> {
+        self.bar.expect(self.seeds as usize);
+        let seeds: Vec<u64> = (1..=u64::from(self.seeds)).collect();
+        let each: Vec<Result<Measurement, SimulationError>> = thread::scope(|scope| {
+            let run = |seed: u64| self.permits.with(|| self.one(&SimulationConfig { seed, ..config.clone() }));
+            let under_way: Vec<_> = seeds.iter().map(|&seed| scope.spawn(move || run(seed))).collect();
+            let joined = under_way
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            joined.collect()
+        });
+        each.into_iter().collect::<Result<Vec<_>, _>>().map(Outcomes)
+    }
+
+    fn one(&self, config: &SimulationConfig) -> Result<Measurement, SimulationError> {
+        let named = SimulationConfig { seed: 0, ..config.clone() };
+        let key = RunKey {
+            case: format!("plan {} {named:?}", self.fingerprint),
+            seed: config.seed,
+            noise_interval_ps: config.noise.interval.0,
+            noise_duration_ps: config.noise.duration.0,
+        };
+        if let Some(kept) = self.store.load(&key) {
+            self.bar.finish("", Source::Kept);
+            return Ok(kept.measurement);
+        }
+        // If another process is doing the same run, it is done here as well, and kept there.
+        let claim = self.store.claim(&key);
+        let begin = Instant::now();
+        let measurement = replay(self.trace, config)?;
+        if let Some(claim) = claim {
+            let (code, seconds) = (CODE.to_owned(), begin.elapsed().as_secs_f64());
+            claim.keep(&FinishedRun { code, key, seconds, measurement: measurement.clone() });
+        }
+        self.bar.finish("", Source::Done);
+        Ok(measurement)
+    }
+}
+
+/// Replays a trace once.
+///
+/// # Errors
+/// If the run fails.
+pub fn replay(trace: &Trace, config: &SimulationConfig) -> Result<Measurement, SimulationError> {
+    let outcome = Simulation::new(config.clone(), &Replay(trace.clone()))?.run()?;
+    let counters = Counter::ALL.iter().map(|&counter| (counter.name().to_owned(), outcome.counter(counter)));
+    let ends = outcome.samples_of("time").map(|sample| sample.value);
+    Ok(Measurement {
+        time: ends.fold(outcome.cut.map_or(0.0, Time::microseconds), f64::max),
+        counters: counters.filter(|(_, value)| *value > 0).collect(),
+        processes: outcome.processes.len() as u32,
+        cut_us: outcome.cut.map(Time::microseconds),
+        ..Measurement::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_of_three_that_is_interrupted_decides_nothing() {
+        let of = |times: &[f64]| {
+            Outcomes(times.iter().map(|&time| Measurement { time, ..Measurement::default() }).collect())
+        };
+        let overhead = of(&[101.0, 130.0, 100.5]).overhead(&of(&[100.0, 100.0, 100.0]));
+        assert!((overhead.median() - 0.01).abs() < 1e-9, "{overhead:?}");
+        assert_eq!(overhead.range().map(|(least, most)| (least > 0.0049, most > 0.29)), Some((true, true)));
+        let two = of(&[100.0, 110.0]).overhead(&of(&[100.0, 100.0]));
+        assert!((two.median() - 0.05).abs() < 1e-9, "{two:?}");
+        assert_eq!(of(&[1.0]).overhead(&of(&[1.0])).range(), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! [`Setting`]: a scheme, how much of what it lends, and the bound on receive memory: in the simulator, and as options
+//! of `tidegate run`.
+
+use std::time::Duration;
+
+use tidegate_flow::{Buffers, Config, Lends, SchemeName};
+use tidegate_link::ShmLink;
+use tidegate_message::{Endpoint, EndpointConfig};
+use tidegate_sim::{FlowChoice, SimulationConfig, SimulationError};
+
+/// What is chosen of a scheme beside its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knob {
+    /// `--slots`.
+    Slots,
+    /// `--buffers`.
+    Buffers,
+    /// `--buffers-most`; connections begin with one buffer.
+    BuffersMost,
+    /// `--pool-most`.
+    PoolMost,
+}
+
+/// The defaults of the library that a machine file may change ([flow] eager, credit_slots).
+const EAGER_BYTES: usize = 2048;
+const CREDIT_SLOTS: u32 = 2;
+/// The library's first window of a pool.
+const POOL_FIRST: u32 = 8;
+
+/// What is tried of slots and buffers, where the user does not say it: steps of a fifth to a third.
+const SLOTS: [u32; 24] =
+    [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 1024];
+const BUFFERS: [u32; 22] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128, 192, 256, 512];
+const POOL: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096];
+
+impl Knob {
+    /// That of a scheme.
+    pub fn of(scheme: SchemeName) -> Self {
+        match (scheme, scheme.lends()) {
+            (SchemeName::Growing, _) => Knob::BuffersMost,
+            (_, Lends::PoolBuffers) => Knob::PoolMost,
+            (_, Lends::Buffers | Lends::CreditedBuffers) => Knob::Buffers,
+            _ => Knob::Slots,
+        }
+    }
+
+    /// The option by which users set it.
+    pub fn option(self) -> &'static str {
+        match self {
+            Knob::Slots => "--slots",
+            Knob::Buffers => "--buffers",
+            Knob::BuffersMost => "--buffers-most",
+            Knob::PoolMost => "--pool-most",
+        }
+    }
+
+    /// What is tried, from the least on.
+    pub fn usual(self) -> &'static [u32] {
+        match self {
+            Knob::Slots => &SLOTS,
+            Knob::Buffers | Knob::BuffersMost => &BUFFERS,
+            Knob::PoolMost => &POOL,
+        }
+    }
+}
+
+/// A choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The scheme.
+    pub scheme: SchemeName,
+    /// How much of what its knob says.
+    pub amount: u32,
+    /// Receive memory beyond the least that is legal, in bytes; `None`: no bound.
+    pub room: Option<usize>,
+}
+
+/// What a machine file says of flow control that is no choice here.
+fn of_file(flow: FlowChoice) -> (u32, bool) {
+    match flow {
+        FlowChoice::Mailbox { credit_slots, piggyback, .. } => (credit_slots, piggyback),
+        FlowChoice::Posted { piggyback, .. } => (CREDIT_SLOTS, piggyback),
+        FlowChoice::Unlimited => (CREDIT_SLOTS, true),
+    }
+}
+
+impl Setting {
+    /// This setting on a machine. What the machine says of schemes, slots, buffers and memory does not count.
+    ///
+    /// # Errors
+    /// If it is none that flow control accepts.
+    pub fn on(&self, machine: &SimulationConfig) -> Result<SimulationConfig, SimulationError> {
+        let (credit_slots, piggyback) = of_file(machine.flow);
+        let flow = match self.buffers() {
+            Some(buffers) => FlowChoice::Posted { scheme: self.scheme, buffers, piggyback },
+            None => FlowChoice::Mailbox {
+                scheme: self.scheme,
+                slots_per_peer: self.amount,
+                credit_slots,
+                piggyback: piggyback && self.scheme.has_credits(),
+                quota_most: None,
+            },
+        };
+        let mut config = SimulationConfig { flow, receive_memory: None, ..machine.clone() };
+        if let Some(room) = self.room {
+            config.receive_memory = Some(config.least_receive_memory()? + room);
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn buffers(&self) -> Option<Buffers> {
+        let usual = Buffers::of(self.scheme);
+        Some(match Knob::of(self.scheme) {
+            Knob::Slots => return None,
+            Knob::Buffers => Buffers { per_connection: self.amount, ..usual },
+            Knob::BuffersMost => Buffers { per_connection_most: self.amount, ..usual },
+            Knob::PoolMost => Buffers { pool_first: POOL_FIRST.min(self.amount), pool_most: self.amount, ..usual },
+        })
+    }
+
+    /// The bound on a process's receive memory under the library, in bytes: its least is another one than the
+    /// simulator's, and beyond that both are alike. `None` if there is no bound, or flow control refuses the setting.
+    pub fn memory(&self, machine: &SimulationConfig) -> Option<usize> {
+        let (credit_slots, piggyback) = of_file(machine.flow);
+        let peers = machine.size() - 1 + machine.spare_peers;
+        let own = Config::new(self.scheme, peers, self.amount, credit_slots);
+        let flow = match self.buffers() {
+            Some(buffers) => Config { buffers, ..Config::new(self.scheme, peers, 0, 0) },
+            None => own,
+        };
+        let endpoint = EndpointConfig {
+            flow: Config { piggyback, ..flow },
+            eager_bytes: machine.eager_bytes,
+            operations: 0,
+            receive_memory: 0,
+            patience: Duration::ZERO,
+            packets_per_progress: 0,
+            bulk_bytes_per_progress: 0,
+            turns: machine.turns,
+        };
+        let least = Endpoint::<ShmLink>::least_receive_memory(&endpoint).ok()?;
+        Some(in_kibibytes(least + self.room?) << 10)
+    }
+
+    /// What is chosen of the scheme: `16 slots`.
+    pub fn in_words(&self) -> String {
+        let amount = self.amount;
+        match Knob::of(self.scheme) {
+            Knob::Slots => format!("{amount} slots"),
+            Knob::Buffers => format!("{amount} buffers"),
+            Knob::BuffersMost => format!("1 to {amount} buffers"),
+            Knob::PoolMost => format!("pool of {amount}"),
+        }
+    }
+
+    /// The options of `tidegate run` that make this setting. `peers`: what the user wants of that option.
+    pub fn options(&self, machine: &SimulationConfig, peers: Option<u32>) -> String {
+        let (credit_slots, piggyback) = of_file(machine.flow);
+        let mut words =
+            vec![format!("--scheme {}", self.scheme), format!("{} {}", Knob::of(self.scheme).option(), self.amount)];
+        match Knob::of(self.scheme) {
+            Knob::PoolMost if self.amount < POOL_FIRST => words.push(format!("--pool-first {}", self.amount)),
+            Knob::Slots if credit_slots != CREDIT_SLOTS && self.scheme.has_credits() => {
+                words.push(format!("--credit-slots {credit_slots}"));
+            }
+            _ => {}
+        }
+        if !piggyback && self.scheme.has_credits() {
+            words.push("--piggyback off".to_owned());
+        }
+        if machine.eager_bytes != EAGER_BYTES {
+            words.push(format!("--eager-size {}", machine.eager_bytes));
+        }
+        words.extend(self.memory(machine).map(|bytes| format!("--rx-memory {}k", bytes >> 10)));
+        words.extend(peers.map(|peers| format!("--peers {peers}")));
+        words.join(" ")
+    }
+}
+
+/// Rounded up.
+fn in_kibibytes(bytes: usize) -> usize {
+    bytes.div_ceil(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::machine::Machine;
+
+    fn machine() -> SimulationConfig {
+        Machine::read(None).and_then(|machine| machine.of_ranks(8, None)).expect("the bundled machine")
+    }
+
+    #[test]
+    fn a_setting_is_the_options_that_make_it() {
+        let setting = |scheme, amount, room| Setting { scheme, amount, room }.options(&machine(), Some(9));
+        assert_eq!(setting(SchemeName::Static, 16, None), "--scheme static --slots 16 --peers 9");
+        assert_eq!(setting(SchemeName::Growing, 5, None), "--scheme growing --buffers-most 5 --peers 9");
+        let pool = setting(SchemeName::SharedWindow, 4, None);
+        assert_eq!(pool, "--scheme shared_window --pool-most 4 --pool-first 4 --peers 9");
+        let bounded = setting(SchemeName::Dynamic, 16, Some(1000));
+        assert!(
+            bounded.starts_with("--scheme dynamic --slots 16 --rx-memory ") && bounded.contains("k --peers"),
+            "{bounded}"
+        );
+    }
+
+    #[test]
+    fn all_that_is_usual_is_legal_but_the_least_numbers_of_slots() {
+        for &scheme in SchemeName::OFFERED {
+            let usual = Knob::of(scheme).usual();
+            let legal =
+                usual.iter().filter(|&&amount| Setting { scheme, amount, room: Some(0) }.on(&machine()).is_ok());
+            let refused = usual.len() - legal.count();
+            assert!(refused <= 2, "{scheme}: {refused} of {}", usual.len());
+        }
+    }
+
+    #[test]
+    fn more_of_anything_takes_more_memory() {
+        let machine = machine();
+        for &scheme in SchemeName::OFFERED {
+            let memory = |amount: u32, room: usize| Setting { scheme, amount, room: Some(room) }.memory(&machine);
+            let usual = Knob::of(scheme).usual();
+            assert!(usual[3..].windows(2).all(|two| memory(two[0], 0) < memory(two[1], 0)), "{scheme}");
+            assert!(memory(16, 0) < memory(16, 5000), "{scheme}");
+        }
+    }
+}

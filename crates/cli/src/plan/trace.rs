@@ -1,0 +1,127 @@
+//! A trace as a user hands it in: read, and checked for messages without an end.
+
+use std::collections::HashMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use tidegate_sim::workload::{Deed, HALO, Trace};
+
+use crate::failure::Failure;
+
+/// A trace that can be replayed.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The trace.
+    pub trace: Trace,
+    /// What tells its text from other texts.
+    pub fingerprint: String,
+}
+
+/// Sends and receives of one pair of ranks with one tag.
+#[derive(Default)]
+struct Pairing {
+    sends: u64,
+    receives: u64,
+    /// The lines of the last ones.
+    last_send: usize,
+    last_receive: usize,
+}
+
+impl Program {
+    /// Reads a file, or the bundled trace `halo16`.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no trace, or has messages that nobody receives or sends.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let refuse = |why: String| Failure::usage(format!("{}: {why}", path.display()));
+        let text = match path.to_str() {
+            Some("halo16") if !path.exists() => HALO.to_owned(),
+            _ if path.metadata().is_ok_and(|found| !found.is_file()) => {
+                return Err(refuse("no regular file".to_owned()));
+            }
+            _ => fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?,
+        };
+        Self::parse(&text)
+            .map_err(|why| refuse(format!("{why}. A trace is in GOAL; `tidegate record` writes one of a job")))
+    }
+
+    /// The trace of a text.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let trace = Trace::parse(text).map_err(|error| error.to_string())?;
+        if trace.size() < 2 || trace.messages().0 == 0 {
+            return Err(format!("{} ranks and {} messages leave nothing to plan", trace.size(), trace.messages().0));
+        }
+        check_pairs(&trace)?;
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        Ok(Program { trace, fingerprint: format!("{:016x}", hasher.finish()) })
+    }
+}
+
+/// How many messages of a trace are longer than so many bytes.
+pub fn longer_than(trace: &Trace, bytes: usize) -> u64 {
+    let all = (0..trace.size()).flat_map(|rank| trace.operations(rank));
+    let long = all.filter(|operation| matches!(operation.deed, Deed::Send { bytes: own, .. } if own > bytes as u64));
+    long.count() as u64
+}
+
+/// Each send has a receive, and each receive a send.
+fn check_pairs(trace: &Trace) -> Result<(), String> {
+    let mut pairs: HashMap<(u32, u32, u64), Pairing> = HashMap::new();
+    for rank in 0..trace.size() {
+        for operation in trace.operations(rank) {
+            match operation.deed {
+                Deed::Send { to, tag, .. } => {
+                    let pair = pairs.entry((rank, to.0, tag.0)).or_default();
+                    (pair.sends, pair.last_send) = (pair.sends + 1, operation.line);
+                }
+                Deed::Receive { from, tag, .. } => {
+                    let pair = pairs.entry((from.0, rank, tag.0)).or_default();
+                    (pair.receives, pair.last_receive) = (pair.receives + 1, operation.line);
+                }
+                Deed::Compute(_) => {}
+            }
+        }
+    }
+    let odd = pairs.iter().filter(|(_, pair)| pair.sends != pair.receives);
+    let line = |pair: &Pairing| if pair.sends > pair.receives { pair.last_send } else { pair.last_receive };
+    let count = odd.clone().count();
+    let Some(((from, to, tag), pair)) = odd.min_by_key(|(_, pair)| line(pair)) else { return Ok(()) };
+    let Pairing { sends, receives, .. } = pair;
+    let others = if count > 1 { format!(" ({} more such pairs)", count - 1) } else { String::new() };
+    let remedy = if sends > receives { "a receive is missing" } else { "a send is missing" };
+    Err(format!(
+        "line {}: rank {from} sends {sends} messages to rank {to} with tag {tag}, which receives {receives}: {remedy}, or \
+         one too many is there; a replay would wait for ever{others}",
+        line(pair)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Program::parse(text).expect_err("it is no trace to plan with")
+    }
+
+    #[test]
+    fn messages_without_an_end_are_named_by_their_line() {
+        let job = |first: &str, second: &str| format!("num_ranks 2\nrank 0 {{\n{first}\n}}\nrank 1 {{\n{second}\n}}\n");
+        assert!(Program::parse(&job("send 8b to 1 tag 3", "recv 8b from 0 tag 3")).is_ok());
+        let odd = refusal(&job("send 8b to 1 tag 3\nsend 8b to 1 tag 3", "recv 8b from 0 tag 3"));
+        assert!(odd.starts_with("line 4: rank 0 sends 2 messages to rank 1 with tag 3, which receives 1"), "{odd}");
+        let odd = refusal(&job("send 8b to 1 tag 3", "recv 8b from 0 tag 3\nrecv 8b from 0 tag 4"));
+        assert!(odd.starts_with("line 7: rank 0 sends 0 messages") && odd.contains("a send is missing"), "{odd}");
+    }
+
+    #[test]
+    fn what_is_no_trace_is_named_by_its_line() {
+        assert!(refusal("num_ranks 2\nrank 0 {\nsend 8 to 1\n}").starts_with("line 3: "));
+        assert!(refusal("num_ranks 2").contains("nothing to plan"));
+    }
+}

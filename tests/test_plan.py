@@ -1,0 +1,96 @@
+"""`tidegate plan` finds the least memory for a trace, and `tidegate calibrate` writes a machine file: shapes, no times."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import mpi as mpis
+from harness import process
+from harness.mpi import Fabric
+from harness.paths import LIBRARY_FOLDER, ROOT, TIDEGATE
+
+
+def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess:
+    done = subprocess.run([TIDEGATE, *words], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory) -> Path:
+    """The messages of NAS IS among eight processes, short."""
+    folder = tmp_path_factory.mktemp("plan")
+    machine = folder / "is.toml"
+    machine.write_text('[machine]\nprocesses_per_node = 1\n[network]\ntopology = "switch"\nsizes = "8"\n'
+                       '[workload]\noperation = "is"\niterations = 2\ncompute_rate = 4000\n')
+    run("sim", machine, "--goal", folder / "is.goal")
+    return folder / "is.goal"
+
+
+def test_the_least_memory_is_recommended_and_runs_are_kept(trace, tmp_path):
+    words = ["plan", trace, "--schemes", "dynamic,static", "--seeds", "2", "--json", "--out", tmp_path]
+    found = json.loads(run(*words).stdout)
+    assert found["schema"] == "tidegate-plan/1" and found["ranks"] == 8
+    choices = {choice["scheme"]: choice for choice in found["choices"]}
+    assert list(choices) == ["dynamic", "static"]
+    enough = [choice for choice in choices.values() if choice["is_enough"]]
+    assert enough and all(choice["overhead"] <= 0.03 for choice in enough)
+    least = min(choice["memory_bytes"] for choice in enough)
+    assert choices[found["recommended"]["scheme"]]["memory_bytes"] <= 1.02 * least
+    assert found["recommended"]["command"].startswith("tidegate run --scheme ")
+    # The same again does not run anything.
+    kept = sorted(tmp_path.rglob("*.json"))
+    times = [path.stat().st_mtime_ns for path in kept]
+    assert json.loads(run(*words).stdout) == found
+    assert sorted(tmp_path.rglob("*.json")) == kept and [path.stat().st_mtime_ns for path in kept] == times
+
+
+def test_what_is_recommended_is_accepted_by_a_real_job(trace):
+    found = json.loads(run("plan", trace, "--schemes", "static,preposted", "--seeds", "1", "--json").stdout)
+    mpi = mpis.mpich()
+    program = mpi.compile(ROOT / "benches" / "replay.c")
+    for choice in found["choices"]:
+        command = [TIDEGATE, "run", "--provider-dir", LIBRARY_FOLDER, "--json", "-", "--quiet", *choice["options"].split(), *mpi.command(8, [program, trace])]
+        environment = {key: value for key, value in mpi.environment(Fabric.TIDEGATE).items() if not key.startswith("FI_")}
+        done = process.run(command, environment, timeout=60)
+        assert done.status == 0, done.explain()
+        job = json.loads(done.output[done.output.index("{"):])["job"]
+        assert job["receive_memory_bytes"]["job"] == choice["memory_bytes"]
+        assert job["receive_peak_bytes"]["job"] <= choice["memory_bytes"]
+
+
+def test_a_larger_job_of_the_same_pattern(tmp_path):
+    large = tmp_path / "large.goal"
+    found = json.loads(run("plan", "halo16", "--ranks", "64", "--goal", large, "--schemes", "static", "--slots", "16,64", "--seeds", "1", "--json").stdout)
+    assert found["ranks"] == 64 and "torus of 4x4 becomes a torus of 8x8" in found["scaled_up"]
+    assert large.read_text().startswith("num_ranks 64\n")
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n", "line 3: "),
+    ("num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\n", "line 3: rank 0 sends 1 messages to rank 1 with tag 3, which receives 0"),
+])
+def test_a_bad_trace_is_named_by_its_line(tmp_path, text, says):
+    path = tmp_path / "bad.goal"
+    path.write_text(text)
+    assert says in run("plan", path, code=2).stderr
+
+
+def test_what_cannot_be_planned_is_refused_with_the_remedy(tmp_path):
+    machine = tmp_path / "machine.toml"
+    machine.write_text('[flow]\nscheme = "static"\n')
+    assert "tidegate calibrate -o FILE" in run("plan", "halo16", "--machine", machine, code=2).stderr
+    assert "powers of two only" in run("plan", "halo16", "--ranks", "61", code=2).stderr
+    assert "--peers 3 are too few" in run("plan", "halo16", "--peers", "3", code=2).stderr
+
+
+def test_calibrate_writes_a_machine_that_plan_takes(tmp_path):
+    machine = tmp_path / "machine.toml"
+    said = run("calibrate", "--quick", "-o", machine).stderr
+    assert said.count("measured") == 11, said
+    text = machine.read_text()
+    assert "[network]" in text and "[cost]" in text and "quartiles" in text and "# What was measured" in text
+    run("plan", "halo16", "--machine", machine, "--schemes", "static", "--slots", "64", "--seeds", "1")
