@@ -82,7 +82,7 @@ def build(machine: Machine, kinds: list[str]) -> list[Path]:
 
 def build_elsewhere(machine: Machine, kinds: list[str]) -> dict[str, str]:
     """Builds the same sources in another folder; the checksums that come out."""
-    other = DIST / "again" / "a folder with another name"
+    other = DIST / "again" / "somewhere-else"
     shutil.rmtree(other.parent, ignore_errors=True)
     for name in output_of("git", "ls-files", "-z").split("\0"):
         if name and (ROOT / name).is_file():
