@@ -71,7 +71,7 @@ def build(machine: Machine, kinds: list[str]) -> list[Path]:
     DIST.mkdir(parents=True, exist_ok=True)
     tools, moment = DIST / "tools", epoch()
     setup.make_environment("dist", tools)
-    products = compile_for(machine, tools, DIST, moment)
+    products = compile_for(machine, tools, DIST)
     what = packing.Packing(machine, version(), moment, products, tools, DIST / "laid-out" / machine.name, DIST)
     made = [packing.KINDS[kind](what) for kind in kinds]
     for package in made:

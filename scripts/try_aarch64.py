@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import setup  # noqa: E402
-from dist import DIST, epoch  # noqa: E402
+from dist import DIST  # noqa: E402
 from harness.paths import ROOT, is_root  # noqa: E402
 from packages.compile import environment, output_of, rustc  # noqa: E402
 from packages.machine import GLIBC, MACHINES  # noqa: E402
@@ -84,7 +84,7 @@ def install_emulator() -> None:
 
 def test(crate: str) -> tuple[str, bool]:
     """Runs the tests of a crate under qemu; a line on what came of them, and whether all passed."""
-    seen = environment(DIST / "tools", DIST, epoch())
+    seen = environment(DIST / "tools", DIST)
     seen |= {f"CARGO_TARGET_{MACHINE.triple.upper().replace('-', '_')}_RUNNER": " ".join(QEMU), "RUST_TEST_THREADS": "2"}
     command = [str(DIST / "tools" / "bin" / "cargo-zigbuild"), "test", "--locked", "--no-fail-fast", "--target", f"{MACHINE.triple}.{GLIBC}",
                "-p", f"tidegate-{crate}", "--lib", "--tests"]

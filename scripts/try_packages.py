@@ -34,9 +34,22 @@ set -e
 mount -t proc proc "$0/proc"
 mount --rbind /dev "$0/dev"
 mount -t tmpfs tmpfs "$0/dev/shm"
-exec chroot "$0" "$@"
+status=0
+chroot "$0" "$@" || status=$?
+exit $status
 """
-"""Enters the folder $0 from within name spaces of its own, and runs the rest there."""
+"""Enters the folder $0 from within name spaces of its own, and runs the rest there. The shell stays, so that no program has to
+be process 1."""
+
+NOTEBOOK = f"""\
+import os, tidegate
+os.environ.update(tidegate.env("/opt/mpi/bin/mpiexec", scheme="static"))
+os.environ["FI_TIDEGATE_STATS_DIR"] = "/tmp/counters"
+os.mkdir("/tmp/counters")
+command = ["/opt/mpi/bin/mpiexec", "-n", "{RANKS}", "/opt/mpi/bin/python", "/opt/job.py"]
+os.execv(command[0], command)
+"""
+"""A program that sets itself up as a notebook would, and starts a job."""
 
 
 class FreshSystem:
@@ -49,7 +62,10 @@ class FreshSystem:
         """Runs a command there; returns what it printed. One that fails ends the trial."""
         command = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, str(self.root), "env", "-i", "HOME=/root", "LC_ALL=C.UTF-8",
                    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *words]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT)
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            setup.fail(f"on {self.root.name}, `{' '.join(words)}` has not ended after {LIMIT} s", "Give --keep, and run it by hand.")
         if done.returncode != 0:
             setup.fail(f"on {self.root.name}, `{' '.join(words)}` ended with {done.returncode}", "What it printed is above.", done.stdout + done.stderr)
         return done.stdout
@@ -146,9 +162,7 @@ def try_wheel(system: FreshSystem, package: Path) -> None:
     system.run("/opt/mpi/bin/pip", "install", "--quiet", "--no-index", f"/opt/{package.name}")
     system.job("/opt/mpi/bin/tidegate")
     system.run("/opt/mpi/bin/python", "-m", "tidegate", "--version")
-    settings = "import os, tidegate; os.environ.update(tidegate.env('/opt/mpi/bin/mpiexec', scheme='static')); "
-    settings += "os.environ['FI_TIDEGATE_STATS_DIR'] = '/tmp/counters'; os.makedirs('/tmp/counters'); "
-    said = system.run("/opt/mpi/bin/python", "-c", settings + f"os.execlp('/opt/mpi/bin/mpiexec', 'mpiexec', '-n', '{RANKS}', '/opt/mpi/bin/python', '/opt/job.py')")
+    said = system.run("/opt/mpi/bin/python", "-c", NOTEBOOK)
     pages = list((system.root / "tmp/counters").iterdir())
     expect(f"{RANKS} ranks have exchanged" in said and len(pages) == RANKS, f"tidegate.env(): {said!r}, {len(pages)} pages of counters")
     lines = system.run("/opt/mpi/bin/python", "-m", "tidegate", "env", "/opt/mpi/bin/mpiexec")
@@ -156,7 +170,8 @@ def try_wheel(system: FreshSystem, package: Path) -> None:
     for page in ("man1/tidegate.1", "man7/fi_tidegate.7", "man3/tidegate_bulk.3"):
         expect((system.root / "opt/mpi/share/man" / page).is_file(), f"{page} is not in its place")
     system.run("/opt/mpi/bin/pip", "uninstall", "--quiet", "--yes", "tidegate")
-    left = [path for path in (system.root / "opt/mpi").rglob("*tidegate*")]
+    # Folders of shared files stay behind, as with every wheel that has some.
+    left = [path for path in (system.root / "opt/mpi").rglob("*") if "tidegate" in str(path.relative_to(system.root)) and not path.is_dir()]
     expect(not left, f"pip has left {left}")
 
 

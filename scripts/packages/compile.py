@@ -15,6 +15,10 @@ SEPARATOR = "\x1f"
 """Stands between the compiler's options in cargo's variable, so that paths may have spaces."""
 
 
+LEFT_OUT = ["RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET", "SOURCE_DATE_EPOCH"]
+"""Variables that compilers are not to see. Nothing compiled tells a time, and each new time would have C sources compiled anew."""
+
+
 @dataclass(frozen=True)
 class Products:
     """What was compiled."""
@@ -50,9 +54,9 @@ def renamed_folders() -> dict[str, str]:
     }
 
 
-def environment(tools: Path, work: Path, epoch: str) -> dict[str, str]:
+def environment(tools: Path, work: Path) -> dict[str, str]:
     """What the compilers see. Options that the user has for own builds, such as for this machine's processor, are left out."""
-    ours = {name: value for name, value in os.environ.items() if name not in ("RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET")}
+    ours = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
     options = [f"--remap-path-prefix={real}={shown}" for real, shown in renamed_folders().items()]
     return {
         **ours,
@@ -62,15 +66,14 @@ def environment(tools: Path, work: Path, epoch: str) -> dict[str, str]:
         "CARGO_INCREMENTAL": "0",
         "CARGO_ZIGBUILD_CACHE_DIR": str(work / "zigbuild"),
         "ZIG_GLOBAL_CACHE_DIR": str(work / "zig"),
-        "SOURCE_DATE_EPOCH": epoch,
     }
 
 
-def compile_for(machine: Machine, tools: Path, work: Path, epoch: str) -> Products:
+def compile_for(machine: Machine, tools: Path, work: Path) -> Products:
     """Compiles both. `tools`: the virtual environment with Zig; `work`: where compilers keep what they make."""
     command = ["cargo-zigbuild", "zigbuild", "--profile", "dist", "--locked", "--target", f"{machine.triple}.{GLIBC}",
                "-p", "tidegate-cli", "-p", "tidegate-ofi"]
-    seen = environment(tools, work, epoch)
+    seen = environment(tools, work)
     subprocess.run([str(tools / "bin" / command[0]), *command[1:]], cwd=ROOT, env=seen, check=True)
     made = work / "target" / machine.triple / "dist"
     return Products(made / "tidegate", made / "libtidegate_fi.so")
