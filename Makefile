@@ -17,7 +17,7 @@ MPICC ?= mpicc
 BULK := tidegate_bulk.c exchange.c receiving.c
 BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
-.PHONY: build bulk mpi optional demo bench test test-full check shape unit loom miri repeat system install uninstall clean help
+.PHONY: build bulk mpi optional demo bench test test-full check shape unit loom miri repeat system install install-files uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -79,6 +79,11 @@ test-full: build ## the whole matrix of suites, ranks and schemes, and all figur
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 
 install: build ## install library, command and manual pages under PREFIX (default /usr/local)
+	@$(MAKE) --no-print-directory install-files
+	@echo "installed; for one's own jobs: export FI_PROVIDER_PATH=$(PREFIX)/lib/tidegate FI_PROVIDER=tidegate, or \`tidegate run\`"
+
+# What install does once everything is built. Packages are laid out by it, from their own LIBRARY and PROGRAM.
+install-files:
 	install -D -m 755 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tidegate
 	install -D -m 644 bulk/tidegate_bulk.h $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
@@ -87,13 +92,18 @@ install: build ## install library, command and manual pages under PREFIX (defaul
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
-	@echo "installed; for one's own jobs: export FI_PROVIDER_PATH=$(PREFIX)/lib/tidegate FI_PROVIDER=tidegate, or \`tidegate run\`"
 
 uninstall: ## remove what install put under PREFIX
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
 	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples
 	-@rmdir $(DESTDIR)$(PREFIX)/share/tidegate 2>/dev/null || true
 	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
+
+dist: ## build the packages into build/dist: a wheel, a .deb, a tar that works anywhere (DIST="--machine aarch64", DIST=--twice: docs/packages.md)
+	@$(PYTHON) scripts/dist.py $(DIST)
+
+dist-check: dist ## as root: install each package on fresh systems without compilers, and run jobs there
+	@$(PYTHON) scripts/try_packages.py
 
 clean: ## remove what was built; the MPIs in .mpi/ stay (rm -r .mpi removes them)
 	$(CARGO) clean

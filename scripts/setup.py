@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness.paths import MPI4PY_TESTS, MPIS, REQUIREMENTS, is_root  # noqa: E402
+from harness.paths import MPI4PY_TESTS, MPIS, REQUIREMENTS, ROOT, is_root  # noqa: E402
 
 ENVIRONMENTS = ["mpich", "openmpi", "impi"]
 TOOLS = [
@@ -113,12 +113,12 @@ def stamp_text(folder: Path, requirements: Path) -> str:
     return f"{folder}\n{sys.version}\n{requirements.read_text()}"
 
 
-def make_environment(name: str) -> None:
-    """Makes one virtual environment, from scratch if its list has changed."""
-    folder, requirements = MPIS / name, REQUIREMENTS / f"{name}.txt"
+def make_environment(name: str, folder: Path | None = None) -> None:
+    """Makes one virtual environment, from scratch if its list has changed; in `.mpi/` unless a folder is given."""
+    folder, requirements = folder or MPIS / name, REQUIREMENTS / f"{name}.txt"
     if environment_is_current(folder, requirements):
         return
-    print(f"setup: making {folder.relative_to(MPIS.parent)}", flush=True)
+    print(f"setup: making {folder.relative_to(ROOT)}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
     if made.returncode != 0:

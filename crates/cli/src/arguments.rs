@@ -5,11 +5,13 @@ mod recording;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tidegate_bulk::TechniqueName;
+use tidegate_flow::SchemeName;
 
 mod planning;
 
@@ -21,11 +23,18 @@ use crate::tuning::{Tuning, value_of};
 use recording::REPORT_HELP;
 pub use recording::{RecordOptions, ReportArguments};
 
+/// What `--version` prints after the name: the version, and the schemes that users choose from.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let schemes: Vec<_> = SchemeName::OFFERED.iter().map(|scheme| scheme.name()).collect();
+    format!("{}\nschemes: {}", env!("CARGO_PKG_VERSION"), schemes.join(", "))
+});
+
 /// `tidegate`.
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",
     version,
+    long_version = LONG_VERSION.as_str(),
     about = "Run MPI programs over Tidegate, see what flow control did, and simulate it on machines that are not there",
     long_about = "Tidegate is a libfabric provider with end-to-end flow control that adapts by itself. This command \
         runs an unmodified MPI program over it: it recognises the MPI, sets the environment, and at the end says per \
@@ -479,6 +488,16 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_comes_with_the_schemes_that_users_choose_from() {
+        let version = env!("CARGO_PKG_VERSION");
+        let schemes = "none, static, dynamic, rnr, preposted, growing, shared_window";
+        let long = Cli::try_parse_from(["tidegate", "--version"]).unwrap_err();
+        assert_eq!(long.to_string(), format!("tidegate {version}\nschemes: {schemes}\n"));
+        let short = Cli::try_parse_from(["tidegate", "-V"]).unwrap_err();
+        assert_eq!(short.to_string(), format!("tidegate {version}\n"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn find_in(chosen: Option<&Path>, near: &[PathBuf]) -> Result<PathBuf, Failure> 
             None => {
                 let looked: String = near.iter().map(|folder| format!("\n  {}", folder.display())).collect();
                 format!(
-                    "{FILE} was not found. Install it with `make install`, or name its folder with --provider-dir. Looked in{looked}"
+                    "{FILE} was not found. Install it (a package, or `make install`), or name its folder with --provider-dir. Looked in{looked}"
                 )
             }
         }));

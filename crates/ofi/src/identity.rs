@@ -5,8 +5,16 @@ use core::cell::UnsafeCell;
 
 /// Name of the provider, of its fabric and of its domain.
 pub const NAME: &core::ffi::CStr = c"tidegate";
-/// Version of the provider, in libfabric's form (`FI_VERSION(0, 1)`).
-pub const VERSION: u32 = version(0, 1);
+/// Version of the provider, in libfabric's form (`FI_VERSION(0, 1)`): that of the workspace.
+pub const VERSION: u32 = version(number(env!("CARGO_PKG_VERSION_MAJOR")), number(env!("CARGO_PKG_VERSION_MINOR")));
+
+/// A number of the version, which cargo tells as text.
+const fn number(digits: &str) -> u32 {
+    match u32::from_str_radix(digits, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("cargo's versions are numbers"),
+    }
+}
 
 /// `FI_VERSION(major, minor)`.
 pub const fn version(major: u32, minor: u32) -> u32 {

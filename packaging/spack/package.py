@@ -1,0 +1,33 @@
+# Spack's recipe for Tidegate. UNTRIED: Spack could not be had where it was written; it is checked to be Python and to name the version.
+#
+# Nobody publishes the sources, so Spack is told where they are:
+#
+#     spack repo create mine && mkdir mine/packages/tidegate && cp packaging/spack/package.py mine/packages/tidegate/
+#     spack repo add mine && spack dev-build --source-path <this folder of sources> tidegate@0.1.0
+
+from spack.package import *
+
+
+class Tidegate(Package):
+    """Carries the messages of unmodified MPI programs with end-to-end flow control: a provider for libfabric, and the command that runs
+    programs over it and reports who waited for whom."""
+
+    license("MIT OR Apache-2.0")
+
+    version("0.1.0")
+
+    depends_on("c", type="build")
+    depends_on("rust@1.88:", type="build")
+    depends_on("gmake", type="build")
+
+    conflicts("platform=darwin", msg="Tidegate is for Linux")
+    conflicts("platform=windows", msg="Tidegate is for Linux")
+
+    def install(self, spec, prefix):
+        make("install", f"PREFIX={prefix}")
+
+    @run_after("install")
+    @on_package_attributes(run_tests=True)
+    def check_that_it_starts(self):
+        """The command finds the provider at its installed place."""
+        Executable(self.prefix.bin.tidegate)("env")

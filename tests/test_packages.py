@@ -1,0 +1,138 @@
+"""Packages: one version, recipes that can be read, no address of what does not exist, the module for notebooks; with --full, building them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from harness.paths import BUILD, ROOT, TIDEGATE
+
+MODULE = ROOT / "packaging" / "wheel"
+SPACK = ROOT / "packaging" / "spack" / "package.py"
+CONDA = ROOT / "packaging" / "conda" / "recipe.yaml"
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+VERSION = WORKSPACE["version"]
+CRATES = sorted(ROOT.glob("crates/*/Cargo.toml"))
+SCHEMES = ["none", "static", "dynamic", "rnr", "preposted", "growing", "shared_window"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "packages.md"]
+PACKAGE = re.compile(r"tidegate[-_](\d+\.\d+\.\d+)")
+
+
+def module(*words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Runs Python with the wheel's module, which finds the command of the build tree in PATH."""
+    paths = {"PYTHONPATH": str(MODULE), "PATH": f"{TIDEGATE.parent}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, *words], env={**os.environ, **paths, **environment}, capture_output=True, text=True, timeout=30)
+
+
+@pytest.mark.parametrize("path", CRATES, ids=lambda path: path.parent.name)
+def test_each_crate_has_the_version_of_the_workspace(path):
+    assert tomllib.loads(path.read_text())["package"]["version"] == {"workspace": True}
+
+
+def test_the_wheel_reads_the_version_of_the_workspace():
+    project = tomllib.loads((MODULE / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"] and "version" not in project["project"]
+    found = re.search(project["tool"]["hatch"]["version"]["pattern"], (ROOT / "Cargo.toml").read_text())
+    assert found and found["version"] == VERSION
+
+
+def test_the_deb_reads_the_version_of_the_workspace():
+    assert "\nVersion: @VERSION@\n" in (ROOT / "packaging" / "deb" / "control.in").read_text()
+
+
+def test_the_changelog_begins_with_the_version():
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == VERSION
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_name_packages_of_this_version(document):
+    assert set(PACKAGE.findall(document.read_text())) == {VERSION}
+
+
+def test_the_spack_recipe_is_python_and_of_this_version():
+    tree = ast.parse(SPACK.read_text())
+    (recipe,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    calls = [node.value for node in recipe.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    first = [(call.func.id, call.args[0].value) for call in calls if call.args]
+    assert recipe.name == "Tidegate" and ast.get_docstring(recipe)
+    assert [value for name, value in first if name == "version"] == [VERSION]
+    assert ("license", WORKSPACE["license"]) in first
+    assert ("depends_on", f"rust@{WORKSPACE['rust-version']}:") in first
+    assert "UNTRIED" in SPACK.read_text() and f"tidegate@{VERSION}" in SPACK.read_text()
+
+
+def test_the_conda_recipe_is_yaml_and_of_this_version():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not in this environment yet: scripts/setup.py tests")
+    recipe = yaml.safe_load(CONDA.read_text())
+    assert recipe["context"]["version"] == VERSION
+    assert recipe["package"]["name"] == "tidegate" and recipe["about"]["license"] == WORKSPACE["license"]
+    licences = recipe["about"]["license_file"]
+    assert licences and all((ROOT / name).is_file() for name in licences)
+    assert (CONDA.parent / recipe["source"]["path"]).resolve() == ROOT
+    assert "UNTRIED" in CONDA.read_text()
+
+
+def test_no_address_is_named_that_does_not_exist():
+    """Nobody publishes the sources, so there is neither repository nor home page."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    names = [ROOT / name for name in tracked.stdout.split("\0") if name] or [*ROOT.glob("**/Cargo.toml"), *ROOT.glob("packaging/**/*")]
+    files = [path for path in names if path.is_file() and path.suffix in (".toml", ".yaml", ".py", ".md", ".in", ".1", ".3", ".7", "")]
+    assert ROOT / "Cargo.toml" in files and SPACK in files
+    named = {path.relative_to(ROOT): re.findall(r"(?i)(?:https?|git|ssh)://\S*tidegate\S*", path.read_text(errors="replace")) for path in files}
+    assert not {path: found for path, found in named.items() if found and path != Path("tests/test_packages.py")}
+    for manifest in (ROOT / "Cargo.toml", *CRATES):
+        content = tomllib.loads(manifest.read_text())
+        package = content.get("package") or content["workspace"]["package"]
+        assert not {"repository", "homepage", "documentation"} & set(package), manifest
+    assert "urls" not in tomllib.loads((MODULE / "pyproject.toml").read_text())["project"]
+
+
+def test_the_command_tells_its_version_and_the_schemes():
+    said = module("-m", "tidegate", "--version").stdout
+    assert said == f"tidegate {VERSION}\nschemes: {', '.join(SCHEMES)}\n"
+
+
+def test_env_is_what_the_command_prints():
+    words = "import json, tidegate; print(json.dumps(tidegate.env(mpi='mpich', scheme='static', rx_memory='16M')))"
+    said = module("-c", words)
+    assert said.returncode == 0, said.stderr
+    command = [TIDEGATE, "env", "--json", "--mpi", "mpich", "--scheme", "static", "--rx-memory", "16M"]
+    printed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["environment"]
+    assert json.loads(said.stdout) == printed
+    assert printed["FI_PROVIDER"] == "tidegate" and printed["FI_TIDEGATE_RX_MEMORY"] == "16M"
+
+
+def test_env_refuses_a_wrong_option_by_name():
+    said = module("-c", "import tidegate; tidegate.env(slots=0)")
+    assert said.returncode == 1 and "ValueError" in said.stderr and "--slots" in said.stderr, said.stderr
+
+
+def test_env_passes_on_warnings():
+    said = module("-c", "import tidegate; tidegate.env()", FI_TIDEGATE_SLOT="8")
+    assert said.returncode == 0 and "UserWarning" in said.stderr and "FI_TIDEGATE_SLOTS" in said.stderr, said.stderr
+
+
+def test_a_module_without_the_command_says_what_helps():
+    said = module("-m", "tidegate", "env", PATH="/nowhere")
+    assert said.returncode == 1 and "the command tidegate was not found" in said.stderr, said.stderr
+
+
+@pytest.mark.full
+def test_packages_are_built_and_ask_for_nothing_new():
+    done = subprocess.run(["make", "dist"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert re.findall(r"^  (tidegate|libtidegate-fi.so): GLIBC_2\.(?:[0-9]|1[0-9]|2[0-8]) at most", done.stdout, re.MULTILINE) != []
+    # The check is one that can fail: what was built for this system asks for more, where this system's C library is newer.
+    command = [BUILD / "dist" / "tools" / "bin" / "python", "-m", "packages.elf", os.uname().machine, BUILD / "lib"]
+    library = os.confstr("CS_GNU_LIBC_VERSION").split()[1]
+    if tuple(map(int, library.split("."))) >= (2, 34):
+        native = subprocess.run(command, cwd=ROOT / "scripts", capture_output=True, text=True)
+        assert native.returncode == 1 and "asks libc.so.6 for GLIBC_2.34" in native.stderr, native.stderr
