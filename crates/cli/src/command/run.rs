@@ -75,18 +75,7 @@ pub fn run_with(
     tidegate_link::reclaim(Path::new("/dev/shm"));
 
     let exit_code = child::exit_code(ended.status);
-    let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
-        print_line(&format!("the counter pages cannot be read: {error}"));
-        Vec::new()
-    });
-    let troubles = trouble::read_dir(folder.path());
-    if let Some(recording) = recording {
-        let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
-        if let Some(problem) = recording.finish(pages.clone(), exit_code, told) {
-            print_line(&format!("the recording is not complete: {problem}"));
-        }
-    }
-    drop(folder);
+    let (pages, troubles) = left_in(folder, recording, exit_code);
     let mpi = prepared.mpi.as_ref();
     let (job, launches) = launches_of(pages, end, mpi);
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
@@ -121,6 +110,22 @@ pub fn run_with(
         ));
     }
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
+}
+
+/// What the processes have left in their folder, which is removed. It completes the recording, if there is one.
+fn left_in(folder: StatsFolder, recording: Option<Sampling>, exit_code: u8) -> (Vec<EndpointStats>, Vec<Trouble>) {
+    let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
+        print_line(&format!("the counter pages cannot be read: {error}"));
+        Vec::new()
+    });
+    let troubles = trouble::read_dir(folder.path());
+    if let Some(recording) = recording {
+        let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
+        if let Some(problem) = recording.finish(pages.clone(), exit_code, told) {
+            print_line(&format!("the recording is not complete: {problem}"));
+        }
+    }
+    (pages, troubles)
 }
 
 /// What else there is to say in the report as JSON.

@@ -106,8 +106,9 @@ fn packed(metric: &Metric, values: &[Vec<f32>], rows: &[Row]) -> Option<PackedMe
     let columns = values[0].len();
     let mut cells = Vec::with_capacity(rows.len() * columns);
     for row in rows {
+        let of_row = &values[row.members.clone()];
         for column in 0..columns {
-            let members = row.members.clone().map(|process| values[process][column]);
+            let members = of_row.iter().map(|values| values[column]);
             let value = match metric.kind.shows_most() {
                 true => members.fold(0.0, f32::max),
                 false => members.sum::<f32>() / row.members.len() as f32,

@@ -45,8 +45,8 @@ impl<L: Link> Endpoint<L> {
         has_answered
     }
 
-    /// A sender that we have asked is free: its turn may begin with the next call of progress. Who keeps turns hears it,
-    /// the endpoint and the link, whichever of them had asked.
+    /// A sender that we have asked is free: its turn may begin with the next call of progress. Who keeps turns hears
+    /// it, the endpoint and the link, whichever of them had asked.
     pub(super) fn handle_booked(&mut self, from: PeerId) -> Result<(), Malformed> {
         if !self.bulk.questions.take(from) {
             return Err(Malformed);

@@ -173,9 +173,9 @@ impl BulkParameters {
     /// The Intel Paragon of B.
     ///
     /// * Sourced: 8 nodes; a mesh with 175 MB/s each way; units of 8 KiB; polling; starting the engine is very dear.
-    /// * Remembered: 140 MB/s for long messages, which is the rate of a node's link here and not met one way: the receiver's
-    ///   processor takes 1.4 times as long for each byte, so 70 MB/s arrive; 40 ns a hop; active messages that take their
-    ///   sender 1.4 to 2.2 µs.
+    /// * Remembered: 140 MB/s for long messages, which is the rate of a node's link here and not met one way: the
+    ///   receiver's processor takes 1.4 times as long for each byte, so 70 MB/s arrive; 40 ns a hop; active messages
+    ///   that take their sender 1.4 to 2.2 µs.
     /// * Fitted: the ratio, the room at arrival (half a unit).
     /// * Assumed: the jitter, the start (25 µs), the form of the mesh, the other buffers, the arity.
     #[must_use]

@@ -43,9 +43,9 @@ pub fn show(watcher: Watcher, interval: Duration) -> Result<(), Failure> {
 /// Exit codes of a program that a signal ends begin above this.
 const OF_SIGNALS: i32 = 128;
 
-/// Signals set `ended`, so that the terminal is given back in order. A terminal that is gone is not: reading from it never
-/// ends (crossterm reads again where there is nothing left to read), so a hang-up ends the process there and then, and so
-/// does a second signal.
+/// Signals set `ended`, so that the terminal is given back in order. A terminal that is gone is not: reading from it
+/// never ends (crossterm reads again where there is nothing left to read), so a hang-up ends the process there and then,
+/// and so does a second signal.
 fn listen_to_signals(ended: &Arc<AtomicBool>) -> io::Result<()> {
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGHUP, OF_SIGNALS + SIGHUP, always)?;
