@@ -1,4 +1,5 @@
-//! [`Sampling`]: a thread of `tidegate run` that reads the counter pages of the program at an interval into a recording.
+//! [`Sampling`]: a thread of `tidegate run` that reads the counter pages of the program at an interval into a
+//! recording.
 //!
 //! It only reads pages, files in memory that the processes write anyway, so they do not notice but for the processor's
 //! time that it takes: some 10 µs a look and rank. Where a look takes long, as with a thousand pages, looks become
