@@ -59,16 +59,9 @@ pub fn run_with(
     let folder = StatsFolder::create(arguments.shared.as_deref())?;
     folder.describe(&Description::of_this_process(&arguments.command, prepared.mpi.as_ref().map(|mpi| mpi.kind.id())));
     let mut command = command(arguments, &prepared, &folder, variables)?;
-    let recording = arguments.recording.record.as_deref().map(|dir| record(arguments, &prepared, dir)).transpose()?;
-    let recording = recording.map(|recorder| Sampling::start(recorder, folder.path()));
+    let mut recording = record(arguments, &prepared, &folder)?;
     let start = Instant::now();
-    let ended = match child::run(&mut command) {
-        Ok(ended) => ended,
-        Err(failure) => {
-            recording.into_iter().for_each(Sampling::discard);
-            return Err(failure);
-        }
-    };
+    let ended = child::run(&mut command).map_err(|failure| not_started(failure, &mut recording))?;
     let wall_time = start.elapsed();
     let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // Killed processes cannot remove their segments.
@@ -119,12 +112,7 @@ fn left_in(folder: StatsFolder, recording: Option<Sampling>, exit_code: u8) -> (
         Vec::new()
     });
     let troubles = trouble::read_dir(folder.path());
-    if let Some(recording) = recording {
-        let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
-        if let Some(problem) = recording.finish(pages.clone(), exit_code, told) {
-            print_line(&format!("the recording is not complete: {problem}"));
-        }
-    }
+    finish(recording, &pages, exit_code, &troubles);
     (pages, troubles)
 }
 
@@ -199,8 +187,23 @@ fn command(
     Ok(command)
 }
 
-/// Begins the recording that the user wants.
-fn record(arguments: &RunArguments, prepared: &Prepared, dir: &Path) -> Result<Recorder, Failure> {
+/// The program did not start, so there is nothing to record.
+fn not_started(failure: Failure, recording: &mut Option<Sampling>) -> Failure {
+    recording.take().into_iter().for_each(Sampling::discard);
+    failure
+}
+
+/// Ends the recording with the pages as the processes left them.
+fn finish(recording: Option<Sampling>, pages: &[EndpointStats], exit_code: u8, troubles: &[Trouble]) {
+    let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
+    if let Some(problem) = recording.and_then(|recording| recording.finish(pages.to_vec(), exit_code, told)) {
+        print_line(&format!("the recording is not complete: {problem}"));
+    }
+}
+
+/// Begins the recording, if the user wants one.
+fn record(arguments: &RunArguments, prepared: &Prepared, folder: &StatsFolder) -> Result<Option<Sampling>, Failure> {
+    let Some(dir) = &arguments.recording.record else { return Ok(None) };
     let settings = prepared.settings.iter();
     let facts = Facts::new(
         arguments.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -208,7 +211,8 @@ fn record(arguments: &RunArguments, prepared: &Prepared, dir: &Path) -> Result<R
         settings.map(|setting| (setting.name.to_owned(), setting.value.to_string_lossy().into_owned())).collect(),
         arguments.recording.record_interval,
     );
-    Recorder::create(dir, facts, Bounds { bytes: arguments.recording.record_most, samples: u64::MAX })
+    let recorder = Recorder::create(dir, facts, Bounds { bytes: arguments.recording.record_most, samples: u64::MAX })?;
+    Ok(Some(Sampling::start(recorder, folder.path())))
 }
 
 /// Prints the report to standard error, or why there is nothing to report.
