@@ -34,6 +34,7 @@ set -e
 mount -t proc proc "$0/proc"
 mount --rbind /dev "$0/dev"
 mount -t tmpfs tmpfs "$0/dev/shm"
+mount --rbind /sys "$0/sys"
 status=0
 chroot "$0" "$@" || status=$?
 exit $status
