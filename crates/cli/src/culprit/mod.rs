@@ -1,8 +1,8 @@
 //! Who holds up the others: from the waits of the ranks of a job to those ranks at which the chains of waits end.
 //!
 //! * here: what is known of ranks and waits, and what is found;
-//! * [`chains`]: follows the chains, a pure function;
-//! * [`words`]: what was found, as a sentence.
+//! * `chains`: follows the chains, a pure function;
+//! * `words`: what was found, as a sentence.
 //!
 //! `tidegate top` asks this of two looks at a running job, `tidegate report` of a recorded one: it knows neither pages
 //! nor clocks.

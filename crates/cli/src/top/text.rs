@@ -26,17 +26,17 @@ pub fn short_id(view: &JobView) -> &str {
 /// What a job is, in one line. `id`: what to call it.
 pub fn title(view: &JobView, id: &str) -> String {
     let mut title = format!("job {id}");
+    match view.is_running {
+        _ if view.has_ended => title += ", ended",
+        Some(false) => title += ", its `tidegate run` was killed",
+        _ => {}
+    }
     if let Some(mpi) = &view.mpi {
         let _ = write!(title, ", {mpi}");
     }
     let _ = write!(title, ", {} of {} ranks", view.alive(), view.size);
     if let Some(time) = view.runs_for {
         let _ = write!(title, ", {}", age(time));
-    }
-    match view.is_running {
-        _ if view.has_ended => title += ", ended, as last seen",
-        Some(false) => title += ", its `tidegate run` was killed",
-        _ => {}
     }
     title
 }

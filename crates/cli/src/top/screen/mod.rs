@@ -1,9 +1,9 @@
 //! The terminal: what is shown, and what keys do.
 //!
 //! * here: the state, and what each key makes of it, without any terminal;
-//! * [`draw`]: the frame around each view: job, who holds up whom, keys;
-//! * [`jobs`], [`ranks`], [`detail`], [`matrix`], [`help`]: the views;
-//! * [`heat`]: colours that colour-blind people can tell apart;
+//! * `draw`: the frame around each view: job, who holds up whom, keys;
+//! * `jobs`, `ranks`, `detail`, `matrix`, `help`: the views;
+//! * `heat`: colours that colour-blind people can tell apart;
 //! * [`terminal`]: the loop that reads keys and draws.
 
 mod detail;

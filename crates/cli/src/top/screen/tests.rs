@@ -94,7 +94,7 @@ fn jobs_are_chosen_from_a_list() {
     );
     assert!(lines[6].contains("rank 1 holds up 2 ranks"), "{}", lines[6]);
     shown.press(&[KeyCode::Down, KeyCode::Enter]);
-    assert!(shown.lines()[0].starts_with(" tidegate top: job 4712, 7 of 8 ranks, ended"));
+    assert!(shown.lines()[0].starts_with(" tidegate top: job 4712, ended, 7 of 8 ranks"));
     shown.press(&[KeyCode::Esc, KeyCode::Up, KeyCode::Up, KeyCode::Enter]);
     assert!(shown.lines()[0].starts_with(" tidegate top: job 4711"));
 }
