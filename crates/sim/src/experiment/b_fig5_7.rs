@@ -32,10 +32,8 @@ fn facts(panels: &[Panel]) -> Vec<Fact> {
         let gains = panel.gains(Curve::Tokens, Curve::Barriers);
         let statement = format!("Tokens always perform better than tree barriers on {}.", panel.setting.machine.name);
         let holds = gains.iter().all(|(_, gain)| *gain > 1.0);
-        facts.push(
-            Fact::tested(&statement, holds, "always", format!("times barriers: {}", list(&gains)))
-                .because(LATE),
-        );
+        facts
+            .push(Fact::tested(&statement, holds, "always", format!("times barriers: {}", list(&gains))).because(LATE));
     }
     let cm5 = &panels[0];
     let gains = cm5.gains(Curve::Tokens, Curve::Barriers);
@@ -194,4 +192,4 @@ const CROSSOVER: &str = "Here a block has been sent when its receiver has acknow
     the worse tokens are, because a token waits for a processor that takes data, and the barrier network does not";
 const LATE: &str = "Tested (table of rounds): with blocks that all take the same time tokens are never behind barriers, and the more rounds \
     there are the further they fall behind: who is late hands its token on late, and so it goes round, while a barrier lets all begin \
-    together again. Receiving that costs no more than sending brings them up to barriers, too"; with few blocks per pair the seeds spread more than the difference)";
+    together again. Receiving that costs no more than sending brings them up to barriers, too";
