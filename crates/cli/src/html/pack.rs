@@ -107,7 +107,7 @@ fn packed(metric: &Metric, values: &[Vec<f32>], rows: &[Row]) -> Option<PackedMe
     let mut cells = Vec::with_capacity(rows.len() * columns);
     for row in rows {
         for column in 0..columns {
-            let members = row.members.clone().map(|process| values[process][column]);
+            let members = values[row.members.clone()].iter().map(|line| line[column]);
             let value = match metric.kind.shows_most() {
                 true => members.fold(0.0, f32::max),
                 false => members.sum::<f32>() / row.members.len() as f32,
