@@ -108,11 +108,7 @@ fn packed(metric: &Metric, values: &[Vec<f32>], rows: &[Row]) -> Option<PackedMe
     for row in rows {
         let of_row = &values[row.members.clone()];
         for column in 0..columns {
-<<<<<<< HEAD
             let members = of_row.iter().map(|values| values[column]);
-=======
-            let members = values[row.members.clone()].iter().map(|line| line[column]);
->>>>>>> report
             let value = match metric.kind.shows_most() {
                 true => members.fold(0.0, f32::max),
                 false => members.sum::<f32>() / row.members.len() as f32,
