@@ -290,21 +290,51 @@ fn list(cells: &[Cell], which: impl Fn(&Cell) -> bool, show: impl Fn(&Cell) -> S
     cells.iter().filter(|cell| which(cell)).map(show).collect::<Vec<_>>().join("; ")
 }
 
+/// Whether a technique has one sender at a time, and waits until a piece has come.
+fn ordered(contender: &Contender) -> bool {
+    matches!(contender.algorithm, Algorithm::Technique(name) if name.completion() == Completion::Delivered)
+}
+
+/// How long blocks fare where everything is sent as it comes.
+fn against_scattered(cells: &[Cell]) -> [Fact; 2] {
+    let long = |cell: &Cell| cell.is_long();
+    let best_of_all = |cell: &Cell| cell.best(|one| one.name != SCATTERED);
+    let holds = |test: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| long(cell)).all(test);
+    let beside_best = |cell: &Cell, name: &str| {
+        let (other, rate) = cell.best(ordered);
+        format!("{:.3}, {other} {rate:.3} ({})", cell.mean(name), cell.name())
+    };
+    [
+        Fact::tested(
+            "With long blocks, scattered is faster than every technique with one sender at a time, also where receiving takes \
+             twice as long as sending, and where a node sends nothing meanwhile (everywhere).",
+            holds(&|cell| cell.mean(SCATTERED) > cell.best(ordered).1),
+            "not in B, on whose machines an order is a win for all but the smallest blocks",
+            list(cells, long, |cell| beside_best(cell, SCATTERED)),
+        )
+        .implied(OURS),
+        Fact::tested(
+            "With long blocks nothing at all is faster than scattered by more than 5 % (everywhere).",
+            holds(&|cell| cell.mean(SCATTERED) > 0.95 * best_of_all(cell).1),
+            "not in B",
+            list(cells, long, |cell| {
+                let (other, rate) = best_of_all(cell);
+                format!("{:.3}, {other} {rate:.3} ({})", cell.mean(SCATTERED), cell.name())
+            }),
+        )
+        .implied(OURS)
+        .because(OTHERS),
+    ]
+}
+
 fn facts(cells: &[Cell]) -> Vec<Fact> {
-    let ordered = |contender: &Contender| matches!(contender.algorithm, Algorithm::Technique(name) if name.completion() == Completion::Delivered);
     let beside = |cell: &Cell, name: &str, other: &str| cell.mean(name) / cell.mean(other).max(f64::MIN_POSITIVE);
     let asks = |contender: &Contender| {
         matches!(contender.algorithm, Algorithm::Technique(TechniqueName::Booking | TechniqueName::ReceiverTokens))
     };
     let irregular = |cell: &Cell| matches!(cell.pattern.sizes, Sizes::Sparse { .. }) && cell.layout != LARGEST;
     let uniform = |cell: &Cell| matches!(cell.pattern.sizes, Sizes::Uniform(_));
-    let long = |cell: &Cell| cell.is_long();
-    let best_of_all = |cell: &Cell| cell.best(|one| one.name != SCATTERED);
     let to_all = |cell: &Cell| matches!(cell.pattern.sizes, Sizes::Uniform(bytes) if bytes >= LONG);
-    let beside_best = |cell: &Cell, name: &str| {
-        let (other, rate) = cell.best(ordered);
-        format!("{:.3}, {other} {rate:.3} ({})", cell.mean(name), cell.name())
-    };
     let books = |cell: &Cell| cell.runs.contains_key(RARE_BARRIERS);
     let holds =
         |which: &dyn Fn(&Cell) -> bool, test: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| which(cell)).all(test);
@@ -339,25 +369,6 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
         )
         .implied(OURS),
         Fact::tested(
-            "With long blocks, scattered is faster than every technique with one sender at a time, also where receiving takes \
-             twice as long as sending, and where a node sends nothing meanwhile (everywhere).",
-            holds(&long, &|cell| cell.mean(SCATTERED) > cell.best(ordered).1),
-            "not in B, on whose machines an order is a win for all but the smallest blocks",
-            list(cells, long, |cell| beside_best(cell, SCATTERED)),
-        )
-        .implied(OURS),
-        Fact::tested(
-            "With long blocks nothing at all is faster than scattered by more than 5 % (everywhere).",
-            holds(&long, &|cell| cell.mean(SCATTERED) > 0.95 * best_of_all(cell).1),
-            "not in B",
-            list(cells, long, |cell| {
-                let (other, rate) = best_of_all(cell);
-                format!("{:.3}, {other} {rate:.3} ({})", cell.mean(SCATTERED), cell.name())
-            }),
-        )
-        .implied(OURS)
-        .because(OTHERS),
-        Fact::tested(
             "Where everybody has as much for everybody, tokens are faster than pairwise exchange, which MPIs use for long blocks \
              (64 KiB).",
             holds(&to_all, &|cell| beside(cell, tokens, PAIRWISE) > 1.0),
@@ -366,6 +377,9 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
         )
         .implied(OURS),
     ]
+    .into_iter()
+    .chain(against_scattered(cells))
+    .collect()
 }
 
 /// By block length, where blocks have one size: a curve for each contender, a panel for each network.

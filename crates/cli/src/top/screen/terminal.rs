@@ -44,8 +44,8 @@ pub fn show(watcher: Watcher, interval: Duration) -> Result<(), Failure> {
 const OF_SIGNALS: i32 = 128;
 
 /// Signals set `ended`, so that the terminal is given back in order. A terminal that is gone is not: reading from it
-/// never ends (crossterm reads again where there is nothing left to read), so a hang-up ends the process there and then,
-/// and so does a second signal.
+/// never ends (crossterm reads again where there is nothing left to read), so a hang-up ends the process there and
+/// then, and so does a second signal.
 fn listen_to_signals(ended: &Arc<AtomicBool>) -> io::Result<()> {
     let always = Arc::new(AtomicBool::new(true));
     signal_hook::flag::register_conditional_shutdown(SIGHUP, OF_SIGNALS + SIGHUP, always)?;

@@ -4,7 +4,8 @@
 //!
 //! The first that has said yes is next. No answer after T is a yes, too; and who could not be asked before its turn was
 //! there begins without: to ask then would cost more than it brings. Who has waited longest is passed over once at
-//! most: its yes may run out before a turn is free, again and again, while those behind it are free at the right moments.
+//! most: its yes may run out before a turn is free, again and again, while those behind it are free at the right
+//! moments.
 
 use super::{Candidate, Policy, Since};
 use std::time::Duration;
