@@ -184,7 +184,9 @@ impl Unread {
     /// The application has read so many successes.
     pub fn read(&mut self, count: usize) {
         let count = count.min(self.successes.len());
-        process::with(|recorder| self.successes.drain(..count).flatten().for_each(|number| recorder.read(number)));
+        let mut read = self.successes.drain(..count).flatten();
+        // Where no trace could be opened they are forgotten all the same.
+        process::with(|recorder| read.by_ref().for_each(|number| recorder.read(number)));
     }
 
     /// The application has read an error.
