@@ -104,7 +104,7 @@ impl Scribe<'_> {
     /// The loop that explains most of what comes next, and its steps.
     fn longest_loop(&self) -> Option<(Segment, usize)> {
         let mut longest: Option<(Segment, usize, usize)> = None;
-        let domains = [Domain::Others, Domain::Bits, Domain::Children];
+        let domains = [Domain::Children, Domain::Others, Domain::Bits];
         for (domain, descends) in domains.into_iter().flat_map(|domain| [(domain, false), (domain, true)]) {
             if domain == Domain::Children && self.geometry.tree.is_none() {
                 continue;
