@@ -3,7 +3,7 @@
 //! `tidegate record` sets `FI_TIDEGATE_TRACE_DIR`, runs a job, and makes one trace in GOAL of what its processes left
 //! there. Each file uses only those above it:
 //!
-//! - [`format`]: records, and how they look as bytes;
+//! - [`mod@format`]: records, and how they look as bytes;
 //! - `clock`: time;
 //! - `gaps`: what of the time between calls is computation;
 //! - `recorder`: calls and completions become records, without clock and file;
