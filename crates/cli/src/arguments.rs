@@ -121,7 +121,7 @@ pub enum Command {
     ///
     /// Two processes of this command exchange messages over the provider's shared memory, without any MPI; some ten
     /// seconds. The file says what was measured, when, and how near the simulated machine comes to it. It describes one
-    /// host: between hosts, change [network] as docs/simulator.md says.
+    /// host: between hosts, change the table `network` as docs/simulator.md says.
     #[command(after_help = CALIBRATE_HELP)]
     Calibrate(CalibrateArguments),
     /// List the counters of the report with unit and meaning, or report on the pages in a folder
