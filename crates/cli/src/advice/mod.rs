@@ -4,11 +4,11 @@
 //! says nothing that the numbers do not support: where they show that something waited and not how much more would be
 //! enough, it says so. The rules, in the order in which they are heard:
 //!
-//! * [`ending`]: what was lost, and what was not finished;
+//! * `ending`: what was lost, and what was not finished;
 //! * [`held_up`]: one process for which most others waited, by the waits of each pair;
-//! * [`flow`]: waits for credits, full mailboxes, posted buffers, by scheme;
-//! * [`memory`]: receive memory that had no room, and receive memory that nobody used;
-//! * [`network`]: batches that were sent again.
+//! * `flow`: waits for credits, full mailboxes, posted buffers, by scheme;
+//! * `memory`: receive memory that had no room, and receive memory that nobody used;
+//! * `network`: batches that were sent again.
 
 mod ending;
 mod flow;

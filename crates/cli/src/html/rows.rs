@@ -1,6 +1,6 @@
 //! [`Row`]: which processes get a row of their own on the page, and which share one.
 //!
-//! All have one each in jobs of up to [`ROWS`] processes. In larger ones neighbours share rows, except for those that
+//! All have one each in jobs of up to `ROWS` processes. In larger ones neighbours share rows, except for those that
 //! stand out: for whom others waited longest, who waited longest, who had no room, and whose memory was largest.
 
 use tidegate_message::Counter;

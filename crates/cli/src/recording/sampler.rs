@@ -3,7 +3,7 @@
 //!
 //! It only reads pages, files in memory that the processes write anyway, so they do not notice but for the processor's
 //! time that it takes: some 10 µs a look and rank. Where a look takes long, as with a thousand pages, looks become
-//! rarer, so that the thread takes at most [`SHARE_MOST`] of a processor.
+//! rarer, so that the thread takes at most `SHARE_MOST` of a processor.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ const SAMPLES_LEAST: u64 = 16;
 /// How much a file of samples may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes; the file is larger by a sample at most, and with fewer than [`SAMPLES_LEAST`] samples it may be.
+    /// Bytes; the file is larger by a sample at most, and with fewer than `SAMPLES_LEAST` samples it may be.
     pub bytes: u64,
     /// Samples.
     pub samples: u64,
