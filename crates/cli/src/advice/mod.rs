@@ -5,7 +5,7 @@
 //! enough, it says so. The rules, in the order in which they are heard:
 //!
 //! * `ending`: what was lost, and what was not finished;
-//! * `held_up`: one process for which most others waited, by the waits of each pair;
+//! * [`held_up`]: one process for which most others waited, by the waits of each pair;
 //! * `flow`: waits for credits, full mailboxes, posted buffers, by scheme;
 //! * `memory`: receive memory that had no room, and receive memory that nobody used;
 //! * `network`: batches that were sent again.

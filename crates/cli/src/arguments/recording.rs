@@ -48,7 +48,7 @@ pub struct RecordOptions {
     pub record_most: u64,
 }
 
-/// Bytes of a recording, as [`block_length`] reads them.
+/// Bytes of a recording, as `block_length` reads them.
 fn recording_length(text: &str) -> Result<u64, String> {
     let refused = || "must be bytes from 64k to 1024G, with suffix k, M or G if wanted".to_owned();
     let text = super::block_length(text).map_err(|_| refused())?;
