@@ -100,7 +100,7 @@ pub fn read(trace: &Trace, rank: u32) -> Vec<Operation> {
         let before = found.len().saturating_sub(1);
         match found.last_mut() {
             Some(last) if waits_for_computation => {
-                merged.compute = merged.compute + last.compute;
+                merged.compute += last.compute;
                 merged.needs.retain(|need| need.operation != before);
                 merged.needs.append(&mut last.needs);
                 *last = merged;
