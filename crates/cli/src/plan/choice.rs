@@ -147,9 +147,9 @@ fn amounts(machine: &SimulationConfig, scheme: SchemeName, wish: &Wish) -> Resul
     let mut wanted = if given.is_empty() { knob.usual().to_vec() } else { given.clone() };
     wanted.sort_unstable();
     wanted.dedup();
-    let all = wanted.iter().map(|&amount| Setting { scheme, amount, room: None });
+    let mut all = wanted.iter().map(|&amount| Setting { scheme, amount, room: None });
     let legal: Vec<Setting> = all.clone().filter(|setting| setting.on(machine).is_ok()).collect();
-    match (legal.is_empty(), all.clone().next_back()) {
+    match (legal.is_empty(), all.next_back()) {
         (true, Some(last)) => {
             let why = last.on(machine).err().map_or_else(String::new, |error| error.to_string());
             Err(format!("{scheme}: none of the values of {} is possible: {why}", knob.option()))
