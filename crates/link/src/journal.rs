@@ -1,7 +1,7 @@
 //! A file that its process appends to by mapping it, part by part: what was written is there however the process ends,
 //! and writing makes no system call but one for each part.
 //!
-//! Layout: a page of 64-bit words (see [`Word`]; the rest is the caller's), then the bytes that were appended. How many
+//! Layout: a page of 64-bit words (see `Word`; the rest is the caller's), then the bytes that were appended. How many
 //! these are stands in the page, and is stored after them: a reader never sees a record that is half there. Words and
 //! what records are made of have the byte order of this machine, as the other files here.
 
