@@ -76,8 +76,8 @@ pub enum Command {
     /// Find the least memory with which the job of a trace takes hardly longer, and recommend settings
     ///
     /// The trace is replayed in the simulator under one setting after the other: of each scheme the fewest slots or
-    /// buffers are found, and with those the smallest receive memory, with which it takes at most --overhead longer than
-    /// in mailboxes without end. `tidegate record` writes traces of jobs; --ranks asks for a larger job of the same
+    /// buffers are found, and with those the smallest receive memory, with which it takes at most --overhead longer
+    /// than in mailboxes without end. `tidegate record` writes traces of jobs; --ranks asks for a larger job of the same
     /// pattern.
     #[command(after_help = PLAN_HELP)]
     Plan(PlanArguments),

@@ -82,8 +82,8 @@ pub struct PlanArguments {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_777_215))]
     pub slots: Vec<u64>,
 
-    /// What is tried of --buffers, --buffers-most (growing) and --pool-most (shared_window) of `run` [default: 1 to 512,
-    /// of a pool to 4096]
+    /// What is tried of --buffers, --buffers-most (growing) and --pool-most (shared_window) of `run` [default: 1 to
+    /// 512, of a pool to 4096]
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = |text: &str| whole_number(text, 1..=16_383))]
     pub buffers: Vec<u64>,
 

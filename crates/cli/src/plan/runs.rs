@@ -90,8 +90,8 @@ impl Outcomes {
 
 /// By which share runs take longer than with ample memory, one for each seed, in order.
 ///
-/// The median counts: a trace of a few hundred microseconds is interrupted once or not at all, and one that is, where the
-/// same seed left the run with ample memory alone, would decide the mean.
+/// The median counts: a trace of a few hundred microseconds is interrupted once or not at all, and one that is, where
+/// the same seed left the run with ample memory alone, would decide the mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overhead(Vec<f64>);
 
