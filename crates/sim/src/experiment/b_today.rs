@@ -375,7 +375,8 @@ fn facts(cells: &[Cell]) -> Vec<Fact> {
             "not in B",
             list(cells, to_all, ratio(tokens, PAIRWISE)),
         )
-        .implied(OURS),
+        .implied(OURS)
+        .perhaps_because("On few nodes pairs are seldom out of step, and a token's way costs more than waiting for a partner"),
     ]
     .into_iter()
     .chain(against_scattered(cells))
