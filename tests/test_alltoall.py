@@ -44,10 +44,9 @@ def cache(tmp_path_factory):
 
 
 def environment(mpi, cache, **more) -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
     own = {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "2"} if mpi.name == "impi" else {}
     headers = {"TIDEGATE_MPI_INCLUDE": str(MPIS / "mpich" / "include")} if mpi.name == "impi" else {}
-    return kept | own | headers | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib", "XDG_CACHE_HOME": str(cache)} | more
+    return mpi.bare_environment() | own | headers | {"XDG_CACHE_HOME": str(cache)} | more
 
 
 def run(mpi, cache, ranks: int, technique: str, program: list, *, options=("--alltoall-bytes", "200"), timeout=120, cwd=None,

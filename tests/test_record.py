@@ -12,7 +12,7 @@ from harness import process
 from harness.mpi import Fabric
 from harness.paths import TIDEGATE
 from test_imb import lengths_file
-from test_run import bare_environment, job
+from test_run import job
 
 TRAFFIC, FLOOD, PRESSURE, AROUND = (PROGRAMS / name for name in ("traffic.c", "flood.c", "pressure.c", "around.c"))
 RANKS = 4
@@ -29,7 +29,7 @@ def only_tidegate(fabric):
 def record(mpi, folder: Path, command: list, *words: str, timeout: float = 120) -> tuple[process.Result, dict]:
     """Records a job; returns how that ended, and the report."""
     report = folder / "run.json"
-    done = process.run([TIDEGATE, "record", "--output", folder / "job.goal", "--json", report, *words, "--", *command], bare_environment(mpi),
+    done = process.run([TIDEGATE, "record", "--output", folder / "job.goal", "--json", report, *words, "--", *command], mpi.bare_environment(),
                        timeout=timeout, check_segments=True)
     assert report.exists(), done.explain()
     assert not list(folder.glob("tidegate-trace-*")), "what the ranks wrote is left"
@@ -132,10 +132,10 @@ def test_what_a_folder_holds_becomes_a_trace_for_each_job(tmp_path):
     folder.mkdir()
     for _ in range(2):
         words = ["run", "--quiet", "--", *job(mpi, 2, [TRAFFIC, "1", "2", "3000", "7"])]
-        done = process.run([TIDEGATE, *words], bare_environment(mpi) | {"FI_TIDEGATE_TRACE_DIR": str(folder)}, timeout=60, check_segments=True)
+        done = process.run([TIDEGATE, *words], mpi.bare_environment() | {"FI_TIDEGATE_TRACE_DIR": str(folder)}, timeout=60, check_segments=True)
         assert done.clean, done.explain()
     (folder / "1-0.trace").write_bytes(bytes(5000))
-    done = process.run([TIDEGATE, "record", "-o", tmp_path / "x.goal", "--from", folder, "--json", "-"], bare_environment(mpi), timeout=60)
+    done = process.run([TIDEGATE, "record", "-o", tmp_path / "x.goal", "--from", folder, "--json", "-"], mpi.bare_environment(), timeout=60)
     assert done.status == 0, done.explain()
     found = json.loads(done.output[done.output.index("{"):])["trace"]
     assert [Path(trace["path"]).name for trace in found] == ["x.goal", "x-2.goal"], found

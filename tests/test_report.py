@@ -17,7 +17,7 @@ from harness import browser, process
 from harness import mpi as mpis
 from harness.mpi import Fabric
 from harness.paths import TIDEGATE
-from test_run import bare_environment, job
+from test_run import job
 
 LAGGARD = PROGRAMS / "laggard.c"
 RANKS, SLOW = 4, 2
@@ -60,7 +60,7 @@ def recorded(tmp_path_factory) -> Path:
     mpi = mpis.mpich()
     for name, pause in (("slow", "10"), ("even", "0")):
         words = ["run", "--quiet", "--scheme", "static", "--slots", "16", "--record", place / name, "--record-interval", "20ms", "--"]
-        done = process.run([TIDEGATE, *words, *job(mpi, RANKS, [LAGGARD, str(SLOW), "40", pause, "1500"])], bare_environment(mpi),
+        done = process.run([TIDEGATE, *words, *job(mpi, RANKS, [LAGGARD, str(SLOW), "40", pause, "1500"])], mpi.bare_environment(),
                            timeout=60, check_segments=True)
         assert done.clean and "all came" in done.output, done.explain()
     return place
@@ -121,7 +121,7 @@ def test_a_killed_recorder_leaves_a_recording(tmp_path):
     mpi = mpis.mpich()
     words = [TIDEGATE, "run", "--quiet", "--record", tmp_path / "cut", "--record-interval", "20ms", "--",
              *job(mpi, RANKS, [LAGGARD, str(SLOW), "100000", "1", "1500"])]
-    with subprocess.Popen(list(map(str, words)), env=bare_environment(mpi), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    with subprocess.Popen(list(map(str, words)), env=mpi.bare_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True) as running:
         samples = tmp_path / "cut" / "samples.tidegate"
         deadline = time.monotonic() + 30

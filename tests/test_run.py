@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from conftest import PROGRAMS
@@ -22,15 +21,9 @@ def only_tidegate(fabric):
         pytest.skip("about Tidegate's own command")
 
 
-def bare_environment(mpi) -> dict[str, str]:
-    """The environment of a user who has made no settings: no variables of libfabric or of an MPI."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
-    return kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib"}
-
-
 def run(mpi, words: list, *, timeout: float = 120) -> process.Result:
     """Runs `tidegate` with words."""
-    return process.run([TIDEGATE, *words], bare_environment(mpi), timeout=timeout, check_segments=True)
+    return process.run([TIDEGATE, *words], mpi.bare_environment(), timeout=timeout, check_segments=True)
 
 
 def job(mpi, ranks: int, program: list) -> list:
@@ -99,7 +92,7 @@ def test_the_printed_environment_makes_the_mpi_use_tidegate(name, tmp_path):
     mpi = mpis.WHEELS[name]()
     script = 'eval "$("$1" env -- "$2")" && shift && exec "$@"'
     done = process.run(["bash", "-c", script, "bash", TIDEGATE, *job(mpi, 2, [STORM, "2", "2"])],
-                       bare_environment(mpi) | {"FI_TIDEGATE_STATS_DIR": str(tmp_path)}, timeout=60, check_segments=True)
+                       mpi.bare_environment() | {"FI_TIDEGATE_STATS_DIR": str(tmp_path)}, timeout=60, check_segments=True)
     assert done.clean, done.explain()
     assert len(list(tmp_path.glob("*.counters"))) >= 2, "no endpoint of Tidegate was opened"
 

@@ -36,8 +36,7 @@ def only_tidegate(fabric: Fabric) -> None:
 def environment(place: Path) -> dict[str, str]:
     """The environment of a user of MPICH whose jobs are registered in a place of their own. Others of this user are seen as well:
     the tests look for theirs by the process of its `tidegate run`."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
-    return kept | {"LD_LIBRARY_PATH": f"{mpis.mpich().prefix}/lib", "XDG_RUNTIME_DIR": str(place)}
+    return mpis.mpich().bare_environment() | {"XDG_RUNTIME_DIR": str(place)}
 
 
 @contextmanager

@@ -25,6 +25,11 @@ class Fabric(enum.Enum):
     """The MPI's own shared memory, without libfabric."""
 
 
+def _without_settings() -> dict[str, str]:
+    """The environment without variables of libfabric or of an MPI."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "OMPI_", "PRTE_", "I_MPI_", "MPIR_"))}
+
+
 @dataclass(frozen=True)
 class Mpi:
     """One installed MPI."""
@@ -44,9 +49,13 @@ class Mpi:
         """A Python with mpi4py for this MPI."""
         return self.prefix / "bin" / "python"
 
+    def bare_environment(self) -> dict[str, str]:
+        """The environment of a user who has made no settings: no variables of libfabric or of an MPI."""
+        return _without_settings() | {"LD_LIBRARY_PATH": f"{self.prefix}/lib"}
+
     def environment(self, fabric: Fabric, **parameters: str | int) -> dict[str, str]:
         """The whole environment of a job. `parameters` are Tidegate's: `SCHEME="static"` sets FI_TIDEGATE_SCHEME."""
-        result = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "OMPI_", "PRTE_", "I_MPI_", "MPIR_"))}
+        result = _without_settings()
         result["PATH"] = f"{self.launcher.parent}:{result.get('PATH', '')}"
         result.update(self._choose(fabric))
         if fabric is Fabric.TIDEGATE:
