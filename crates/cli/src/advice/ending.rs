@@ -70,7 +70,10 @@ pub fn unfinished(run: &View) -> Option<Point> {
 fn of_send(run: &View, send: &Open) -> String {
     let label = |process: usize| run.processes[process].label.as_str();
     let to = send.peer.map_or_else(|| "a process that left no counters".to_owned(), |peer| label(peer).to_owned());
-    let waits = send.row.waits_for.map_or_else(String::new, |cause| format!(", which waited for {}", cause.words()));
+    let waits = send
+        .row
+        .waits_for
+        .map_or_else(String::new, |cause| format!(", which waited for {}", crate::recording::rows::words(cause)));
     format!(
         "At the end a send of {} to {to} ({}) had not ended for {}{waits}: look at what {to} did instead of receiving.",
         label(send.process),

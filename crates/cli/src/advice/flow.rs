@@ -6,8 +6,8 @@ use tidegate_message::Counter;
 use super::{
     Evidence, MESSAGES_MATTER, Point, SHARE_MATTERS, bytes, count, of_job, of_process, percent, sends, share, time,
 };
-use crate::recording::rows::Cause;
 use crate::recording::view::View;
+use tidegate_link::stats::WaitCause;
 
 /// Waits that go to at most this share of the pairs that could wait are those of few.
 const FEW_PAIRS: f64 = 0.25;
@@ -107,7 +107,7 @@ fn slots(run: &View, scheme: SchemeName) -> (String, Vec<String>, Vec<Evidence>)
 
 /// The share of pairs of processes between which sends waited for credits; `None` if no waits of pairs were recorded.
 fn spread(run: &View) -> Option<f64> {
-    let waited = run.waits.iter().filter(|wait| wait.cause == Cause::Credits && wait.to.is_some()).count();
+    let waited = run.waits.iter().filter(|wait| wait.cause == WaitCause::Credits && wait.to.is_some()).count();
     let number = run.processes.len();
     (waited > 0 && number > 2).then(|| waited as f64 / (number * (number - 1)) as f64)
 }

@@ -3,8 +3,9 @@
 use tidegate_message::Counter;
 
 use super::{Evidence, Point, SHARE_MATTERS, of_process, percent, share, time};
-use crate::recording::rows::Cause;
+use crate::recording::rows::words;
 use crate::recording::view::{View, Wait};
+use tidegate_link::stats::WaitCause;
 
 /// A process holds up the others if at least this share of all waiting was for it …
 const SHARE_OF_WAITING: f64 = 0.5;
@@ -27,7 +28,7 @@ pub struct HeldUp {
     /// How long it waited itself.
     pub own_ns: u64,
     /// What most of that time was waited for.
-    pub cause: Cause,
+    pub cause: WaitCause,
 }
 
 /// The process for which most others waited, if one stands out that did not wait for somebody else itself.
@@ -77,7 +78,7 @@ pub fn point(run: &View) -> Option<Point> {
          {own} itself. So look first at what {label} does between its receives, or why all send to it at once; a setting \
          of flow control lets the others run further ahead of it and does not make it faster.",
         capital(label),
-        held.cause.words(),
+        words(held.cause),
         time(held.waited_ns),
         percent(held.share),
     );

@@ -1,8 +1,9 @@
 use super::*;
 use crate::recording::Values;
 use crate::recording::facts::{EndpointFacts, Posted};
-use crate::recording::rows::{Cause, OpenKind};
+use crate::recording::rows::OpenKind;
 use crate::recording::testing::{Made, endpoint, values};
+use tidegate_link::stats::WaitCause;
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -90,7 +91,7 @@ fn waiting_for_static_credits_asks_for_more_slots_or_dynamic() {
 #[test]
 fn where_few_pairs_wait_the_slots_of_others_lie_idle() {
     let between = |pairs: &'static [(u32, u32)]| {
-        move |made: &mut Made| pairs.iter().for_each(|(from, to)| made.wait(*from, *to, Cause::Credits, 1.0))
+        move |made: &mut Made| pairs.iter().for_each(|(from, to)| made.wait(*from, *to, WaitCause::Credits, 1.0))
     };
     let few = advise(&four_with("static", &WAITED, between(&[(1, 2), (2, 1)])));
     assert!(few.paragraph().contains("Few pairs of processes waited") && few.options()[0] == "--scheme dynamic");
@@ -165,8 +166,8 @@ fn receive_memory_that_had_no_room_says_how_much_more_has() {
 #[test]
 fn one_rank_that_holds_up_the_others_is_named_and_flow_control_is_not_blamed() {
     let slow = |made: &mut Made| {
-        [0, 1, 2].iter().for_each(|rank| made.wait(*rank, 3, Cause::Credits, 8.0));
-        made.wait(3, 0, Cause::Credits, 0.5);
+        [0, 1, 2].iter().for_each(|rank| made.wait(*rank, 3, WaitCause::Credits, 8.0));
+        made.wait(3, 0, WaitCause::Credits, 0.5);
     };
     let advice = advise(&four_with("static", &WAITED, slow));
     let point = only(&advice, "held_up");
@@ -184,15 +185,17 @@ fn one_rank_that_holds_up_the_others_is_named_and_flow_control_is_not_blamed() {
 fn who_waits_for_somebody_else_is_not_to_blame() {
     // 0 and 1 wait for 2, which waits for 3 all the time.
     let chain = |made: &mut Made| {
-        [(0, 2), (1, 2)].iter().for_each(|(from, to)| made.wait(*from, *to, Cause::Pull, 9.0));
-        made.wait(2, 3, Cause::Pull, 9.0);
+        [(0, 2), (1, 2)].iter().for_each(|(from, to)| made.wait(*from, *to, WaitCause::Pull, 9.0));
+        made.wait(2, 3, WaitCause::Pull, 9.0);
     };
     assert_eq!(held_up(&four_with("dynamic", &[], chain)), None);
     let even = |made: &mut Made| {
-        (0..4).for_each(|from| (0..4).filter(|to| *to != from).for_each(|to| made.wait(from, to, Cause::Credits, 1.0)));
+        (0..4).for_each(|from| {
+            (0..4).filter(|to| *to != from).for_each(|to| made.wait(from, to, WaitCause::Credits, 1.0))
+        });
     };
     assert_eq!(held_up(&four_with("dynamic", &[], even)), None);
-    let short = |made: &mut Made| (0..3).for_each(|from| made.wait(from, 3, Cause::Credits, 0.01));
+    let short = |made: &mut Made| (0..3).for_each(|from| made.wait(from, 3, WaitCause::Credits, 0.01));
     assert_eq!(held_up(&four_with("dynamic", &[], short)), None, "0.1 % of the run");
 }
 
@@ -206,7 +209,7 @@ fn unfinished_work_is_said_first() {
          look at who was to send it."
     );
     let stuck = |made: &mut Made| {
-        made.open(1, OpenKind::Send, Some(3), Some(Cause::Credits), 5.0);
+        made.open(1, OpenKind::Send, Some(3), Some(WaitCause::Credits), 5.0);
         made.open(0, OpenKind::Receive, Some(1), None, 7.0);
     };
     let text = advise(&four_with("dynamic", &[], stuck)).paragraph();

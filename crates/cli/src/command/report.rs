@@ -126,7 +126,7 @@ fn run(shown: &Shown) -> Value {
         json!({
             "process": label(wait.from),
             "for": wait.to.map(label),
-            "cause": wait.cause,
+            "cause": wait.cause.name(),
             "count": wait.count,
             "waited_ns": wait.waited_ns,
             "goes_on": wait.goes_on,
@@ -140,7 +140,7 @@ fn run(shown: &Shown) -> Value {
             "tag": open.row.tag,
             "bytes": open.row.bytes,
             "age_ns": open.row.age_ns,
-            "waits_for": open.row.waits_for,
+            "waits_for": open.row.waits_for.map(|cause| cause.name()),
         })
     });
     json!({

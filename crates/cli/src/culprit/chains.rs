@@ -230,8 +230,7 @@ fn root(
     let is_end = mask(job.members.len(), &ranks);
     let direct: Vec<&Wait> = job.waits.iter().filter(|wait| is_end.get(wait.awaited) == Some(&true)).collect();
     let by_cause = |cause: Cause| direct.iter().filter(|wait| wait.cause == cause).map(|wait| wait.share).sum::<f64>();
-    let cause =
-        Cause::ALL.into_iter().reduce(|most, cause| if by_cause(cause) > by_cause(most) { cause } else { most });
+    let cause = Cause::all().reduce(|most, cause| if by_cause(cause) > by_cause(most) { cause } else { most });
     let mut found = Root {
         end: End::Rank(ranks[0]),
         holds_up: reached.len(),

@@ -4,8 +4,8 @@
 //! * `chains`: follows the chains, a pure function;
 //! * `words`: what was found, as a sentence.
 //!
-//! `tidegate top` asks this of two looks at a running job, `tidegate report` of a recorded one: it knows neither pages
-//! nor clocks.
+//! `tidegate top` asks this of two looks at a running job. It knows neither pages nor clocks, so it can be asked of
+//! recordings, too.
 
 mod chains;
 #[cfg(test)]
@@ -16,37 +16,27 @@ pub use chains::find;
 pub use words::{age, sentence};
 
 use std::time::Duration;
+use tidegate_message::WaitCause;
 
 /// What a rank waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// A send: for credits of its receiver.
-    Credits,
-    /// A send: for room in the mailbox of its receiver (scheme `none`).
-    Mailbox,
-    /// A send: for room in the receive memory of its receiver, which has not received what came before.
-    Window,
-    /// A send: for a posted buffer of its receiver.
-    Buffer,
-    /// A send: for its receiver to pull a long message.
-    Pull,
+    /// A send: for this of its receiver.
+    Send(WaitCause),
     /// A receive: for a message.
     Message,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 6] =
-        [Cause::Credits, Cause::Mailbox, Cause::Window, Cause::Buffer, Cause::Pull, Cause::Message];
+    pub fn all() -> impl Iterator<Item = Cause> {
+        WaitCause::ALL.iter().copied().map(Cause::Send).chain([Cause::Message])
+    }
 
     /// One word, as in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Cause::Credits => "credits",
-            Cause::Mailbox => "mailbox",
-            Cause::Window => "window",
-            Cause::Buffer => "buffer",
-            Cause::Pull => "pull",
+            Cause::Send(cause) => cause.name(),
             Cause::Message => "message",
         }
     }

@@ -1,6 +1,7 @@
 //! Jobs as people have them, and what is said of them.
 
 use super::*;
+use tidegate_message::WaitCause;
 
 fn member(rank: usize) -> Member {
     Member { name: format!("rank {rank}"), presence: Presence::Here, moves: false, any: None, unmatched: Vec::new() }
@@ -16,7 +17,7 @@ fn seconds(seconds: f64) -> Option<Duration> {
 
 /// A send that waits for a part of the time, and goes on waiting for this many seconds.
 fn send(waiter: usize, awaited: usize, share: f64, open_for: f64) -> Wait {
-    Wait { waiter, awaited, cause: Cause::Credits, share, open_for: seconds(open_for), receive: None }
+    Wait { waiter, awaited, cause: Cause::Send(WaitCause::Credits), share, open_for: seconds(open_for), receive: None }
 }
 
 /// A receive that has waited for this many seconds.

@@ -2,6 +2,7 @@
 
 use super::{Cause, End, Finding, Member, Presence, Root, Wait, Waits};
 use std::time::Duration;
+use tidegate_message::WaitCause;
 
 /// A ring of up to so many ranks is told rank by rank.
 const RING_TOLD: usize = 4;
@@ -92,11 +93,11 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
     let Some(odd) = odd.map(|place| &job.waits[place]) else {
         let what = match root.cause {
             Cause::Message => "messages",
-            Cause::Credits => "credits",
-            Cause::Mailbox => "room in mailboxes",
-            Cause::Window => "room in receive memory",
-            Cause::Buffer => "posted buffers",
-            Cause::Pull => "long messages to be pulled",
+            Cause::Send(WaitCause::Credits) => "credits",
+            Cause::Send(WaitCause::Mailbox) => "room in mailboxes",
+            Cause::Send(WaitCause::Window) => "room in receive memory",
+            Cause::Send(WaitCause::Buffer) => "posted buffers",
+            Cause::Send(WaitCause::Pull) => "long messages to be pulled",
         };
         let all = ranks(members.len());
         let more = root.holds_up.saturating_sub(members.len());
@@ -129,11 +130,11 @@ fn for_what(root: &Root, whom: &str) -> String {
     let they = if many { "they wait" } else { "it waits" };
     let their = if many { "their" } else { "its" };
     match root.cause {
-        Cause::Credits => format!("{they} for its credits"),
-        Cause::Mailbox => format!("{they} for room in its mailbox"),
-        Cause::Window => format!("{they} for room in its receive memory"),
-        Cause::Buffer => format!("{they} for its posted buffers"),
-        Cause::Pull => format!("{they} for {whom} to pull {their} long messages"),
+        Cause::Send(WaitCause::Credits) => format!("{they} for its credits"),
+        Cause::Send(WaitCause::Mailbox) => format!("{they} for room in its mailbox"),
+        Cause::Send(WaitCause::Window) => format!("{they} for room in its receive memory"),
+        Cause::Send(WaitCause::Buffer) => format!("{they} for its posted buffers"),
+        Cause::Send(WaitCause::Pull) => format!("{they} for {whom} to pull {their} long messages"),
         Cause::Message => format!("{they} for messages from {whom}"),
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::rows::{Row, rows};
 use super::timeline::{Lines, METRICS, Metric};
-use crate::recording::rows::Cause;
 use crate::recording::view::View;
+use tidegate_link::stats::WaitCause;
 
 /// Steps in which a value doubles.
 const STEPS: f64 = 16.0;
@@ -151,7 +151,7 @@ fn waits(view: &View, rows: &[Row]) -> Vec<PackedWaits> {
     for (number, row) in rows.iter().enumerate() {
         row.members.clone().for_each(|process| row_of[process] = number);
     }
-    let of = |cause: Option<Cause>| {
+    let of = |cause: Option<WaitCause>| {
         let mut cells = vec![0.0_f32; rows.len() * rows.len()];
         let mut unknown_s = 0.0;
         for wait in view.waits.iter().filter(|wait| cause.is_none_or(|cause| wait.cause == cause)) {
@@ -163,10 +163,10 @@ fn waits(view: &View, rows: &[Row]) -> Vec<PackedWaits> {
         }
         let largest = cells.iter().copied().fold(0.0, f32::max);
         let cells: Vec<u8> = cells.into_iter().map(|seconds| step(seconds, largest)).collect();
-        let name = cause.map_or("anything", Cause::words);
+        let name = cause.map_or("anything", crate::recording::rows::words);
         PackedWaits { cause: name, largest, cells: BASE64_STANDARD.encode(cells), unknown_s }
     };
-    let all = std::iter::once(None).chain(Cause::ALL.into_iter().map(Some));
+    let all = std::iter::once(None).chain(WaitCause::ALL.iter().copied().map(Some));
     all.map(of).filter(|waits| waits.largest > 0.0).collect()
 }
 

@@ -180,7 +180,7 @@ pub fn longest_waits(runs: &[Shown]) -> String {
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}{goes_on}</td></tr>",
                 label(wait.from),
                 wait.to.map_or_else(|| "others".to_owned(), label),
-                wait.cause.words(),
+                crate::recording::rows::words(wait.cause),
                 human(wait.count, Unit::Count),
                 human(wait.waited_ns, Unit::Nanoseconds),
             );
@@ -215,7 +215,7 @@ pub fn open(runs: &[Shown]) -> String {
                 escape(&open.row.tag),
                 human(open.row.bytes, Unit::Bytes),
                 human(open.row.age_ns, Unit::Nanoseconds),
-                open.row.waits_for.map_or("", crate::recording::rows::Cause::words),
+                open.row.waits_for.map_or("", crate::recording::rows::words),
             );
         }
         let all = run.view.open_in_all;

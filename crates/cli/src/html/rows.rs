@@ -85,8 +85,8 @@ fn row(run: &View, members: std::ops::Range<usize>) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::rows::Cause;
     use crate::recording::testing::{Made, values};
+    use tidegate_link::stats::WaitCause;
 
     #[test]
     fn few_processes_have_rows_of_their_own() {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn of_many_neighbours_share_rows_and_those_that_stand_out_do_not() {
         let mut made = Made::new(1024);
-        made.wait(7, 500, Cause::Credits, 3.0);
+        made.wait(7, 500, WaitCause::Credits, 3.0);
         let mut all = vec![values(&[]); 1024];
         all[1023] = values(&[(Counter::DelayNanoseconds, 5)]);
         let view = made.view(&all);

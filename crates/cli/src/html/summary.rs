@@ -3,9 +3,9 @@
 use serde::Serialize;
 use tidegate_message::{Counter, Unit};
 
-use crate::recording::rows::Cause;
 use crate::recording::view::View;
 use crate::report::units::human;
+use tidegate_link::stats::WaitCause;
 
 /// One line of the summary, for all runs of a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -105,7 +105,8 @@ pub fn summary(runs: &[&View]) -> Vec<Line> {
     });
     lines.number_unless_zero("longest want of receive memory", |run| longest(run, Counter::PressureNanoseconds));
     lines.number_unless_zero("all waiting of senders for receivers", |run| {
-        let waited: u64 = run.waits.iter().filter(|wait| wait.cause != Cause::Pull).map(|wait| wait.waited_ns).sum();
+        let waited: u64 =
+            run.waits.iter().filter(|wait| wait.cause != WaitCause::Pull).map(|wait| wait.waited_ns).sum();
         (waited as f64, human(waited, Unit::Nanoseconds))
     });
     lines.number_unless_zero("refused for want of a posted buffer", |run| {

@@ -11,7 +11,7 @@ use crate::tag;
 
 use super::Values;
 use super::facts::{EndpointFacts, Posted};
-use super::rows::{Cause, EndpointRows, OpenCounts, OpenKind, OpenRow, WaitRow};
+use super::rows::{EndpointRows, OpenCounts, OpenKind, OpenRow, WaitRow};
 
 /// What tells the endpoint of a page from all others.
 pub type Key = u64;
@@ -68,7 +68,7 @@ pub fn rows(page: &EndpointStats) -> EndpointRows {
     let mpi = page.mpi.as_deref().and_then(kind_of);
     let row = |kind, peer, (tag, ignore), bytes, age: Duration, waits_for: Option<WaitCause>| {
         let tag = tag::decode(mpi, tag, ignore);
-        OpenRow { kind, peer, tag, bytes, age_ns: nanoseconds(age), waits_for: waits_for.map(cause) }
+        OpenRow { kind, peer, tag, bytes, age_ns: nanoseconds(age), waits_for }
     };
     let receives = open.receives.iter();
     let mut rows: Vec<OpenRow> = receives
@@ -98,7 +98,7 @@ pub fn rows(page: &EndpointStats) -> EndpointRows {
 fn wait(wait: &PeerWait) -> WaitRow {
     WaitRow {
         peer: wait.peer,
-        cause: cause(wait.cause),
+        cause: wait.cause,
         count: wait.count,
         waited_ns: nanoseconds(wait.in_all()),
         goes_on: wait.open_for.is_some(),
@@ -107,16 +107,4 @@ fn wait(wait: &PeerWait) -> WaitRow {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The cause as recordings call it.
-#[must_use]
-pub fn cause(cause: WaitCause) -> Cause {
-    match cause {
-        WaitCause::Credits => Cause::Credits,
-        WaitCause::Mailbox => Cause::Mailbox,
-        WaitCause::Window => Cause::Window,
-        WaitCause::Buffer => Cause::Buffer,
-        WaitCause::Pull => Cause::Pull,
-    }
 }

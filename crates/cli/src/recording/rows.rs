@@ -1,6 +1,7 @@
 //! `last.json`: what pages of counters said last that is no counter.
 
 use serde::{Deserialize, Serialize};
+use tidegate_link::stats::WaitCause;
 
 /// What was last seen of all endpoints, in the order of their first samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,8 @@ pub struct WaitRow {
     /// The peer's id; `None`: many peers together, of whom no rows were kept.
     pub peer: Option<u64>,
     /// What they waited for.
-    pub cause: Cause,
+    #[serde(with = "cause")]
+    pub cause: WaitCause,
     /// How many waits, one that goes on included.
     pub count: u64,
     /// How long, the wait that goes on included, in nanoseconds.
@@ -44,35 +46,44 @@ pub struct WaitRow {
     pub goes_on: bool,
 }
 
-/// What sends waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cause {
-    /// Credits.
-    Credits,
-    /// Room in the mailbox.
-    Mailbox,
-    /// Room in receive memory.
-    Window,
-    /// A posted buffer.
-    Buffer,
-    /// That the receiver pulls a long message.
-    Pull,
+/// What is waited for, in words.
+#[must_use]
+pub fn words(cause: WaitCause) -> &'static str {
+    match cause {
+        WaitCause::Pull => "the receiver to pull a long message",
+        cause => cause.help(),
+    }
 }
 
-impl Cause {
-    /// All of them.
-    pub const ALL: [Cause; 5] = [Cause::Credits, Cause::Mailbox, Cause::Window, Cause::Buffer, Cause::Pull];
+/// Causes by their names.
+mod cause {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use tidegate_link::stats::WaitCause;
 
-    /// What is waited for, in words.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Cause::Credits => "credits",
-            Cause::Mailbox => "room in the mailbox",
-            Cause::Window => "room in receive memory",
-            Cause::Buffer => "a posted buffer",
-            Cause::Pull => "the receiver to pull a long message",
+    pub fn serialize<S: Serializer>(cause: &WaitCause, to: S) -> Result<S::Ok, S::Error> {
+        cause.name().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<WaitCause, D::Error> {
+        let name = String::deserialize(from)?;
+        let found = WaitCause::ALL.iter().copied().find(|cause| cause.name() == name);
+        found.ok_or_else(|| D::Error::custom(format!("nothing waits for \"{name}\"")))
+    }
+
+    /// Where there may be none.
+    pub mod optional {
+        use super::*;
+
+        #[derive(Serialize, Deserialize)]
+        struct Named(#[serde(with = "super")] WaitCause);
+
+        pub fn serialize<S: Serializer>(cause: &Option<WaitCause>, to: S) -> Result<S::Ok, S::Error> {
+            cause.map(Named).serialize(to)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<WaitCause>, D::Error> {
+            Ok(Option::<Named>::deserialize(from)?.map(|Named(cause)| cause))
         }
     }
 }
@@ -91,7 +102,8 @@ pub struct OpenRow {
     /// How long it had been so, in nanoseconds.
     pub age_ns: u64,
     /// What it waits for, if that is known.
-    pub waits_for: Option<Cause>,
+    #[serde(default, with = "cause::optional")]
+    pub waits_for: Option<WaitCause>,
 }
 
 /// Kinds of unfinished work.

@@ -7,7 +7,6 @@ use tidegate_sim::{FlowChoice, Look, Outcome, Rank, RankWait, Simulation, Simula
 
 use super::facts::{Clock, End, EndpointFacts, Facts, Posted};
 use super::folder::Recorder;
-use super::page;
 use super::rows::{EndpointRows, Last, WaitRow};
 use super::writer::Bounds;
 use super::{RECORDING_SCHEMA, Values};
@@ -115,7 +114,7 @@ impl SimulatedRun {
 fn wait(wait: &RankWait) -> WaitRow {
     WaitRow {
         peer: wait.rank.map(id),
-        cause: page::cause(wait.cause),
+        cause: wait.cause,
         count: wait.count,
         waited_ns: wait.waited.instant().as_nanos(),
         goes_on: false,

@@ -3,10 +3,11 @@
 use tidegate_message::Counter;
 
 use super::facts::EndpointFacts;
-use super::rows::{Cause, EndpointRows, Last, OpenKind, OpenRow, WaitRow};
+use super::rows::{EndpointRows, Last, OpenKind, OpenRow, WaitRow};
 use super::samples::{self, Encoder, Reader};
 use super::view::{Recording, View};
 use super::{RECORDING_SCHEMA, Values, folder};
+use tidegate_link::stats::WaitCause;
 
 /// A recording under construction: one endpoint for each rank, whose id is its rank and 1.
 pub struct Made {
@@ -69,14 +70,14 @@ impl Made {
     }
 
     /// Sends of one rank waited for another.
-    pub fn wait(&mut self, from: u32, to: u32, cause: Cause, seconds: f64) {
+    pub fn wait(&mut self, from: u32, to: u32, cause: WaitCause, seconds: f64) {
         let waited_ns = (seconds * 1e9) as u64;
         let row = WaitRow { peer: Some(u64::from(to) + 1), cause, count: 3, waited_ns, goes_on: false };
         self.last.endpoints[from as usize].waits.push(row);
     }
 
     /// Something of a rank is not finished.
-    pub fn open(&mut self, rank: u32, kind: OpenKind, peer: Option<u32>, waits_for: Option<Cause>, seconds: f64) {
+    pub fn open(&mut self, rank: u32, kind: OpenKind, peer: Option<u32>, waits_for: Option<WaitCause>, seconds: f64) {
         let rows = &mut self.last.endpoints[rank as usize];
         rows.ended = false;
         rows.open.push(OpenRow {

@@ -9,11 +9,12 @@ use tidegate_message::{Aggregate, Counter};
 
 use super::facts::{EndpointFacts, Facts};
 use super::folder::{read_facts, read_last};
-use super::rows::{Cause, EndpointRows, Last, OpenCounts, OpenRow};
+use super::rows::{EndpointRows, Last, OpenCounts, OpenRow};
 use super::samples::{Event, Reader, SAMPLES_FILE};
 use super::{Clock, Values};
 use crate::failure::Failure;
 use crate::report::Setup;
+use tidegate_link::stats::WaitCause;
 
 /// All that is known of a run at its end.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ pub struct Wait {
     /// For whom: the number of a process, if it is known.
     pub to: Option<usize>,
     /// For what.
-    pub cause: Cause,
+    pub cause: WaitCause,
     /// How many.
     pub count: u64,
     /// How long, in nanoseconds.
@@ -285,7 +286,7 @@ fn combine(counter: Counter, values: impl Iterator<Item = u64>) -> u64 {
 }
 
 fn waits(rows: &[EndpointRows], process_of: &[usize], of_id: &HashMap<u64, usize>) -> Vec<Wait> {
-    let mut found: BTreeMap<(usize, Option<usize>, Cause), Wait> = BTreeMap::new();
+    let mut found: BTreeMap<(usize, Option<usize>, WaitCause), Wait> = BTreeMap::new();
     for (endpoint, rows) in rows.iter().enumerate() {
         for row in &rows.waits {
             let (from, cause) = (process_of[endpoint], row.cause);

@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use tidegate_link::EndpointStats;
-use tidegate_link::stats::{self, WaitCause};
+use tidegate_link::stats::{OpenMessage, OpenReceive, OpenSend, PeerWait};
 use tidegate_message::Counter;
 
-use crate::culprit::Cause;
 use crate::mpi::MpiKind;
 use crate::tag;
 
@@ -54,60 +53,6 @@ pub struct Page {
     pub values: [u64; Counter::COUNT],
 }
 
-/// How long sends to one peer waited.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PeerWait {
-    /// The endpoint of the peer; `None`: several that found no row of their own.
-    pub peer: Option<u64>,
-    /// For what.
-    pub cause: Cause,
-    /// Waits that have ended, together.
-    pub waited: Duration,
-    /// How long one has lasted that goes on.
-    pub open_for: Option<Duration>,
-}
-
-/// A posted receive.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OpenReceive {
-    /// Whose message it accepts; `None`: anybody's.
-    pub from: Option<u64>,
-    /// Its tag; `None`: it is untagged.
-    pub tag: Option<u64>,
-    /// Bits of the tag that do not count.
-    pub ignore: u64,
-    /// Age.
-    pub age: Duration,
-}
-
-/// A send that is not finished.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OpenSend {
-    /// To whom.
-    pub to: u64,
-    /// Its tag; `None`: it is untagged.
-    pub tag: Option<u64>,
-    /// Its length.
-    pub bytes: u64,
-    /// Age.
-    pub age: Duration,
-    /// What it waits for, if it does.
-    pub waits_for: Option<Cause>,
-}
-
-/// A message that no receive has accepted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OpenMessage {
-    /// From whom.
-    pub from: u64,
-    /// Its tag; `None`: it is untagged.
-    pub tag: Option<u64>,
-    /// Its length.
-    pub bytes: u64,
-    /// Age.
-    pub age: Duration,
-}
-
 impl Page {
     /// The value of a counter.
     pub fn get(&self, counter: Counter) -> u64 {
@@ -117,6 +62,7 @@ impl Page {
 
 impl From<EndpointStats> for Page {
     fn from(page: EndpointStats) -> Self {
+        let values = std::array::from_fn(|index| page.get(Counter::ALL[index]));
         Page {
             pid: page.pid,
             serial: page.serial,
@@ -128,15 +74,15 @@ impl From<EndpointStats> for Page {
             written: Some(page.written).filter(|written| !written.is_zero()),
             is_current: page.is_current,
             ended: page.ended,
-            waits: page.waits.iter().map(wait).collect(),
+            waits: page.waits,
             // A receive whose message is coming in does not wait for its sender.
             receives: (
-                page.open.receives.iter().filter(|receive| !receive.is_arriving).map(receive).collect(),
+                page.open.receives.into_iter().filter(|receive| !receive.is_arriving).collect(),
                 page.open.receives_in_all,
             ),
-            sends: (page.open.sends.iter().map(send).collect(), page.open.sends_in_all),
-            unexpected: (page.open.unexpected.iter().map(message).collect(), page.open.unexpected_in_all),
-            values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
+            sends: (page.open.sends, page.open.sends_in_all),
+            unexpected: (page.open.unexpected, page.open.unexpected_in_all),
+            values,
             host: page.host,
             mpi: page.mpi,
             launch: page.launch,
@@ -152,33 +98,6 @@ fn setup(page: &EndpointStats) -> String {
     };
     let network = if page.network.is_empty() { String::new() } else { format!(", network {}", page.network) };
     format!("{}{lends}, bulk {}{network}", page.scheme.name(), page.bulk)
-}
-
-fn cause(cause: WaitCause) -> Cause {
-    match cause {
-        WaitCause::Credits => Cause::Credits,
-        WaitCause::Mailbox => Cause::Mailbox,
-        WaitCause::Window => Cause::Window,
-        WaitCause::Buffer => Cause::Buffer,
-        WaitCause::Pull => Cause::Pull,
-    }
-}
-
-fn wait(row: &stats::PeerWait) -> PeerWait {
-    PeerWait { peer: row.peer, cause: cause(row.cause), waited: row.waited, open_for: row.open_for }
-}
-
-fn receive(row: &stats::OpenReceive) -> OpenReceive {
-    OpenReceive { from: row.from, tag: row.tag, ignore: row.ignore, age: row.age }
-}
-
-fn send(row: &stats::OpenSend) -> OpenSend {
-    let waits_for = row.waits_for.map(cause);
-    OpenSend { to: row.to, tag: row.tag, bytes: row.bytes, age: row.age, waits_for }
-}
-
-fn message(row: &stats::OpenMessage) -> OpenMessage {
-    OpenMessage { from: row.from, tag: row.tag, bytes: row.bytes, age: row.age }
 }
 
 /// A tag in words. `mpi`: the id of the MPI that made it, if known.
@@ -218,6 +137,11 @@ pub(crate) mod tests {
             page.values[*counter as usize] = *value;
         }
         page
+    }
+
+    /// A posted receive, for a message of somebody or of anybody.
+    pub fn open_receive(from: Option<u64>, tag: u64, age: Duration) -> OpenReceive {
+        OpenReceive { from, tag: Some(tag), ignore: 0, bytes: 4, age, is_arriving: false, is_probe: false }
     }
 
     #[test]

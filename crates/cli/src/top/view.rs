@@ -359,9 +359,10 @@ fn memory(seen: &Seen) -> Memory {
 pub(crate) mod tests {
     use super::*;
     use crate::top::look::tests::seen;
-    use crate::top::page::{OpenReceive, PeerWait};
+    use crate::top::page::tests::open_receive;
     use crate::top::waits::tests::FIRST;
     use std::path::PathBuf;
+    use tidegate_link::stats::{PeerWait, WaitCause};
 
     /// A job without a description.
     pub fn found() -> FoundJob {
@@ -396,11 +397,17 @@ pub(crate) mod tests {
         if rank != 1 {
             let waited = Duration::from_millis(800 * done);
             let open_for = Some(Duration::from_millis(100 * done));
-            seen.pages[0].waits.push(PeerWait { peer: Some(FIRST + 1), cause: Cause::Credits, waited, open_for });
+            seen.pages[0].waits.push(PeerWait {
+                peer: Some(FIRST + 1),
+                cause: WaitCause::Credits,
+                count: 1,
+                waited,
+                open_for,
+            });
         }
         if rank == 2 {
             let age = Duration::from_secs(at);
-            seen.pages[0].receives = (vec![OpenReceive { from: Some(FIRST), tag: Some(77), ignore: 0, age }], 3);
+            seen.pages[0].receives = (vec![open_receive(Some(FIRST), 77, age)], 3);
         }
         seen
     }
@@ -414,7 +421,7 @@ pub(crate) mod tests {
         assert_eq!((view.alive(), view.gone(), view.size), (3, 1, 4));
         assert_eq!((view.rows[0].memory.share(), view.rows[1].awaited_by), (0.5, 2));
         let wait = view.rows[0].wait.clone().unwrap();
-        assert_eq!((wait.awaited, wait.cause), (1, Cause::Credits));
+        assert_eq!((wait.awaited, wait.cause), (1, Cause::Send(WaitCause::Credits)));
         assert!((wait.share - 0.9).abs() < 1e-9);
         assert_eq!(view.rows[2].receive.text.as_ref().unwrap().0, "tag 0x4d from rank 0");
         assert_eq!(view.rows[2].receive.in_all, 3);

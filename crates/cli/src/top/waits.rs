@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
 use crate::top::look::{Identity, Look, Seen};
-use crate::top::page::{OpenMessage, OpenReceive, Page, tag_in_words};
+use crate::top::page::{Page, tag_in_words};
+use tidegate_link::stats::{OpenMessage, OpenReceive};
 
 /// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
 const AWAY_AFTER: Duration = Duration::from_millis(250);
@@ -127,7 +128,7 @@ impl Job<'_> {
                     waits.push(Wait {
                         waiter,
                         awaited,
-                        cause: row.cause,
+                        cause: crate::culprit::Cause::Send(row.cause),
                         share,
                         open_for: row.open_for,
                         receive: None,
@@ -187,7 +188,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::culprit::Cause;
     use crate::top::look::tests::seen;
-    use crate::top::page::PeerWait;
+    use crate::top::page::tests::open_receive;
+    use tidegate_link::stats::{PeerWait, WaitCause};
     use tidegate_message::Counter;
 
     /// The name of a rank's endpoint, as `page` gives it.
@@ -204,14 +206,20 @@ pub(crate) mod tests {
     fn waiting(rank: u32, peer: u64, waited: f64, open_for: Option<f64>) -> Seen {
         let mut seen = seen(rank, &[]);
         let (waited, open_for) = (seconds(waited), open_for.map(seconds));
-        seen.pages[0].waits.push(PeerWait { peer: Some(FIRST + peer), cause: Cause::Credits, waited, open_for });
+        seen.pages[0].waits.push(PeerWait {
+            peer: Some(FIRST + peer),
+            cause: WaitCause::Credits,
+            count: 1,
+            waited,
+            open_for,
+        });
         seen
     }
 
     fn receiving(rank: u32, from: Option<u64>, age: f64, moved: u64) -> Seen {
         let mut seen = seen(rank, &[(Counter::BytesSent, moved)]);
         let from = from.map(|from| FIRST + from);
-        seen.pages[0].receives.0.push(OpenReceive { from, tag: Some(77), ignore: 0, age: seconds(age) });
+        seen.pages[0].receives.0.push(open_receive(from, 77, seconds(age)));
         seen
     }
 
@@ -220,7 +228,10 @@ pub(crate) mod tests {
         let before = look(10.0, vec![waiting(0, 1, 3.0, None), seen(1, &[])]);
         let now = look(12.0, vec![waiting(0, 1, 3.5, Some(0.5)), seen(1, &[])]);
         let [wait] = &waits(Some(&before), &now, None).waits[..] else { panic!() };
-        assert_eq!((wait.waiter, wait.awaited, wait.cause, wait.open_for), (0, 1, Cause::Credits, Some(seconds(0.5))));
+        assert_eq!(
+            (wait.waiter, wait.awaited, wait.cause, wait.open_for),
+            (0, 1, Cause::Send(WaitCause::Credits), Some(seconds(0.5)))
+        );
         assert!((wait.share - 0.5).abs() < 1e-9, "one of two seconds: {}", wait.share);
         let quiet = look(14.0, vec![waiting(0, 1, 4.0, None), seen(1, &[])]);
         let before = look(12.0, vec![waiting(0, 1, 4.0, None), seen(1, &[])]);
