@@ -159,13 +159,14 @@ impl Table {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::time::Duration;
     use tidegate_link::Service;
     use tidegate_link::fabric::{Contact, LowerAddress};
 
-    fn address(pid: u8) -> Address {
+    /// The address of an endpoint of this process.
+    pub(crate) fn address(pid: u8) -> Address {
         let mut bytes = [0; Address::BYTES];
         bytes[..3].copy_from_slice(b"TG3");
         bytes[16] = pid;

@@ -140,3 +140,17 @@ impl Book for Active {
         self.address_of(target)
     }
 }
+
+/// The two tables of calls of an object, without a trace and with one, made by a function that is generic over
+/// [`Recording`]; and `ops`, which chooses.
+macro_rules! tables {
+    ($ops:ty, $calls:ident) => {
+        static TABLES: [$ops; 2] = [$calls::<crate::recording::Off>(), $calls::<crate::recording::On>()];
+
+        /// The table of calls: `is_recorded`, the one that writes the trace.
+        pub fn ops(is_recorded: bool) -> *mut $ops {
+            crate::object::table(&TABLES[usize::from(is_recorded)])
+        }
+    };
+}
+pub(crate) use tables;

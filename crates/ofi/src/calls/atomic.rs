@@ -4,20 +4,14 @@ use crate::atomics::{Elements, Operation, datatype_of, known};
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::guard::guarded;
-use crate::object::{object, table};
+use crate::object::object;
 use crate::operation::Flags;
-use crate::recording::{Off, On, Recording};
+use crate::recording::{Recording, tables};
 use crate::remote::Access;
 use core::ffi::{c_int, c_void};
 use tidegate_message::{AtomicCall, AtomicType};
 
-/// The tables of calls, without a trace and with one.
-static TABLES: [fi_ops_atomic; 2] = [calls::<Off>(), calls::<On>()];
-
-/// The table of calls: `is_recorded`, the one that writes the trace.
-pub fn ops(is_recorded: bool) -> *mut fi_ops_atomic {
-    table(&TABLES[usize::from(is_recorded)])
-}
+tables!(fi_ops_atomic, calls);
 
 const fn calls<R: Recording>() -> fi_ops_atomic {
     fi_ops_atomic {

@@ -7,8 +7,8 @@ use crate::completions::{Completions, Room};
 use crate::domain::Domain;
 use crate::errno::{Errno, INVALID, TRY_AGAIN};
 use crate::guard::guarded;
-use crate::object::{self, hand_out, head, no_bind, operations, share, table};
-use crate::recording::{Off, On, Recording};
+use crate::object::{self, hand_out, head, no_bind, operations, share};
+use crate::recording::{Recording, tables};
 use crate::wait::Wait;
 use crate::{limits, loader};
 use core::ffi::{c_char, c_int, c_void};
@@ -19,13 +19,7 @@ use std::sync::Arc;
 const CAPACITY_DEFAULT: usize = limits::QUEUE_SIZE;
 
 static HEAD: fi_ops = operations(close, no_bind, control);
-/// The tables of calls, without a trace and with one.
-static TABLES: [fi_ops_cq; 2] = [calls::<Off>(), calls::<On>()];
-
-/// The table of calls: `is_recorded`, the one that writes the trace.
-pub fn ops(is_recorded: bool) -> *mut fi_ops_cq {
-    table(&TABLES[usize::from(is_recorded)])
-}
+tables!(fi_ops_cq, calls);
 
 const fn calls<R: Recording>() -> fi_ops_cq {
     fi_ops_cq {

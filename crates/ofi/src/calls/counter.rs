@@ -5,20 +5,14 @@ use crate::counter::Counter;
 use crate::domain::Domain;
 use crate::errno::Errno;
 use crate::guard::guarded;
-use crate::object::{self, hand_out, head, no_bind, no_control, operations, share, table};
-use crate::recording::{Off, On, Recording};
+use crate::object::{self, hand_out, head, no_bind, no_control, operations, share};
+use crate::recording::{Recording, tables};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
 static HEAD: fi_ops = operations(close, no_bind, no_control);
-/// The tables of calls, without a trace and with one.
-static TABLES: [fi_ops_cntr; 2] = [calls::<Off>(), calls::<On>()];
-
-/// The table of calls: `is_recorded`, the one that writes the trace.
-pub fn ops(is_recorded: bool) -> *mut fi_ops_cntr {
-    table(&TABLES[usize::from(is_recorded)])
-}
+tables!(fi_ops_cntr, calls);
 
 const fn calls<R: Recording>() -> fi_ops_cntr {
     fi_ops_cntr {

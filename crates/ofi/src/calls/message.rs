@@ -2,20 +2,14 @@
 
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
-use crate::object::{object, table};
+use crate::object::object;
 use crate::operation::{Flags, memory, scattered};
-use crate::recording::{Off, On, Recording};
+use crate::recording::{Recording, tables};
 use crate::transfer::{ReceiveCall, SendCall};
 use core::ffi::c_void;
 use tidegate_message::Space;
 
-/// The tables of calls, without a trace and with one.
-static TABLES: [fi_ops_msg; 2] = [calls::<Off>(), calls::<On>()];
-
-/// The table of calls: `is_recorded`, the one that writes the trace.
-pub fn ops(is_recorded: bool) -> *mut fi_ops_msg {
-    table(&TABLES[usize::from(is_recorded)])
-}
+tables!(fi_ops_msg, calls);
 
 const fn calls<R: Recording>() -> fi_ops_msg {
     fi_ops_msg {

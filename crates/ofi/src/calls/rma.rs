@@ -3,19 +3,13 @@
 use crate::bindings::*;
 use crate::endpoint::Endpoint;
 use crate::errno::INVALID;
-use crate::object::{object, table};
+use crate::object::object;
 use crate::operation::{Flags, memory, scattered};
-use crate::recording::{Off, On, Recording};
+use crate::recording::{Recording, tables};
 use crate::remote::Access;
 use core::ffi::c_void;
 
-/// The tables of calls, without a trace and with one.
-static TABLES: [fi_ops_rma; 2] = [calls::<Off>(), calls::<On>()];
-
-/// The table of calls: `is_recorded`, the one that writes the trace.
-pub fn ops(is_recorded: bool) -> *mut fi_ops_rma {
-    table(&TABLES[usize::from(is_recorded)])
-}
+tables!(fi_ops_rma, calls);
 
 const fn calls<R: Recording>() -> fi_ops_rma {
     fi_ops_rma {

@@ -177,14 +177,8 @@ impl<S: Sink> Recorder<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addresses::tests::address;
     use crate::trace::format::Decoder;
-
-    fn address(pid: u8) -> Address {
-        let mut bytes = [0; Address::BYTES];
-        bytes[..3].copy_from_slice(b"TG3");
-        bytes[16] = pid;
-        Address::from_bytes(&bytes).unwrap()
-    }
 
     fn records(recorder: &Recorder<Vec<u8>>) -> Vec<Record> {
         Decoder::new(&recorder.sink).map(Result::unwrap).collect()
