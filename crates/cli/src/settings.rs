@@ -21,6 +21,9 @@ pub const STATS_DIR: &str = "FI_TIDEGATE_STATS_DIR";
 /// The variable that lists those which Open MPI passes on to ranks on other hosts, with `;` between them.
 pub const PASSED_ON: &str = "OMPI_MCA_mca_base_env_list";
 
+/// What a user may say of `--alltoall` beyond its options. Ranks that differ in it leave all calls to the MPI.
+const ALLTOALL: [&str; 3] = ["TIDEGATE_ALLTOALL_UNIT", "TIDEGATE_ALLTOALL_WINDOW", "TIDEGATE_ALLTOALL_ROUNDS"];
+
 /// One variable to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -106,12 +109,11 @@ impl Plan<'_> {
         if major.is_none_or(|major| major < 5) {
             self.unless_set(settings, "OMPI_MCA_rmaps_base_oversubscribe", "1", why);
         }
-        self.unless_set(
-            settings,
+        settings.push(setting(
             PASSED_ON,
-            &self.passed_on(settings),
+            self.passed_on(settings),
             "Open MPI passes no other variables on to other hosts.",
-        );
+        ));
         if self.root {
             let why = "You are root, in a container most likely, where Open MPI refuses to start otherwise.";
             self.unless_set(settings, ROOT_PERMISSION, "1", why);
@@ -119,16 +121,24 @@ impl Plan<'_> {
         }
     }
 
-    /// The names of the variables that ranks on other hosts need: ours, and those parameters that the user has set.
-    fn passed_on(&self, settings: &[Setting]) -> String {
-        let of_user = variables().filter(|name| (self.environment)(name).is_some());
+    /// The names of the variables that ranks on other hosts need: what the user passes on, ours, and those parameters
+    /// that the user has set. Ranks without ours would find another provider, or wait for those that have them.
+    fn passed_on(&self, settings: &[Setting]) -> OsString {
+        let of_alltoall = ALLTOALL.iter().map(|name| (*name).to_owned());
+        let of_user = variables().chain(of_alltoall).filter(|name| (self.environment)(name).is_some());
         let is_ours = |name: &&str| name.starts_with("FI_") || name.starts_with("TIDEGATE_") || *name == "LD_PRELOAD";
         let ours = settings.iter().map(|setting| setting.name).filter(is_ours);
         let mut names: Vec<String> = ours.map(str::to_owned).collect();
         names.extend(of_user);
         names.sort();
         names.dedup();
-        names.join(";")
+        let had = (self.environment)(PASSED_ON).filter(|had| !had.is_empty());
+        let known: Vec<_> = had.iter().flat_map(|had| had.as_bytes().split(|&byte| byte == b';')).collect();
+        // In Open MPI's list a name may have a value behind it.
+        let is_new =
+            |name: &String| !known.iter().any(|had| had.split(|&byte| byte == b'=').next() == Some(name.as_bytes()));
+        let more: Vec<_> = names.iter().filter(|name| is_new(name)).map(OsString::from).collect();
+        had.iter().cloned().chain(more).collect::<Vec<_>>().join(OsStr::new(";"))
     }
 
     /// Tidegate's folder first, then what the user had, then Intel MPI's own providers, which a set variable would
@@ -276,8 +286,14 @@ mod tests {
         let text = lines(&Plan { alltoall: &alltoall, ..plan(Some(&open_mpi), &empty) });
         assert!(text.contains("\nLD_PRELOAD=/x.so\nTIDEGATE_ALLTOALL=tokens\n"), "{text}");
         assert!(text.contains("FI_PROVIDER;FI_PROVIDER_PATH;LD_PRELOAD;TIDEGATE_ALLTOALL\n"), "{text}");
-        let environment = |name: &str| (name == PASSED_ON).then(|| OsString::from("MINE"));
-        assert!(!lines(&plan(Some(&open_mpi), &environment)).contains(PASSED_ON), "the user's own stays");
+        let environment = |name: &str| match name {
+            PASSED_ON => Some(OsString::from("MINE;FI_PROVIDER=x")),
+            "TIDEGATE_ALLTOALL_UNIT" => Some(OsString::from("8k")),
+            _ => None,
+        };
+        let text = lines(&Plan { alltoall: &alltoall, ..plan(Some(&open_mpi), &environment) });
+        let list = "MINE;FI_PROVIDER=x;FI_PROVIDER_PATH;LD_PRELOAD;TIDEGATE_ALLTOALL;TIDEGATE_ALLTOALL_UNIT";
+        assert!(text.contains(&format!("OMPI_MCA_mca_base_env_list={list}\n")), "the user's own stays: {text}");
     }
 
     #[test]
