@@ -175,11 +175,29 @@ static int copy(MPI_Comm comm, MPI_Comm *made) {
     return error ? error : PMPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
 }
 
+/* Whether this process had better make no communicator behind the program's back. Open MPI (5.0.11) may wait for ever
+ * when several threads make communicators and the ranks of one are not those of another; so a program that exchanges
+ * blocks in threads beside the main one makes all of its own. */
+static int is_refusing(void) {
+    static atomic_int has_threads;
+    int is_world = 0, is_over = 0, is_main = 1, level = MPI_THREAD_SINGLE;
+#ifdef OPEN_MPI
+    PMPI_Initialized(&is_world);
+    PMPI_Finalized(&is_over);
+#endif
+    if (is_world && !is_over) {
+        PMPI_Query_thread(&level);
+        PMPI_Is_thread_main(&is_main);
+        has_threads |= !is_main;
+    }
+    return level == MPI_THREAD_MULTIPLE && has_threads;
+}
+
 int tga_make_private(MPI_Comm comm, struct tga_terms *terms) {
     if (terms->is_refused || terms->private != MPI_COMM_NULL) {
         return MPI_SUCCESS;
     }
-    uint64_t words[2] = {privates >= PRIVATE_MOST || is_ending, tgx_number()};
+    uint64_t words[2] = {privates >= PRIVATE_MOST || is_ending || is_refusing(), tgx_number()};
     int error = PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_UINT64_T, MPI_MAX, comm);
     if (error || words[0]) {
         terms->is_refused = 1;

@@ -257,6 +257,7 @@ static int consider(struct call *call, enum tga_kind kind, int *taken) {
         return error;
     }
     if (!call->terms->is_on || call->terms->is_refused) {
+        tga_count(kind, 0);
         return MPI_SUCCESS;
     }
     error = take(call, kind, taken);

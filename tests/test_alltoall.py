@@ -69,6 +69,17 @@ def test_results_are_the_same_in_all_forms_and_in_threads(cache, name):
     assert is_taken(done, "tokens") and "all as sent" in done.output, done.explain()
 
 
+def test_with_open_mpi_calls_of_other_threads_are_left_to_it(cache):
+    """It may hang when several threads make communicators. The program's other thread calls each function three times."""
+    left = []
+    for words in ([], ["threads"]):
+        done = run(mpis.openmpi(), cache, 3, "tokens", [ALLTOALL, "2000", *words])
+        assert is_taken(done, "tokens") and "all as sent" in done.output, done.explain()
+        found = re.search(r"rank 0: (\d+) of (\d+) MPI_Alltoall and", done.output)
+        left.append(int(found[2]) - int(found[1]))
+    assert left[1] >= left[0] + 3, left
+
+
 @pytest.mark.parametrize("technique", TECHNIQUES)
 def test_results_are_the_same_by_every_technique(cache, technique):
     mpi = mpis.WHEELS[list(mpis.WHEELS)[TECHNIQUES.index(technique) % 3]]()
