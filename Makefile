@@ -74,7 +74,8 @@ system: build ## whole-system tests: real MPI programs over the provider
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests $(PYTEST_OPTIONS)
 
-test-full: build ## the whole matrix of suites, ranks and schemes, and all figures at reduced size; the table is build/test-full.md
+test-full: build ## the whole matrix of suites, ranks and schemes, all figures at reduced size, larger worlds of flow control; the table is build/test-full.md
+	TIDEGATE_TEST_FULL=1 $(CARGO) test -p tidegate-flow --locked
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 

@@ -89,6 +89,11 @@ fn path(origins: &[Origin], mut number: u32, last: Action) -> Vec<Action> {
     path
 }
 
+/// Whether worlds of more than a few seconds are explored as well, as `make test-full` wants it.
+pub fn is_full() -> bool {
+    std::env::var_os("TIDEGATE_TEST_FULL").is_some()
+}
+
 /// Explores all states; a broken invariant fails the test and prints the way to it, state by state.
 pub fn explore(layout: Layout) -> Sights {
     search(&layout).unwrap_or_else(|broken| panic!("{}", tell(&layout, &broken)))
