@@ -78,7 +78,7 @@ system: build ## whole-system tests: real MPI programs over the provider
 	@$(PYTEST) tests -n 2 --dist loadfile $(PYTEST_OPTIONS)
 
 test-full: build ## the whole matrix of suites, ranks and schemes, all figures at reduced size, larger worlds of flow control; the table is build/test-full.md
-	TIDEGATE_TEST_FULL=1 $(CARGO) test -p tidegate-flow --locked
+	TIDEGATE_EXPLORE=all $(CARGO) test -p tidegate-flow --locked
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 
