@@ -160,7 +160,8 @@ static void list(struct call *call, int may_cut) {
 /* Ends a call with an error. What the MPI says on the private communicator is raised on the user's. */
 static int fail(struct call *call, int error) {
     if (error < 0) {
-        error = error == TGX_NO_MEMORY ? MPI_ERR_NO_MEM : error == TGX_SIZE ? MPI_ERR_TRUNCATE : MPI_ERR_INTERN;
+        int is_length = error == TGX_SIZE || error == TGX_SELF;
+        error = error == TGX_NO_MEMORY ? MPI_ERR_NO_MEM : is_length ? MPI_ERR_TRUNCATE : MPI_ERR_INTERN;
     }
     return error ? PMPI_Comm_call_errhandler(call->comm, error), error : MPI_SUCCESS;
 }
@@ -175,7 +176,8 @@ static int agree(struct call *call, uint64_t most, int *may_cut, int *is_agreed)
     uint64_t words[2] = {most, (uint64_t)is_typed};
     int error = PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_UINT64_T, MPI_MAX, call->comm);
     *is_agreed = !error && words[0] != OWN && words[0] >= call->terms->least;
-    *may_cut = words[1] == 0;
+    /* Blocks that are not cut are sent as the program describes them: what the MPI takes, it takes. */
+    *may_cut = words[1] == 0 && tidegate_bulk_cuts(call->terms->technique) == 1;
     return error;
 }
 
@@ -192,7 +194,9 @@ static int carry_out(struct call *call, int may_cut) {
                           (size_t)call->send_count, call->receives, (size_t)call->receive_count);
     if (!error) {
         error = tgx_finish(exchange);
-        tgx_end(exchange);
+        if (tgx_end(exchange)) {
+            call->copy = NULL; /* The MPI may still send from it. */
+        }
     }
     return fail(call, error);
 }

@@ -4,8 +4,9 @@
  * - All receives that are possible are posted first: a few per sender, the next ones as those complete.
  * - Where a piece counts as sent only when its receiver has it, the receiver sends a message of 0 bytes with a tag of
  *   its own when the piece is complete: a send that has completed may only have been copied by the MPI.
- * - Signals carry the number of the exchange in their tags, because a fast neighbour may already be in the next one.
- *   They are looked for, not received in advance, so none is left over at the end.
+ * - Signals are looked for, not received in advance, so none is left over at the end.
+ * - A message that is not as long as its receiver expects is an error of that receiver, told at the end: meanwhile it
+ *   goes on, so that the others come to their end, too. All other errors end the exchange for this rank at once.
  * - A barrier is a non-blocking reduction; all other things go on meanwhile.
  * - Bounds: TELLS small messages on their way, `outstanding` pieces, RING receives per sender. When small messages do
  *   not leave, this rank takes no further steps, and goes on receiving. */
@@ -66,11 +67,11 @@ static int send_message(struct tgx *x, int place) {
     if (block->is_plain) {
         uint64_t left = out->piece.offset + out->piece.bytes - out->next;
         uint64_t bytes = left < TGX_MESSAGE_MOST ? left : TGX_MESSAGE_MOST;
-        error = tgx_isend((char *)block->buffer + out->next, (MPI_Count)bytes, MPI_BYTE, block->peer, TGX_TAG_DATA,
+        error = tgx_isend((char *)block->buffer + out->next, (MPI_Count)bytes, MPI_BYTE, block->peer, x->data_tag,
                           x->comm, &request);
         out->next += bytes;
     } else {
-        error = tgx_isend(block->buffer, block->count, block->type, block->peer, TGX_TAG_DATA, x->comm, &request);
+        error = tgx_isend(block->buffer, block->count, block->type, block->peer, x->data_tag, x->comm, &request);
         out->next = out->piece.offset + out->piece.bytes;
     }
     if (error) {
@@ -113,7 +114,7 @@ static int start_send(struct tgx *x, const tidegate_bulk_piece *piece) {
                                  .is_awaited = x->is_delivered};
     if (x->is_delivered) {
         MPI_Request request;
-        int error = PMPI_Irecv(NULL, 0, MPI_BYTE, (int)piece->to, TGX_TAG_HAVE, x->comm, &request);
+        int error = PMPI_Irecv(NULL, 0, MPI_BYTE, (int)piece->to, x->have_tag, x->comm, &request);
         if (error) {
             return error;
         }
@@ -158,6 +159,10 @@ static int take_steps(struct tgx *x, int *moved) {
         switch (step.kind) {
         case TIDEGATE_BULK_COPY:
             error = tgx_copy(x, &x->sends[step.piece.block]);
+            if (error == TGX_SIZE || error == TGX_SELF) {
+                x->wrong = x->wrong ? x->wrong : error;
+                error = 0;
+            }
             break;
         case TIDEGATE_BULK_SEND:
             error = start_send(x, &step.piece);
@@ -179,10 +184,14 @@ static int take_steps(struct tgx *x, int *moved) {
     return 0;
 }
 
-static int complete(struct tgx *x, struct tgx_slot slot, const MPI_Status *status) {
+/* A request has completed, with an error or without. */
+static int complete(struct tgx *x, struct tgx_slot slot, int error, const MPI_Status *status) {
+    if (error && slot.kind != TGX_RECEIVE) {
+        return error;
+    }
     switch (slot.kind) {
     case TGX_RECEIVE:
-        return tgx_received(x, slot.owner, slot.place, status);
+        return tgx_received(x, slot.owner, slot.place, error, status);
     case TGX_SEND:
         x->outgoing[slot.owner].is_leaving = 0;
         return advance_send(x, slot.owner);
@@ -215,11 +224,9 @@ static int look(struct tgx *x, int *moved) {
         }
     }
     for (int i = 0; i < count && count != MPI_UNDEFINED; i++) {
-        if (error && x->statuses[i].MPI_ERROR != MPI_SUCCESS) {
-            return x->statuses[i].MPI_ERROR;
-        }
         *moved = 1;
-        int wrong = complete(x, x->slots[x->indices[i]], &x->statuses[i]);
+        int own = error ? x->statuses[i].MPI_ERROR : MPI_SUCCESS;
+        int wrong = complete(x, x->slots[x->indices[i]], own, &x->statuses[i]);
         if (wrong) {
             return wrong;
         }
@@ -275,8 +282,12 @@ int tgx_advance(struct tgx *x, int *done, int *moved) {
     if (!error) {
         error = tgx_confirm(x, moved);
     }
-    x->error = error;
     *done = !error && !*moved && x->is_finished && x->used == 0 && x->left == 0 && x->owed == 0;
+    if (*done && x->wrong) {
+        *done = 0;
+        error = x->wrong;
+    }
+    x->error = error;
     return error;
 }
 

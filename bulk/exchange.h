@@ -37,8 +37,8 @@ int tgx_advance(struct tgx *exchange, int *done, int *moved);
 /* The same until all is sent and received. */
 int tgx_finish(struct tgx *exchange);
 
-/* Frees it. After an error, what was under way may go on using its buffers. */
-void tgx_end(struct tgx *exchange);
+/* Frees it. Says whether, after an error, something is still under way, which may go on using its buffers. */
+int tgx_end(struct tgx *exchange);
 
 /* Point-to-point calls with large counts, where the MPI has them. */
 int tgx_isend(const void *buffer, MPI_Count count, MPI_Datatype type, int to, int tag, MPI_Comm comm,

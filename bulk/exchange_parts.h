@@ -14,7 +14,14 @@
 /* Receives that are posted for one sender at once. */
 #define TGX_RING 4
 
-enum { TGX_TAG_DATA = 1, TGX_TAG_HAVE = 2, TGX_TAG_SIGNAL = 16, TGX_TAG_SIGNALS = 8192 };
+/* Tags carry the number of the exchange: a fast neighbour may already be in the next one, and what an exchange that has
+ * failed leaves behind is none of a later one's. Every MPI has tags up to 32767. */
+enum {
+    TGX_TAGS = 8192,
+    TGX_TAG_DATA = 1,
+    TGX_TAG_HAVE = TGX_TAG_DATA + TGX_TAGS,
+    TGX_TAG_SIGNAL = TGX_TAG_HAVE + TGX_TAGS
+};
 
 enum tgx_kind {
     TGX_RECEIVE, /* a message of a piece: owner is its sender's place, place is in its ring */
@@ -49,12 +56,15 @@ struct tgx_incoming {
     struct {
         uint64_t bytes;
         int is_last, is_done, is_plain; /* is_last: a piece ends with it */
+        int is_whole;                   /* it is all of a block: whatever its length, the next is in its place */
     } ring[TGX_RING];
 };
 
 struct tgx {
     MPI_Comm comm;
-    int me, nodes, is_delivered, is_finished, error, signal_tag;
+    int me, nodes, is_delivered, is_finished, error;
+    int wrong; /* the first error that the exchange goes on in spite of */
+    int data_tag, have_tag, signal_tag;
     uint64_t unit; /* pieces of received blocks have this length, but for the last of a block */
     tidegate_bulk_exchange *decisions;
     struct tgx_block *sends, *receives; /* the latter by senders */
@@ -79,7 +89,7 @@ struct tgx {
 int tgx_add(struct tgx *exchange, MPI_Request request, enum tgx_kind kind, int owner, int place);
 int tgx_event(struct tgx *exchange, const tidegate_bulk_event *event);
 int tgx_tell(struct tgx *exchange, int to, int tag, const unsigned char *bytes, int length);
-int tgx_received(struct tgx *exchange, int incoming, int place, const MPI_Status *status);
+int tgx_received(struct tgx *exchange, int incoming, int place, int error, const MPI_Status *status);
 int tgx_confirm(struct tgx *exchange, int *moved);
 int tgx_copy(struct tgx *exchange, const struct tgx_block *block);
 

@@ -10,17 +10,21 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stddef.h>
+#include <string.h>
 
 int tidegate_take_alltoall(const void *, int64_t, MPI_Datatype, void *, int64_t, MPI_Datatype, MPI_Comm, int *);
 int tidegate_take_alltoallv(const void *, const void *, const void *, MPI_Datatype, void *, const void *, const void *,
                             MPI_Datatype, MPI_Comm, int, int *);
 
 /* Whether an argument is one of the variables that stand for a constant; their addresses are what counts, and the names
- * depend on the compiler. */
+ * depend on the compiler. There may be several of one name: an extension of Python, loaded privately before the MPI, has
+ * its own, which a look in all objects does not find. So the address is asked for its name, too. */
 static int is_one_of(const void *argument, const char *const names[4]) {
+    Dl_info found;
+    int has_name = dladdr(argument, &found) && found.dli_sname && found.dli_saddr == argument;
     for (int i = 0; i < 4; i++) {
         void *place = dlsym(RTLD_DEFAULT, names[i]);
-        if (place && place == argument) {
+        if ((place && place == argument) || (has_name && strcmp(found.dli_sname, names[i]) == 0)) {
             return 1;
         }
     }

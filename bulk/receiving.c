@@ -35,15 +35,16 @@ static int post(struct tgx *x, size_t sender) {
         uint64_t length = message_length(x, block, in->offset, &is_last);
         MPI_Request request;
         int error = block->is_plain
-            ? tgx_irecv((char *)block->buffer + in->offset, (MPI_Count)length, MPI_BYTE, in->peer, TGX_TAG_DATA,
+            ? tgx_irecv((char *)block->buffer + in->offset, (MPI_Count)length, MPI_BYTE, in->peer, x->data_tag,
                         x->comm, &request)
-            : tgx_irecv(block->buffer, block->count, block->type, in->peer, TGX_TAG_DATA, x->comm, &request);
+            : tgx_irecv(block->buffer, block->count, block->type, in->peer, x->data_tag, x->comm, &request);
         if (error) {
             return error;
         }
         tgx_add(x, request, TGX_RECEIVE, (int)sender, place);
         in->ring[place].bytes = length;
         in->ring[place].is_last = is_last;
+        in->ring[place].is_whole = x->unit == UINT64_MAX && length == block->bytes;
         in->ring[place].is_plain = block->is_plain;
         in->ring[place].is_done = 0;
         in->posted++;
@@ -56,15 +57,31 @@ static int post(struct tgx *x, size_t sender) {
     return 0;
 }
 
-/* A receive has completed. Pieces are told in the order in which they were sent. */
-int tgx_received(struct tgx *x, int sender, int place, const MPI_Status *status) {
+/* Whether a message has come that is not as long as it should be. */
+static int check_length(const struct tgx *x, int sender, int place, int error, const MPI_Status *status) {
+    const struct tgx_incoming *in = &x->incoming[sender];
+    int count = 0;
+    if (error || !in->ring[place].is_plain) {
+        return error;
+    }
+    PMPI_Get_count(status, MPI_BYTE, &count);
+    return count < 0 || (uint64_t)count != in->ring[place].bytes ? TGX_SIZE : 0;
+}
+
+/* A receive has completed, with an error or without. Pieces are told in the order in which they were sent. A message of
+ * the wrong length ends nothing if it is a whole block: the sender, and all who wait for it, could not know. */
+int tgx_received(struct tgx *x, int sender, int place, int error, const MPI_Status *status) {
     struct tgx_incoming *in = &x->incoming[sender];
-    if (in->ring[place].is_plain) {
-        int count = 0;
-        PMPI_Get_count(status, MPI_BYTE, &count);
-        if (count < 0 || (uint64_t)count != in->ring[place].bytes) {
-            return TGX_SIZE;
+    error = check_length(x, sender, place, error, status);
+    if (error) {
+        int class = error;
+        if (error > 0) {
+            PMPI_Error_class(error, &class);
         }
+        if (!in->ring[place].is_whole || (class != TGX_SIZE && class != MPI_ERR_TRUNCATE)) {
+            return error;
+        }
+        x->wrong = x->wrong ? x->wrong : error;
     }
     in->ring[place].is_done = 1;
     while (in->posted > 0 && in->ring[in->first].is_done) {
@@ -89,7 +106,7 @@ int tgx_confirm(struct tgx *x, int *moved) {
     for (size_t sender = 0; x->owed > 0 && sender < x->incoming_count; sender++) {
         struct tgx_incoming *in = &x->incoming[sender];
         while (in->owed > 0 && x->tell_count < TGX_TELLS) {
-            int error = tgx_tell(x, in->peer, TGX_TAG_HAVE, NULL, 0);
+            int error = tgx_tell(x, in->peer, x->have_tag, NULL, 0);
             if (error) {
                 return error;
             }
@@ -116,9 +133,9 @@ int tgx_copy(struct tgx *x, const struct tgx_block *from) {
     }
     MPI_Request requests[2];
     MPI_Status statuses[2];
-    int error = tgx_irecv(to->buffer, to->count, to->type, x->me, TGX_TAG_DATA, x->comm, &requests[0]);
+    int error = tgx_irecv(to->buffer, to->count, to->type, x->me, x->data_tag, x->comm, &requests[0]);
     if (!error) {
-        error = tgx_isend(from->buffer, from->count, from->type, x->me, TGX_TAG_DATA, x->comm, &requests[1]);
+        error = tgx_isend(from->buffer, from->count, from->type, x->me, x->data_tag, x->comm, &requests[1]);
     }
     return error ? error : PMPI_Waitall(2, requests, statuses);
 }
@@ -209,7 +226,10 @@ int tgx_start(struct tgx **exchange, MPI_Comm comm, uint64_t sequence, int techn
         return TGX_NO_MEMORY;
     }
     x->comm = comm;
-    x->signal_tag = TGX_TAG_SIGNAL + (int)(sequence % TGX_TAG_SIGNALS);
+    int number = (int)(sequence % TGX_TAGS);
+    x->data_tag = TGX_TAG_DATA + number;
+    x->have_tag = TGX_TAG_HAVE + number;
+    x->signal_tag = TGX_TAG_SIGNAL + number;
     x->is_delivered = tidegate_bulk_is_delivered(technique) == 1;
     x->unit = tidegate_bulk_cuts(technique) == 1 ? settings->unit : UINT64_MAX;
     int error = PMPI_Comm_rank(comm, &x->me);
@@ -229,16 +249,21 @@ int tgx_start(struct tgx **exchange, MPI_Comm comm, uint64_t sequence, int techn
     return 0;
 }
 
-void tgx_end(struct tgx *x) {
+int tgx_end(struct tgx *x) {
     if (!x) {
-        return;
+        return 0;
     }
     int is_under_way = 0;
     for (int i = 0; i < x->used; i++) {
-        if (x->slots[i].kind == TGX_RECEIVE || x->slots[i].kind == TGX_HEAR) {
+        enum tgx_kind kind = x->slots[i].kind;
+        /* What has completed with the error or beside it is no request any more, and that would be the next error. */
+        if (x->requests[i] == MPI_REQUEST_NULL) {
+            continue;
+        }
+        if (kind == TGX_RECEIVE || kind == TGX_HEAR) {
             PMPI_Cancel(&x->requests[i]);
         }
-        if (x->requests[i] != MPI_REQUEST_NULL && x->slots[i].kind != TGX_BARRIER) {
+        if (kind != TGX_BARRIER) {
             PMPI_Request_free(&x->requests[i]);
         }
         is_under_way = 1;
@@ -256,4 +281,5 @@ void tgx_end(struct tgx *x) {
     if (!is_under_way) {
         free(x);
     }
+    return is_under_way;
 }

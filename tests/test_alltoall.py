@@ -16,7 +16,7 @@ from harness import process
 from harness.mpi import Fabric
 from harness.paths import MPI4PY_TESTS, MPIS, TIDEGATE
 
-ALLTOALL, STORM = PROGRAMS / "alltoall.c", PROGRAMS / "storm.c"
+ALLTOALL, ERRORS, STORM = (PROGRAMS / name for name in ("alltoall.c", "alltoall_errors.c", "storm.c"))
 TECHNIQUES = ["in_order", "interleave", "bandwidth_matching", "barriers", "receiver_tokens", "booking"]
 """All but `tokens`."""
 PYTHON = """
@@ -91,6 +91,14 @@ def test_ranks_that_call_from_fortran_take_part(cache, name):
     assert is_taken(done, "barriers") and "all as sent" in done.output, done.explain()
 
 
+def test_a_constant_of_fortran_is_known_though_it_is_private(cache, tmp_path):
+    mpi, library = mpis.openmpi(), tmp_path / "constant.so"
+    made = process.run([*mpi.compiler(), "-shared", "-fPIC", PROGRAMS / "fortran_constant.c", "-o", library], timeout=60)
+    assert made.status == 0, made.explain()
+    done = run(mpi, cache, 3, "tokens", [ALLTOALL, "3000", "fortran", library])
+    assert is_taken(done, "tokens") and "all as sent" in done.output, done.explain()
+
+
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
 def test_fortran_programs_with_open_mpi_of_the_system(debian, cache, tmp_path, module):
     compiler = shutil.which("mpifort.openmpi")
@@ -108,6 +116,14 @@ def test_python_finds_its_private_mpi(cache, name):
     mpi = mpis.WHEELS[name]()
     done = run(mpi, cache, 2, "tokens", [mpi.python, "-c", PYTHON])
     assert is_taken(done, "tokens") and done.output.count("as sent") == 2, done.explain()
+
+
+@pytest.mark.parametrize("technique", ["tokens", "in_order", "interleave"])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_an_error_of_one_rank_is_the_end_of_nothing(cache, name, technique):
+    """Rank 0 expects less than rank 1 sends. MPICH and Intel MPI ask the handler of MPI_COMM_WORLD first."""
+    done = run(mpis.WHEELS[name](), cache, 3, technique, [ERRORS, "100", *([] if name == "openmpi" else ["everywhere"])])
+    assert is_taken(done, technique) and "all as told" in done.output, done.explain()
 
 
 def test_short_calls_are_left_to_the_mpi_and_the_settings_are_reported(cache, tmp_path):

@@ -2,7 +2,9 @@
 // that come and go, intercommunicators, threads, C beside Fortran, small counts beside large ones. Whatever carries them
 // out, the results are the same.
 //
-//     alltoall ELEMENTS [fortran] [spawn] [threads] [many]
+//     alltoall ELEMENTS [fortran [LIBRARY]] [spawn] [threads] [many]
+//
+// LIBRARY, with a / in front, has a variable MPI_IN_PLACE of Fortran (of Open MPI) that nobody else sees.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -54,13 +56,14 @@ static void check_all(const int *come, int rank, int ranks, int count, int strid
 
 typedef void fortran_alltoall(void *, int *, MPI_Fint *, void *, int *, MPI_Fint *, MPI_Fint *, MPI_Fint *);
 static fortran_alltoall *fortran;
+static void *in_place;
 
 // One call as it may be written: in C, with large counts, in Fortran.
 static void call_alltoall(void *sent, int count, MPI_Datatype type, void *come, int come_count, MPI_Datatype come_type, MPI_Comm comm,
                           int style) {
-    if (style == 1 && fortran && sent != MPI_IN_PLACE) {
+    if (style == 1 && fortran && (sent != MPI_IN_PLACE || in_place)) {
         MPI_Fint error = -1, a = MPI_Type_c2f(type), b = MPI_Type_c2f(come_type), c = MPI_Comm_c2f(comm);
-        fortran(sent, &count, &a, come, &come_count, &b, &c, &error);
+        fortran(sent == MPI_IN_PLACE ? in_place : sent, &count, &a, come, &come_count, &b, &c, &error);
         CHECK(error == MPI_SUCCESS);
         return;
     }
@@ -205,7 +208,7 @@ static void all_forms(MPI_Comm comm) {
     for (int round = 0; round < 3; round++) {
         alltoall(comm, elements, PLAIN, (world_rank + round) % 3);
         alltoall(comm, elements, COLUMNS, (world_rank + round) % 3);
-        alltoall(comm, elements, IN_PLACE, (world_rank + round) % 2 * 2);
+        alltoall(comm, elements, IN_PLACE, (world_rank + round) % 3);
     }
 }
 
@@ -347,6 +350,11 @@ int main(int argc, char **argv) {
     if (asked(argc, argv, "fortran")) {
         *(void **)&fortran = dlsym(RTLD_DEFAULT, "mpi_alltoall_");
         CHECK(fortran);
+        for (int i = 2; i < argc && !in_place; i++) {
+            void *library = argv[i][0] == '/' ? dlopen(argv[i], RTLD_NOW | RTLD_LOCAL) : NULL;
+            in_place = library ? dlsym(library, "mpi_fortran_in_place_") : NULL;
+            CHECK(argv[i][0] != '/' || (in_place && in_place != dlsym(RTLD_DEFAULT, "mpi_fortran_in_place_")));
+        }
     }
     if (asked(argc, argv, "spawn")) {
         spawn(argv[0]);
