@@ -27,7 +27,7 @@ pub mod width;
 use std::collections::HashMap;
 
 use tidegate_flow::SchemeName;
-use tidegate_link::{EndpointStats, PostedBuffers};
+use tidegate_link::{Chunk, EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter, WaitCause};
 
 use crate::mpi::MpiKind;
@@ -55,6 +55,12 @@ pub struct Setup {
     pub bulk: String,
     /// What reaches other hosts; empty: nothing.
     pub network: String,
+    /// Polls that find nothing before the processor is given away.
+    pub spin: u32,
+    /// How much of a long message is taken at a time within a host, if that is known.
+    pub chunk: Option<Chunk>,
+    /// The same between hosts.
+    pub chunk_between_hosts: Option<Chunk>,
 }
 
 impl Setup {
@@ -112,6 +118,9 @@ impl Process {
                 posted: page.posted,
                 bulk: page.bulk.clone(),
                 network: page.network.clone(),
+                spin: page.spin,
+                chunk: page.chunk,
+                chunk_between_hosts: page.chunk_between_hosts,
             },
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
         }
@@ -285,6 +294,9 @@ pub(crate) mod tests {
                 posted: None,
                 bulk: "direct".into(),
                 network: String::new(),
+                spin: 2000,
+                chunk: Some(Chunk::Bytes(1 << 20)),
+                chunk_between_hosts: None,
             },
             values: [0; Counter::COUNT],
         };
