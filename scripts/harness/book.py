@@ -9,10 +9,10 @@ otherwise:
     <!-- 2 run as: COMMAND -->      this in place of the second command of the block
     <!-- file: NAME -->             the block, in whatever language, is this file in the folder where commands run
     <!-- run: COMMAND -->           this first; needs no block below it
-    <!-- output -->                 the block is what the command before it prints: each of its lines is there, in this order
+    <!-- output -->                 the block is what the command before it prints, or a part of it; `…` stands for anything
     <!-- output but for numbers --> the same, whatever the numbers are
 
-A block of `python` is run by Python. In an output a line `…` says that lines are left out.
+A block of `python` is run by Python.
 """
 
 from __future__ import annotations
@@ -133,16 +133,16 @@ def _commands(line: int, lines: list[str]) -> list[tuple[int, str]]:
 
 
 def lacks(expected: str, printed: str, *, ignores_numbers: bool) -> str | None:
-    """The first line of what is expected that was not printed behind those before it."""
-    def plain(line: str) -> str:
-        line = " ".join(line.split())
-        # With their units, and with what stands before them in a column: how wide one is depends on the numbers.
-        return re.sub(r"[-+]?\d[\d,.]*(?: ?(?:B|[KMGT]iB|[KMGT]iB/s|ns|us|µs|ms|s|min)\b)?", "#", line) if ignores_numbers else line
+    """The first part of what is expected that was not printed behind those before it; parts are what `…` stands between.
+    Where lines are broken does not count."""
+    def plain(text: str) -> str:
+        text = " ".join(text.split())
+        # With their units, which depend on the numbers.
+        return re.sub(r"[-+]?\d[\d,.]*(?: ?(?:B|[KMGT]iB|ns|us|µs|ms|s|min)\b)?", "#", text) if ignores_numbers else text
 
-    lines = iter([plain(line) for line in printed.splitlines()])
-    for line in expected.splitlines():
-        if line.strip() in ("", "…"):
-            continue
-        if plain(line) not in lines:
-            return line
+    rest = plain(printed)
+    for part in map(str.strip, plain(expected).split("…")):
+        _, found, rest = rest.partition(part) if part else ("", True, rest)
+        if not found:
+            return part
     return None
