@@ -64,20 +64,24 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What receivers lend, in words: slots of a mailbox, or buffers.
+    /// What receivers lend, in words.
     pub fn lends(&self) -> String {
-        let Setup { scheme, slots_per_peer, credit_slots, .. } = self;
-        let Some(PostedBuffers { packets, each, most, pool_first, pool_most }) = self.posted else {
-            return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
-        };
-        let many = match scheme {
-            SchemeName::SharedWindow if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
-            SchemeName::SharedWindow => format!("{pool_first} to {pool_most} posted buffers for all peers"),
-            SchemeName::Growing => format!("{each} posted buffers per peer, at most {most} times the peers"),
-            _ => format!("{each} posted buffers per peer"),
-        };
-        format!("{many}, of {packets} packets each")
+        lends(self.scheme, self.slots_per_peer, self.credit_slots, self.posted)
     }
+}
+
+/// What receivers lend, in words: slots of a mailbox, or buffers.
+pub fn lends(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, posted: Option<PostedBuffers>) -> String {
+    let Some(PostedBuffers { packets, each, most, pool_first, pool_most }) = posted else {
+        return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
+    };
+    let many = match scheme {
+        SchemeName::SharedWindow if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
+        SchemeName::SharedWindow => format!("{pool_first} to {pool_most} posted buffers for all peers"),
+        SchemeName::Growing => format!("{each} posted buffers per peer, at most {most} times the peers"),
+        _ => format!("{each} posted buffers per peer"),
+    };
+    format!("{many}, of {packets} packets each")
 }
 
 /// What one process did, over all its endpoints.
