@@ -141,6 +141,13 @@ def test_commands_within_sentences_have_the_options_that_they_name(path, options
             assert option in options[command_word], f"{command}: no option {option}"
 
 
+@pytest.mark.full
+def test_the_book_can_be_made():
+    """mdBook is built for it where it is missing."""
+    done = process.run(["make", "-C", ROOT, "book"], timeout=1800)
+    assert done.status == 0, done.explain()
+
+
 def test_the_test_finds_what_is_wrong(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```\nls\n```\n\n<!-- run it not -->\n\n<!-- 2 not run: why -->\n```sh\nls\n```\n\n<!-- output -->\nText.\n\n<!-- output -->\n```sh\nls\n```\n")
