@@ -17,7 +17,7 @@ MPICC ?= mpicc
 BULK := tidegate_bulk.c exchange.c receiving.c
 BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
-.PHONY: build bulk mpi optional demo bench test test-full check shape unit loom miri repeat system install install-files uninstall dist dist-check clean help
+.PHONY: build bulk mpi optional demo book bench test test-full check shape unit loom miri repeat system install install-files uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -39,6 +39,9 @@ optional: ## as root: install the system's libfabric and Open MPI and Chromium t
 
 demo: ## install what is missing, build, compare all seven schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
 	@$(PYTHON) demo/demo.py
+
+book: ## pages of docs/ with a search of them, in build/book; installs mdBook into build/tools unless it is there
+	@CARGO="$(CARGO)" $(PYTHON) scripts/book.py
 
 bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own shared memory (BENCH=--quick: shorter)
 	@$(PYTHON) benches/bench.py $(BENCH)

@@ -60,10 +60,16 @@ impl Endpoint {
         })?;
         let links = match self.open_network(link.address(), &flow)? {
             Some(mut network) => {
-                link.note_network(network.network().name());
+                let lower = network.network();
+                link.note_network(lower.name());
+                let longest = Some(lower.longest_bytes()).filter(|_| lower.reads_memory());
+                link.note_chunks(settings.chunks.within(), longest.map(|longest| settings.chunks.between(longest)));
                 Links::new(link, network, flow.peers)
             }
-            None => Links::alone(link),
+            None => {
+                link.note_chunks(settings.chunks.within(), None);
+                Links::alone(link)
+            }
         };
         let mut config = EndpointConfig {
             flow,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tidegate_link::fabric::Chunking;
 use tidegate_link::{
-    BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
+    BOUNCE_BUFFERS_MOST, BulkChoice, CREDIT_SLOTS_MOST, Chunk, DEFAULT_BOUNCE_BUFFERS, NAMES, SLOTS_PER_PEER_MOST,
 };
 use tidegate_message::TurnRules;
 use tidegate_message::flow::{
@@ -93,6 +93,16 @@ impl ChunkSettings {
     /// Bytes that one call of progress copies out of a sender's memory on the same host, about.
     pub fn bytes_per_call(&self) -> usize {
         if self.is_single { usize::MAX } else { self.bytes.unwrap_or(CHUNK_BYTES_SHARED) }
+    }
+
+    /// What of a long message is taken at a time within the host, for the page of counters.
+    pub fn within(&self) -> Chunk {
+        if self.is_single { Chunk::Whole } else { Chunk::Bytes(self.bytes_per_call() as u64) }
+    }
+
+    /// The same between hosts, over a network that reads so many bytes at once at most.
+    pub fn between(&self, longest: usize) -> Chunk {
+        if self.is_single { Chunk::Whole } else { Chunk::Bytes(self.between_hosts(longest).bytes as u64) }
     }
 
     /// The chunks between hosts, over a network that reads so many bytes at once at most.
@@ -357,6 +367,9 @@ mod tests {
         let single = Chunking { bytes: 1 << 40, per_peer: 64, shared: 64 };
         assert_eq!(chunks("rendezvous", "single").between_hosts(1 << 40), single);
         assert_eq!(chunks("rendezvous", "single").bytes_per_call(), usize::MAX);
+        let told = |chunks: ChunkSettings| (chunks.within(), chunks.between(1 << 30));
+        assert_eq!(told(chunks("rendezvous", "single")), (Chunk::Whole, Chunk::Whole));
+        assert_eq!(told(chunks("chunks_most", "9")), (Chunk::Bytes(1 << 20), Chunk::Bytes(256 << 10)));
         let small = chunks("chunk_size", "64k");
         assert_eq!((small.bytes_per_call(), small.between_hosts(usize::MAX).bytes), (64 << 10, 64 << 10));
         assert_eq!(chunks("chunks_in_flight", "1").between_hosts(usize::MAX).per_peer, 1);
