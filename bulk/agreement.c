@@ -38,7 +38,7 @@ static int forget(MPI_Comm comm, int keyval, void *value, void *extra) {
     struct tga_terms *terms = value;
     (void)comm, (void)keyval, (void)extra;
     int error = MPI_SUCCESS;
-    if (terms->private != MPI_COMM_NULL && !is_ending) {
+    if (terms->private != MPI_COMM_NULL && !is_ending && !terms->is_used_up) {
         error = PMPI_Comm_free(&terms->private);
         privates--;
     }
@@ -179,14 +179,15 @@ int tga_make_private(MPI_Comm comm, struct tga_terms *terms) {
     if (terms->is_refused || terms->private != MPI_COMM_NULL) {
         return MPI_SUCCESS;
     }
-    int is_refused = privates >= PRIVATE_MOST || is_ending;
-    int error = PMPI_Allreduce(MPI_IN_PLACE, &is_refused, 1, MPI_INT, MPI_MAX, comm);
-    if (error || is_refused) {
+    uint64_t words[2] = {privates >= PRIVATE_MOST || is_ending, tgx_number()};
+    int error = PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_UINT64_T, MPI_MAX, comm);
+    if (error || words[0]) {
         terms->is_refused = 1;
         return error;
     }
+    terms->sequence = words[1];
     MPI_Comm made;
-    is_refused = copy(comm, &made) != MPI_SUCCESS;
+    int is_refused = copy(comm, &made) != MPI_SUCCESS;
     error = PMPI_Allreduce(MPI_IN_PLACE, &is_refused, 1, MPI_INT, MPI_MAX, comm);
     terms->is_refused = is_refused;
     if (!error && !is_refused) {

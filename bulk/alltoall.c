@@ -196,6 +196,7 @@ static int carry_out(struct call *call, int may_cut) {
         error = tgx_finish(exchange);
         if (tgx_end(exchange)) {
             call->copy = NULL; /* The MPI may still send from it. */
+            terms->is_used_up = 1;
         }
     }
     return fail(call, error);

@@ -15,6 +15,7 @@ struct tga_terms {
     int is_refused;    /* no private communicator could be made */
     MPI_Comm private;  /* for data and signals; MPI_COMM_NULL before the first call that is taken */
     uint64_t sequence; /* of the exchanges on it */
+    int is_used_up;    /* an exchange on it was broken off: it is not freed, for another would get what is left there */
 };
 
 /* What kinds of calls have been seen, for the report. */

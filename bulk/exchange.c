@@ -283,6 +283,7 @@ int tgx_advance(struct tgx *x, int *done, int *moved) {
         error = tgx_confirm(x, moved);
     }
     *done = !error && !*moved && x->is_finished && x->used == 0 && x->left == 0 && x->owed == 0;
+    x->is_over = *done;
     if (*done && x->wrong) {
         *done = 0;
         error = x->wrong;

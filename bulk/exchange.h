@@ -24,6 +24,10 @@ enum { TGX_NO_MEMORY = -101, TGX_SIZE = -102, TGX_SELF = -103, TGX_OUTSTANDING =
 
 struct tgx;
 
+/* A number that no exchange of this process has had. Ranks that make a communicator for exchanges begin with the greatest
+ * of theirs: an MPI may give it the name of one that was freed, and then takes what was left there for its own. */
+uint64_t tgx_number(void);
+
 /* Begins this rank's part. All ranks of `comm` begin the same number of exchanges on it, in the same order, with the
  * same technique and settings, of which this one is number `sequence`. Nobody else may use `comm` meanwhile. The lists
  * are copied, the buffers are used until the end. Receives are in the order in which their senders send. */
@@ -37,7 +41,8 @@ int tgx_advance(struct tgx *exchange, int *done, int *moved);
 /* The same until all is sent and received. */
 int tgx_finish(struct tgx *exchange);
 
-/* Frees it. Says whether, after an error, something is still under way, which may go on using its buffers. */
+/* Frees it. Says whether it was broken off by an error: then what is under way may go on using its buffers, and messages
+ * that nobody takes may come. */
 int tgx_end(struct tgx *exchange);
 
 /* Point-to-point calls with large counts, where the MPI has them. */

@@ -62,7 +62,7 @@ struct tgx_incoming {
 
 struct tgx {
     MPI_Comm comm;
-    int me, nodes, is_delivered, is_finished, error;
+    int me, nodes, is_delivered, is_finished, is_over, error;
     int wrong; /* the first error that the exchange goes on in spite of */
     int data_tag, have_tag, signal_tag;
     uint64_t unit; /* pieces of received blocks have this length, but for the last of a block */

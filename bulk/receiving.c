@@ -3,6 +3,7 @@
 
 #include "exchange_parts.h"
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +216,18 @@ static int decide(struct tgx *x, int technique, const tidegate_bulk_settings *se
     return error;
 }
 
+static atomic_ullong next_number;
+
+uint64_t tgx_number(void) {
+    return next_number;
+}
+
+static void note_number(uint64_t number) {
+    unsigned long long known = next_number;
+    while (known <= number && !atomic_compare_exchange_weak(&next_number, &known, number + 1)) {
+    }
+}
+
 int tgx_start(struct tgx **exchange, MPI_Comm comm, uint64_t sequence, int technique,
               const tidegate_bulk_settings *settings, const struct tgx_block *sends, size_t send_count,
               const struct tgx_block *receives, size_t receive_count) {
@@ -225,6 +238,7 @@ int tgx_start(struct tgx **exchange, MPI_Comm comm, uint64_t sequence, int techn
     if (!x) {
         return TGX_NO_MEMORY;
     }
+    note_number(sequence);
     x->comm = comm;
     int number = (int)(sequence % TGX_TAGS);
     x->data_tag = TGX_TAG_DATA + number;
@@ -253,7 +267,7 @@ int tgx_end(struct tgx *x) {
     if (!x) {
         return 0;
     }
-    int is_under_way = 0;
+    int is_under_way = 0, is_broken = !x->is_over;
     for (int i = 0; i < x->used; i++) {
         enum tgx_kind kind = x->slots[i].kind;
         /* What has completed with the error or beside it is no request any more, and that would be the next error. */
@@ -281,5 +295,5 @@ int tgx_end(struct tgx *x) {
     if (!is_under_way) {
         free(x);
     }
-    return is_under_way;
+    return is_broken;
 }

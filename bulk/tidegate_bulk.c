@@ -89,13 +89,14 @@ static int check(int technique, const tgb_settings *settings) {
 static int agree(tgb *queue, int error) {
     enum { WORDS = 10 };
     const tgb_settings *mine = &queue->settings;
-    uint64_t words[2 * WORDS] = {(uint64_t)queue->technique, mine->unit, mine->switch_bytes, mine->picoseconds_per_byte,
-                                 mine->seed, mine->outstanding, mine->window, mine->rounds_per_barrier,
-                                 mine->requests_per_round, error != 0};
+    uint64_t words[2 * WORDS + 1] = {(uint64_t)queue->technique, mine->unit, mine->switch_bytes,
+                                     mine->picoseconds_per_byte, mine->seed, mine->outstanding, mine->window,
+                                     mine->rounds_per_barrier, mine->requests_per_round, error != 0};
     for (int i = 0; i < WORDS; i++) {
         words[WORDS + i] = ~words[i];
     }
-    int failed = PMPI_Allreduce(MPI_IN_PLACE, words, 2 * WORDS, MPI_UINT64_T, MPI_MAX, queue->comm);
+    words[2 * WORDS] = tgx_number();
+    int failed = PMPI_Allreduce(MPI_IN_PLACE, words, 2 * WORDS + 1, MPI_UINT64_T, MPI_MAX, queue->comm);
     if (failed || error) {
         return error ? error : failed;
     }
@@ -104,6 +105,7 @@ static int agree(tgb *queue, int error) {
             return TGB_DIFFERENT;
         }
     }
+    queue->sequence = words[2 * WORDS];
     return 0;
 }
 
@@ -287,12 +289,13 @@ int tgb_free(tgb **queue) {
     if (freed->state != IDLE && !freed->error) {
         return TGB_BUSY;
     }
-    tgx_end(freed->exchange);
+    int is_used_up = tgx_end(freed->exchange);
     forget(&freed->sends);
     forget(&freed->receives);
     forget(&freed->leaving);
     forget(&freed->coming);
-    int error = PMPI_Comm_free(&freed->comm);
+    /* Another communicator with its name would get what an exchange that was broken off has left there. */
+    int error = is_used_up ? 0 : PMPI_Comm_free(&freed->comm);
     free(freed);
     *queue = NULL;
     return error;

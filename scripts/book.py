@@ -36,9 +36,10 @@ def mdbook() -> str:
                 return str(found)
     print(f"book: building mdBook {VERSION} in {TOOLS.relative_to(ROOT)}, which takes minutes", flush=True)
     command = [os.environ.get("CARGO", "cargo"), "install", "mdbook", "--version", VERSION, "--locked", "--root", str(TOOLS)]
-    # Only what is used: neither a server nor a watch over files. In a folder of its own, not in that of the project.
-    command += ["--no-default-features", "--features", "search"]
-    environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
+    # Only what is used: neither a server nor a watch over files. Without optimisation, which would take longer than all
+    # books that it ever makes. In a folder of its own, not in that of the project.
+    command += ["--no-default-features", "--features", "search", "--debug"]
+    environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"} | {"CARGO_PROFILE_DEV_DEBUG": "0"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"book: mdBook could not be built\n{done.stderr[-2000:]}\nCheck the network, or put mdbook {VERSION} into the PATH.")
