@@ -74,7 +74,8 @@ def run(chapter: book.Chapter, place: Path) -> dict[int, tuple[int, str]]:
         if step.file:
             script.append(f"cat > {step.file} <<'END OF FILE'\n{step.text}END OF FILE")
         if step.command:
-            script.append(f"echo '{MARK} {number}'\n{step.command}\necho \"{MARK} {number} $?\"")
+            # What it prints may end within a line.
+            script.append(f"echo '{MARK} {number}'\n{step.command}\nprintf '\\n{MARK} {number} %s\\n' $?")
     done = process.run(["bash", "-c", "\n".join(script)], environment(place), timeout=CHAPTER_SECONDS, cwd=place)
     assert not done.timed_out and not done.leftovers, done.explain()
     parts = re.findall(rf"^{MARK} (\d+)\n(.*?)^{MARK} \1 (\d+)$", done.output, re.MULTILINE | re.DOTALL)

@@ -138,7 +138,7 @@ fn chunks(job: &Job, of: &dyn Fn(&Process) -> Option<Chunk>) -> String {
     distinct(job, &|process| match of(process) {
         None => String::new(),
         Some(Chunk::Bytes(bytes)) => format!(" in chunks of {}", human(bytes, Unit::Bytes)),
-        Some(Chunk::Whole) => " whole".to_owned(),
+        Some(Chunk::Whole) => " in one piece".to_owned(),
     })
 }
 
@@ -379,7 +379,7 @@ mod tests {
         }
         assert_eq!(network(&job(vec![one.clone(), other])), ", 2 hosts by tcp/eth0 in chunks of 256 KiB");
         (one.setup.chunk, one.setup.spin) = (Some(Chunk::Whole), 32);
-        assert_eq!(bulk(&job(vec![one.clone()])), "direct whole");
+        assert_eq!(bulk(&job(vec![one.clone()])), "direct in one piece");
         let text = heading(&job(vec![one, process(1, &[])]), &FORM);
         assert!(text.ends_with(", spin 32|2000\n"), "ranks that chose differently are told apart: {text}");
     }
