@@ -17,7 +17,7 @@ MPICC ?= mpicc
 BULK := tidegate_bulk.c exchange.c receiving.c
 BULK_SOURCES := $(addprefix bulk/,$(BULK) exchange.h exchange_parts.h tidegate_bulk.h tidegate_decisions.h)
 
-.PHONY: build bulk mpi optional demo bench test test-full check shape unit loom miri repeat system install install-files uninstall dist dist-check clean help
+.PHONY: build bulk mpi optional demo book bench test test-full check shape unit loom miri repeat system install install-files uninstall dist dist-check clean help
 .DEFAULT_GOAL := build
 
 build: ## build the provider and the command (the default): build/lib/libtidegate-fi.so, build/bin/tidegate
@@ -40,10 +40,16 @@ optional: ## as root: install the system's libfabric and Open MPI and Chromium t
 demo: ## install what is missing, build, compare all seven schemes on real programs, flood ranks with little memory, a job over two hosts: under 5 minutes
 	@$(PYTHON) demo/demo.py
 
+book: ## pages of docs/ with a search of them, in build/book; installs mdBook into build/tools unless it is there
+	@CARGO="$(CARGO)" $(PYTHON) scripts/book.py
+
 bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own shared memory (BENCH=--quick: shorter)
 	@$(PYTHON) benches/bench.py $(BENCH)
 
-test: check unit loom miri system ## everything, in at most 15 minutes on 2 cores
+# What the linker does for `build` takes one core, so the tests of the crates have the other one meanwhile.
+test: check ## everything, in at most 15 minutes on 2 cores
+	@$(MAKE) --no-print-directory -j2 unit build
+	@$(MAKE) --no-print-directory loom miri system
 
 check: shape ## format, clippy and documentation, all without warnings; and the shape
 	$(CARGO) fmt --check
@@ -72,9 +78,10 @@ repeat: ## run the tests of the crates many times beside a busy loop: hours (REP
 
 system: build ## whole-system tests: real MPI programs over the provider
 	@$(PYTHON) scripts/setup.py tests
-	@$(PYTEST) tests $(PYTEST_OPTIONS)
+	@$(PYTEST) tests -n 2 --dist loadfile $(PYTEST_OPTIONS)
 
-test-full: build ## the whole matrix of suites, ranks and schemes, and all figures at reduced size; the table is build/test-full.md
+test-full: build ## the whole matrix of suites, ranks and schemes, all figures at reduced size, larger worlds of flow control; the table is build/test-full.md
+	TIDEGATE_EXPLORE=all $(CARGO) test -p tidegate-flow --locked
 	@$(PYTHON) scripts/setup.py tests
 	@$(PYTEST) tests --full --table build/test-full.md $(PYTEST_OPTIONS)
 

@@ -8,7 +8,7 @@ messages above the eager limit.
 
     make build && .mpi/tests/bin/python benches/plan.py [--hosts] [--json FILE]
 
-`--hosts` (needs root) compares times instead: over two hosts made of namespaces, with lines of `--rate`.
+`--hosts` (needs root) compares times instead: over hosts made of namespaces, a rank on each, with lines of `--rate`.
 """
 
 from __future__ import annotations
@@ -144,15 +144,15 @@ def show(rows: list[dict]) -> None:
                   f"none in one and some in the other: {either} of {len(of)}; real runs differ by a factor of {statistics.median(spread):.2f}, at most {max(spread):.2f}")
 
 
+# A host's line is slow where it leaves the host only: that is where `tc` holds packets up.
 TIMED_MACHINE = """[machine]
-processes_per_node = {each}
+processes_per_node = 1
 blocked_sender = "retrieves"
 [network]
 topology = "switch"
-sizes = "2"
-link_bandwidth = "{rate} Mbit/s"
-injection_bandwidth = "{rate} Mbit/s"
-extraction_bandwidth = "{rate} Mbit/s"
+sizes = "{hosts}"
+injection_bandwidth = "{rate:.1f} Mbit/s"
+extraction_bandwidth = "10000 Mbit/s"
 router_latency = "{latency} us"
 packet_overhead = "8 B"
 [cost]
@@ -172,34 +172,52 @@ bulk_frame = "16 KiB"
 """
 
 
+TIMED = [("exchange", 2, 2048), ("exchange", 2, 16384), ("exchange", 2, 131072), ("exchange", 4, 2048), ("exchange", 4, 16384), ("exchange", 4, 131072),
+         ("is", 8, 0), ("mg", 8, 0)]
+"""Operation, hosts with a rank each, bytes of a message of `exchange`."""
+TIMES = 3
+"""How often a replayed trace is repeated; the best counts."""
+
+
+def timed_machine(folder: Path, operation: str, ranks: int, length: int, rate: int) -> Path:
+    """A machine of hosts with slow lines, and a program for it."""
+    machine = folder / "timed.toml"
+    repeats = f"iterations = {NAS[operation]}\ncompute_rate = 100000" if operation in NAS else f'bytes = "{length} B"\nrepetitions = 30\nwarm_up = 0'
+    # Of what a line carries 1,448 in 1,538 bytes are TCP's payload.
+    machine.write_text(TIMED_MACHINE.format(hosts=ranks, rate=rate * 1448 / 1538, latency=30) + f'[workload]\noperation = "{operation}"\n{repeats}\n')
+    return machine
+
+
+def real_times(hosts: made.Hosts, mpi: Mpi, trace: Path, runs: int, parameters: dict[str, str | int]) -> list[float]:
+    """The times of real jobs with a rank on each host, in microseconds."""
+    times = []
+    for _ in range(runs):
+        job = counted.run(hosts, mpi, 1, [mpi.compile(REPLAY), trace, str(TIMES)], BULK="direct", **parameters)
+        if job.result.status != 0:
+            sys.exit(job.result.explain())
+        line = next(line for line in job.result.output.splitlines() if line.startswith("time"))
+        times.append(float(line.split()[1]))
+    return times
+
+
 def compare_times(mpi: Mpi, rate: int, runs: int, folder: Path) -> None:
-    """Times over two hosts with slow lines. The replayed trace repeats itself; the best time counts, here and there."""
-    ranks = 4
-    for length in (512, 2048, 16384, 131072):
-        trace = folder / f"ring-{length}.goal"
-        machine = folder / "timed.toml"
-        machine.write_text(TIMED_MACHINE.format(each=ranks // 2, rate=rate, latency=30) +
-                           f'[workload]\noperation = "exchange"\nbytes = "{length} B"\nrepetitions = 30\nwarm_up = 0\n')
+    """Times over hosts with slow lines. The replayed trace repeats itself; the best time counts, here and there."""
+    for operation, ranks, length in TIMED:
+        trace = folder / f"{operation}-{ranks}-{length}.goal"
+        machine = timed_machine(folder, operation, ranks, length, rate)
         subprocess.run([TIDEGATE, "sim", machine, "--goal", trace], check=True)
-        for scheme, (option, sizes) in SIZES.items():
-            words = [TIDEGATE, "plan", trace, "--machine", machine, "--all", "--schemes", scheme, option, ",".join(map(str, sizes)), "--json"]
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
-            predicted = {choice["amount"]: choice["time_us"] for choice in json.loads(done.stdout)["choices"]}
-            for size in sizes:
-                variable = option.removeprefix("--").upper()
-                with made.Hosts(2) as hosts:
-                    for host in range(2):
-                        hosts.shell(host, f"tc qdisc add dev eth0 root tbf rate {rate}mbit burst 32kb latency 50ms")
-                    times = []
-                    for _ in range(runs):
-                        job = counted.run(hosts, mpi, ranks // 2, [mpi.compile(REPLAY), trace, "5"], SCHEME=scheme, **{variable: size})
-                        if job.result.status != 0:
-                            sys.exit(job.result.explain())
-                        line = next(line for line in job.result.output.splitlines() if line.startswith("time"))
-                        times.append(float(line.split()[1]))
-                real = statistics.median(times)
-                print(f"exchange {length:>7} B  {scheme:<10}{size:>4}  predicted {predicted[size]:>10.0f} us  real {real:>10.0f} us "
-                      f"({min(times):.0f} to {max(times):.0f})  {100 * (predicted[size] / real - 1):+.0f} %", flush=True)
+        with made.Hosts(ranks) as hosts:
+            for host in range(ranks):
+                hosts.shell(host, f"tc qdisc add dev eth0 root tbf rate {rate}mbit burst 32kb latency 50ms")
+            for scheme, (option, sizes) in SIZES.items():
+                words = [TIDEGATE, "plan", trace, "--machine", machine, "--all", "--schemes", scheme, option, ",".join(map(str, sizes)), "--json"]
+                done = subprocess.run(words, capture_output=True, text=True, check=True)
+                predicted = {choice["amount"]: choice["time_us"] for choice in json.loads(done.stdout)["choices"]}
+                for size in sizes:
+                    times = real_times(hosts, mpi, trace, runs, {"SCHEME": scheme, option.removeprefix("--").upper(): size})
+                    real = statistics.median(times)
+                    print(f"{operation:<9}{ranks:>2} hosts {length:>7} B  {scheme:<10}{size:>4}  predicted {predicted[size]:>10.0f} us  real {real:>10.0f} us "
+                          f"({min(times):.0f} to {max(times):.0f})  {100 * (predicted[size] / real - 1):+.0f} %", flush=True)
 
 
 def main() -> None:
@@ -209,7 +227,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="real runs of each setting")
     parser.add_argument("--only", help="programs whose name has this in it")
     parser.add_argument("--json", type=Path, help="write all rows there")
-    parser.add_argument("--hosts", action="store_true", help="times over two hosts instead")
+    parser.add_argument("--hosts", action="store_true", help="times over hosts with slow lines instead")
     parser.add_argument("--rate", type=int, default=100, help="of the lines, in Mbit/s")
     arguments = parser.parse_args()
     mpi = mpis.mpich()

@@ -1,15 +1,22 @@
-"""The documents name files that exist, and every make target that they name can be made."""
+"""The documents name files that exist, every make target that they name can be made, and every link leads somewhere."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from harness import book
 from harness.paths import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 FILE = re.compile(r"`([\w./-]+(?:\.(?:rs|py|c|md|toml|1|7)|/))`")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
+PAGES = sorted({*DOCUMENTS, *ROOT.glob("docs/**/*.md"), *ROOT.glob("packaging/**/*.md")})
+"""All Markdown of the project."""
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 TARGET = re.compile(r"`make ([a-z-]+)")
 
 
@@ -24,6 +31,8 @@ def names() -> set[str]:
 def test_every_file_named_exists(document, names):
     text = document.read_text()
     named = {name for name in FILE.findall(text) if not name.startswith(("/", ".", "build/", "target/", "lib/"))} | set(LINK.findall(text))
+    # What a chapter of the book has its readers write is no file of the project.
+    named -= {step.file for step in book.read(document).steps}
     # A name with a folder is seen from the root; a bare one belongs to the folder that the sentence is about.
     # Links are seen from the document, as on the web.
     named = {name for name in named if not (document.parent / name).exists()}
@@ -36,3 +45,48 @@ def test_every_file_named_exists(document, names):
 def test_every_make_target_named_exists(document):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(TARGET.findall(document.read_text())) <= targets
+
+
+def anchors(text: str) -> set[str]:
+    """What links may have behind `#`: headings as code hosts, and mdBook, make anchors of them."""
+    seen, found = Counter(), set()
+    for heading in HEADING.findall(CODE.sub("", text)):
+        plain = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w -]", "", plain.strip().lower()).replace(" ", "-")
+        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+def dead_links(page: Path) -> list[str]:
+    """Links of a page that lead nowhere. Those to other machines are not looked at."""
+    text = page.read_text()
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", text)):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not target.exists() or anchor and anchor not in anchors(target.read_text()):
+            dead.append(link)
+    return dead
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page):
+    assert dead_links(page) == []
+
+
+def test_dead_links_are_found(tmp_path):
+    (tmp_path / "b.md").write_text("# A `heading`, twice\n## A heading twice\n")
+    page = tmp_path / "a.md"
+    good = "[1](b.md) [2](b.md#a-heading-twice) [3](b.md#a-heading-twice-1) [4](#own) [5](https://example.org/x)\n# Own\n"
+    page.write_text(good + "```\n[6](c.md)\n```\n[7](c.md) [8](b.md#other) [9](#a-heading-twice)\n")
+    assert dead_links(page) == ["c.md", "b.md#other", "#a-heading-twice"]
+
+
+def test_the_book_has_every_page():
+    """A chapter that SUMMARY.md does not list is in no book, and none of its commands is run."""
+    listed = [path.resolve() for path in book.chapters()]
+    assert len(listed) == len(set(listed))
+    assert {path for path in PAGES if book.DOCS in path.parents} - {book.SUMMARY} == set(listed) - {ROOT / "README.md"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from conftest import PROGRAMS
@@ -41,6 +42,10 @@ def test_a_job_runs_and_its_counters_are_reported(name, tmp_path):
     found = json.loads(report.read_text())
     assert found["mpi"]["name"] == name and found["exit_code"] == 0
     assert sorted(entry["rank"] for entry in found["processes"]) == list(range(RANKS))
+    # Where a default is computed, what was chosen is said.
+    spin = 2000 if len(os.sched_getaffinity(0)) >= RANKS else 32
+    assert {entry["spin_polls"] for entry in found["processes"]} == {spin} and f", spin {spin}\n" in done.output, done.explain()
+    assert {entry["chunk_bytes"] for entry in found["processes"]} == {1 << 20}
     values = {counter: value["job"] for counter, value in found["job"].items()}
     assert values["packets_sent"] > 0 and values["messages_eager"] > 0 and values["messages_rendezvous"] > 0
     # 2 KiB messages need more packets than anybody has credits: some must have waited.

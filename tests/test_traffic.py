@@ -115,7 +115,7 @@ def test_a_synchronous_send_ends_that_a_matched_probe_found(jobs, name):
 @pytest.mark.parametrize("provider", [Fabric.TIDEGATE, Fabric.TCP], ids=lambda provider: provider.value)
 def test_open_mpi_4_1_never_ends_a_synchronous_send_that_a_matched_probe_found(debian, provider):
     """Over libfabric's own provider neither: the fault is Open MPI's, and the reason for `posted-ssend`. If this fails because
-    the send has ended, `posted-ssend` and the sentence in README's limits are of no use any more."""
+    the send has ended, `posted-ssend` and the sentence in docs/limits.md are of no use any more."""
     assert "has not ended" in Jobs(provider).succeed(debian, 2, [MATCHED, "2"])
 
 

@@ -87,10 +87,13 @@ class Mpi:
         if not newer(target, source, self.launcher, *(word for word in more if isinstance(word, Path))):
             target.parent.mkdir(parents=True, exist_ok=True)
             command, libraries = self.compiler(), self.libraries()
-            made = process.run([*command, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", target, source, *more, *libraries, "-lm"],
+            # Others may be compiling the same program, or running it.
+            new = target.with_name(f"{target.name}.{os.getpid()}")
+            made = process.run([*command, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o", new, source, *more, *libraries, "-lm"],
                                timeout=120)
             if made.status != 0:
                 raise RuntimeError(made.explain())
+            new.replace(target)
         return target
 
     def libraries(self) -> list[str]:

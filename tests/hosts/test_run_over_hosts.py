@@ -47,6 +47,7 @@ def test_counters_of_all_hosts_come_into_one_report(two, name):
     assert [process["rank"] for process in report["processes"]] == [0, 1, 2, 3]
     assert report["ranks_absent"] == []
     assert {process["scheme"] for process in report["processes"]} == {"static"}, "settings reach the other host"
+    assert {process["chunk_between_hosts_bytes"] for process in report["processes"]} == {256 << 10}
     assert all(process["counters"]["batches_sent"] > 0 for process in report["processes"]), "messages went from host to host"
     assert "left no counters" not in output
 

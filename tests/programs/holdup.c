@@ -6,6 +6,8 @@
 //                                     with tag 78), all others enter a barrier; it never ends
 //        holdup alltoall SECONDS BYTES   exchanges of so many bytes between all, without a pause
 //        holdup apart SECONDS            each rank computes, and then all meet in a barrier, again and again
+//        holdup flood MESSAGES           so many messages for rank 0 from each rank but the last, for which rank 0 waits first: the
+//                                        last one comes a second after the others have begun
 
 #include <mpi.h>
 #include <stdio.h>
@@ -76,6 +78,22 @@ static void apart(double seconds) {
     }
 }
 
+static void flood(int messages) {
+    char bytes[LENGTH] = {0};
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == ranks - 1) {
+        usleep(3 * PAUSE_US);
+        MPI_Send(bytes, LENGTH, MPI_BYTE, 0, LAST, MPI_COMM_WORLD);
+    } else if (rank > 0) {
+        for (int i = 0; i < messages; i++)
+            MPI_Send(bytes, LENGTH, MPI_BYTE, 0, DATA, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(bytes, LENGTH, MPI_BYTE, ranks - 1, LAST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int left = (ranks - 2) * messages; left > 0; left--)
+            MPI_Recv(bytes, LENGTH, MPI_BYTE, MPI_ANY_SOURCE, DATA, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -89,6 +107,8 @@ int main(int argc, char **argv) {
         alltoall(atof(argv[2]), atoi(argv[3]));
     else if (strcmp(what, "apart") == 0 && argc == 3)
         apart(atof(argv[2]));
+    else if (strcmp(what, "flood") == 0 && argc == 3 && ranks > 2)
+        flood(atoi(argv[2]));
     else {
         fprintf(stderr, "usage: see the head of holdup.c\n");
         MPI_Abort(MPI_COMM_WORLD, 2);

@@ -32,4 +32,4 @@ pub use shm::{
     DEFAULT_BOUNCE_BUFFERS, LinkError, Maker, NAMES, SLOTS_PER_PEER_MOST, Service, ShmConfig, ShmLink, Shortage,
     check_settings, random, reclaim,
 };
-pub use stats::{EndpointStats, PostedBuffers, StatsConfig};
+pub use stats::{Chunk, EndpointStats, PostedBuffers, StatsConfig};

@@ -16,6 +16,7 @@ use crate::lock::Entered;
 use crate::log;
 use crate::lower::{Choice, Lower, Wants};
 use crate::operation::EventKind;
+use crate::parameter::ChunkSettings;
 use crate::reach::{self, Links};
 use crate::trace::operations::Operations;
 use crate::trace::process;
@@ -58,13 +59,8 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
-        let links = match self.open_network(link.address(), &flow)? {
-            Some(mut network) => {
-                link.note_network(network.network().name());
-                Links::new(link, network, flow.peers)
-            }
-            None => Links::alone(link),
-        };
+        let network = self.open_network(link.address(), &flow)?;
+        let links = join(link, network, settings.chunks, flow.peers);
         let mut config = EndpointConfig {
             flow,
             eager_bytes: settings.eager_bytes,
@@ -274,4 +270,18 @@ impl Endpoint {
             endpoints.push(Arc::clone(self));
         }
     }
+}
+
+/// The ways to all peers: over shared memory, and over the network if there is one. What long messages are taken in is
+/// noted in the page of counters.
+fn join(link: ShmLink, network: Option<FabricLink<Lower>>, chunks: ChunkSettings, peers: u32) -> Links {
+    let Some(mut network) = network else {
+        link.note_chunks(chunks.within(), None);
+        return Links::alone(link);
+    };
+    let lower = network.network();
+    link.note_network(lower.name());
+    let longest = Some(lower.longest_bytes()).filter(|_| lower.reads_memory());
+    link.note_chunks(chunks.within(), longest.map(|longest| chunks.between(longest)));
+    Links::new(link, network, peers)
 }

@@ -23,9 +23,11 @@ use tidegate_message::flow::{
     SchemeName,
 };
 
+mod chunks;
 mod rows;
 mod values;
 
+pub use chunks::ChunkSettings;
 use rows::*;
 use values::*;
 pub use values::{Misfit, Progress, TraceSettings};
@@ -74,36 +76,6 @@ pub struct Settings {
     pub fabric: Choice,
     /// What the launcher told.
     pub job: Job,
-}
-
-/// How long messages are taken out of their senders' memories (R §3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkSettings {
-    /// All at once, instead of in chunks.
-    pub is_single: bool,
-    /// Bytes of a chunk, if the user said.
-    pub bytes: Option<usize>,
-    /// Chunks of one sender that may be under way between hosts.
-    pub in_flight: u32,
-    /// Chunks that may be under way in all, beside one of each sender.
-    pub most: u32,
-}
-
-impl ChunkSettings {
-    /// Bytes that one call of progress copies out of a sender's memory on the same host, about.
-    pub fn bytes_per_call(&self) -> usize {
-        if self.is_single { usize::MAX } else { self.bytes.unwrap_or(CHUNK_BYTES_SHARED) }
-    }
-
-    /// The chunks between hosts, over a network that reads so many bytes at once at most.
-    pub fn between_hosts(&self, longest: usize) -> Chunking {
-        let usual = Chunking::default();
-        let (bytes, per_peer) = match self.is_single {
-            true => (longest, self.most as usize),
-            false => (self.bytes.unwrap_or(usual.bytes), self.in_flight as usize),
-        };
-        Chunking { bytes: bytes.min(longest), per_peer, shared: self.most as usize }
-    }
 }
 
 /// What the user said of posted buffers: defaults depend on the scheme, and on each other.
@@ -225,9 +197,6 @@ const RECEIVE_MEMORY: usize = 64 << 20;
 const CHUNKS_MOST_MOST: u32 = 1024;
 /// Peers that find room beside those that the launcher or the application has told of: spawned processes, tools.
 const PEERS_SPARE: u32 = 16;
-/// Bytes of a chunk in shared memory, unless the user says otherwise. The receiver copies it itself, so a chunk is what
-/// keeps it from doing anything else; between hosts [`Chunking::default`] says what is usual.
-const CHUNK_BYTES_SHARED: usize = 1 << 20;
 /// The link's header field for a peer has 20 bits.
 const PEERS_MOST: u32 = 0xf_ffff;
 
@@ -350,17 +319,6 @@ mod tests {
         assert_eq!(turns("bulk_stall", "0.5").stall, Duration::from_micros(500));
         assert_eq!(with("spin", "0").unwrap().spin, Some(0));
         assert_eq!(with("progress", "thread").unwrap().progress, Progress::Thread);
-        let chunks = |name, value| with(name, value).unwrap().chunks;
-        let usual = Chunking { bytes: 256 << 10, per_peer: 8, shared: 64 };
-        assert_eq!(chunks("rendezvous", "chunked").between_hosts(usize::MAX), usual);
-        assert_eq!(chunks("rendezvous", "chunked").between_hosts(1000).bytes, 1000, "a network may have a limit");
-        let single = Chunking { bytes: 1 << 40, per_peer: 64, shared: 64 };
-        assert_eq!(chunks("rendezvous", "single").between_hosts(1 << 40), single);
-        assert_eq!(chunks("rendezvous", "single").bytes_per_call(), usize::MAX);
-        let small = chunks("chunk_size", "64k");
-        assert_eq!((small.bytes_per_call(), small.between_hosts(usize::MAX).bytes), (64 << 10, 64 << 10));
-        assert_eq!(chunks("chunks_in_flight", "1").between_hosts(usize::MAX).per_peer, 1);
-        assert_eq!(chunks("chunks_most", "30").between_hosts(usize::MAX).shared, 30);
         assert_eq!(with("stats_dir", "/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/").unwrap().stats_dir, Some(PathBuf::from("/")));
         assert_eq!(with("stats_dir", "?/no/such/folder").unwrap().stats_dir, None);

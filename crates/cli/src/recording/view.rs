@@ -13,7 +13,7 @@ use super::rows::{EndpointRows, Last, OpenCounts, OpenRow};
 use super::samples::{Event, Reader, SAMPLES_FILE};
 use super::{Clock, Values};
 use crate::failure::Failure;
-use crate::report::Setup;
+use crate::report;
 use tidegate_link::stats::WaitCause;
 
 /// All that is known of a run at its end.
@@ -101,7 +101,7 @@ impl Process {
     /// What its receivers lend, in words.
     #[must_use]
     pub fn lends(&self) -> String {
-        let EndpointFacts { slots_per_peer, credit_slots, piggyback, peers, .. } = self.facts;
+        let EndpointFacts { slots_per_peer, credit_slots, .. } = self.facts;
         let posted = self.facts.posted.map(|posted| PostedBuffers {
             packets: posted.packets,
             each: posted.each,
@@ -110,11 +110,7 @@ impl Process {
             pool_most: posted.pool_most,
         });
         match self.facts.scheme.parse::<SchemeName>() {
-            Ok(scheme) => {
-                let bulk = self.bulk.clone();
-                let network = String::new();
-                Setup { scheme, slots_per_peer, credit_slots, piggyback, peers, posted, bulk, network }.lends()
-            }
+            Ok(scheme) => report::lends(scheme, slots_per_peer, credit_slots, posted),
             Err(_) => "mailboxes without end".to_owned(),
         }
     }

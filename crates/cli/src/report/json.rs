@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tidegate_link::Chunk;
 use tidegate_link::trouble::Trouble;
 use tidegate_message::Counter;
 
@@ -157,6 +158,14 @@ fn job_counters(job: &Job) -> Value {
     values.collect::<Map<_, _>>().into()
 }
 
+/// Bytes; `null` where there are no chunks, or long messages are taken whole.
+fn chunk(chunk: Option<Chunk>) -> Option<u64> {
+    match chunk? {
+        Chunk::Bytes(bytes) => Some(bytes),
+        Chunk::Whole => None,
+    }
+}
+
 fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
     let counters = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), json!(process.get(*counter))));
     let setup = &process.setup;
@@ -185,6 +194,9 @@ fn process(launch_number: usize, launch: &Launch, process: &Process) -> Value {
         "posted_buffers": posted,
         "bulk": setup.bulk,
         "network": Some(&setup.network).filter(|network| !network.is_empty()),
+        "spin_polls": setup.spin,
+        "chunk_bytes": chunk(setup.chunk),
+        "chunk_between_hosts_bytes": chunk(setup.chunk_between_hosts),
         "waits": launch.waits.json_of(Who { rank: process.rank, pid: process.pid }),
         "counters": counters.collect::<Map<_, _>>(),
     })
@@ -230,6 +242,8 @@ mod tests {
             (&json!(3), &json!(u64::MAX), &json!(1), &json!(1001))
         );
         let second = &value["processes"][1];
+        assert_eq!((&second["spin_polls"], &second["chunk_bytes"]), (&json!(2000), &json!(1 << 20)));
+        assert_eq!(second["chunk_between_hosts_bytes"], Value::Null);
         assert_eq!(
             (&second["rank"], &second["scheme"], &second["piggyback"]),
             (&json!(1), &json!("dynamic"), &json!(true))

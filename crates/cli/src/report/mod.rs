@@ -27,7 +27,7 @@ pub mod width;
 use std::collections::HashMap;
 
 use tidegate_flow::SchemeName;
-use tidegate_link::{EndpointStats, PostedBuffers};
+use tidegate_link::{Chunk, EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter, WaitCause};
 
 use crate::mpi::MpiKind;
@@ -55,23 +55,33 @@ pub struct Setup {
     pub bulk: String,
     /// What reaches other hosts; empty: nothing.
     pub network: String,
+    /// Polls that find nothing before the processor is given away.
+    pub spin: u32,
+    /// How much of a long message is taken at a time within a host, if that is known.
+    pub chunk: Option<Chunk>,
+    /// The same between hosts.
+    pub chunk_between_hosts: Option<Chunk>,
 }
 
 impl Setup {
-    /// What receivers lend, in words: slots of a mailbox, or buffers.
+    /// What receivers lend, in words.
     pub fn lends(&self) -> String {
-        let Setup { scheme, slots_per_peer, credit_slots, .. } = self;
-        let Some(PostedBuffers { packets, each, most, pool_first, pool_most }) = self.posted else {
-            return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
-        };
-        let many = match scheme {
-            SchemeName::SharedWindow if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
-            SchemeName::SharedWindow => format!("{pool_first} to {pool_most} posted buffers for all peers"),
-            SchemeName::Growing => format!("{each} posted buffers per peer, at most {most} times the peers"),
-            _ => format!("{each} posted buffers per peer"),
-        };
-        format!("{many}, of {packets} packets each")
+        lends(self.scheme, self.slots_per_peer, self.credit_slots, self.posted)
     }
+}
+
+/// What receivers lend, in words: slots of a mailbox, or buffers.
+pub fn lends(scheme: SchemeName, slots_per_peer: u32, credit_slots: u32, posted: Option<PostedBuffers>) -> String {
+    let Some(PostedBuffers { packets, each, most, pool_first, pool_most }) = posted else {
+        return format!("{slots_per_peer} slots per peer, {credit_slots} of them for credit packets");
+    };
+    let many = match scheme {
+        SchemeName::SharedWindow if pool_first == pool_most => format!("{pool_first} posted buffers for all peers"),
+        SchemeName::SharedWindow => format!("{pool_first} to {pool_most} posted buffers for all peers"),
+        SchemeName::Growing => format!("{each} posted buffers per peer, at most {most} times the peers"),
+        _ => format!("{each} posted buffers per peer"),
+    };
+    format!("{many}, of {packets} packets each")
 }
 
 /// What one process did, over all its endpoints.
@@ -112,6 +122,9 @@ impl Process {
                 posted: page.posted,
                 bulk: page.bulk.clone(),
                 network: page.network.clone(),
+                spin: page.spin,
+                chunk: page.chunk,
+                chunk_between_hosts: page.chunk_between_hosts,
             },
             values: std::array::from_fn(|index| page.get(Counter::ALL[index])),
         }
@@ -285,6 +298,9 @@ pub(crate) mod tests {
                 posted: None,
                 bulk: "direct".into(),
                 network: String::new(),
+                spin: 2000,
+                chunk: Some(Chunk::Bytes(1 << 20)),
+                chunk_between_hosts: None,
             },
             values: [0; Counter::COUNT],
         };

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use tidegate_link::Chunk;
 use tidegate_message::{Aggregate, Counter, Unit};
 
 use crate::arguments::Ranks;
@@ -102,7 +103,7 @@ pub fn heading(job: &Job, form: &Form) -> String {
     let time = time.unwrap_or_default();
     format!(
         "tidegate: {} {noun} of {}{mpi}{time}\n\
-         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}\n",
+         tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}, spin {}\n",
         processes.len(),
         of(&|p| p.program.clone()),
         of(&|p| p.setup.scheme.to_string()),
@@ -111,6 +112,7 @@ pub fn heading(job: &Job, form: &Form) -> String {
         of(&|p| p.setup.peers.to_string()),
         bulk(job),
         network(job),
+        of(&|p| p.setup.spin.to_string()),
     )
 }
 
@@ -120,11 +122,24 @@ fn bulk(job: &Job) -> String {
     let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
     let (read, bounced) = (sum(Counter::BytesRead), sum(Counter::BytesBounced));
     let share = |bytes: u64| (bytes as f64 * 100.0 / (read + bounced) as f64).round();
+    let chunks = chunks(job, &|process| process.setup.chunk);
     match states.as_str() {
-        "direct" if read > 0 && bounced > 0 => format!("direct {} %, bounced {} %", share(read), share(bounced)),
+        "direct" if read > 0 && bounced > 0 => {
+            format!("direct {} %{chunks}, bounced {} %", share(read), share(bounced))
+        }
         "direct" if bounced > 0 => "bounced".to_owned(),
+        "direct" => states + &chunks,
         _ => states,
     }
+}
+
+/// In what parts long messages were taken, where that was in parts.
+fn chunks(job: &Job, of: &dyn Fn(&Process) -> Option<Chunk>) -> String {
+    distinct(job, &|process| match of(process) {
+        None => String::new(),
+        Some(Chunk::Bytes(bytes)) => format!(" in chunks of {}", human(bytes, Unit::Bytes)),
+        Some(Chunk::Whole) => " in one piece".to_owned(),
+    })
 }
 
 /// What reached other hosts.
@@ -133,7 +148,10 @@ fn network(job: &Job) -> String {
     let hosts = distinct(job, &|process| process.host.clone()).split('|').count();
     match networks.as_str() {
         "" => String::new(),
-        networks => format!(", {hosts} {} by {networks}", if hosts == 1 { "host" } else { "hosts" }),
+        networks => {
+            let chunks = chunks(job, &|process| process.setup.chunk_between_hosts);
+            format!(", {hosts} {} by {networks}{chunks}", if hosts == 1 { "host" } else { "hosts" })
+        }
     }
 }
 
@@ -348,13 +366,22 @@ mod tests {
         let of = |read, bounced| {
             bulk(&job(vec![process(0, &[(Counter::BytesRead, read), (Counter::BytesBounced, bounced)])]))
         };
-        assert_eq!([of(0, 0), of(7, 0), of(0, 9)], ["direct", "direct", "bounced"]);
-        assert_eq!(of(300, 100), "direct 75 %, bounced 25 %");
+        assert_eq!([of(0, 0), of(0, 9)], ["direct in chunks of 1.00 MiB", "bounced"]);
+        assert_eq!(of(7, 0), of(0, 0));
+        assert_eq!(of(300, 100), "direct 75 % in chunks of 1.00 MiB, bounced 25 %");
         let mut other = process(1, &[]);
         (other.host, other.setup.network) = ("g".into(), "tcp/eth0".into());
         let mut one = process(0, &[]);
         one.setup.network = "tcp/eth0".into();
-        assert_eq!(network(&job(vec![one, other])), ", 2 hosts by tcp/eth0");
+        assert_eq!(network(&job(vec![one.clone(), other.clone()])), ", 2 hosts by tcp/eth0");
+        for process in [&mut one, &mut other] {
+            process.setup.chunk_between_hosts = Some(Chunk::Bytes(256 << 10));
+        }
+        assert_eq!(network(&job(vec![one.clone(), other])), ", 2 hosts by tcp/eth0 in chunks of 256 KiB");
+        (one.setup.chunk, one.setup.spin) = (Some(Chunk::Whole), 32);
+        assert_eq!(bulk(&job(vec![one.clone()])), "direct in one piece");
+        let text = heading(&job(vec![one, process(1, &[])]), &FORM);
+        assert!(text.ends_with(", spin 32|2000\n"), "ranks that chose differently are told apart: {text}");
     }
 
     #[test]

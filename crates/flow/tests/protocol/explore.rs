@@ -89,6 +89,11 @@ fn path(origins: &[Origin], mut number: u32, last: Action) -> Vec<Action> {
     path
 }
 
+/// Whether worlds of more than a few seconds are explored as well: `TIDEGATE_EXPLORE=all`, as in `make test-full`.
+pub fn is_full() -> bool {
+    std::env::var("TIDEGATE_EXPLORE").is_ok_and(|value| value == "all")
+}
+
 /// Explores all states; a broken invariant fails the test and prints the way to it, state by state.
 pub fn explore(layout: Layout) -> Sights {
     search(&layout).unwrap_or_else(|broken| panic!("{}", tell(&layout, &broken)))

@@ -111,6 +111,7 @@ impl ShmLink {
             is_look_due: false,
             segment,
         };
+        link.stats.set_spin(link.spin.limit());
         if !link.config.bulk.may_be_direct() {
             link.note_bulk(Some("FI_TIDEGATE_BULK says so".into()));
         }

@@ -1,7 +1,7 @@
 //! What is open, for readers of the page of counters: when it is to be written, and that it is.
 
 use super::state::ShmLink;
-use crate::stats::{ROWS_INTERVAL, Rows};
+use crate::stats::{Chunk, ROWS_INTERVAL, Rows};
 use tidegate_flow::Instant;
 
 impl ShmLink {
@@ -33,5 +33,10 @@ impl ShmLink {
     /// Says what reaches other hosts, for readers of the page of counters.
     pub fn note_network(&self, name: &str) {
         self.stats.set_network(name);
+    }
+
+    /// Says for them in what chunks long messages are taken, within the host and between hosts.
+    pub fn note_chunks(&self, within: Chunk, between_hosts: Option<Chunk>) {
+        self.stats.set_chunks(within, between_hosts);
     }
 }

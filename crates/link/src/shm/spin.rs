@@ -83,6 +83,11 @@ impl SpinPolicy {
         }
     }
 
+    /// Empty polls before a yield.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
     #[inline(always)]
     pub fn reset(&mut self) {
         self.empty = 0;

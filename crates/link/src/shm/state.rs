@@ -233,6 +233,8 @@ impl ShmLink {
             let pid =
                 if self.here.shares_namespace(&address.identity) { address.identity.pid } else { i32::MAX as u32 };
             self.spin.add_process(pid);
+            // Not where one leaves: at the end of a job all do, and the last choice is none that it ran with.
+            self.stats.set_spin(self.spin.limit());
         }
     }
 

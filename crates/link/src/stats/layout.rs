@@ -9,7 +9,7 @@ use tidegate_message::{Counter, WaitCause};
 /// What the first word of a page of any version has in its upper seven bytes.
 const MARK: [u8; 7] = *b"TIDESTA";
 /// The version of this layout.
-pub(super) const VERSION: u8 = 3;
+pub(super) const VERSION: u8 = 4;
 /// The first word of a page.
 pub(super) const MAGIC: u64 = {
     let [a, b, c, d, e, f, g] = MARK;
@@ -81,6 +81,12 @@ pub(super) enum Word {
     FirstDead,
     /// How often rows have been written: the lowest bit says which side has the last ones.
     Written,
+    /// Polls that find nothing before the processor is given away, as chosen when a peer came last.
+    Spin,
+    /// Bytes of the chunks in which long messages are taken: within the host, and between hosts. 0: nobody has said so;
+    /// [`UNKNOWN`]: whole.
+    Chunk,
+    ChunkBetweenHosts,
 }
 
 /// The words with which a side begins.
@@ -142,7 +148,7 @@ impl Text {
     }
 }
 
-const _: () = assert!(Text::NETWORK.end() <= HEADER_WORDS && (Word::Written as usize) < TEXTS_AT);
+const _: () = assert!(Text::NETWORK.end() <= HEADER_WORDS && (Word::ChunkBetweenHosts as usize) < TEXTS_AT);
 const _: () = assert!((Head::IsPressed as usize) < RECEIVES_AT && PAGE_BYTES <= 24 << 10);
 
 /// The first word of the side that is in use after rows have been written so often.

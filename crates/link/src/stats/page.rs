@@ -42,6 +42,33 @@ impl BulkState {
     }
 }
 
+/// How much of a long message its receiver takes at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// So many bytes.
+    Bytes(u64),
+    /// All of it.
+    Whole,
+}
+
+impl Chunk {
+    fn word(self) -> u64 {
+        match self {
+            Chunk::Bytes(bytes) => bytes,
+            Chunk::Whole => UNKNOWN,
+        }
+    }
+
+    /// What a word of a page says; `None`: nothing.
+    pub(super) fn of_word(word: u64) -> Option<Chunk> {
+        match word {
+            0 => None,
+            UNKNOWN => Some(Chunk::Whole),
+            bytes => Some(Chunk::Bytes(bytes)),
+        }
+    }
+}
+
 /// Where an endpoint's counters go, and what to say about the endpoint there.
 #[derive(Clone, Debug, Default)]
 pub struct StatsConfig {
@@ -163,6 +190,17 @@ impl StatsPage {
     /// Says what reaches other hosts.
     pub(crate) fn set_network(&self, name: &str) {
         self.write_text(Text::NETWORK, name.as_bytes());
+    }
+
+    /// Says after how many polls that find nothing the processor is given away.
+    pub(crate) fn set_spin(&self, polls: u32) {
+        self.describe(Word::Spin, polls.into());
+    }
+
+    /// Says in what chunks long messages are taken.
+    pub(crate) fn set_chunks(&self, within: Chunk, between_hosts: Option<Chunk>) {
+        self.describe(Word::Chunk, within.word());
+        self.describe(Word::ChunkBetweenHosts, between_hosts.map_or(0, Chunk::word));
     }
 
     /// Notes whose death was noticed first.

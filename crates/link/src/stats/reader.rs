@@ -5,7 +5,7 @@
 
 use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, Word, activity, side, version_of};
 use super::open::{OpenWork, PeerWait, Side};
-use super::page::{BulkState, SUFFIX};
+use super::page::{BulkState, Chunk, SUFFIX};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -69,6 +69,12 @@ pub struct EndpointStats {
     pub bulk: String,
     /// What reaches other hosts; empty: nothing.
     pub network: String,
+    /// Polls that find nothing before the processor is given away, as chosen when a peer came last.
+    pub spin: u32,
+    /// How much of a long message is taken at a time within the host, if that is known.
+    pub chunk: Option<Chunk>,
+    /// The same between hosts, if there is a network.
+    pub chunk_between_hosts: Option<Chunk>,
     /// Name of the program.
     pub program: String,
     /// When the endpoint opened, since the epoch.
@@ -114,6 +120,9 @@ impl EndpointStats {
             posted: None,
             bulk: BulkState::Direct.name().to_owned(),
             network: String::new(),
+            spin: 2000,
+            chunk: Some(Chunk::Bytes(1 << 20)),
+            chunk_between_hosts: None,
             program: "program".into(),
             started: Duration::from_secs(1),
             written: Duration::ZERO,
@@ -197,6 +206,9 @@ impl EndpointStats {
             },
             bulk: bulk.get(half(Word::Bulk)? as usize)?.name().to_owned(),
             network: text(Text::NETWORK)?,
+            spin: half(Word::Spin)?,
+            chunk: Chunk::of_word(word(Word::Chunk)?),
+            chunk_between_hosts: Chunk::of_word(word(Word::ChunkBetweenHosts)?),
             program: text(Text::PROGRAM)?,
             started: Duration::from_nanos(clock.epoch),
             written: Duration::ZERO,

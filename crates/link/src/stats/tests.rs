@@ -2,7 +2,7 @@
 //! pages of other versions.
 
 use super::layout::{OPEN_ROWS, PAGE_BYTES, WAIT_ROWS};
-use super::page::{StatsConfig, StatsPage};
+use super::page::{Chunk, StatsConfig, StatsPage};
 use super::rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};
 use super::{EndpointStats, WaitCause, read_dir};
 use std::path::{Path, PathBuf};
@@ -103,12 +103,16 @@ fn what_a_page_says_reads_back() {
     let page = page(&folder);
     page.counters().add(Counter::PacketsSent, 7);
     page.set_network("tcp/eth0");
+    page.set_spin(32);
+    page.set_chunks(Chunk::Bytes(4096), Some(Chunk::Whole));
     page.note_death(5);
     page.note_death(6);
     let before = only(&folder);
     assert_eq!((before.endpoint, before.rank, before.job_size), (77, Some(2), Some(4)));
     assert_eq!((before.launch.as_deref(), before.mpi.as_deref()), (Some("x@1"), Some("mpich")));
     assert_eq!((before.network.as_str(), before.first_dead, before.ended), ("tcp/eth0", Some(5), false));
+    let chunks = (before.chunk, before.chunk_between_hosts);
+    assert_eq!((before.spin, chunks), (32, (Some(Chunk::Bytes(4096)), Some(Chunk::Whole))));
     assert!(!before.host.is_empty() && before.started > Duration::from_secs(1 << 30));
     assert!(before.written.is_zero() && before.open.is_empty() && before.waits.is_empty());
     let now = crate::now();

@@ -53,7 +53,7 @@ fn everywhere(schemes: &[(SchemeName, u32)], windows: &[Window], direct: bool, p
 
 #[test]
 fn receives_in_reverse_order_of_tags() {
-    for size in if everything() { SIZES.to_vec() } else { vec![0, 100] } {
+    for size in if everything() { SIZES.to_vec() } else { vec![100] } {
         let sender = [send(1, 1, size), send(1, 2, size), send(1, 3, size)];
         let receiver = [receive(0, 3), receive(0, 2), receive(0, 1)];
         let sights = everywhere(&SCHEMES, &WINDOWS, true, &[&sender, &receiver]);
@@ -119,7 +119,8 @@ fn receives_of_any_tag_between_receives_of_one() {
     for size in if everything() { vec![0, 100] } else { vec![100] } {
         let sender = [send(1, 1, size), send(1, 2, size), send(1, 1, size), send(1, 2, size)];
         let receiver = [receive(0, 2), receive_any(0, ANY), receive(0, 1), receive_any(0, ANY)];
-        everywhere(&SCHEMES[1..3], &WINDOWS, true, &[&sender, &receiver]);
+        let windows = if everything() { &WINDOWS[..] } else { &TIGHT[..1] };
+        everywhere(&SCHEMES[1..3], windows, true, &[&sender, &receiver]);
     }
 }
 

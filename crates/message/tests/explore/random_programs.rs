@@ -64,7 +64,7 @@ fn explore_some(programs: u64, nodes: usize, length: usize) {
 
 #[test]
 fn of_two_endpoints() {
-    explore_some(if everything() { 40 } else { 16 }, 2, 4);
+    explore_some(if everything() { 40 } else { 8 }, 2, 4);
 }
 
 #[test]

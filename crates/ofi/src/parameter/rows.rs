@@ -188,7 +188,7 @@ pub(super) const PROGRESS: Parameter = Parameter {
 };
 pub(super) const SPIN: Parameter = Parameter {
     name: "spin",
-    default: "many if the ranks fit the processors, else few",
+    default: "2000 if the ranks fit the processors, else 32",
     allowed: "a number of polls from 0 to 4294967295",
     help: "Polls that find nothing before progress gives the processor to another process",
 };
