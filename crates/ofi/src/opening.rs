@@ -16,6 +16,7 @@ use crate::lock::Entered;
 use crate::log;
 use crate::lower::{Choice, Lower, Wants};
 use crate::operation::EventKind;
+use crate::parameter::ChunkSettings;
 use crate::reach::{self, Links};
 use crate::trace::operations::Operations;
 use crate::trace::process;
@@ -32,6 +33,15 @@ const PATIENCE: Duration = Duration::from_millis(2);
 const PACKETS_PER_PROGRESS: usize = 64;
 /// The flags by which counters are bound, in the order of [`EventKind`].
 const EVENT_FLAGS: [u64; EventKind::COUNT] = [FI_SEND, FI_RECV, FI_WRITE, FI_READ, FI_REMOTE_WRITE];
+
+/// Says for readers of the page of counters what reaches other hosts, and in what chunks long messages are taken.
+fn describe(link: &ShmLink, chunks: &ChunkSettings, network: Option<&Lower>) {
+    let longest = network.filter(|lower| lower.reads_memory()).map(Lower::longest_bytes);
+    link.note_chunks(chunks.within(), longest.map(|longest| chunks.between(longest)));
+    if let Some(lower) = network {
+        link.note_network(lower.name());
+    }
+}
 
 impl Endpoint {
     /// Creates the mailbox, and the message layer over it, unless they are there.
@@ -58,18 +68,11 @@ impl Endpoint {
             log::trouble(FI_LOG_EP_CTRL, &error.for_job(settings.job.size));
             Errno::of_link(&error)
         })?;
-        let links = match self.open_network(link.address(), &flow)? {
-            Some(mut network) => {
-                let lower = network.network();
-                link.note_network(lower.name());
-                let longest = Some(lower.longest_bytes()).filter(|_| lower.reads_memory());
-                link.note_chunks(settings.chunks.within(), longest.map(|longest| settings.chunks.between(longest)));
-                Links::new(link, network, flow.peers)
-            }
-            None => {
-                link.note_chunks(settings.chunks.within(), None);
-                Links::alone(link)
-            }
+        let mut network = self.open_network(link.address(), &flow)?;
+        describe(&link, &settings.chunks, network.as_mut().map(|network| &*network.network()));
+        let links = match network {
+            Some(network) => Links::new(link, network, flow.peers),
+            None => Links::alone(link),
         };
         let mut config = EndpointConfig {
             flow,
