@@ -98,6 +98,9 @@ def main() -> None:
     built = subprocess.run([command, "build", str(DOCS)], capture_output=True, text=True)
     if built.returncode != 0:
         sys.exit(f"book: mdBook failed\n{built.stdout}{built.stderr}")
+    # mdBook takes all files that it finds; those with the runs of the figures are large, and no page shows them.
+    for runs in BOOK.glob("paper/**/*.json"):
+        runs.unlink()
     for page in BOOK.rglob("*.html"):
         lead_to_sources(page)
     dead = dead_links()
