@@ -31,13 +31,13 @@ def trace(tmp_path_factory) -> Path:
 
 
 def test_the_least_memory_is_recommended_and_runs_are_kept(trace, tmp_path):
-    words = ["plan", trace, "--schemes", "dynamic,static", "--seeds", "2", "--json", "--out", tmp_path]
+    words = ["plan", trace, "--schemes", "dynamic,static", "--overhead", "20%", "--seeds", "2", "--json", "--out", tmp_path]
     found = json.loads(run(*words).stdout)
     assert found["schema"] == "tidegate-plan/1" and found["ranks"] == 8
     choices = {choice["scheme"]: choice for choice in found["choices"]}
     assert list(choices) == ["dynamic", "static"]
     enough = [choice for choice in choices.values() if choice["is_enough"]]
-    assert enough and all(choice["overhead"] <= 0.03 for choice in enough)
+    assert enough and all(choice["overhead"] <= 0.2 for choice in enough)
     least = min(choice["memory_bytes"] for choice in enough)
     assert choices[found["recommended"]["scheme"]]["memory_bytes"] <= 1.02 * least
     assert found["recommended"]["command"].startswith("tidegate run --scheme ")
@@ -49,7 +49,7 @@ def test_the_least_memory_is_recommended_and_runs_are_kept(trace, tmp_path):
 
 
 def test_what_is_recommended_is_accepted_by_a_real_job(trace):
-    found = json.loads(run("plan", trace, "--schemes", "static,preposted", "--seeds", "1", "--json").stdout)
+    found = json.loads(run("plan", trace, "--schemes", "static,preposted", "--overhead", "20%", "--seeds", "1", "--json").stdout)
     mpi = mpis.mpich()
     program = mpi.compile(ROOT / "benches" / "replay.c")
     for choice in found["choices"]:

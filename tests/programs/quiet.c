@@ -3,7 +3,7 @@
 //
 // usage: quiet FILE MESSAGES BYTES      FILE.N appears when everything of round N has come
 //
-// A receiver that does not get a processor for some milliseconds is not waited for; so one round of ten will do. (What waits
+// A receiver that does not get a processor for some milliseconds is not waited for; so one round of forty will do. (What waits
 // for its sender's next call waits in each of them.)
 
 #include <mpi.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ROUNDS = 10, TURNS = 1000, TURN_US = 1000 };
+enum { ROUNDS = 40, TURNS = 400, TURN_US = 1000 };
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
