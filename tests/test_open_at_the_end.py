@@ -60,6 +60,10 @@ def test_a_rank_that_waits_for_a_tag_that_was_never_sent_is_named(name, tmp_path
     assert any(line.startswith("  rank 1 ") and "receive" in line and "tag 77, MPI_COMM_WORLD" in line for line in lines), done.explain()
     assert any(line.startswith("  rank 1 ") and "message from rank 0" in line and "tag 5" in line for line in lines), done.explain()
     assert any("all 3 processes ended without closing" in line for line in lines), done.explain()
+    # And who held up whom, as `tidegate top` would have said it; which of the three waits comes first depends on the MPI's barrier.
+    held_up = found["launches"][0]["held_up"]
+    assert held_up and any(line == f"tidegate: at the end {held_up}" for line in lines), done.explain()
+    assert "rank 0" in held_up and ("tag 77" in held_up or "tag 88" in held_up or "holds up 2 ranks" in held_up), held_up
 
 
 @pytest.mark.parametrize("name", ["mpich", *(pytest.param(name, marks=pytest.mark.full) for name in ("openmpi", "impi"))])

@@ -48,6 +48,15 @@ def test_the_least_memory_is_recommended_and_runs_are_kept(trace, tmp_path):
     assert sorted(tmp_path.rglob("*.json")) == kept and [path.stat().st_mtime_ns for path in kept] == times
 
 
+def test_growing_begins_with_more_buffers_where_one_is_too_few():
+    # A message that finds no buffer is tried again after a time that is three times that of the whole trace.
+    words = ["plan", ROOT / "crates" / "sim" / "traces" / "halo16.goal", "--schemes", "growing", "--seeds", "1", "--json"]
+    [found] = json.loads(run(*words).stdout)["choices"]
+    assert found["is_enough"] and "--buffers " in found["options"] and found["overhead"] <= 0.03, found
+    [found] = json.loads(run(*words, "--buffers", "1").stdout)["choices"]
+    assert not found["is_enough"] and "--buffers-most 1" in found["options"], found
+
+
 def test_what_is_recommended_is_accepted_by_a_real_job(trace):
     found = json.loads(run("plan", trace, "--schemes", "static,preposted", "--overhead", "20%", "--seeds", "1", "--json").stdout)
     mpi = mpis.mpich()

@@ -17,7 +17,7 @@ import pytest
 from conftest import PROGRAMS
 from harness import mpi as mpis
 from harness import process
-from harness.mpi import Fabric
+from harness.mpi import Fabric, Mpi
 from harness.paths import TIDEGATE
 from harness.terminal import Terminal, why_not
 
@@ -33,19 +33,19 @@ def only_tidegate(fabric: Fabric) -> None:
         pytest.skip("about Tidegate's own command")
 
 
-def environment(place: Path) -> dict[str, str]:
-    """The environment of a user of MPICH whose jobs are registered in a place of their own. Others of this user are seen as well:
+def environment(place: Path, mpi: Mpi | None = None) -> dict[str, str]:
+    """The environment of a user of an MPI whose jobs are registered in a place of their own. Others of this user are seen as well:
     the tests look for theirs by the process of its `tidegate run`."""
-    return mpis.mpich().bare_environment() | {"XDG_RUNTIME_DIR": str(place)}
+    return (mpi or mpis.mpich()).bare_environment() | {"XDG_RUNTIME_DIR": str(place)}
 
 
 @contextmanager
-def running(place: Path, ranks: int, words: list[str], *options: str, launcher: list[str] | None = None) -> Iterator[subprocess.Popen]:
-    """A job of `holdup` that runs meanwhile; at the end it is interrupted."""
-    mpi = mpis.mpich()
-    command = [TIDEGATE, "run", *options, mpi.launcher, *(launcher or []), "-n", str(ranks), mpi.compile(HOLDUP), *words]
+def running(place: Path, ranks: int, words: list[str], *options: str, mpi: Mpi | None = None, wrapper: tuple[str, ...] = ()) -> Iterator[subprocess.Popen]:
+    """A job of `holdup` that runs meanwhile; at the end it is interrupted. `wrapper`: what each rank is started by."""
+    mpi = mpi or mpis.mpich()
+    command = [TIDEGATE, "run", *options, mpi.launcher, "-n", str(ranks), *wrapper, mpi.compile(HOLDUP), *words]
     mark = os.urandom(8).hex()
-    job = subprocess.Popen([str(word) for word in command], env=environment(place) | {process.MARKER: mark}, stdin=subprocess.DEVNULL,
+    job = subprocess.Popen([str(word) for word in command], env=environment(place, mpi) | {process.MARKER: mark}, stdin=subprocess.DEVNULL,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         yield job
@@ -223,11 +223,40 @@ def test_a_folder_of_counter_pages_can_be_named(place, tmp_path):
     assert [entry["rank"] for entry in found["processes"]] == [0, 1] and found["processes_alive"] == 0
 
 
-def test_a_tag_that_was_never_sent_is_found(place):
-    with running(place, RANKS, ["tag"]) as job:
-        found = job_once(place, job, lambda found: "tag 77" in found["sentence"])
+@pytest.mark.parametrize("name", mpis.WHEELS)
+def test_a_tag_that_was_never_sent_is_found(name, place):
+    with running(place, RANKS, ["tag"], mpi=mpis.WHEELS[name]()) as job:
+        # The message with the other tag is worth a mention once it is half a second old.
+        found = job_once(place, job, lambda found: "tag 77" in found["sentence"] and "tag 78" in found["sentence"])
     assert found["sentence"].startswith(f"rank {RANKS - 1} waits") and "for a message of rank 0" in found["sentence"], found["sentence"]
-    assert "tag 78" in found["sentence"], found["sentence"]
+
+
+@pytest.mark.parametrize("name", ["openmpi", "impi"])
+def test_a_slow_receiver_is_found_with_each_mpi(name, place):
+    with running(place, RANKS, ["slow", "600", "2"], "--slots", "8", mpi=mpis.WHEELS[name]()) as job:
+        found = job_once(place, job, lambda found: found["roots"] and found["roots"][0]["holds_up"] == RANKS - 1)
+    assert found["mpi"] == name and found["roots"][0]["who"][0]["rank"] == 2 and found["roots"][0]["cause"] == "credits", found["sentence"]
+
+
+def test_ranks_that_a_wrapper_starts_are_one_job(place):
+    # Each has a shell of its own as parent.
+    with running(place, RANKS, ["slow", "600", "2"], "--slots", "8", wrapper=("sh", "-c", '"$0" "$@"; exit $?')) as job:
+        found = job_once(place, job, lambda found: found["roots"] and found["roots"][0]["holds_up"] == RANKS - 1)
+    assert found["processes_alive"] == RANKS and found["roots"][0]["who"][0]["rank"] == 2, found["sentence"]
+
+
+def test_files_that_are_no_pages_hide_no_page(place, tmp_path):
+    mpi, pages = mpis.mpich(), tmp_path / "pages"
+    pages.mkdir()
+    done = process.run(mpi.command(2, [mpi.compile(HOLDUP), "apart", "0.1"]), mpi.environment(Fabric.TIDEGATE, STATS_DIR=str(pages)), timeout=60)
+    assert done.clean, done.explain()
+    (pages / "1-0.counters").write_bytes(b"of some other version")
+    os.mkfifo(pages / "2-0.counters")
+    [found] = once(place, pages)["jobs"]
+    assert [entry["rank"] for entry in found["processes"]] == [0, 1], found
+    assert "2 pages of counters are left out" in found["trouble"] and "1-0.counters" in found["trouble"], found["trouble"]
+    done = process.run([TIDEGATE, "counters", pages], environment(place), timeout=30)
+    assert done.status == 0 and "2 processes of holdup" in done.output and "2 pages of counters are left out" in done.output, done.explain()
 
 
 @pytest.mark.full

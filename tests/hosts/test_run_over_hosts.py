@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,30 @@ def test_a_trace_without_the_ranks_of_another_host_says_so(two):
     [trace] = report["trace"]
     assert trace["ranks"] == 4 and trace["ranks_absent"] == [2, 3] and trace["messages"] > 0 < trace["sends_cut"], trace
     assert "ranks 2, 3 left nothing" in output and "--shared" in output
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name == "mpich" else pytest.mark.full) for name in mpis.WHEELS])
+def test_a_job_over_hosts_is_one_in_top_and_in_its_recording(two, name, tmp_path):
+    mpi = mpis.WHEELS[name]()
+    before = [TIDEGATE, "run", "--quiet", "--slots", "8", "--shared", two.folder, "--provider-dir", LIBRARY_FOLDER, "--record", tmp_path / "kept"]
+    command = two.command(mpi, 2, [mpi.compile(PROGRAMS / "holdup.c"), "slow", "8", "3"], before=before)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("FI_", "MPIR_", "I_MPI_", "OMPI_", "PRTE_"))}
+    said = {key: value for key, value in two.environment(mpi).items() if key != "FI_PROVIDER_PATH"}
+    environment = kept | {"LD_LIBRARY_PATH": f"{mpi.prefix}/lib", "XDG_RUNTIME_DIR": str(tmp_path)} | said
+    running = subprocess.Popen([str(word) for word in command], env=environment, stdin=subprocess.DEVNULL)
+    try:
+        looks, deadline = [], time.monotonic() + 30
+        while not any(look["processes_alive"] == 4 and look["roots"] for look in looks):
+            assert time.monotonic() < deadline, looks
+            done = process.run(two.on(0, [TIDEGATE, "top", "--once", "--json", "--interval", "1"]), environment, timeout=30)
+            assert done.status == 0, done.explain()
+            looks = [job for job in json.loads(done.output)["jobs"] if "holdup" in job["command"]]
+        [job] = looks
+        assert {entry["host"] for entry in job["processes"]} == {"h1", "h2"} and job["roots"][0]["who"][0]["rank"] == 3, job["sentence"]
+        assert running.wait(60) == 0
+    finally:
+        running.kill()
+        running.wait()
+    report = json.loads(process.run([TIDEGATE, "report", "--json", tmp_path / "kept"], timeout=30).output)["runs"][0]
+    assert [entry["label"] for entry in report["processes"]] == [f"rank {rank}" for rank in range(4)], "of one launch"
+    assert report["paragraph"].startswith("Rank 3 held up the others: all 3 others waited for it"), report["paragraph"]

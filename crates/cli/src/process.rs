@@ -44,9 +44,48 @@ pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
 
+/// How far the start of a process may seem to lie behind what it did later: the host's start is known in whole seconds.
+const ACCURACY: Duration = Duration::from_secs(2);
+
+/// What is known of the processes of this host.
+pub struct Here {
+    host: String,
+    host_started: Option<Duration>,
+}
+
+impl Here {
+    /// What is known now.
+    pub fn as_of_now() -> Self {
+        Here { host: host_name(), host_started: host_started() }
+    }
+
+    /// Whether the process of this number exists that did something at `then`, since the epoch. `None`: it is on
+    /// another host. (An empty name is that of this one.)
+    pub fn exists(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<bool> {
+        if !host.is_empty() && host != self.host {
+            return None;
+        }
+        let Some(found) = find(pid).filter(|found| !found.is_zombie) else { return Some(false) };
+        // One that started later has got the number of one that is gone.
+        let started = self.host_started.map(|host| host + ticks(found.started_ticks));
+        Some(started.zip(then).is_none_or(|(started, then)| started <= then + ACCURACY))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_exists_is_known_on_this_host_only() {
+        let here = Here { host: "h".into(), host_started: Some(Duration::ZERO) };
+        let this = std::process::id();
+        assert_eq!(here.exists("h", this, None), Some(true));
+        assert_eq!(here.exists("", this, Some(Duration::from_secs(1 << 40))), Some(true));
+        assert_eq!(here.exists("h", u32::MAX, None), Some(false));
+        assert_eq!(here.exists("other", this, None), None);
+        assert_eq!(here.exists("h", this, Some(Duration::ZERO)), Some(false), "its number is used again");
+    }
 
     #[test]
     fn a_line_is_read_whatever_the_program_is_called() {

@@ -162,6 +162,10 @@ impl Left {
     /// # Errors
     /// It cannot be read, or is no journal of this version.
     pub fn read(path: &Path) -> io::Result<Option<Left>> {
+        // What is no file has nothing to read, and a pipe would wait for its writer.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no file"));
+        }
         let mut file = File::open(path)?;
         let mut head = Vec::with_capacity(HEAD_BYTES);
         file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
@@ -172,10 +176,18 @@ impl Left {
             0 => return Ok(None),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "not a trace of this version of tidegate")),
         }
-        let mut bytes = Vec::new();
-        file.take(word(Word::Length as usize)).read_to_end(&mut bytes)?;
         let own = Word::First as usize..Word::First as usize + WORDS;
-        Ok(Some(Left { bytes, is_cut: word(Word::IsCut as usize) != 0, words: words[own].to_vec() }))
+        let Some(own) = words.get(own) else {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file has lost its end, and all that was recorded",
+            ));
+        };
+        let (mut bytes, length) = (Vec::new(), word(Word::Length as usize));
+        file.take(length).read_to_end(&mut bytes)?;
+        // A copy may have lost its end, too.
+        let is_cut = word(Word::IsCut as usize) != 0 || bytes.len() as u64 != length;
+        Ok(Some(Left { bytes, is_cut, words: own.to_vec() }))
     }
 
     /// A word of the description.
@@ -223,6 +235,30 @@ mod tests {
         assert_eq!(journal.append(&[3; 1]), Err(Full), "else something would be missing in the middle");
         let left = Left::read(&path).unwrap().unwrap();
         assert_eq!((left.bytes, left.is_cut), (vec![1; 60], true));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_has_lost_its_end_is_cut() {
+        let (folder, path) = folder("short");
+        let mut journal = Journal::create(&folder, ".x", 1000, &[5]).unwrap();
+        journal.append(&[1; 60]).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for length in 8..HEAD_BYTES + 60 {
+            fs::write(&path, &whole[..length]).unwrap();
+            match Left::read(&path) {
+                Ok(left) => {
+                    let left = left.unwrap();
+                    assert_eq!(
+                        (left.bytes.len() + HEAD_BYTES, left.is_cut, left.word(0)),
+                        (length.max(HEAD_BYTES), true, 5)
+                    );
+                }
+                Err(error) => {
+                    assert!(length < HEAD_BYTES && error.kind() == io::ErrorKind::UnexpectedEof, "{length}: {error}")
+                }
+            }
+        }
         fs::remove_dir_all(folder).unwrap();
     }
 

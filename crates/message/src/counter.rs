@@ -54,7 +54,7 @@ counters! {
     PacketsSent, "packets_sent", Count, Sum, "Packets written to peers' mailboxes, control packets included; a long one counts as its slots.";
     PacketsReceived, "packets_received", Count, Sum, "Packets retrieved from the own mailbox, control packets included; a long one counts as its slots.";
     MessagesEager, "messages_eager", Count, Sum, "Messages sent through the mailbox.";
-    MessagesRendezvous, "messages_rendezvous", Count, Sum, "Messages sent by rendezvous: a request to send, then the receiver pulls.";
+    MessagesRendezvous, "messages_rendezvous", Count, Sum, "Messages sent by rendezvous: the receiver pulls them, after a request to send or because it has learned that they were deferred.";
     MessagesSelf, "messages_self", Count, Sum, "Messages from an endpoint to itself; they use no credits.";
     RmaOperations, "rma_operations", Count, Sum, "RMA reads and writes started.";
     AtomicOperations, "atomic_operations", Count, Sum, "Remote atomic operations started.";

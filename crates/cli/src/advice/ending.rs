@@ -9,6 +9,10 @@ use crate::recording::view::{Open, View};
 /// The name of a point: nobody sent anything.
 pub const NOTHING_SENT: &str = "nothing_sent";
 
+/// And: something was lost, or not finished.
+pub const LOST: &str = "lost";
+pub const UNFINISHED: &str = "unfinished";
+
 /// No message went through Tidegate.
 pub fn nothing_sent(run: &View) -> Option<Point> {
     let counters = [Counter::PacketsSent, Counter::MessagesSelf, Counter::RmaOperations, Counter::AtomicOperations];
@@ -38,7 +42,7 @@ pub fn lost(run: &View) -> Option<Point> {
     }
     text += "No setting of flow control helps against that: look at why processes ended early.";
     let evidence = vec![of_job(run, Counter::SendsLost), of_job(run, Counter::PeersDied)];
-    Some(Point { id: "lost", text, options: Vec::new(), evidence })
+    Some(Point { id: LOST, text, options: Vec::new(), evidence })
 }
 
 /// The job did not end in order, and something was not finished.
@@ -46,13 +50,17 @@ pub fn unfinished(run: &View) -> Option<Point> {
     if run.all_ended || run.is_interrupted() && run.open.is_empty() {
         return None;
     }
-    let oldest = |kind: OpenKind| run.open.iter().find(|open| open.row.kind == kind);
+    // Untagged receives are the MPI's own: it posts buffers for what may come.
+    let is_mpis = |open: &Open| open.row.kind == OpenKind::Receive && open.row.tag == "untagged";
+    let oldest = |kind: OpenKind| run.open.iter().find(|open| open.row.kind == kind && !is_mpis(open));
     let (text, open) = match (oldest(OpenKind::Send), oldest(OpenKind::Receive)) {
         (Some(send), _) if send.row.waits_for.is_some() => (of_send(run, send), send),
         (_, Some(receive)) => (of_receive(run, receive), receive),
         (Some(send), None) => (of_send(run, send), send),
         (None, None) => return None,
     };
+    // Who looked at the processes then could follow the chains of their waits.
+    let text = run.held_up.as_ref().map_or(text, |who| format!("At the end {who}: look there first."));
     let evidence = vec![super::Evidence {
         name: match open.row.kind {
             OpenKind::Receive => "open receive",
@@ -64,7 +72,7 @@ pub fn unfinished(run: &View) -> Option<Point> {
         value: time(open.row.age_ns),
     }];
     let also = of_process(run, open.process, Counter::DelayNanoseconds);
-    Some(Point { id: "unfinished", text, options: Vec::new(), evidence: [evidence, vec![also]].concat() })
+    Some(Point { id: UNFINISHED, text, options: Vec::new(), evidence: [evidence, vec![also]].concat() })
 }
 
 fn of_send(run: &View, send: &Open) -> String {

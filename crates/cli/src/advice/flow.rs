@@ -49,7 +49,7 @@ pub fn credits(run: &View) -> Option<Point> {
 }
 
 fn messages(run: &View) -> u64 {
-    run.processes.iter().map(|process| process.messages()).sum()
+    run.processes.iter().map(|process| process.messages()).fold(0, u64::saturating_add)
 }
 
 /// More slots, or another scheme for the same ones.

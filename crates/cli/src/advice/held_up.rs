@@ -1,82 +1,124 @@
-//! One process for which most others waited.
+//! One process for which most others waited: that at which most chains of waits end, as `tidegate top` finds it.
+
+use std::collections::HashMap;
 
 use tidegate_message::Counter;
 
-use super::{Evidence, Point, SHARE_MATTERS, of_process, percent, share, time};
+use super::{Evidence, Point, of_process, percent, time};
+use crate::culprit::{self, Cause, End, Member, Presence, Waits};
 use crate::recording::rows::words;
 use crate::recording::view::{View, Wait};
 use tidegate_link::stats::WaitCause;
 
-/// A process holds up the others if at least this share of all waiting was for it …
+/// A process holds up the others if at least this share of all waiting was for it, or for those that waited for it …
 const SHARE_OF_WAITING: f64 = 0.5;
-/// … in a job of two, where half of it is nothing special, this share …
+/// … and in a job of two, where half of it is nothing special, this share.
 const SHARE_OF_TWO: f64 = 0.8;
-/// … and if it waited itself for at most this share of what the others waited for it, each in the mean.
-const OWN_WAITING_MOST: f64 = 0.5;
 
 /// A process that held up others.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HeldUp {
     /// Its number.
     pub process: usize,
-    /// How many processes waited for it.
-    pub waiters: usize,
-    /// How long they did, together, in nanoseconds.
+    /// Those that waited for it, by themselves or by way of others.
+    pub waiters: Vec<usize>,
+    /// How many of them did by themselves.
+    pub direct: usize,
+    /// How long they waited for it and for each other, together, in nanoseconds.
     pub waited_ns: u64,
     /// Which share of all waiting of the job that is.
     pub share: f64,
     /// How long it waited itself.
     pub own_ns: u64,
-    /// What most of that time was waited for.
+    /// What most of those waited for that waited for it by themselves.
     pub cause: WaitCause,
 }
 
-/// The process for which most others waited, if one stands out that did not wait for somebody else itself.
+/// The process at which the chains of waits of the whole run end, if it is one, and most waiting is in them.
 #[must_use]
 pub fn held_up(run: &View) -> Option<HeldUp> {
-    let number = run.processes.len();
-    let mut waited_for = vec![0_u64; number];
-    let mut own = vec![0_u64; number];
-    let between = |wait: &&Wait| wait.to.is_some_and(|to| to != wait.from);
-    for wait in run.waits.iter().filter(between) {
-        let to = wait.to?;
-        waited_for[to] = waited_for[to].saturating_add(wait.waited_ns);
-        own[wait.from] = own[wait.from].saturating_add(wait.waited_ns);
+    let finding = culprit::find(&waits_of(run));
+    let root = finding.roots.first()?;
+    let (&End::Rank(process), Cause::Send(cause)) = (&root.end, root.cause) else { return None };
+    let is_held = |process: usize| root.held.binary_search(&process).is_ok();
+    let sum = |counts: &dyn Fn(&Wait) -> bool| {
+        let counted = run.waits.iter().filter(|wait| counts(wait));
+        counted.map(|wait| wait.waited_ns).fold(0, u64::saturating_add)
+    };
+    let mut of_pair: HashMap<(usize, Option<usize>), u64> = HashMap::new();
+    for wait in &run.waits {
+        let waited = of_pair.entry((wait.from, wait.to)).or_default();
+        *waited = waited.saturating_add(wait.waited_ns);
     }
-    let all: u64 = run.waits.iter().map(|wait| wait.waited_ns).fold(0, u64::saturating_add);
-    let (process, waited_ns) = waited_for.iter().copied().enumerate().max_by_key(|(_, waited)| *waited)?;
-    let for_it =
-        || run.waits.iter().filter(|wait| wait.to == Some(process) && wait.from != process && wait.waited_ns > 0);
-    let mut waiters: Vec<usize> = for_it().map(|wait| wait.from).collect();
-    waiters.sort_unstable();
-    waiters.dedup();
-    let cause = for_it().max_by_key(|wait| wait.waited_ns)?.cause;
-    let (waiters, own_ns) = (waiters.len(), own[process]);
-    let share_of_all = waited_ns as f64 / all.max(1) as f64;
-    let least = if number == 2 { SHARE_OF_TWO } else { SHARE_OF_WAITING };
-    let mean = waited_ns as f64 / waiters.max(1) as f64;
-    let stands_out =
-        share_of_all >= least && share(run, mean as u64) >= SHARE_MATTERS && own_ns as f64 <= OWN_WAITING_MOST * mean;
-    stands_out.then_some(HeldUp { process, waiters, waited_ns, share: share_of_all, own_ns, cause })
+    let of_pair = |from: usize, to: usize| of_pair.get(&(from, Some(to))).copied().unwrap_or(0);
+    // Two that wait for each other do not do so because of a third.
+    let is_mutual = |from: usize, to: usize| of_pair(to, from) >= of_pair(from, to) / 2;
+    let in_chains = |wait: &Wait| match wait.to {
+        Some(to) => is_held(wait.from) && (to == process || is_held(to) && !is_mutual(wait.from, to)),
+        None => false,
+    };
+    let (waited_ns, all) = (sum(&in_chains), sum(&|_| true));
+    let share = waited_ns as f64 / all.max(1) as f64;
+    let least = if run.processes.len() == 2 { SHARE_OF_TWO } else { SHARE_OF_WAITING };
+    let waits_directly = |waiter: &&usize| of_pair(**waiter, process) > 0;
+    (share >= least).then(|| HeldUp {
+        process,
+        direct: root.held.iter().filter(waits_directly).count(),
+        waiters: root.held.clone(),
+        waited_ns,
+        share,
+        own_ns: sum(&|wait| wait.from == process && wait.to != Some(process)),
+        cause,
+    })
+}
+
+/// Who waited for whom, as parts of the run's time.
+fn waits_of(run: &View) -> Waits {
+    let member = |name: &str| Member {
+        name: name.to_owned(),
+        presence: Presence::Here,
+        moves: true,
+        any: None,
+        unmatched: Vec::new(),
+    };
+    let wait = |wait: &Wait| {
+        Some(culprit::Wait {
+            waiter: wait.from,
+            awaited: wait.to?,
+            cause: Cause::Send(wait.cause),
+            share: super::share(run, wait.waited_ns),
+            open_for: None,
+            receive: None,
+        })
+    };
+    Waits {
+        members: run.processes.iter().map(|process| member(&process.label)).collect(),
+        waits: run.waits.iter().filter_map(wait).collect(),
+    }
 }
 
 /// Says so.
 pub fn point(run: &View) -> Option<Point> {
     let held = held_up(run)?;
     let label = &run.processes[held.process].label;
-    let who = match (held.waiters, run.processes.len() - 1) {
+    let who = match (held.waiters.len(), run.processes.len() - 1) {
         (1, _) => "one process waited".to_owned(),
         (waiters, others) if waiters == others => format!("all {others} others waited"),
         (waiters, others) => format!("{waiters} of the {others} others waited"),
+    };
+    let by_way = match held.waiters.len() - held.direct {
+        0 => "for it".to_owned(),
+        1 => "for it, one of them by way of others".to_owned(),
+        many => format!("for it, {many} of them by way of others"),
     };
     let own = match held.own_ns {
         0 => "did not wait for anybody".to_owned(),
         own => format!("waited {} for others", time(own)),
     };
     let text = format!(
-        "{} held up the others: {who} for it, mostly for {}, {} together, which is {} of all waiting in the job, while it \
-         {own} itself. So look first at what {label} does between its receives, or why all send to it at once; a setting \
-         of flow control lets the others run further ahead of it and does not make it faster.",
+        "{} held up the others: {who} {by_way}, mostly for {}, {} together, which is {} of all waiting in the job, while \
+         it {own} itself. So look first at what {label} does between its receives, or why all send to it at once; a \
+         setting of flow control lets the others run further ahead of it and does not make it faster.",
         capital(label),
         words(held.cause),
         time(held.waited_ns),

@@ -105,7 +105,9 @@ pub fn advise(run: &View) -> Advice {
     if points.is_empty() {
         points.push(calm(run));
     }
-    if !points.iter().any(|point| [ending::NOTHING_SENT, memory::NO_ROOM].contains(&point.id)) {
+    // What a job that did not come to its end has used says nothing of what it needs.
+    let says_nothing = [ending::NOTHING_SENT, ending::LOST, ending::UNFINISHED, memory::NO_ROOM];
+    if !points.iter().any(|point| says_nothing.contains(&point.id)) {
         points.extend(memory::unused(run));
     }
     Advice { points }

@@ -183,12 +183,27 @@ fn one_rank_that_holds_up_the_others_is_named_and_flow_control_is_not_blamed() {
 
 #[test]
 fn who_waits_for_somebody_else_is_not_to_blame() {
-    // 0 and 1 wait for 2, which waits for 3 all the time.
+    // 0 and 1 wait for 2, which waits for 3 all the time: `tidegate top` would name 3, too.
     let chain = |made: &mut Made| {
         [(0, 2), (1, 2)].iter().for_each(|(from, to)| made.wait(*from, *to, WaitCause::Pull, 9.0));
         made.wait(2, 3, WaitCause::Pull, 9.0);
     };
-    assert_eq!(held_up(&four_with("dynamic", &[], chain)), None);
+    let run = four_with("dynamic", &[], chain);
+    let held = held_up(&run).expect("the chains end somewhere");
+    assert_eq!((held.process, &held.waiters[..], held.direct, held.own_ns), (3, &[0, 1, 2][..], 1, 0));
+    assert_eq!((held.waited_ns, held.share), (27 * SECOND, 1.0));
+    let text = only(&advise(&run), "held_up").text;
+    assert!(
+        text.starts_with("Rank 3 held up the others: all 3 others waited for it, 2 of them by way of others,"),
+        "{text}"
+    );
+    // Two that wait for each other do so not because of the third, for which one of them waits as well.
+    let apart = |made: &mut Made| {
+        [(0, 1), (2, 3)].iter().for_each(|(from, to)| made.wait(*from, *to, WaitCause::Credits, 3.0));
+        made.wait(1, 0, WaitCause::Credits, 2.0);
+        made.wait(0, 3, WaitCause::Credits, 1.6);
+    };
+    assert_eq!(held_up(&four_with("dynamic", &[], apart)), None);
     let even = |made: &mut Made| {
         (0..4).for_each(|from| {
             (0..4).filter(|to| *to != from).for_each(|to| made.wait(from, to, WaitCause::Credits, 1.0))
@@ -208,6 +223,12 @@ fn unfinished_work_is_said_first() {
         "At the end rank 2 had waited for 6.00 s for a message of rank 0 (tag 7), and rank 0 had no unfinished send to it: \
          look at who was to send it."
     );
+    let found = |made: &mut Made| {
+        never_sent(made);
+        made.last.held_up = Some("rank 2 waits 6.0 s for a message of rank 0 (tag 7)".into());
+    };
+    let text = only(&advise(&four_with("dynamic", &[], found)), "unfinished").text;
+    assert_eq!(text, "At the end rank 2 waits 6.0 s for a message of rank 0 (tag 7): look there first.");
     let stuck = |made: &mut Made| {
         made.open(1, OpenKind::Send, Some(3), Some(WaitCause::Credits), 5.0);
         made.open(0, OpenKind::Receive, Some(1), None, 7.0);
@@ -250,6 +271,17 @@ fn memory_that_nobody_used_could_be_lowered_to_what_certainly_suffices() {
     assert_eq!(advice.options(), ["--rx-memory 4224k"]);
     assert!(!advise(&small(2 * MIB)).has("memory_unused"), "80 MiB would be more than there is");
     let mut run = small(0);
+    let mut hung = small(0);
+    let waiting = crate::recording::rows::OpenRow {
+        kind: OpenKind::Receive,
+        peer: None,
+        tag: "tag 7".into(),
+        bytes: 8,
+        age_ns: SECOND,
+        waits_for: None,
+    };
+    (hung.all_ended, hung.open) = (false, vec![crate::recording::view::Open { process: 0, peer: None, row: waiting }]);
+    assert_eq!(ids(&advise(&hung)), ["unfinished"], "a job that hung has not shown what it needs");
     run.processes[0].values[Counter::SendsDeferred as usize] = 1;
     assert!(!advise(&run).has("memory_unused"), "a run that deferred sends used its memory");
 }

@@ -1,12 +1,14 @@
 //! `tidegate counters`.
 
 use std::path::Path;
-use std::time::SystemTime;
 
+use tidegate_link::log::print_line;
 use tidegate_link::{EndpointStats, stats};
 
 use crate::arguments::CountersArguments;
 use crate::failure::Failure;
+use crate::jobs;
+use crate::process::Here;
 use crate::report::launches;
 use crate::report::table::{self, Form};
 use crate::report::width::Width;
@@ -24,11 +26,20 @@ pub fn counters(arguments: &CountersArguments) -> Result<u8, Failure> {
 
 fn report(folder: &Path, arguments: &CountersArguments) -> Result<(), Failure> {
     let refused = |error| Failure::usage(format!("the counter pages in {} cannot be read: {error}", folder.display()));
-    let mut pages = stats::read_dir(folder).map_err(refused)?;
-    if pages.is_empty() {
-        let text = "holds no counter pages: FI_TIDEGATE_STATS_DIR has to name it where the program is started";
-        return Err(Failure::usage(format!("{} {text}", folder.display())));
+    let found = stats::read_dir(folder).map_err(refused)?;
+    let (gap, mut pages) = (found.gap(), found.read);
+    match gap {
+        Some(gap) if pages.is_empty() => return Err(Failure::usage(gap)),
+        Some(gap) => print_line(&gap),
+        None if pages.is_empty() => {
+            let text = "holds no counter pages: FI_TIDEGATE_STATS_DIR has to name it where the program is started";
+            return Err(Failure::usage(format!("{} {text}", folder.display())));
+        }
+        None => {}
     }
+    let here = Here::as_of_now();
+    let is_running =
+        |page: &EndpointStats| !page.ended && here.exists(&page.host, page.pid, Some(page.started)) == Some(true);
     let running = pages.iter_mut().filter(|page| is_running(page)).map(last_until_now).count();
     let all = Job::new(&pages);
     let launches: Vec<Launch> = launches::split(pages).iter().map(|pages| Launch::of(pages, None)).collect();
@@ -44,12 +55,6 @@ fn report(folder: &Path, arguments: &CountersArguments) -> Result<(), Failure> {
     super::print(text.as_bytes())
 }
 
-/// Whether the process of a page runs: on this host, as far as process ids tell.
-fn is_running(page: &EndpointStats) -> bool {
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    !page.ended && page.host == own.trim_end() && Path::new("/proc").join(page.pid.to_string()).exists()
-}
-
 fn last_until_now(page: &mut EndpointStats) {
-    page.lasts_until(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+    page.lasts_until(jobs::now());
 }

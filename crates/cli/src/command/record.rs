@@ -175,7 +175,7 @@ fn say(path: &Path, trace: &Trace, is_quiet: bool) {
 }
 
 /// Says it where the counters know of more messages than the recording: then something was not recorded at all. (They
-/// may know of fewer: they leave out deferred sends that a receive takes straight from their sender.)
+/// know of fewer where sends had not left yet when their process ended.)
 fn compare(traces: &[Written], job: &Job) {
     let of_job = |counter| job.spread(counter).map_or(0, |spread| spread.job);
     let sent = [Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf].map(of_job);

@@ -8,9 +8,10 @@ use std::process;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
+use tidegate_link::EndpointStats;
 use tidegate_link::log::print_line;
+use tidegate_link::stats::{self, Pages};
 use tidegate_link::trouble::{self, Trouble};
-use tidegate_link::{EndpointStats, stats};
 use tidegate_message::Counter;
 
 use crate::alltoall::Wish;
@@ -109,8 +110,12 @@ pub fn run_with(
 fn left_in(folder: StatsFolder, recording: Option<Sampling>, exit_code: u8) -> (Vec<EndpointStats>, Vec<Trouble>) {
     let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
         print_line(&format!("the counter pages cannot be read: {error}"));
-        Vec::new()
+        Pages::default()
     });
+    if let Some(gap) = pages.gap() {
+        print_line(&gap);
+    }
+    let pages = pages.read;
     let troubles = trouble::read_dir(folder.path());
     finish(recording, &pages, exit_code, &troubles);
     (pages, troubles)

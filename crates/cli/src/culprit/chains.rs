@@ -234,16 +234,19 @@ fn root(
     let mut found = Root {
         end: End::Rank(ranks[0]),
         holds_up: reached.len(),
+        held: Vec::new(),
         weight: reached.iter().map(|rank| own[*rank]).sum(),
         cause: cause.unwrap_or(Cause::Message),
         longest: direct.iter().filter_map(|wait| wait.open_for).max(),
         share: direct.iter().map(|wait| wait.share).fold(0.0, f64::max),
     };
+    reached.sort_unstable();
+    found.held = reached;
     if is_circle {
         found.end = circle(job, ranks, &is_end, links);
     } else if let Some(wait) = unsent[ranks[0]] {
         found.end = End::Unsent { rank: ranks[0], wait };
-        if reached.is_empty() {
+        if found.held.is_empty() {
             // It holds up itself alone.
             let wait = &job.waits[wait];
             (found.longest, found.share, found.weight) = (wait.open_for, wait.share, wait.share);
@@ -279,15 +282,21 @@ fn reached(ranks: &[usize], links: &[Link], incoming: &[Vec<usize>]) -> Vec<usiz
 /// A circle, from the rank on whose wait is unlike those of all others: where ranks wait in a collective call for one
 /// that waits for a message of its own, their receives are alike, and its receive is not.
 fn circle(job: &Waits, mut ranks: Vec<usize>, is_in: &[bool], links: &[Link]) -> End {
-    let mut alike: HashMap<u64, usize> = HashMap::new();
+    // By their words: some MPIs have the rank of the sender among the bits of a tag.
+    let mut alike: HashMap<&str, usize> = HashMap::new();
     for receive in job.waits.iter().filter_map(|wait| wait.receive.as_ref()) {
-        *alike.entry(receive.tag).or_default() += 1;
+        *alike.entry(&receive.text).or_default() += 1;
     }
-    let is_inside = |wait: &Wait| is_in.get(wait.waiter) == Some(&true) && is_in.get(wait.awaited) == Some(&true);
+    let is_inside = |wait: &Wait| {
+        let is_kept =
+            links.binary_search_by_key(&(wait.waiter, wait.awaited), |link| (link.waiter, link.awaited)).is_ok();
+        is_kept && is_in.get(wait.waiter) == Some(&true) && is_in.get(wait.awaited) == Some(&true)
+    };
     let inside = job.waits.iter().enumerate().filter(|(_, wait)| is_inside(wait));
     let oddness = |(place, wait): (usize, &Wait)| {
         let receive = wait.receive.as_ref()?;
-        Some((Reverse(alike[&receive.tag]), wait.open_for, Reverse(place)))
+        // One of a collective call is what many others wait in, even if none of them is in the circle.
+        Some((!receive.is_of_all, Reverse(alike[receive.text.as_str()]), wait.open_for, Reverse(place)))
     };
     let odd = inside.filter_map(oddness).max().map(|(.., place)| place.0);
     let start = odd.map_or(ranks[0], |place| job.waits[place].waiter);

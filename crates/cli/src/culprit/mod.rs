@@ -4,8 +4,8 @@
 //! * `chains`: follows the chains, a pure function;
 //! * `words`: what was found, as a sentence.
 //!
-//! `tidegate top` asks this of two looks at a running job. It knows neither pages nor clocks, so it can be asked of
-//! recordings, too.
+//! `tidegate top` asks this of two looks at a running job, `tidegate run` of what a job left when it ended, and
+//! `tidegate report` of all that was waited for in a recording: it knows neither pages nor clocks.
 
 mod chains;
 #[cfg(test)]
@@ -82,10 +82,10 @@ pub struct Unmatched {
 /// A posted receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// What it accepts, in words: "tag 77, communicator 1".
+    /// What it accepts, in words: "tag 77, communicator 1". Receives of one kind have the same.
     pub text: String,
-    /// Its tag, by which receives of one kind are known from others.
-    pub tag: u64,
+    /// Whether it belongs to a collective call of all ranks.
+    pub is_of_all: bool,
 }
 
 /// A rank that waits for another one. There may be several for the same two.
@@ -145,6 +145,8 @@ pub struct Root {
     pub end: End,
     /// How many ranks wait for it, by themselves or by way of others. Of a circle: all that wait, those in it included.
     pub holds_up: usize,
+    /// Those ranks, in order.
+    pub held: Vec<usize>,
     /// For how many ranks' whole time: the sum of their shares.
     pub weight: f64,
     /// For what most of those wait that wait for it directly.

@@ -22,7 +22,7 @@ fn send(waiter: usize, awaited: usize, share: f64, open_for: f64) -> Wait {
 
 /// A receive that has waited for this many seconds.
 fn receive(waiter: usize, awaited: usize, tag: u64, open_for: f64) -> Wait {
-    let receive = Some(Receive { text: format!("tag {tag}"), tag });
+    let receive = Some(Receive { text: format!("tag {tag}"), is_of_all: false });
     Wait { waiter, awaited, cause: Cause::Message, share: 1.0, open_for: seconds(open_for), receive }
 }
 
@@ -96,6 +96,24 @@ fn a_tag_that_was_never_sent_is_found_among_those_who_wait_in_a_collective_call(
 }
 
 #[test]
+fn of_two_that_wait_for_each_other_the_one_in_a_collective_call_is_the_usual_one() {
+    let mut job = job(2, vec![receive(0, 1, 1 << 40, 9.0), receive(1, 0, 77, 8.0)]);
+    job.waits[0].receive.as_mut().expect("it is one").is_of_all = true;
+    assert!(said(&job).starts_with("rank 1 waits 8.0 s for a message of rank 0 (tag 77)"), "{}", said(&job));
+}
+
+#[test]
+fn a_wait_by_which_no_blame_goes_on_is_not_what_a_circle_begins_with() {
+    let mut job = barrier_without_rank_3();
+    job.waits.push(Wait { share: 0.1, ..receive(3, 4, 99, 20.0) });
+    assert!(
+        said(&job).starts_with("rank 3 waits 12.1 s for a message of rank 0 (tag 77), which waits for rank 4,"),
+        "{}",
+        said(&job)
+    );
+}
+
+#[test]
 fn a_tag_that_was_never_sent_is_found_while_its_sender_goes_on() {
     let mut job = job(6, vec![receive(3, 0, 77, 9.0), receive(4, 3, 5, 8.0), receive(5, 4, 5, 8.0)]);
     job.members[0].moves = true;
@@ -113,7 +131,7 @@ fn a_tag_that_was_never_sent_is_found_while_its_sender_goes_on() {
 #[test]
 fn a_receive_from_any_rank_ends_a_chain() {
     let mut job = job(4, vec![receive(1, 0, 5, 7.0), receive(2, 0, 5, 7.0), receive(3, 0, 5, 7.0)]);
-    job.members[0].any = Some((Receive { text: "tag 9".into(), tag: 9 }, Duration::from_secs(8)));
+    job.members[0].any = Some((Receive { text: "tag 9".into(), is_of_all: false }, Duration::from_secs(8)));
     assert_eq!(
         said(&job),
         "rank 0 holds up 3 ranks, longest 7.0 s: they wait for messages from it; it waits itself, 8.0 s, for a message \

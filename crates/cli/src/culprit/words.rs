@@ -97,7 +97,7 @@ fn of_circle(job: &Waits, root: &Root, members: &[usize], is_ring: bool, odd: Op
             Cause::Send(WaitCause::Mailbox) => "room in mailboxes",
             Cause::Send(WaitCause::Window) => "room in receive memory",
             Cause::Send(WaitCause::Buffer) => "posted buffers",
-            Cause::Send(WaitCause::Pull) => "long messages to be pulled",
+            Cause::Send(WaitCause::Pull) => "long messages to be received",
         };
         let all = ranks(members.len());
         let more = root.holds_up.saturating_sub(members.len());

@@ -1,27 +1,22 @@
 //! Text that cannot become markup, whatever a program is called.
 
+use crate::plain::plain;
+
 /// Text between tags or inside a quoted attribute.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in plain(text).chars() {
         match letter {
             '&' => escaped += "&amp;",
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '"' => escaped += "&quot;",
             '\'' => escaped += "&#39;",
-            // Control characters, and those that turn the direction of text around, would hide what follows.
-            '\n' | '\t' => escaped.push(' '),
-            _ if letter.is_control() || is_of_direction(letter) => escaped.push('\u{fffd}'),
             _ => escaped.push(letter),
         }
     }
     escaped
-}
-
-fn is_of_direction(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// JSON inside a script element: no `<` is left that could end it.

@@ -90,7 +90,7 @@ pub fn summary(runs: &[&View]) -> Vec<Line> {
         format!("{schemes}, {}", run.distinct(|process| process.lends()).join(", "))
     });
     lines.text("messages", |run| {
-        let messages = run.processes.iter().map(|process| process.messages()).sum();
+        let messages = run.processes.iter().map(|process| process.messages()).fold(0, u64::saturating_add);
         let sent = human(run.job(Counter::BytesSent), Unit::Bytes);
         format!("{}, {sent}", human(messages, Unit::Count))
     });
@@ -105,8 +105,8 @@ pub fn summary(runs: &[&View]) -> Vec<Line> {
     });
     lines.number_unless_zero("longest want of receive memory", |run| longest(run, Counter::PressureNanoseconds));
     lines.number_unless_zero("all waiting of senders for receivers", |run| {
-        let waited: u64 =
-            run.waits.iter().filter(|wait| wait.cause != WaitCause::Pull).map(|wait| wait.waited_ns).sum();
+        let waits = run.waits.iter().filter(|wait| wait.cause != WaitCause::Pull);
+        let waited = waits.map(|wait| wait.waited_ns).fold(0, u64::saturating_add);
         (waited as f64, human(waited, Unit::Nanoseconds))
     });
     lines.number_unless_zero("refused for want of a posted buffer", |run| {

@@ -170,7 +170,8 @@ impl Lines {
             if metric.kind == Kind::Memory {
                 let mut levels = vec![0_u64; lines.len()];
                 for (endpoint, (before, now)) in before.iter().zip(now).enumerate() {
-                    levels[process_of[endpoint]] += level(before, now);
+                    let of_process = &mut levels[process_of[endpoint]];
+                    *of_process = of_process.saturating_add(level(before, now));
                 }
                 for (line, level) in lines.iter_mut().zip(levels) {
                     parts.iter().for_each(|(column, _)| line[*column] = line[*column].max(level as f32));

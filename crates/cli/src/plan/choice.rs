@@ -105,9 +105,21 @@ pub fn choose(
     let machine = SimulationConfig { time_most, ..machine.clone() };
     let mut search = Search { runs, machine, ample, overhead: wish.overhead, tried: 0 };
     let failed = |error: SimulationError| format!("{scheme}: a run failed: {error}");
-    let amounts = amounts(&search.machine, scheme, wish)?;
-    let (chosen, is_enough, by_amount) = search.least(&amounts).map_err(failed)?;
-    let mut inversions: Vec<String> = by_amount.inversion.map(|pair| inversion(&amounts, pair)).into_iter().collect();
+    let mut found = None;
+    for &first in Knob::of(scheme).beginnings() {
+        let amounts = match amounts(&search.machine, scheme, first, wish) {
+            // None that the user allows is as large.
+            Err(_) if found.is_some() => break,
+            amounts => amounts?,
+        };
+        let (chosen, is_enough, by_amount) = search.least(&amounts).map_err(failed)?;
+        let inversions: Vec<String> = by_amount.inversion.map(|pair| inversion(&amounts, pair)).into_iter().collect();
+        found = Some((chosen, is_enough, inversions));
+        if is_enough {
+            break;
+        }
+    }
+    let (chosen, is_enough, mut inversions) = found.expect("there is a beginning");
     if !is_enough {
         return Ok(Choice { scheme, chosen, is_enough, tried: search.tried, inversions });
     }
@@ -137,17 +149,18 @@ pub fn each(
         let is_enough = search.accepts(&chosen);
         Ok(Choice { scheme, chosen, is_enough, tried: 1, inversions: Vec::new() })
     };
-    amounts(machine, scheme, wish)?.iter().map(one).collect()
+    let first = Knob::of(scheme).beginnings()[0];
+    amounts(machine, scheme, first, wish)?.iter().map(one).collect()
 }
 
 /// What is tried of slots or buffers: what flow control accepts of it.
-fn amounts(machine: &SimulationConfig, scheme: SchemeName, wish: &Wish) -> Result<Vec<Setting>, String> {
+fn amounts(machine: &SimulationConfig, scheme: SchemeName, first: u32, wish: &Wish) -> Result<Vec<Setting>, String> {
     let knob = Knob::of(scheme);
     let given = if knob == Knob::Slots { &wish.slots } else { &wish.buffers };
     let mut wanted = if given.is_empty() { knob.usual().to_vec() } else { given.clone() };
     wanted.sort_unstable();
     wanted.dedup();
-    let mut all = wanted.iter().map(|&amount| Setting { scheme, amount, room: None });
+    let mut all = wanted.iter().map(|&amount| Setting { scheme, amount, first, room: None });
     let legal: Vec<Setting> = all.clone().filter(|setting| setting.on(machine).is_ok()).collect();
     match (legal.is_empty(), all.next_back()) {
         (true, Some(last)) => {

@@ -15,7 +15,7 @@ pub enum Knob {
     Slots,
     /// `--buffers`.
     Buffers,
-    /// `--buffers-most`; connections begin with one buffer.
+    /// `--buffers-most`; with how many buffers connections begin costs no memory.
     BuffersMost,
     /// `--pool-most`.
     PoolMost,
@@ -30,6 +30,9 @@ const POOL_FIRST: u32 = 8;
 /// What is tried of slots and buffers, where the user does not say it: steps of a fifth to a third.
 const SLOTS: [u32; 24] =
     [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 384, 512, 1024];
+/// With how many buffers connections begin that get more: with one as a rule, and with more where that is not enough. A
+/// message that finds none is tried again after a time in which short programs end.
+const BEGINNINGS: [u32; 3] = [1, 2, 4];
 const BUFFERS: [u32; 22] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 100, 128, 192, 256, 512];
 const POOL: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096];
 
@@ -54,6 +57,11 @@ impl Knob {
         }
     }
 
+    /// With how many buffers connections begin, one after the other until it is enough; 0: they begin with all.
+    pub fn beginnings(self) -> &'static [u32] {
+        if self == Knob::BuffersMost { &BEGINNINGS } else { &[0] }
+    }
+
     /// What is tried, from the least on.
     pub fn usual(self) -> &'static [u32] {
         match self {
@@ -71,6 +79,8 @@ pub struct Setting {
     pub scheme: SchemeName,
     /// How much of what its knob says.
     pub amount: u32,
+    /// Of `growing`: with how many buffers connections begin. Else 0.
+    pub first: u32,
     /// Receive memory beyond the least that is legal, in bytes; `None`: no bound.
     pub room: Option<usize>,
 }
@@ -114,7 +124,7 @@ impl Setting {
         Some(match Knob::of(self.scheme) {
             Knob::Slots => return None,
             Knob::Buffers => Buffers { per_connection: self.amount, ..usual },
-            Knob::BuffersMost => Buffers { per_connection_most: self.amount, ..usual },
+            Knob::BuffersMost => Buffers { per_connection: self.first, per_connection_most: self.amount, ..usual },
             Knob::PoolMost => Buffers { pool_first: POOL_FIRST.min(self.amount), pool_most: self.amount, ..usual },
         })
     }
@@ -149,7 +159,8 @@ impl Setting {
         match Knob::of(self.scheme) {
             Knob::Slots => format!("{amount} slots"),
             Knob::Buffers => format!("{amount} buffers"),
-            Knob::BuffersMost => format!("1 to {amount} buffers"),
+            Knob::BuffersMost if self.first < amount => format!("{} to {amount} buffers", self.first),
+            Knob::BuffersMost => format!("{amount} buffers"),
             Knob::PoolMost => format!("pool of {amount}"),
         }
     }
@@ -160,6 +171,7 @@ impl Setting {
         let mut words =
             vec![format!("--scheme {}", self.scheme), format!("{} {}", Knob::of(self.scheme).option(), self.amount)];
         match Knob::of(self.scheme) {
+            Knob::BuffersMost if self.first != BEGINNINGS[0] => words.push(format!("--buffers {}", self.first)),
             Knob::PoolMost if self.amount < POOL_FIRST => words.push(format!("--pool-first {}", self.amount)),
             Knob::Slots if credit_slots != CREDIT_SLOTS && self.scheme.has_credits() => {
                 words.push(format!("--credit-slots {credit_slots}"));
@@ -194,9 +206,15 @@ mod tests {
 
     #[test]
     fn a_setting_is_the_options_that_make_it() {
-        let setting = |scheme, amount, room| Setting { scheme, amount, room }.options(&machine(), Some(9));
+        let of = |scheme, amount, first, room| Setting { scheme, amount, first, room };
+        let setting = |scheme, amount, room| {
+            of(scheme, amount, Knob::of(scheme).beginnings()[0], room).options(&machine(), Some(9))
+        };
         assert_eq!(setting(SchemeName::Static, 16, None), "--scheme static --slots 16 --peers 9");
         assert_eq!(setting(SchemeName::Growing, 5, None), "--scheme growing --buffers-most 5 --peers 9");
+        let two = of(SchemeName::Growing, 5, 2, None);
+        assert_eq!(two.options(&machine(), None), "--scheme growing --buffers-most 5 --buffers 2");
+        assert_eq!(two.in_words(), "2 to 5 buffers");
         let pool = setting(SchemeName::SharedWindow, 4, None);
         assert_eq!(pool, "--scheme shared_window --pool-most 4 --pool-first 4 --peers 9");
         let bounded = setting(SchemeName::Dynamic, 16, Some(1000));
@@ -209,9 +227,9 @@ mod tests {
     #[test]
     fn all_that_is_usual_is_legal_but_the_least_numbers_of_slots() {
         for &scheme in SchemeName::OFFERED {
-            let usual = Knob::of(scheme).usual();
+            let (usual, first) = (Knob::of(scheme).usual(), Knob::of(scheme).beginnings()[0]);
             let legal =
-                usual.iter().filter(|&&amount| Setting { scheme, amount, room: Some(0) }.on(&machine()).is_ok());
+                usual.iter().filter(|&&amount| Setting { scheme, amount, first, room: Some(0) }.on(&machine()).is_ok());
             let refused = usual.len() - legal.count();
             assert!(refused <= 2, "{scheme}: {refused} of {}", usual.len());
         }
@@ -221,8 +239,9 @@ mod tests {
     fn more_of_anything_takes_more_memory() {
         let machine = machine();
         for &scheme in SchemeName::OFFERED {
-            let memory = |amount: u32, room: usize| Setting { scheme, amount, room: Some(room) }.memory(&machine);
-            let usual = Knob::of(scheme).usual();
+            let (usual, first) = (Knob::of(scheme).usual(), Knob::of(scheme).beginnings()[0]);
+            let memory =
+                |amount: u32, room: usize| Setting { scheme, amount, first, room: Some(room) }.memory(&machine);
             assert!(usual[3..].windows(2).all(|two| memory(two[0], 0) < memory(two[1], 0)), "{scheme}");
             assert!(memory(16, 0) < memory(16, 5000), "{scheme}");
         }

@@ -144,7 +144,22 @@ impl Facts {
     #[must_use]
     pub fn cost_share(&self) -> Option<f64> {
         let end = self.end.as_ref().filter(|_| self.clock == Clock::Real)?;
-        let wall = Duration::from_secs_f64(end.wall_time_s.max(0.0)).as_nanos() as f64;
+        let wall = end.wall_time_s * 1e9;
         (wall > 0.0).then(|| end.looks_ns as f64 / wall)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::tests::facts;
+
+    #[test]
+    fn a_run_that_claims_to_have_taken_for_ever_costs_nothing() {
+        let mut facts = facts();
+        assert_eq!(facts.cost_share(), Some(0.001));
+        facts.end.as_mut().unwrap().wall_time_s = 1e300;
+        assert!(facts.cost_share().is_some_and(|share| share < 1e-9));
+        facts.end.as_mut().unwrap().wall_time_s = -1.0;
+        assert_eq!(facts.cost_share(), None);
     }
 }

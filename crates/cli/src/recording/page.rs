@@ -6,8 +6,9 @@ use tidegate_link::EndpointStats;
 use tidegate_link::stats::{PeerWait, WaitCause};
 use tidegate_message::Counter;
 
+use crate::report::launches;
 use crate::report::open::kind_of;
-use crate::tag;
+use crate::{tag, top};
 
 use super::Values;
 use super::facts::{EndpointFacts, Posted};
@@ -59,6 +60,14 @@ pub fn facts(page: &EndpointStats) -> EndpointFacts {
 pub fn until_now(pages: &mut [EndpointStats]) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     pages.iter_mut().for_each(|page| page.lasts_until(now));
+}
+
+/// Who holds up whom, in a sentence: of several launches, in the one that began last of those where anybody does.
+#[must_use]
+pub fn held_up(pages: &[EndpointStats]) -> Option<String> {
+    let all: Vec<EndpointStats> = pages.to_vec();
+    let launches = launches::split(all);
+    launches.iter().rev().find_map(|pages| top::at_the_end(pages, None))
 }
 
 /// What is no counter.

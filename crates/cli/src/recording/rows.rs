@@ -12,6 +12,9 @@ pub struct Last {
     pub at_ns: u64,
     /// By endpoint.
     pub endpoints: Vec<EndpointRows>,
+    /// Who held up whom then, in a sentence, if anybody did; a job that ended in order has none.
+    #[serde(default)]
+    pub held_up: Option<String>,
 }
 
 /// What was last seen of an endpoint.

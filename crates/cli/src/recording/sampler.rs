@@ -118,8 +118,8 @@ impl Sampler {
         let begin = processor_time();
         // A page that is being made, or a folder that goes away, is met again at the next look, or at the end.
         if let Ok(mut pages) = stats::read_dir(&self.pages) {
-            page::until_now(&mut pages);
-            self.record(&pages, false);
+            page::until_now(&mut pages.read);
+            self.record(&pages.read, false);
         }
         let cost = processor_time().saturating_sub(begin);
         self.looks += 1;
@@ -156,7 +156,8 @@ impl Sampler {
             return Ok(());
         }
         let begin = Instant::now();
-        let mut last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: time_ns, endpoints: Vec::new() };
+        let held_up = page::held_up(pages);
+        let mut last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: time_ns, endpoints: Vec::new(), held_up };
         last.endpoints.resize_with(self.values.len(), Default::default);
         pages.iter().for_each(|page| last.endpoints[self.numbers[&page::key(page)]] = page::rows(page));
         self.recorder.write_last(&last)?;

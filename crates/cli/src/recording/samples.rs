@@ -194,9 +194,7 @@ impl Reader {
                 self.values.push([0; Counter::COUNT]);
                 Event::Endpoint(facts)
             }),
-            SAMPLE => {
-                apply(Numbers(payload), &self.counters, &mut self.time_ns, &mut self.values).map(|()| Event::Sample)
-            }
+            SAMPLE => self.apply(end),
             _ => None,
         };
         match event {
@@ -204,6 +202,24 @@ impl Reader {
             None => self.is_torn = true,
         }
         event
+    }
+
+    /// Changes time and values as the sample says whose record ends there. Nothing changes if it makes no sense.
+    fn apply(&mut self, end: usize) -> Option<Event> {
+        let Reader { bytes, at, counters, time_ns, values, .. } = self;
+        let payload = || Numbers(&bytes[*at + RECORD_HEADER..end]);
+        let known = |endpoint: usize, counter: usize| endpoint < values.len() && counter < counters.len();
+        let mut is_known = true;
+        let passed = changes(payload(), |endpoint, counter, _| is_known &= known(endpoint, counter))?;
+        let now = time_ns.checked_add(passed).filter(|_| is_known)?;
+        changes(payload(), |endpoint, counter, by| {
+            if let Some(ours) = counters[counter] {
+                let value = &mut values[endpoint][ours];
+                *value = value.wrapping_add(by);
+            }
+        })?;
+        *time_ns = now;
+        Some(Event::Sample)
     }
 
     /// When the last sample was, since the start.
@@ -233,9 +249,10 @@ impl Reader {
     }
 }
 
-/// Changes the values as a sample says. `None`, and the values may be anything, if it makes no sense.
-fn apply(mut numbers: Numbers, counters: &[Option<usize>], time_ns: &mut u64, values: &mut [Values]) -> Option<()> {
-    *time_ns = time_ns.checked_add(numbers.take()?)?;
+/// Tells each change in a sample: by how much a counter of an endpoint grew. Returns the time since the sample before;
+/// `None` if it makes no sense.
+fn changes(mut numbers: Numbers, mut tell: impl FnMut(usize, usize, u64)) -> Option<u64> {
+    let passed = numbers.take()?;
     let mut endpoint = 0_usize;
     for _ in 0..numbers.take()? {
         endpoint = endpoint.checked_add(numbers.take_index()?)?;
@@ -243,14 +260,10 @@ fn apply(mut numbers: Numbers, counters: &[Option<usize>], time_ns: &mut u64, va
         for _ in 0..numbers.take()? {
             counter = counter.checked_add(numbers.take_index()?)?;
             let folded = numbers.take()?;
-            let by = (folded >> 1) ^ (folded & 1).wrapping_neg();
-            let values = values.get_mut(endpoint)?;
-            if let Some(ours) = *counters.get(counter)? {
-                values[ours] = values[ours].wrapping_add(by);
-            }
+            tell(endpoint, counter, (folded >> 1) ^ (folded & 1).wrapping_neg());
         }
     }
-    numbers.0.is_empty().then_some(())
+    numbers.0.is_empty().then_some(passed)
 }
 
 #[cfg(test)]
@@ -334,6 +347,19 @@ mod tests {
                 assert!(read(&damaged).0.len() <= 3);
             }
         }
+    }
+
+    #[test]
+    fn a_damaged_sample_changes_nothing() {
+        let (bytes, samples) = file();
+        let mut encoder = Encoder::default();
+        let mut damaged = encoder.sample(u64::MAX / 4, &[values(&[(0, 77)]), values(&[(1, 88)])]);
+        // The last byte is part of a number that goes on.
+        *damaged.last_mut().unwrap() |= 0x80;
+        let mut reader = Reader::new([bytes, damaged].concat()).unwrap();
+        while reader.next_event().is_some() {}
+        let (time, values) = &samples[2];
+        assert!(reader.is_torn() && reader.time_ns() == *time && reader.values() == &values[..], "{reader:?}");
     }
 
     #[test]

@@ -85,7 +85,8 @@ impl SimulatedRun {
             Err(error) => (end.wall_time_s, end.exit_code, end.troubles) = (at.seconds(), 125, vec![error.to_string()]),
         }
         end.stopped = self.stopped;
-        let last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: at.instant().as_nanos(), endpoints };
+        let last =
+            Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: at.instant().as_nanos(), endpoints, held_up: None };
         // What cannot be written is missing in the report, which says so.
         let _ = self.recorder.write_last(&last);
         let _ = self.recorder.finish(end);

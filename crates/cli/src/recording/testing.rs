@@ -58,7 +58,7 @@ impl Made {
             number += 1;
         }
         let rows = EndpointRows { ended: true, bulk: "direct".to_owned(), ..EndpointRows::default() };
-        let last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: 0, endpoints: vec![rows; number] };
+        let last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: 0, endpoints: vec![rows; number], held_up: None };
         let mut facts = folder::tests::facts();
         facts.interval_ns = 1_000_000_000;
         Made { bytes, encoder: Encoder::default(), facts, last }

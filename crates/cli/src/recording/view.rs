@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::time::Duration;
 
 use tidegate_flow::SchemeName;
 use tidegate_link::PostedBuffers;
@@ -13,7 +14,7 @@ use super::rows::{EndpointRows, Last, OpenCounts, OpenRow};
 use super::samples::{Event, Reader, SAMPLES_FILE};
 use super::{Clock, Values};
 use crate::failure::Failure;
-use crate::report;
+use crate::report::{self, launches};
 use tidegate_link::stats::WaitCause;
 
 /// All that is known of a run at its end.
@@ -29,6 +30,8 @@ pub struct View {
     pub open: Vec<Open>,
     /// How many of each kind there were in all.
     pub open_in_all: OpenCounts,
+    /// Who held up whom when it ended, in a sentence, if it did not end in order.
+    pub held_up: Option<String>,
     /// Whether all endpoints closed in order, as far as that was recorded.
     pub all_ended: bool,
     /// The time that rates and shares refer to, in nanoseconds: that of the run, or that of the last sample.
@@ -94,8 +97,8 @@ impl Process {
     pub fn messages(&self) -> u64 {
         [Counter::MessagesEager, Counter::MessagesRendezvous, Counter::MessagesSelf]
             .map(|counter| self.get(counter))
-            .iter()
-            .sum()
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 
     /// What its receivers lend, in words.
@@ -215,6 +218,7 @@ impl Recording {
             waits: waits(&rows, &process_of, &of_id),
             open: open(&rows, &process_of, &of_id),
             open_in_all: open_in_all(&rows),
+            held_up: last.held_up,
             all_ended: !rows.is_empty() && rows.iter().all(|rows| rows.ended),
             duration_ns: wall_ns.max(reader.time_ns()),
             samples,
@@ -227,26 +231,55 @@ impl Recording {
     }
 }
 
+/// An endpoint with its number, as a member of a launch. When it opened and closed is not recorded; they come in order.
+struct Recorded<'a> {
+    number: usize,
+    facts: &'a EndpointFacts,
+}
+
+impl launches::Member for Recorded<'_> {
+    fn launch(&self) -> Option<&str> {
+        self.facts.launch.as_deref()
+    }
+
+    fn process(&self) -> (&str, u32) {
+        (&self.facts.host, self.facts.pid)
+    }
+
+    fn rank(&self) -> Option<u32> {
+        self.facts.rank
+    }
+
+    fn job_size(&self) -> Option<u32> {
+        self.facts.job_size
+    }
+
+    fn started(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn closed(&self) -> Option<Duration> {
+        None
+    }
+}
+
 /// Endpoints of one process as one, processes by launch and rank; and the process of each endpoint.
 fn processes(endpoints: &[EndpointFacts], rows: &[EndpointRows], values: &[Values]) -> (Vec<Process>, Vec<usize>) {
-    let mut launches: Vec<&Option<String>> = Vec::new();
-    for endpoint in endpoints {
-        if !launches.contains(&&endpoint.launch) {
-            launches.push(&endpoint.launch);
-        }
-    }
-    let launch_of = |endpoint: &EndpointFacts| launches.iter().position(|launch| **launch == endpoint.launch);
+    let launches =
+        launches::split(endpoints.iter().enumerate().map(|(number, facts)| Recorded { number, facts }).collect());
     let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (number, endpoint) in endpoints.iter().enumerate() {
-        let rank = endpoint.rank.unwrap_or(u32::MAX);
-        found.entry((launch_of(endpoint), rank, endpoint.host.clone(), endpoint.pid)).or_default().push(number);
+    for (launch, members) in launches.iter().enumerate() {
+        for Recorded { number, facts } in members {
+            let rank = facts.rank.unwrap_or(u32::MAX);
+            found.entry((launch, rank, facts.host.clone(), facts.pid)).or_default().push(*number);
+        }
     }
     let mut process_of = vec![0; endpoints.len()];
     let mut processes = Vec::new();
     for ((launch, ..), numbers) in found {
         numbers.iter().for_each(|number| process_of[*number] = processes.len());
         let facts = endpoints[numbers[0]].clone();
-        let launch = launch.filter(|_| launches.len() > 1);
+        let launch = Some(launch).filter(|_| launches.len() > 1);
         let of = |index| combine(Counter::ALL[index], numbers.iter().map(|number| values[*number][index]));
         processes.push(Process {
             label: label(&facts, launch),
@@ -312,8 +345,8 @@ fn open(rows: &[EndpointRows], process_of: &[usize], of_id: &HashMap<u64, usize>
 
 fn open_in_all(rows: &[EndpointRows]) -> OpenCounts {
     rows.iter().map(|rows| rows.open_in_all).fold(OpenCounts::default(), |sum, more| OpenCounts {
-        receives: sum.receives + more.receives,
-        sends: sum.sends + more.sends,
-        unexpected: sum.unexpected + more.unexpected,
+        receives: sum.receives.saturating_add(more.receives),
+        sends: sum.sends.saturating_add(more.sends),
+        unexpected: sum.unexpected.saturating_add(more.unexpected),
     })
 }

@@ -90,6 +90,7 @@ fn launch(launch: &Launch) -> Value {
         "job": job_counters(&launch.job),
         "ended": launch.unclosed.json(),
         "open": launch.left.json(),
+        "held_up": launch.held_up,
     })
 }
 

@@ -5,7 +5,7 @@
 //! for all ranks of a host, or, under a wrapper, one for each. So such groups are put together again if they may be of
 //! one job: as many ranks, no rank twice, alive at the same time.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tidegate_link::EndpointStats;
@@ -13,73 +13,128 @@ use tidegate_link::EndpointStats;
 /// What a process that has started a rank is called in a page.
 const PARENT: &str = "parent ";
 
-/// Pages that are of one launch.
-struct Group {
-    pages: Vec<EndpointStats>,
+/// What is known of an endpoint, as far as it says to which launch it belongs.
+pub trait Member {
+    /// What tells the launch from others.
+    fn launch(&self) -> Option<&str>;
+    /// The host and number of the process.
+    fn process(&self) -> (&str, u32);
+    /// The rank of the process, if known.
+    fn rank(&self) -> Option<u32>;
+    /// Ranks of the job, if known.
+    fn job_size(&self) -> Option<u32>;
+    /// When it opened, since the epoch; zero if that is not known.
+    fn started(&self) -> Duration;
+    /// When it closed; `None`: it did not, or that is not known.
+    fn closed(&self) -> Option<Duration>;
 }
 
-impl Group {
-    fn is_like(&self, page: &EndpointStats) -> bool {
-        let first = &self.pages[0];
-        let is_by_name = !first.launch.as_deref().is_some_and(|launch| launch.starts_with(PARENT));
-        let is_same_host = is_by_name || first.host == page.host;
-        (&first.launch, first.job_size) == (&page.launch, page.job_size) && is_same_host && !self.has_other(page)
+impl Member for EndpointStats {
+    fn launch(&self) -> Option<&str> {
+        self.launch.as_deref()
     }
 
-    /// Whether a page is of the same rank and another process.
-    fn has_other(&self, page: &EndpointStats) -> bool {
-        let process = (&page.host, page.pid);
-        page.rank.is_some()
-            && self.pages.iter().any(|other| other.rank == page.rank && (&other.host, other.pid) != process)
+    fn process(&self) -> (&str, u32) {
+        (&self.host, self.pid)
     }
 
-    fn ranks(&self) -> BTreeSet<Option<u32>> {
-        self.pages.iter().map(|page| page.rank).collect()
+    fn rank(&self) -> Option<u32> {
+        self.rank
+    }
+
+    fn job_size(&self) -> Option<u32> {
+        self.job_size
     }
 
     fn started(&self) -> Duration {
-        self.pages.iter().map(|page| page.started).min().unwrap_or_default()
+        self.started
     }
 
-    /// When the last of it closed; `None`: some did not close.
     fn closed(&self) -> Option<Duration> {
-        self.pages.iter().map(|page| page.closed).try_fold(Duration::ZERO, |last, closed| Some(last.max(closed?)))
+        self.closed
+    }
+}
+
+/// Endpoints that are of one launch, by their places.
+struct Group {
+    members: Vec<usize>,
+    /// The first endpoint of each rank, and the last of them that has none.
+    ranks: HashMap<Option<u32>, usize>,
+    started: Duration,
+    /// When the last of it closed; `None`: some did not close.
+    closed: Option<Duration>,
+}
+
+impl Group {
+    fn of(at: usize, member: &impl Member) -> Self {
+        let (started, closed) = (member.started(), member.closed());
+        Group { members: vec![at], ranks: [(member.rank(), at)].into(), started, closed }
     }
 
-    fn may_be_of_one_job_with(&self, other: &Group) -> bool {
-        let is_nameless = |group: &Group| {
-            let launch = group.pages[0].launch.as_deref();
-            launch.is_none_or(|launch| launch.starts_with(PARENT)) && group.pages.iter().all(|page| page.rank.is_some())
+    fn add(&mut self, other: Group) {
+        self.members.extend(other.members);
+        other.ranks.into_iter().for_each(|(rank, at)| _ = self.ranks.entry(rank).or_insert(at));
+        self.started = self.started.min(other.started);
+        self.closed = self.closed.zip(other.closed).map(|(one, other)| one.max(other));
+    }
+
+    fn is_like<M: Member>(&self, all: &[M], member: &M) -> bool {
+        let first = &all[self.members[0]];
+        let is_by_name = !first.launch().is_some_and(|launch| launch.starts_with(PARENT));
+        let is_same_host = is_by_name || first.process().0 == member.process().0;
+        let is_of_other = || {
+            let known = member.rank().and_then(|_| self.ranks.get(&member.rank()));
+            known.is_some_and(|at| all[*at].process() != member.process())
         };
-        let begins_before_end = |one: &Group, other: &Group| other.closed().is_none_or(|end| one.started() <= end);
-        is_nameless(self)
+        (first.launch(), first.job_size()) == (member.launch(), member.job_size()) && is_same_host && !is_of_other()
+    }
+
+    fn may_be_of_one_job_with<M: Member>(&self, all: &[M], other: &Group) -> bool {
+        let is_nameless = |group: &Group| {
+            let launch = all[group.members[0]].launch();
+            launch.is_none_or(|launch| launch.starts_with(PARENT)) && !group.ranks.contains_key(&None)
+        };
+        let begins_before_end = |one: &Group, other: &Group| other.closed.is_none_or(|end| one.started <= end);
+        let size = |group: &Group| all[group.members[0]].job_size();
+        let (few, many) = if self.ranks.len() < other.ranks.len() { (self, other) } else { (other, self) };
+        size(self) == size(other)
+            && is_nameless(self)
             && is_nameless(other)
-            && self.pages[0].job_size == other.pages[0].job_size
-            && self.ranks().is_disjoint(&other.ranks())
+            && !few.ranks.keys().any(|rank| many.ranks.contains_key(rank))
             && begins_before_end(self, other)
             && begins_before_end(other, self)
     }
 }
 
-/// The pages of each launch, in the order in which they began.
-pub fn split(mut pages: Vec<EndpointStats>) -> Vec<Vec<EndpointStats>> {
-    pages.sort_by_key(|page| page.started);
+/// The endpoints of each launch, in the order in which they began.
+pub fn split<M: Member>(mut all: Vec<M>) -> Vec<Vec<M>> {
+    all.sort_by_key(Member::started);
     let mut groups: Vec<Group> = Vec::new();
-    for page in pages {
-        match groups.iter_mut().find(|group| group.is_like(&page)) {
-            Some(group) => group.pages.push(page),
-            None => groups.push(Group { pages: vec![page] }),
+    // Most groups of a large job are of other processes' ranks: only those with the same name are looked at.
+    let mut named: HashMap<Option<&str>, Vec<usize>> = HashMap::new();
+    for (at, member) in all.iter().enumerate() {
+        let of_name = named.entry(member.launch()).or_default();
+        let known = of_name.iter().copied().find(|group| groups[*group].is_like(&all, member));
+        let alone = Group::of(at, member);
+        match known {
+            Some(group) => groups[group].add(alone),
+            None => {
+                of_name.push(groups.len());
+                groups.push(alone);
+            }
         }
     }
     let mut launches: Vec<Group> = Vec::new();
     for group in groups {
-        match launches.iter_mut().find(|launch| launch.may_be_of_one_job_with(&group)) {
-            Some(launch) => launch.pages.extend(group.pages),
+        match launches.iter_mut().find(|launch| launch.may_be_of_one_job_with(&all, &group)) {
+            Some(launch) => launch.add(group),
             None => launches.push(group),
         }
     }
-    launches.sort_by_key(Group::started);
-    launches.into_iter().map(|launch| launch.pages).collect()
+    launches.sort_by_key(|launch| launch.started);
+    let mut all: Vec<Option<M>> = all.into_iter().map(Some).collect();
+    let take = |launch: Group| launch.members.into_iter().filter_map(|at| all[at].take()).collect();
+    launches.into_iter().map(take).collect()
 }
 
 /// What was open in launches when they ended has lasted until then. The last one has lasted until `end`, since the

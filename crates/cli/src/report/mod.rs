@@ -31,6 +31,7 @@ use tidegate_link::{Chunk, EndpointStats, PostedBuffers};
 use tidegate_message::{Aggregate, Counter, WaitCause};
 
 use crate::mpi::MpiKind;
+use crate::top;
 use ending::Unclosed;
 use names::Names;
 use open::Left;
@@ -164,6 +165,8 @@ pub struct Launch {
     pub unclosed: Unclosed,
     /// For whom sends waited.
     pub waits: Waits,
+    /// Who held up whom when it ended, in a sentence.
+    pub held_up: Option<String>,
     /// What its endpoints are called.
     pub names: Names,
 }
@@ -176,6 +179,7 @@ impl Launch {
             left: Left::of(pages, mpi),
             unclosed: Unclosed::of(pages),
             waits: Waits::of(pages),
+            held_up: top::at_the_end(pages, mpi.map(MpiKind::id)),
             names: Names::of(pages),
         }
     }

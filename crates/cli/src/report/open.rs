@@ -116,7 +116,7 @@ impl Left {
         if !page.ended {
             let probes = work.receives.iter().filter(|receive| receive.is_probe).count() as u64;
             self.probes += probes;
-            self.receives += work.receives_in_all.saturating_sub(probes);
+            self.receives = self.receives.saturating_add(work.receives_in_all.saturating_sub(probes));
             self.open.extend(work.receives.iter().map(|receive| {
                 let kind = match receive {
                     OpenReceive { is_probe: true, .. } => Kind::Probe,
@@ -127,12 +127,12 @@ impl Left {
                 Open { ignore: receive.ignore, ..open }
             }));
         }
-        self.sends += work.sends_in_all;
+        self.sends = self.sends.saturating_add(work.sends_in_all);
         self.open.extend(work.sends.iter().map(|send| {
             let open = common(Kind::Send, Some(send.to), send.tag, send.bytes, send.age);
             Open { waits_for: send.waits_for, ..open }
         }));
-        self.messages += work.unexpected_in_all;
+        self.messages = self.messages.saturating_add(work.unexpected_in_all);
         self.open.extend(
             work.unexpected
                 .iter()
@@ -142,7 +142,7 @@ impl Left {
 
     /// Whether nothing was open.
     pub fn is_empty(&self) -> bool {
-        self.receives + self.probes + self.sends + self.messages == 0
+        [self.receives, self.probes, self.sends, self.messages] == [0; 4]
     }
 
     /// The section of the report; empty if nothing was open.

@@ -9,6 +9,7 @@ use tidegate_message::{Aggregate, Counter, Unit};
 
 use crate::arguments::Ranks;
 use crate::mpi::MpiKind;
+use crate::plain::plain;
 use crate::report::units::human;
 use crate::report::width::Width;
 use crate::report::{Job, Launch, Process, Spread, distinct, memory};
@@ -60,7 +61,8 @@ pub fn render(launch: &Launch, form: &Form) -> String {
 /// What was open when a launch ended, and who did not close.
 pub fn ending(launch: &Launch, form: &Form) -> String {
     let unclosed = launch.unclosed.text().map_or_else(String::new, |text| format!("tidegate: {text}\n"));
-    form.width.fit(&(launch.left.text(form.ranks, form.width) + &unclosed))
+    let held_up = launch.held_up.as_ref().map_or_else(String::new, |who| format!("tidegate: at the end {who}\n"));
+    form.width.fit(&(launch.left.text(form.ranks, form.width) + &held_up + &unclosed))
 }
 
 /// The reports of all launches, each under a line of its own where there are several.
@@ -105,7 +107,7 @@ pub fn heading(job: &Job, form: &Form) -> String {
         "tidegate: {} {noun} of {}{mpi}{time}\n\
          tidegate: scheme {}, {}, piggyback {}, {} peers, bulk {}{}, spin {}\n",
         processes.len(),
-        of(&|p| p.program.clone()),
+        of(&|p| plain(&p.program)),
         of(&|p| p.setup.scheme.to_string()),
         of(&|p| p.setup.lends()),
         of(&|p| if p.setup.piggyback { "on".into() } else { "off".into() }),
@@ -121,7 +123,7 @@ fn bulk(job: &Job) -> String {
     let states = distinct(job, &|process| process.setup.bulk.clone());
     let sum = |counter| job.spread(counter).map_or(0, |spread| spread.job);
     let (read, bounced) = (sum(Counter::BytesRead), sum(Counter::BytesBounced));
-    let share = |bytes: u64| (bytes as f64 * 100.0 / (read + bounced) as f64).round();
+    let share = |bytes: u64| (bytes as f64 * 100.0 / (read as f64 + bounced as f64)).round();
     let chunks = chunks(job, &|process| process.setup.chunk);
     match states.as_str() {
         "direct" if read > 0 && bounced > 0 => {

@@ -102,7 +102,7 @@ pub static COLUMNS: [Column; 20] = [
         "longest",
         9,
         "how long the longest wait for that rank has lasted that goes on",
-        |_, row| row.wait.as_ref().and_then(|wait| wait.open_for).map_or_else(String::new, age),
+        |_, row| row.wait.as_ref().and_then(|wait| wait.open_for).map_or_else(String::new, nine_letters),
         |row| row.wait.as_ref().and_then(|wait| wait.open_for).map_or(-1.0, |time| time.as_secs_f64()),
     ),
     column(
@@ -260,10 +260,18 @@ fn state(row: &Row) -> String {
     }
 }
 
+/// An age of at most nine characters.
+fn nine_letters(time: Duration) -> String {
+    Some(age(time)).filter(|text| text.chars().count() <= 9).unwrap_or_else(|| short_age(time))
+}
+
 /// An age of at most five characters.
 fn short_age(time: Duration) -> String {
     match time.as_secs() {
-        0..100 => age(time),
+        // 9.96 would be printed as 10.0.
+        0..10 if time.as_millis() < 9_950 => format!("{:.1} s", time.as_secs_f64()),
+        0..10 => "10 s".to_owned(),
+        seconds @ 10..100 => format!("{seconds} s"),
         seconds @ 100..6000 => format!("{}min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
     }
@@ -352,6 +360,18 @@ mod tests {
         assert_eq!(arrange(&view, RANK, false, "gone"), [3]);
         assert_eq!(arrange(&view, RANK, false, "rank 2"), [2]);
         assert_eq!(arrange(&view, RANK, false, "no such text"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn how_long_a_rank_is_away_fits_its_column() {
+        let column = &COLUMNS[1];
+        assert_eq!(column.title, "state");
+        for milliseconds in [0, 526, 9_949, 9_999, 10_000, 99_900, 100_000, 5_999_000, 6_000_000, 3_000_000_000] {
+            let mut view = example(4);
+            view.rows[0].presence = Presence::Away(Duration::from_millis(milliseconds));
+            let cell = column.cell(&view, &view.rows[0]);
+            assert!(cell.chars().count() <= column.width, "{cell}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn job(view: &JobView) -> Value {
         "mpi": view.mpi,
         "setup": view.setup,
         "host": view.host,
-        "is_running": view.is_running,
+        "is_running": if view.has_ended { Some(false) } else { view.is_running },
         "runs_for_s": seconds(view.runs_for),
         "interval_s": seconds(view.span),
         "ranks": view.size,
@@ -154,5 +154,7 @@ mod tests {
         assert_eq!(process["receives"]["oldest"]["age_s"], 11.0);
         assert_eq!(process["counters"].as_object().unwrap().len(), Counter::COUNT);
         assert_eq!(job["processes"][3]["state"], "gone");
+        let ended = JobView { is_running: Some(true), has_ended: true, ..example(4) };
+        assert_eq!(jobs(&[ended], Duration::ZERO)["jobs"][0]["is_running"], false, "it ended between two looks");
     }
 }

@@ -1,15 +1,17 @@
 //! One look at a job: its pages by process, and which of the processes are there.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_link::stats;
+use tidegate_link::{EndpointStats, stats};
 use tidegate_message::{Aggregate, Counter};
 
 use crate::jobs::now;
-use crate::process;
+use crate::process::Here;
+use crate::report::launches;
 use crate::top::page::Page;
 
 /// What the pages of a folder said at one moment.
@@ -97,60 +99,67 @@ impl Seen {
     }
 }
 
-/// Looks at the pages in a folder, those of each launch by themselves: a script may start several jobs one after the
-/// other.
-pub fn look(folder: &Path) -> io::Result<Vec<(Option<String>, Look)>> {
-    let pages = stats::read_dir(folder)?.into_iter().map(Page::from).collect();
-    Ok(by_launch(pages, now(), &Here::new()))
+/// One launch of a folder: a script may start several, one after the other or at the same time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// The endpoint that opened first, by which the launch is known again.
+    pub first: u64,
+    /// What its pages said.
+    pub look: Look,
 }
 
-/// What is known of the processes of this host.
-struct Here {
-    host: String,
-    host_started: Option<Duration>,
+/// What is in a folder.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The launches, in the order in which they began.
+    pub launches: Vec<Launch>,
+    /// That some pages cannot be read, and why.
+    pub gap: Option<String>,
 }
 
-impl Here {
-    fn new() -> Self {
-        Here { host: process::host_name(), host_started: process::host_started() }
-    }
-
-    fn exists(&self, page: &Page) -> Option<bool> {
-        if !page.host.is_empty() && page.host != self.host {
-            return None;
-        }
-        let Some(found) = process::find(page.pid).filter(|found| !found.is_zombie) else { return Some(false) };
-        // One that started after the endpoint opened has got the number of one that is gone.
-        let started = self.host_started.map(|host| host + process::ticks(found.started_ticks));
-        let is_later = started.zip(page.started).is_some_and(|(process, endpoint)| process > endpoint + ACCURACY);
-        Some(!is_later)
-    }
+/// Looks at the pages in a folder.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn look(folder: &Path) -> io::Result<Found> {
+    let pages = stats::read_dir(folder)?;
+    Ok(Found { gap: pages.gap(), launches: by_launch(pages.read, now(), &Here::as_of_now()) })
 }
 
-/// How far the start of a process may seem to lie behind that of its endpoint: the host's start is known in whole
-/// seconds.
-const ACCURACY: Duration = Duration::from_secs(2);
+fn by_launch(pages: Vec<EndpointStats>, at: Duration, here: &Here) -> Vec<Launch> {
+    let exists = |page: &EndpointStats| here.exists(&page.host, page.pid, Some(page.started));
+    let launch = |mut pages: Vec<EndpointStats>| {
+        let first = pages.first().map_or(0, |page| page.endpoint);
+        pages.sort_by_key(|page| (page.rank.unwrap_or(u32::MAX), page.pid, page.serial));
+        Launch { first, look: Look { at, processes: by_process(pages, exists) } }
+    };
+    launches::split(pages).into_iter().map(launch).collect()
+}
 
-fn by_launch(pages: Vec<Page>, at: Duration, here: &Here) -> Vec<(Option<String>, Look)> {
-    let mut looks: Vec<(Option<String>, Look)> = Vec::new();
-    let mut places: HashMap<(Option<String>, Identity), (usize, usize)> = HashMap::new();
+/// A launch that has ended, as it was at the last sign of any of its processes. Those count as gone whose death others
+/// have noticed.
+pub fn last_look(pages: &[EndpointStats]) -> Look {
+    let dead: Vec<u64> = pages.iter().filter_map(|page| page.first_dead).collect();
+    let exists = |page: &EndpointStats| Some(!dead.contains(&page.endpoint));
+    let at = pages.iter().map(|page| page.polled.max(page.started)).max().unwrap_or_default();
+    Look { at, processes: by_process(pages.to_vec(), exists) }
+}
+
+fn by_process(pages: Vec<EndpointStats>, exists: impl Fn(&EndpointStats) -> Option<bool>) -> Vec<Seen> {
+    let mut processes: Vec<Seen> = Vec::new();
+    let mut places: HashMap<Identity, usize> = HashMap::new();
     for page in pages {
-        let launch = page.launch.clone();
-        let exists = here.exists(&page);
-        let seen = Seen { pages: vec![page], exists, quiet_since: None };
-        let key = (launch.clone(), seen.identity());
-        if let Some((look, process)) = places.get(&key) {
-            looks[*look].1.processes[*process].pages.extend(seen.pages);
-            continue;
+        let exists = exists(&page);
+        let seen = Seen { pages: vec![Page::from(page)], exists, quiet_since: None };
+        match places.entry(seen.identity()) {
+            Entry::Occupied(known) => processes[*known.get()].pages.extend(seen.pages),
+            Entry::Vacant(new) => {
+                new.insert(processes.len());
+                processes.push(seen);
+            }
         }
-        let look = looks.iter().position(|(known, _)| *known == launch).unwrap_or_else(|| {
-            looks.push((launch, Look { at, processes: Vec::new() }));
-            looks.len() - 1
-        });
-        places.insert(key, (look, looks[look].1.processes.len()));
-        looks[look].1.processes.push(seen);
     }
-    looks
+    processes
 }
 
 #[cfg(test)]
@@ -163,32 +172,34 @@ pub(crate) mod tests {
         Seen { pages: vec![page(rank, values)], exists: Some(true), quiet_since: None }
     }
 
-    #[test]
-    fn endpoints_of_a_process_come_together_and_launches_stay_apart() {
-        let with = |rank, launch: &str, serial| Page { launch: Some(launch.into()), serial, ..page(rank, &[]) };
-        let pages = vec![with(0, "a", 0), with(0, "a", 1), with(0, "b", 0), with(1, "a", 0)];
-        let looks = by_launch(pages, Duration::from_secs(9), &Here { host: "h".into(), host_started: None });
-        let shape: Vec<_> = looks
-            .iter()
-            .map(|(launch, look)| {
-                (launch.as_deref(), look.processes.iter().map(|seen| seen.pages.len()).collect::<Vec<_>>())
-            })
-            .collect();
-        assert_eq!(shape, [(Some("a"), vec![2, 1]), (Some("b"), vec![1])]);
+    /// How many endpoints each process of each launch has.
+    fn shape(pages: Vec<EndpointStats>) -> Vec<Vec<usize>> {
+        let launches = by_launch(pages, Duration::from_secs(9), &Here::as_of_now());
+        let sizes = |launch: &Launch| launch.look.processes.iter().map(|seen| seen.pages.len()).collect();
+        launches.iter().map(sizes).collect()
+    }
+
+    fn of_launch(rank: u32, launch: &str, started: u64, serial: u32) -> EndpointStats {
+        let mut page = EndpointStats::blank(10 * started as u32 + rank, Some(rank), Some(2));
+        (page.launch, page.started, page.serial) = (Some(launch.into()), Duration::from_secs(started), serial);
+        page
     }
 
     #[test]
-    fn who_exists_is_known_on_this_host_only() {
-        let here = Here { host: "h".into(), host_started: Some(Duration::ZERO) };
-        let this = Page { host: "h".into(), pid: std::process::id(), ..page(0, &[]) };
-        assert_eq!(here.exists(&this), Some(true));
-        assert_eq!(here.exists(&Page { pid: u32::MAX, ..this.clone() }), Some(false));
-        assert_eq!(here.exists(&Page { host: "other".into(), ..this.clone() }), None);
-        assert_eq!(
-            here.exists(&Page { started: Some(Duration::ZERO), ..this }),
-            Some(false),
-            "its number is used again"
-        );
+    fn endpoints_of_a_process_come_together_and_launches_stay_apart() {
+        let pages =
+            vec![of_launch(0, "b", 2, 0), of_launch(0, "a", 1, 0), of_launch(0, "a", 1, 1), of_launch(1, "a", 1, 0)];
+        assert_eq!(shape(pages), [vec![2, 1], vec![1]]);
+    }
+
+    #[test]
+    fn ranks_that_several_processes_have_started_are_one_launch() {
+        // Under a wrapper script, or on two hosts, a launcher that does not name its jobs starts each rank otherwise.
+        let mut elsewhere = of_launch(1, "parent 9", 1, 0);
+        elsewhere.host = "other".into();
+        assert_eq!(shape(vec![of_launch(0, "parent 7", 1, 0), elsewhere]), [[1, 1]]);
+        assert_eq!(shape(vec![of_launch(0, "parent 7", 1, 0), of_launch(1, "parent 8", 1, 0)]), [[1, 1]]);
+        assert_eq!(shape(vec![of_launch(0, "parent 7", 1, 0), of_launch(0, "parent 8", 1, 1)]), [[1], [1]]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tidegate_link::stats::{OpenMessage, OpenReceive, OpenSend, PeerWait};
 use tidegate_message::Counter;
 
 use crate::mpi::MpiKind;
+use crate::plain::plain;
 use crate::tag;
 
 /// What one endpoint wrote.
@@ -25,8 +26,6 @@ pub struct Page {
     pub host: String,
     /// The id of its MPI, if known.
     pub mpi: Option<String>,
-    /// What tells two launches in one script apart, if known.
-    pub launch: Option<String>,
     /// Name of its program.
     pub program: String,
     /// How it was set up, in words.
@@ -71,7 +70,7 @@ impl From<EndpointStats> for Page {
             setup: setup(&page),
             endpoint: page.endpoint,
             started: Some(page.started),
-            written: Some(page.written).filter(|written| !written.is_zero()),
+            written: Some(page.polled).filter(|polled| !polled.is_zero()),
             is_current: page.is_current,
             ended: page.ended,
             waits: page.waits,
@@ -83,10 +82,9 @@ impl From<EndpointStats> for Page {
             sends: (page.open.sends, page.open.sends_in_all),
             unexpected: (page.open.unexpected, page.open.unexpected_in_all),
             values,
-            host: page.host,
+            host: plain(&page.host),
             mpi: page.mpi,
-            launch: page.launch,
-            program: page.program,
+            program: plain(&page.program),
         }
     }
 }
@@ -102,8 +100,12 @@ fn setup(page: &EndpointStats) -> String {
 
 /// A tag in words. `mpi`: the id of the MPI that made it, if known.
 pub fn tag_in_words(mpi: Option<&str>, tag: Option<u64>, ignore: u64) -> String {
-    let kinds = [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi];
-    tag::decode(kinds.into_iter().find(|kind| Some(kind.id()) == mpi), tag, ignore)
+    tag::decode(kind_named(mpi), tag, ignore)
+}
+
+/// The MPI of this id.
+pub fn kind_named(mpi: Option<&str>) -> Option<MpiKind> {
+    [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi].into_iter().find(|kind| Some(kind.id()) == mpi)
 }
 
 #[cfg(test)]
@@ -119,7 +121,6 @@ pub(crate) mod tests {
             job_size: Some(4),
             host: String::new(),
             mpi: None,
-            launch: None,
             program: "a.out".into(),
             setup: "dynamic, 64 slots per peer, bulk direct".into(),
             endpoint: 1000 + u64::from(rank),

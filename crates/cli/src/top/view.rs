@@ -7,6 +7,7 @@ use tidegate_message::Counter;
 
 use crate::culprit::{self, Cause, Finding, Presence, Wait, Waits};
 use crate::jobs::FoundJob;
+use crate::plain::plain;
 use crate::top::look::{Look, Seen};
 use crate::top::page::{Page, tag_in_words};
 use crate::top::waits::{self, by_identity, places};
@@ -142,10 +143,12 @@ pub struct Oldest {
 
 impl JobView {
     /// What two looks show. `launch` tells the launches of one script apart.
-    pub fn new(found: &FoundJob, launch: Option<&str>, before: Option<&Look>, now: &Look) -> Self {
+    pub fn new(found: &FoundJob, launch: Option<usize>, before: Option<&Look>, now: &Look) -> Self {
         let told = found.description.as_ref();
         let first = now.processes.first().map(Seen::first);
-        let mpi = told.and_then(|told| told.mpi.clone()).or_else(|| first.and_then(|page| page.mpi.clone()));
+        // A script may launch by another MPI than the command line shows.
+        let of_pages = now.processes.iter().find_map(|seen| seen.first().mpi.clone());
+        let mpi = of_pages.or_else(|| told.and_then(|told| told.mpi.clone()));
         let waits = waits::waits(before, now, mpi.as_deref());
         let finding = culprit::find(&waits);
         let sentence = culprit::sentence(&waits, &finding);
@@ -158,7 +161,8 @@ impl JobView {
         };
         let strongest = strongest(&waits);
         let mut awaited_by = vec![0; now.processes.len()];
-        pairs(&waits).iter().for_each(|pair| awaited_by[pair.1] += 1);
+        let counts = |pair: &&(usize, usize, RowWait)| pair.2.share >= SHARE_LEAST;
+        pairs(&waits).iter().filter(counts).for_each(|pair| awaited_by[pair.1] += 1);
         let rows = now.processes.iter().enumerate().map(|(place, seen)| Row {
             wait: strongest[place].clone(),
             awaited_by: awaited_by[place],
@@ -166,13 +170,13 @@ impl JobView {
             ..maker.row(seen, earlier.get(&seen.identity()).copied())
         });
         let rows: Vec<Row> = rows.collect();
-        let started = told.map(|told| Duration::from_secs_f64(told.started_s.max(0.0)));
+        let started = told.and_then(|told| Duration::try_from_secs_f64(told.started_s).ok());
         let started = started.or_else(|| now.processes.iter().filter_map(|seen| seen.first().started).min());
         let size = now.processes.iter().filter_map(|seen| seen.first().job_size).max().unwrap_or(0) as usize;
         JobView {
             id: launch.map_or_else(|| found.id.clone(), |launch| format!("{}:{launch}", found.id)),
             command: match told {
-                Some(told) => told.command.join(" "),
+                Some(told) => plain(&told.command.join(" ")),
                 None => first.map_or_else(String::new, |page| page.program.clone()),
             },
             setup: first.map_or_else(String::new, |page| page.setup.clone()),
@@ -279,7 +283,7 @@ impl RowMaker<'_> {
             }
         });
         let (receives, sends, messages) = (self.receives(seen), self.sends(seen), self.messages(seen));
-        let in_all = |of: fn(&Page) -> u64| seen.pages.iter().map(of).sum();
+        let in_all = |of: fn(&Page) -> u64| seen.pages.iter().map(of).fold(0, u64::saturating_add);
         Row {
             name: waits::name(page),
             rank: page.rank,
@@ -358,6 +362,7 @@ fn memory(seen: &Seen) -> Memory {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::jobs::Description;
     use crate::top::look::tests::seen;
     use crate::top::page::tests::open_receive;
     use crate::top::waits::tests::FIRST;
@@ -431,9 +436,16 @@ pub(crate) mod tests {
     #[test]
     fn a_first_look_has_no_rates() {
         let look = Look { at: Duration::from_secs(11), processes: vec![of_example(0, 11), of_example(1, 11)] };
-        let view = JobView::new(&found(), Some("2"), None, &look);
+        let view = JobView::new(&found(), Some(2), None, &look);
         assert_eq!((view.rates(), view.rows[0].rates, view.id.as_str()), (None, None, "4711:2"));
         assert_eq!(view.rows[0].wait.as_ref().unwrap().awaited, 1);
+    }
+
+    #[test]
+    fn what_a_description_says_is_not_believed() {
+        let told = Description { started_s: 1e300, command: vec!["a\u{1b}[2J".into()], ..Description::default() };
+        let view = JobView::new(&FoundJob { description: Some(told), ..found() }, None, None, &Look::default());
+        assert_eq!((view.runs_for, view.command.as_str()), (None, "a\u{fffd}[2J"));
     }
 
     #[test]

@@ -12,12 +12,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
+use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
-use crate::top::page::{Page, tag_in_words};
+use crate::top::page::{Page, kind_named, tag_in_words};
 use tidegate_link::stats::{OpenMessage, OpenReceive};
 
 /// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
 const AWAY_AFTER: Duration = Duration::from_millis(250);
+/// The same of a job that has ended: a launcher takes a while to end all of its processes.
+const AWAY_AT_THE_END: Duration = Duration::from_secs(1);
 /// A message that nobody has received for this long is worth a mention.
 const UNMATCHED_AFTER: Duration = Duration::from_millis(500);
 /// Without a look before, waits are parts of this time.
@@ -29,7 +32,7 @@ pub fn name(page: &Page) -> String {
 }
 
 /// Where a process is. `before`: the same process in the look before.
-pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration) -> Presence {
+fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Duration) -> Presence {
     if seen.has_ended() {
         return Presence::Ended;
     }
@@ -39,11 +42,20 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration) -> Presence {
     let has_moved = before.is_some_and(|before| seen.has_moved_since(before));
     // What was written is the last sign of it only if nothing has moved since; a process that always finds messages
     // never writes.
-    let is_current = seen.pages.iter().all(|page| page.is_current);
+    // A process may have an endpoint that it does not use (Open MPI): that one never writes.
+    let has_written = seen.pages.iter().any(|page| page.written.is_some());
+    let is_current = has_written && seen.pages.iter().all(|page| page.is_current || page.written.is_none());
     let written = seen.pages.iter().filter_map(|page| page.written.or(page.started)).max();
     let last_sign = if is_current { written } else { written.and(seen.quiet_since) };
     match last_sign.map(|last| at.saturating_sub(last)) {
-        Some(away) if !has_moved && away > AWAY_AFTER => Presence::Away(away),
+        Some(away) if !has_moved && away > patience => Presence::Away(away),
+        // It went on after it had written, nobody knows for how long. What was open then need not be now.
+        None if before.is_none()
+            && has_written
+            && written.is_some_and(|written| at.saturating_sub(written) > patience) =>
+        {
+            Presence::Away(Duration::ZERO)
+        }
         _ => Presence::Here,
     }
 }
@@ -51,6 +63,15 @@ pub fn presence(seen: &Seen, before: Option<&Seen>, at: Duration) -> Presence {
 /// Who waits for whom. Members are the processes of `now`, in their order. `mpi`: the id of the job's MPI, by which
 /// tags are read.
 pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
+    waits_as_of(before, now, mpi, AWAY_AFTER)
+}
+
+/// The same of a look at a job that has ended: its processes did not end at the same moment.
+pub fn waits_at_the_end(last: &Look, mpi: Option<&str>) -> Waits {
+    waits_as_of(None, last, mpi, AWAY_AT_THE_END)
+}
+
+fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: Duration) -> Waits {
     let earlier = by_identity(before);
     let job = Job {
         mpi,
@@ -61,14 +82,20 @@ pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
     let mut waits = Waits::default();
     for (place, seen) in now.processes.iter().enumerate() {
         let before = earlier.get(&seen.identity()).copied();
-        let presence = presence(seen, before, now.at);
-        let moves = before.is_some_and(|before| seen.has_moved_since(before));
+        let presence = presence(seen, before, now.at, patience);
+        let moves = match before {
+            Some(before) => seen.has_moved_since(before),
+            None => {
+                let is_stale = seen.pages.iter().any(|page| page.written.is_some() && !page.is_current);
+                is_stale && presence == Presence::Here
+            }
+        };
         let is_there = matches!(presence, Presence::Here | Presence::Away(_));
         waits.members.push(Member {
             name: name(seen.first()),
             presence,
             moves,
-            any: job.oldest_of_any(seen).filter(|_| is_there),
+            any: job.oldest_of_any(seen).filter(|_| is_there && presence != Presence::Away(Duration::ZERO)),
             unmatched: job.unmatched(seen),
         });
         if is_there {
@@ -78,6 +105,7 @@ pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
             job.push_receives(place, seen, moves, &mut waits.waits);
         }
     }
+    job.push_absent(&mut waits);
     waits
 }
 
@@ -158,10 +186,49 @@ impl Job<'_> {
         }
     }
 
+    /// Waits of receives in a collective call of all ranks that accept messages of any: they are for the ranks that are
+    /// not in that call. (Open MPI's barrier of few ranks has such.) Where no other rank is in it, nobody knows whether
+    /// others have been.
+    fn push_absent(&self, job: &mut Waits) {
+        let of_named = |waits: &Waits, text: &str| -> Vec<usize> {
+            let alike = waits.waits.iter().filter(|wait| wait.receive.as_ref().is_some_and(|own| own.text == text));
+            alike.map(|wait| wait.waiter).collect()
+        };
+        let mut absent = Vec::new();
+        for (waiter, member) in job.members.iter().enumerate() {
+            let Some((receive, age)) = member.any.as_ref().filter(|(receive, _)| receive.is_of_all) else { continue };
+            if member.moves || member.presence != Presence::Here {
+                continue;
+            }
+            let inside = of_named(job, &receive.text);
+            if inside.is_empty() {
+                continue;
+            }
+            let is_inside = |place: usize, other: &Member| {
+                let of_any = other.any.as_ref().is_some_and(|(own, _)| own.text == receive.text);
+                place == waiter || of_any || inside.contains(&place)
+            };
+            let others = job.members.iter().enumerate().filter(|(place, other)| !is_inside(*place, other));
+            absent.extend(others.map(|(awaited, _)| Wait {
+                waiter,
+                awaited,
+                cause: crate::culprit::Cause::Message,
+                share: self.share(*age),
+                open_for: Some(*age),
+                receive: Some(receive.clone()),
+            }));
+        }
+        job.waits.extend(absent);
+    }
+
     /// A tagged receive in words.
     fn in_words(&self, receive: &OpenReceive) -> Option<Receive> {
-        let tag = receive.tag? & !receive.ignore;
-        Some(Receive { text: tag_in_words(self.mpi, receive.tag, receive.ignore), tag })
+        let tag = receive.tag?;
+        let is_of_all = kind_named(self.mpi).is_some_and(|mpi| {
+            let parsed = tag::parse(mpi, tag, receive.ignore);
+            parsed.is_collective && parsed.communicator == 0
+        });
+        Some(Receive { text: tag_in_words(self.mpi, Some(tag), receive.ignore), is_of_all })
     }
 
     fn oldest_of_any(&self, seen: &Seen) -> Option<(Receive, Duration)> {
@@ -274,6 +341,66 @@ pub(crate) mod tests {
         assert_eq!(found.members[0].presence, Presence::Away(seconds(0.5)), "it went on after it had written");
         let busy = look(11.0, vec![written(receiving(0, Some(1), 0.1, 5), 8.0), seen(1, &[])]);
         assert_eq!(waits(Some(&before), &busy, None).members[0].presence, Presence::Here, "its messages move");
+    }
+
+    #[test]
+    fn an_endpoint_that_is_not_used_does_not_make_its_process_seem_away() {
+        let with_second = |rank, from, at: f64| {
+            let mut seen = receiving(rank, from, 5.0, 0);
+            seen.pages[0].written = Some(seconds(at));
+            let unused = Page { endpoint: 7, is_current: false, started: Some(seconds(1.0)), ..seen.pages[0].clone() };
+            seen.pages.push(Page { written: None, receives: (Vec::new(), 0), ..unused });
+            seen
+        };
+        let before = look(10.0, vec![with_second(0, Some(1), 10.0), seen(1, &[])]);
+        let mut now = look(12.0, vec![with_second(0, Some(1), 12.0), seen(1, &[])]);
+        now.follow(&before);
+        let found = waits(Some(&before), &now, None);
+        assert_eq!((found.members[0].presence, found.waits.len()), (Presence::Here, 1));
+    }
+
+    #[test]
+    fn a_receive_of_any_rank_in_a_collective_call_waits_for_those_who_are_not_in_it() {
+        // Open MPI's barrier of four: rank 0 receives from any, 1 and 2 from rank 0. Rank 3 is somewhere else.
+        const BARRIER: u64 = 0xffff_fff0;
+        let in_barrier = |rank, from: Option<u64>| {
+            let mut seen = receiving(rank, from, 9.0, 0);
+            seen.pages[0].receives.0[0].tag = Some(BARRIER);
+            seen
+        };
+        let others = || vec![in_barrier(0, None), in_barrier(1, Some(0)), in_barrier(2, Some(0))];
+        let of = |last: Seen| {
+            let found = waits(None, &look(20.0, others().into_iter().chain([last]).collect()), Some("openmpi"));
+            crate::culprit::sentence(&found, &crate::culprit::find(&found))
+        };
+        let computes = of(seen(3, &[]));
+        assert_eq!(computes, "rank 3 holds up 3 ranks, longest 9.0 s: they wait for messages from it");
+        let other_tag = of(receiving(3, Some(0), 9.5, 0));
+        assert!(other_tag.starts_with("rank 3 waits 9.5 s for a message of rank 0 (tag 77, MPI_COMM_WORLD), which waits for rank 3; 4 ranks wait"), "{other_tag}");
+        // None is missing.
+        let all = of(in_barrier(3, Some(0)));
+        assert!(all.starts_with("rank 0 holds up 3 ranks"), "{all}");
+    }
+
+    #[test]
+    fn at_the_end_who_went_on_after_it_had_written_computes() {
+        // Rank 1 has left the barrier in which it wrote last, and computes since; rank 2 was ended half a second
+        // before.
+        let of = |rank, from, written: f64, is_current| {
+            let mut seen = receiving(rank, from, 5.0, 0);
+            (seen.pages[0].written, seen.pages[0].is_current) = (Some(seconds(written)), is_current);
+            seen
+        };
+        let last =
+            look(20.0, vec![of(0, Some(1), 20.0, true), of(1, Some(0), 11.0, false), of(2, Some(0), 19.5, true)]);
+        let found = waits_at_the_end(&last, None);
+        let pairs: Vec<_> = found.waits.iter().map(|wait| (wait.waiter, wait.awaited)).collect();
+        assert_eq!((pairs, found.members[1].moves), (vec![(0, 1), (2, 0)], false));
+        let said = crate::culprit::sentence(&found, &crate::culprit::find(&found));
+        assert_eq!(said, "rank 1 holds up 2 ranks, longest 5.0 s: they wait for messages from it");
+        // Who has just gone on goes on.
+        let last = look(20.0, vec![of(0, Some(1), 20.0, true), of(1, Some(0), 19.9, false)]);
+        assert!(waits_at_the_end(&last, None).members[1].moves);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::failure::Failure;
 use crate::jobs::{self, FoundJob};
-use crate::top::look::{Look, look};
+use crate::top::look::{Found, Launch, Look, look};
 use crate::top::view::JobView;
 
 /// A look takes at most one part in so many of the time.
@@ -36,7 +36,8 @@ pub struct Watcher {
     /// What the command line names, or nothing: then all jobs of this user.
     named: Option<Vec<FoundJob>>,
     places: Vec<PathBuf>,
-    known: HashMap<(PathBuf, Option<String>), Known>,
+    /// By folder and the first endpoint of the launch.
+    known: HashMap<(PathBuf, u64), Known>,
 }
 
 /// What a look showed.
@@ -69,24 +70,28 @@ impl Watcher {
     }
 
     fn look_at(&mut self, job: &FoundJob) -> Vec<JobView> {
-        let mut looks = match look(&job.pages) {
+        let Found { mut launches, gap } = match look(&job.pages) {
             // It has ended since it was found.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => return vec![self.troubled(job, &error)],
-            Ok(looks) => looks,
+            Ok(found) => found,
         };
-        if looks.is_empty() {
-            looks.push((None, Look { at: jobs::now(), processes: Vec::new() }));
+        if launches.is_empty() {
+            launches.push(Launch { first: 0, look: Look { at: jobs::now(), processes: Vec::new() } });
+        } else {
+            // There was no page yet.
+            self.known.remove(&(job.pages.clone(), 0));
         }
-        let alone = looks.len() == 1;
-        let views = looks.into_iter().map(|(launch, mut look)| {
-            let key = (job.pages.clone(), launch);
+        let alone = launches.len() == 1;
+        let views = launches.into_iter().enumerate().map(|(place, Launch { first, mut look })| {
+            let key = (job.pages.clone(), first);
             if let Some(known) = self.known.get(&key) {
                 look.follow(&known.look);
             }
-            // A name is enough to tell several apart, and none is needed for one.
-            let launch = key.1.as_deref().filter(|_| !alone);
-            let view = JobView::new(job, launch, self.known.get(&key).map(|known| &known.look), &look);
+            // A number is enough to tell several apart, as in the report, and none is needed for one.
+            let launch = (!alone).then_some(place + 1);
+            let mut view = JobView::new(job, launch, self.known.get(&key).map(|known| &known.look), &look);
+            view.trouble.clone_from(&gap);
             self.known.insert(key, Known { look, view: view.clone() });
             view
         });

@@ -31,5 +31,5 @@ pub use layout::{OPEN_ROWS, OTHER_ROWS, PAGE_BYTES, WAIT_ROWS};
 pub use open::{OpenMessage, OpenReceive, OpenSend, OpenWork, PeerWait};
 pub(crate) use page::{BulkState, StatsPage};
 pub use page::{Chunk, ROWS_INTERVAL, StatsConfig};
-pub use reader::{EndpointStats, PostedBuffers, read_dir};
+pub use reader::{EndpointStats, Pages, PostedBuffers, read_dir};
 pub use rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};

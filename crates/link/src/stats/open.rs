@@ -100,7 +100,7 @@ pub struct OpenMessage {
 impl OpenWork {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.receives_in_all + self.sends_in_all + self.unexpected_in_all == 0
+        [self.receives_in_all, self.sends_in_all, self.unexpected_in_all] == [0; 3]
     }
 
     /// All of it has been open for so much longer.

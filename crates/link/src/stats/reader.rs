@@ -3,13 +3,13 @@
 //! What goes on is told as of the moment at which its process wrote it. A reader that knows how long it has gone on
 //! since says so ([`EndpointStats::lasts_until`]): then ages and waits grow, and with them the counters of time.
 
-use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, Word, activity, side, version_of};
+use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side, version_of};
 use super::open::{OpenWork, PeerWait, Side};
 use super::page::{BulkState, Chunk, SUFFIX};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::SchemeName;
@@ -81,6 +81,9 @@ pub struct EndpointStats {
     pub started: Duration,
     /// When `waits` and `open` were written, since the epoch; zero if they never were.
     pub written: Duration,
+    /// When its process last found nothing to do and wrote them, since the epoch, whatever it has lasted until; zero if
+    /// it never did.
+    pub polled: Duration,
     /// When the endpoint closed in order, since the epoch.
     pub closed: Option<Duration>,
     /// Whether the endpoint closed in order.
@@ -126,6 +129,7 @@ impl EndpointStats {
             program: "program".into(),
             started: Duration::from_secs(1),
             written: Duration::ZERO,
+            polled: Duration::ZERO,
             closed: None,
             ended: false,
             first_dead: None,
@@ -212,6 +216,7 @@ impl EndpointStats {
             program: text(Text::PROGRAM)?,
             started: Duration::from_nanos(clock.epoch),
             written: Duration::ZERO,
+            polled: Duration::ZERO,
             closed,
             ended: closed.is_some(),
             first_dead: Some(word(Word::FirstDead)?).filter(|endpoint| *endpoint != 0),
@@ -230,6 +235,7 @@ impl EndpointStats {
             return;
         }
         self.written = clock.since_epoch(side.written);
+        self.polled = self.written;
         self.is_current = side.activity == activity(|counter| self.get(counter));
         (self.peers_delayed, self.is_pressed) = (side.peers_delayed, side.is_pressed);
         (self.waits, self.open) = (side.waits, side.open);
@@ -290,46 +296,91 @@ fn read_rows(file: &File) -> io::Result<Side> {
     Ok(Side::default())
 }
 
-fn read_page(path: &Path) -> io::Result<Found> {
-    let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
-    let file = File::open(path)?;
+/// Opens a file that may be a page. Nothing else is one that a name promises to be: a pipe would wait for its writer.
+fn open_page(path: &Path) -> Result<File, Unread> {
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(Unread::Refused(" is no file".to_owned())),
+    }
+}
+
+/// Why a file is no page that can be read.
+enum Unread {
+    /// It has been removed since the folder was listed.
+    Gone,
+    /// What is to be said behind its name.
+    Refused(String),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Unread::Gone,
+            _ => Unread::Refused(format!(": {error}")),
+        }
+    }
+}
+
+fn read_page(path: &Path) -> Result<Found, Unread> {
+    let file = open_page(path)?;
     let words = words_at(&file, 0, HEADER_WORDS + Counter::COUNT)?;
     let first = words.first().copied().unwrap_or(0);
     if first == 0 {
         return Ok(Found::Unfinished);
     }
     let Some(mut page) = EndpointStats::parse(&words) else {
-        return invalid(match version_of(first) {
-            Some(version) => format!(
-                "{} is a page of counters of another version of tidegate (layout {version}): use the `tidegate` that \
-                 belongs to the library which wrote it",
-                path.display()
+        return Err(Unread::Refused(match version_of(first) {
+            Some(version) if version != VERSION => format!(
+                " is a page of counters of another version of tidegate (layout {version}): use the `tidegate` that belongs \
+                 to the library which wrote it"
             ),
-            None => format!("{} is not a page of counters of this version of tidegate", path.display()),
-        });
+            _ => " is not a page of counters of this version of tidegate".to_owned(),
+        }));
     };
     let clock = Clock { epoch: words[Word::StartedEpoch as usize], started: words[Word::Started as usize] };
     page.take_rows(read_rows(&file)?, clock);
     Ok(Found::Page(Box::new(page)))
 }
 
-/// Reads all pages of counters in `dir`, in order of rank, then process, then endpoint. Files of other kinds are
-/// passed over; a page of another version is an error that names the file.
-pub fn read_dir(dir: &Path) -> io::Result<Vec<EndpointStats>> {
-    let mut pages = Vec::new();
+/// The pages of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// Those that can be read, in order of rank, then process, then endpoint.
+    pub read: Vec<EndpointStats>,
+    /// Why others cannot be, with the names of their files: one such page hides no other.
+    pub refused: Vec<String>,
+}
+
+impl Pages {
+    /// That some cannot be read, and why, in one line; `None` if all can.
+    pub fn gap(&self) -> Option<String> {
+        let first = self.refused.first()?;
+        Some(match self.refused.len() - 1 {
+            0 => format!("a page of counters is left out: {first}"),
+            more => format!("{} pages of counters are left out: {first}; and {more} more", more + 1),
+        })
+    }
+}
+
+/// Reads all pages of counters in `dir`. Files of other kinds are passed over.
+///
+/// # Errors
+/// If the folder itself cannot be read.
+pub fn read_dir(dir: &Path) -> io::Result<Pages> {
+    let mut pages = Pages::default();
     for file in fs::read_dir(dir)? {
         let path = file?.path();
         if !path.as_os_str().as_bytes().ends_with(SUFFIX.as_bytes()) {
             continue;
         }
         match read_page(&path) {
-            Ok(Found::Page(page)) => pages.push(*page),
-            Ok(Found::Unfinished) => {}
-            // It has been removed since the folder was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+            Ok(Found::Page(page)) => pages.read.push(*page),
+            Ok(Found::Unfinished) | Err(Unread::Gone) => {}
+            Err(Unread::Refused(why)) => pages.refused.push(format!("{}{why}", path.display())),
         }
     }
-    pages.sort_by_key(|page| (page.rank.unwrap_or(u32::MAX), page.pid, page.serial));
+    pages.read.sort_by_key(|page| (page.rank.unwrap_or(u32::MAX), page.pid, page.serial));
+    pages.refused.sort_unstable();
     Ok(pages)
 }

@@ -41,8 +41,8 @@ fn page(folder: &Folder) -> StatsPage {
 
 fn only(folder: &Folder) -> EndpointStats {
     let mut pages = read_dir(&folder.0).expect("pages");
-    assert_eq!(pages.len(), 1);
-    pages.remove(0)
+    assert_eq!((pages.read.len(), &pages.refused[..]), (1, &[][..]));
+    pages.read.remove(0)
 }
 
 /// Rows that all follow from a number, as many as a page has room for.
@@ -238,23 +238,40 @@ fn what_goes_on_grows_until_the_end_unless_something_has_moved() {
 }
 
 #[test]
-fn pages_of_other_versions_and_other_files_are_refused_by_name() {
+fn files_that_are_no_pages_are_refused_by_name_and_hide_no_page() {
     let folder = Folder::new("version");
+    let _page = page(&folder);
     let refused = |name: &str, bytes: &[u8]| {
         let path = folder.0.join(name);
         std::fs::write(&path, bytes).expect("a file");
-        let said = read_dir(&folder.0).expect_err("it is no page of ours").to_string();
+        let found = read_dir(&folder.0).expect("a folder");
         std::fs::remove_file(path).expect("it was there");
-        assert!(said.contains(name), "{said}");
-        said
+        assert_eq!((found.read.len(), found.refused.len()), (1, 1), "{found:?}");
+        assert!(found.refused[0].contains(name), "{found:?}");
+        found.gap().expect("there is one")
     };
     let mut old = vec![0; 64 * 8];
     old[..8].copy_from_slice(&u64::from_be_bytes(*b"TIDESTA\x02").to_ne_bytes());
     assert!(refused("1-0.counters", &old).contains("layout 2"));
     assert!(refused("2-0.counters", &[7; 4096]).contains("is not a page of counters"));
+    let this = std::fs::read(folder.0.join(format!("{}-0.counters", std::process::id()))).expect("a page");
+    assert!(
+        refused("2-0.counters", &this[..600]).contains("is not a page of counters"),
+        "it is of this version, and cut"
+    );
     // One whose process was killed while it set it up is passed over.
     std::fs::write(folder.0.join("3-0.counters"), vec![0; PAGE_BYTES]).expect("a file");
-    assert!(read_dir(&folder.0).expect("nothing is wrong").is_empty());
+    assert_eq!(only(&folder).endpoint, 77);
+    // What is no file at all: a pipe without a writer must not be waited for.
+    std::fs::create_dir(folder.0.join("4-0.counters")).expect("a folder");
+    let pipe =
+        std::ffi::CString::new(folder.0.join("5-0.counters").into_os_string().into_encoded_bytes()).expect("a path");
+    // SAFETY: a path that ends with a zero.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    let found = read_dir(&folder.0).expect("a folder");
+    assert_eq!((found.read.len(), found.refused.len()), (1, 2), "{found:?}");
+    let gap = found.gap().expect("there is one");
+    assert!(gap.starts_with("2 pages of counters are left out: ") && gap.ends_with("; and 1 more"), "{gap}");
 }
 
 #[test]

@@ -195,10 +195,12 @@ impl<L: Link> Endpoint<L> {
         self.bulk.send(key).filter(|send| send.peer == from && !self.is_answering(from))?.deferred
     }
 
-    /// The receiver has matched a deferred send: it is deferred no longer.
+    /// The receiver has matched a deferred send: it is deferred no longer. It takes the message from here, as it does
+    /// after a request to send.
     pub(super) fn end_deferral(&mut self, key: Key) {
         let Some(send) = self.bulk.send_mut(key) else { return };
         let (Some(at), to) = (send.deferred.take(), send.peer) else { return };
+        self.count(Counter::MessagesRendezvous, 1);
         self.deferral.rooms.remove(to, at);
         self.release_deferred(to);
     }

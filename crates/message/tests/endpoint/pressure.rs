@@ -129,6 +129,8 @@ fn a_flood_beyond_the_window_is_held_and_drains_when_it_is_received() {
         drain(&mut world, &mut reference);
         reference.judge(&world);
         assert_over(&mut world, &reference);
+        let messages = world.counter(0, Counter::MessagesEager) + world.counter(0, Counter::MessagesRendezvous);
+        assert_eq!(messages, 300, "each counts once, whether it left or was taken from its sender\n{world}");
         let questions = world.counter(1, Counter::Queries);
         assert!(
             questions < 20,

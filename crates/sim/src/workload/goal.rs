@@ -32,6 +32,9 @@ use crate::task::{Request, Tag, Task};
 /// each of five steps.
 pub const HALO: &str = include_str!("../../traces/halo16.goal");
 
+/// A number of ranks beyond this one is a mistake, for which nobody wants all memory to be taken.
+const RANKS_MOST: usize = 1 << 20;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Operation {
     action: Deed,
@@ -105,6 +108,11 @@ impl Trace {
                 (_, []) => {}
                 (None, ["num_ranks", count]) => {
                     let count: usize = count.parse().map_err(|_| error(format!("`{count}` is no number of ranks")))?;
+                    if count > RANKS_MOST {
+                        return Err(error(format!(
+                            "{count} ranks are more than the {RANKS_MOST} that can be replayed"
+                        )));
+                    }
                     ranks.resize_with(count, || None);
                 }
                 (None, ["rank", rank, "{"]) => {
@@ -347,6 +355,7 @@ mod tests {
     #[test]
     fn lines_that_make_no_sense_are_named() {
         assert_eq!(refusal("num_ranks x"), "line 1: `x` is no number of ranks");
+        assert!(refusal("num_ranks 4000000000").starts_with("line 1: 4000000000 ranks are more than"));
         assert_eq!(refusal("num_ranks 1\nrank 1 {\n}"), "line 2: there is no rank `1`");
         assert_eq!(refusal("calc 5"), "line 1: `calc 5` is outside of any rank");
         let within = |line: &str| refusal(&format!("num_ranks 2\nrank 0 {{\n/* two\nlines */ l: calc 1\n{line}\n}}"));

@@ -51,7 +51,8 @@ fn lines(screen: &Screen, view: &JobView, row: &Row) -> Vec<Line<'static>> {
     let others = pairs.iter().filter(|pair| Some(pair.1) == place).map(|pair| (pair.0, &pair.2));
     push_waits(&mut lines, screen, view, "waits for", own.collect());
     push_waits(&mut lines, screen, view, "is waited for by", others.collect());
-    let open = row.receive.in_all + row.send.in_all + row.unexpected.in_all;
+    let kinds = [&row.receive, &row.send, &row.unexpected];
+    let open = kinds.iter().map(|kind| kind.in_all).fold(0, u64::saturating_add);
     lines.push(Line::styled(
         format!(
             "open: {} receives, {} sends, {} messages that no receive has accepted",

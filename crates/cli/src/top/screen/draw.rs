@@ -71,12 +71,14 @@ impl Screen {
 
     fn draw_finding(&self, frame: &mut Frame, area: Rect) {
         let Some(view) = self.current() else { return };
-        let (text, style) = match &view.trouble {
-            Some(trouble) => (trouble.clone(), self.colours.alarm()),
-            None if view.finding.roots.is_empty() => (view.sentence.clone(), Style::new()),
-            None => (view.sentence.clone(), self.colours.alarm()),
-        };
-        frame.render_widget(Paragraph::new(text).style(style).wrap(Wrap { trim: true }), area);
+        let style = if view.finding.roots.is_empty() { Style::new() } else { self.colours.alarm() };
+        let mut lines = Vec::new();
+        // Where nothing can be read, there is nothing to say but why.
+        if view.trouble.is_none() || !view.rows.is_empty() {
+            lines.push(Line::styled(view.sentence.clone(), style));
+        }
+        lines.extend(view.trouble.iter().map(|trouble| Line::styled(trouble.clone(), self.colours.alarm())));
+        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }), area);
     }
 
     fn draw_nothing(&self, frame: &mut Frame, area: Rect) {
