@@ -192,4 +192,5 @@ const ABOVE: &str = "Here it costs nothing to send each unit to another receiver
     booking, and links between routers and the unevenness of random traffic decide how each stands to barriers";
 const DENIED: &str = "Tested (table of windows): what decides is when senders ask. With one request per sender and round, as B's words have it, \
     denials vanish as the window grows (in the last rounds of random traffic some receivers are asked more than they have rounds); with \
-    requests until the window is full most are denied whatever the window. (To ask on only after a denial was not tried)";
+    requests until the window is full most are denied whatever the window. To ask on after a denial makes more of them (a trial on cm5, one \
+    seed, without noise: 69 % instead of 4.5 % with 64 bytes, 24 % instead of 4.9 % with 512), and nothing faster";
