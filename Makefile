@@ -78,7 +78,7 @@ repeat: ## run the tests of the crates many times beside a busy loop: hours (REP
 
 system: build ## whole-system tests: real MPI programs over the provider
 	@$(PYTHON) scripts/setup.py tests
-	@$(PYTEST) tests -n 2 --dist loadfile $(PYTEST_OPTIONS)
+	@$(PYTEST) tests -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_OPTIONS)
 
 test-full: build ## the whole matrix of suites, ranks and schemes, all figures at reduced size, larger worlds of flow control; the table is build/test-full.md
 	TIDEGATE_EXPLORE=all $(CARGO) test -p tidegate-flow --locked
