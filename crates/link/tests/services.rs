@@ -34,7 +34,7 @@ fn role_claims_and_forks() {
     let _claim = service("echo").claim(folder.path(), link.address()).unwrap();
     // By the bare system call, so that the child keeps the locks.
     // SAFETY: the child does nothing but sleep.
-    let child = unsafe { libc::syscall(libc::SYS_fork) };
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     if child == 0 {
         loop {
             std::thread::park();

@@ -132,7 +132,7 @@ fn role_leaves_a_child() {
     send(&mut link, to, 0);
     // By the bare system call, of which no handler hears that could give the locks up.
     // SAFETY: the child only waits.
-    let child = unsafe { libc::syscall(libc::SYS_fork) };
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     if child == 0 {
         loop {
             // SAFETY: takes no pointers.

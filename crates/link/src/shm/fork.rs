@@ -220,7 +220,7 @@ mod tests {
         assert!(!maker.has_forked() && !maker.is_ancestor());
         assert!(in_child(|| maker.has_forked() && maker.is_ancestor()));
         // SAFETY: the child ends at once, and makes system calls only.
-        let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
+        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as libc::pid_t;
         if child == 0 {
             let is_known = maker.is_ancestor() && !maker.has_forked();
             // SAFETY: ends the process.

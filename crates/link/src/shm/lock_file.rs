@@ -100,7 +100,7 @@ mod tests {
     /// Makes a child by the bare system call, which keeps its copies, and which does something and then waits.
     fn child_that(does: impl FnOnce()) -> libc::pid_t {
         // SAFETY: the child makes system calls only, and waits to be killed.
-        let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
+        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as libc::pid_t;
         if child == 0 {
             does();
             loop {
