@@ -47,7 +47,7 @@ bench: mpi build ## compare with libfabric's shm and tcp and the MPIs' own share
 	@$(PYTHON) benches/bench.py $(BENCH)
 
 # What the linker does for `build` takes one core, so the tests of the crates have the other one meanwhile.
-test: check ## everything, in some 20 minutes on 2 cores
+test: check ## everything, some 20 minutes on 2 cores
 	@$(MAKE) --no-print-directory -j2 unit build
 	@$(MAKE) --no-print-directory loom miri system
 
