@@ -102,14 +102,14 @@ def record(mpi: Mpi, program: Program, folder: Path) -> Path:
     return trace
 
 
-def simulated(trace: Path, scheme: str, machine: Path | None) -> dict[int, dict[str, float]]:
-    """The counters of simulated runs of a trace, by slots or buffers."""
+def simulated(trace: Path, scheme: str, machine: Path | None) -> dict[int, dict]:
+    """What `tidegate plan` says of simulated runs of a trace, by slots or buffers."""
     option, sizes = SIZES[scheme]
     words = [TIDEGATE, "plan", trace, "--all", "--schemes", scheme, option, ",".join(map(str, sizes)), "--json"]
     done = subprocess.run([*words, *(["--machine", machine] if machine else [])], capture_output=True, text=True, check=False, timeout=250)
     if done.returncode != 0:
         sys.exit(done.stderr)
-    return {choice["amount"]: choice["counters"] for choice in json.loads(done.stdout)["choices"]}
+    return {choice["amount"]: choice for choice in json.loads(done.stdout)["choices"]}
 
 
 def compare(mpi: Mpi, program: Program, machine: Path | None, runs: int, folder: Path) -> list[dict]:
@@ -122,7 +122,7 @@ def compare(mpi: Mpi, program: Program, machine: Path | None, runs: int, folder:
             for name in COUNTERS:
                 values = [run[name] for run in real]
                 rows.append({"program": program.name, "ranks": program.ranks, "scheme": scheme, "size": size, "counter": name,
-                             "predicted": predicted[size].get(name, 0.0), "real": statistics.median(values), "least": min(values), "most": max(values)})
+                             "predicted": predicted[size]["counters"].get(name, 0.0), "real": statistics.median(values), "least": min(values), "most": max(values)})
     return rows
 
 
@@ -210,14 +210,12 @@ def compare_times(mpi: Mpi, rate: int, runs: int, folder: Path) -> None:
             for host in range(ranks):
                 hosts.shell(host, f"tc qdisc add dev eth0 root tbf rate {rate}mbit burst 32kb latency 50ms")
             for scheme, (option, sizes) in SIZES.items():
-                words = [TIDEGATE, "plan", trace, "--machine", machine, "--all", "--schemes", scheme, option, ",".join(map(str, sizes)), "--json"]
-                done = subprocess.run(words, capture_output=True, text=True, check=True)
-                predicted = {choice["amount"]: choice["time_us"] for choice in json.loads(done.stdout)["choices"]}
+                choices = simulated(trace, scheme, machine)
                 for size in sizes:
                     times = real_times(hosts, mpi, trace, runs, {"SCHEME": scheme, option.removeprefix("--").upper(): size})
-                    real = statistics.median(times)
-                    print(f"{operation:<9}{ranks:>2} hosts {length:>7} B  {scheme:<10}{size:>4}  predicted {predicted[size]:>10.0f} us  real {real:>10.0f} us "
-                          f"({min(times):.0f} to {max(times):.0f})  {100 * (predicted[size] / real - 1):+.0f} %", flush=True)
+                    predicted, real = choices[size]["time_us"], statistics.median(times)
+                    print(f"{operation:<9}{ranks:>2} hosts {length:>7} B  {scheme:<10}{size:>4}  predicted {predicted:>10.0f} us  real {real:>10.0f} us "
+                          f"({min(times):.0f} to {max(times):.0f})  {100 * (predicted / real - 1):+.0f} %", flush=True)
 
 
 def main() -> None:

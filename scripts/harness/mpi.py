@@ -84,7 +84,7 @@ class Mpi:
         """Compiles one of our programs, if it is not there yet, and returns where it is. `more`: further words for the
         compiler, where paths are files of the program."""
         target = PROGRAMS / self.name / source.stem
-        if not newer(target, source, self.launcher, *(word for word in more if isinstance(word, Path))):
+        if not newer(target, source, *source.parent.glob("*.h"), self.launcher, *(word for word in more if isinstance(word, Path))):
             target.parent.mkdir(parents=True, exist_ok=True)
             command, libraries = self.compiler(), self.libraries()
             # Others may be compiling the same program, or running it.

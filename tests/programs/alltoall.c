@@ -7,24 +7,14 @@
 // LIBRARY, with a / in front, has a variable MPI_IN_PLACE of Fortran (of Open MPI) that nobody else sees.
 
 #define _GNU_SOURCE
+#include "check.h"
 #include <dlfcn.h>
-#include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static int world_rank, elements;
 
-#define CHECK_SAYING(what, ...)                                                                                               \
-    do {                                                                                                               \
-        if (!(what)) {                                                                                                 \
-            fprintf(stderr, "rank %d, line %d: %s\n", world_rank, __LINE__, #what);                                    \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
-#define CHECK(what) CHECK_SAYING(what, "\n")
 #define OK(call) CHECK((call) == MPI_SUCCESS)
 
 // What `from` sends `to` in place `i`.

@@ -5,22 +5,12 @@
 //
 // everywhere: MPI_ERRORS_RETURN on the communicators that MPICH and Intel MPI ask first, too.
 
-#include <mpi.h>
-#include <stdio.h>
+#include "check.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static int rank, ranks, elements;
-
-#define CHECK(what, ...)                                                                                               \
-    do {                                                                                                               \
-        if (!(what)) {                                                                                                 \
-            fprintf(stderr, "rank %d, line %d: %s: ", rank, __LINE__, #what);                                          \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
 
 // One call, with values of its own. Returns the class of the error.
 static int call(MPI_Comm comm, int number, int is_wrong, int is_in_place) {
@@ -43,7 +33,7 @@ static int call(MPI_Comm comm, int number, int is_wrong, int is_in_place) {
         MPI_Error_class(code, &class);
     }
     for (int i = 0; !code && i < elements * ranks; i++) {
-        CHECK(come[i] == 1000 * number + i / elements, "call %d: %d of rank %d\n", number, come[i], i / elements);
+        CHECK_SAYING(come[i] == 1000 * number + i / elements, "call %d: %d of rank %d\n", number, come[i], i / elements);
     }
     free(sent);
     free(come);
@@ -65,7 +55,7 @@ int main(int argc, char **argv) {
     for (int number = 0; number < 12; number++) {
         int is_wrong = number % 3 == 0, class = call(comm, number, is_wrong, !is_wrong && number >= 6);
         int wanted = is_wrong && rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-        CHECK(class == wanted, "call %d: class %d\n", number, class);
+        CHECK_SAYING(class == wanted, "call %d: class %d\n", number, class);
     }
     MPI_Comm_free(&comm);
     if (rank == 0) {

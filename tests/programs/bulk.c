@@ -4,19 +4,12 @@
 //     bulk [LONGEST]
 
 #include "tidegate_bulk.h"
-#include <stdio.h>
+#include "check.h"
 #include <stdlib.h>
 #include <string.h>
 
 static int rank, ranks;
 
-#define CHECK(what)                                                                                                    \
-    do {                                                                                                               \
-        if (!(what)) {                                                                                                 \
-            fprintf(stderr, "rank %d, line %d: %s\n", rank, __LINE__, #what);                                          \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
         int error = (call);                                                                                            \

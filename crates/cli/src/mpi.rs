@@ -34,6 +34,11 @@ impl MpiKind {
         }
     }
 
+    /// The one of this short name.
+    pub fn of_id(id: &str) -> Option<MpiKind> {
+        [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi].into_iter().find(|kind| kind.id() == id)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@
 //! these are stands in the page, and is stored after them: a reader never sees a record that is half there. Words and
 //! what records are made of have the byte order of this machine, as the other files here.
 
+use crate::files::open_file;
 use crate::shm::memory_map::{self, Access, Mapping};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -162,11 +163,7 @@ impl Left {
     /// # Errors
     /// It cannot be read, or is no journal of this version.
     pub fn read(path: &Path) -> io::Result<Option<Left>> {
-        // What is no file has nothing to read, and a pipe would wait for its writer.
-        if !path.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no file"));
-        }
-        let mut file = File::open(path)?;
+        let mut file = open_file(path)?.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no file"))?;
         let mut head = Vec::with_capacity(HEAD_BYTES);
         file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         let words: Vec<u64> = head.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect();

@@ -16,6 +16,7 @@
 
 mod clock;
 pub mod fabric;
+mod files;
 pub mod journal;
 pub mod log;
 pub mod memory;

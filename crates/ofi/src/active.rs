@@ -12,7 +12,7 @@ use crate::trace::operations::Operations;
 use core::ffi::c_void;
 use std::collections::HashMap;
 use tidegate_link::fabric::Contact;
-use tidegate_link::stats::Rows;
+use tidegate_link::stats::{Rows, WaitRow};
 use tidegate_link::{Address, Claim};
 use tidegate_message::{Completion, Context, Open, Operation, PeerId, Pressure, Target};
 
@@ -54,6 +54,8 @@ pub struct Observing {
     pub open: Open,
     /// As the page of counters has it.
     pub rows: Rows,
+    /// The waits that it had before.
+    pub waits_before: Vec<WaitRow>,
 }
 
 /// What that is has to be looked up. (An application may have chosen just this number: then it is looked up each time.)

@@ -35,27 +35,27 @@ impl Active {
     #[cold]
     pub fn observe(&mut self, now: Instant) {
         let Active { engine, own, observing, .. } = self;
-        let Observing { open, rows } = observing;
+        let Observing { open, rows, waits_before } = observing;
         engine.look(now, open);
-        fill(rows, open, engine.link(), own.address.endpoint_id());
+        fill(rows, waits_before, open, engine.link(), own.address.endpoint_id());
         engine.link_mut().first().write_rows(rows);
     }
 }
 
 /// What an endpoint of this id has found, with peers by their ids. What concerns peers that are gone is left out.
-fn fill(rows: &mut Rows, open: &Open, links: &Links, own: u64) {
+fn fill(rows: &mut Rows, waits_before: &mut Vec<WaitRow>, open: &Open, links: &Links, own: u64) {
     let id = |target: Target| match target {
         Target::Myself => Some(own),
         Target::Peer(peer) => links.identity(peer),
     };
-    let before = (std::mem::take(&mut rows.waits), rows.written);
-    rows.written = open.now;
+    std::mem::swap(&mut rows.waits, waits_before);
+    let written_before = std::mem::replace(&mut rows.written, open.now);
     (rows.peers_delayed, rows.is_pressed) = (open.peers_delayed, open.is_pressed);
     rows.receives_in_all = open.receives_in_all as u64;
     rows.sends_in_all = open.sends_in_all as u64;
     rows.messages_in_all = open.unexpected_in_all as u64;
     fill_waits(&mut rows.waits, &open.waits, links);
-    keep_departed(&mut rows.waits, &before.0, before.1);
+    keep_departed(&mut rows.waits, waits_before, written_before);
     // Sums first; then those that go on, then those that took longest.
     rows.waits.sort_by_key(|row| (row.peer.is_some(), row.since.is_none(), std::cmp::Reverse(row.waited)));
     rows.receives.clear();
@@ -83,6 +83,7 @@ fn fill(rows: &mut Rows, open: &Open, links: &Links, own: u64) {
 
 /// The sums of all that have no row of their own come first, so that they are there however many rows there are.
 fn fill_waits(rows: &mut Vec<WaitRow>, waits: &[PeerWait], links: &Links) {
+    rows.clear();
     for &PeerWait { peer, cause, count, waited, since } in waits {
         let id = peer.and_then(|peer| links.identity(peer));
         let row = WaitRow { peer: id, cause, count, waited, since };

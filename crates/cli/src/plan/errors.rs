@@ -14,8 +14,8 @@ pub const SOURCE: &str = "docs/plan.md";
 
 /// Of each number of the table.
 ///
-/// preposted with four sizes each: 204 settings; times over 2 to 8 hosts with slow lines (26 November 2026).
-/// preposted with four sizes each: 204 settings; times over 2 to 8 hosts with slow lines (26 November 2026).
+/// IMB Exchange, Alltoall and Sendrecv, NAS IS, MG, LU and CG, 4 to 16 ranks on 2 processors, MPICH; dynamic, static
+/// and preposted with four sizes each: 204 settings; times over 2 to 8 hosts with slow lines (26 November 2026).
 pub const ERRORS: &[PredictionError] = &[
     PredictionError { what: "messages, packets", error: "exact in the median; packets 7 % fewer to 14 % more" },
     PredictionError {

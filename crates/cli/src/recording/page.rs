@@ -6,8 +6,8 @@ use tidegate_link::EndpointStats;
 use tidegate_link::stats::{PeerWait, WaitCause};
 use tidegate_message::Counter;
 
+use crate::mpi::MpiKind;
 use crate::report::launches;
-use crate::report::open::kind_of;
 use crate::{tag, top};
 
 use super::Values;
@@ -74,7 +74,7 @@ pub fn held_up(pages: &[EndpointStats]) -> Option<String> {
 #[must_use]
 pub fn rows(page: &EndpointStats) -> EndpointRows {
     let open = &page.open;
-    let mpi = page.mpi.as_deref().and_then(kind_of);
+    let mpi = page.mpi.as_deref().and_then(MpiKind::of_id);
     let row = |kind, peer, (tag, ignore), bytes, age: Duration, waits_for: Option<WaitCause>| {
         let tag = tag::decode(mpi, tag, ignore);
         OpenRow { kind, peer, tag, bytes, age_ns: nanoseconds(age), waits_for }

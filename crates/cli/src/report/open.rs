@@ -89,7 +89,7 @@ impl Left {
     /// What is open in the pages of a launch. Of endpoints that have closed in order, receives do not count: MPIs close
     /// with receives of their own posted.
     pub fn of(pages: &[EndpointStats], mpi: Option<MpiKind>) -> Left {
-        let told = pages.iter().find_map(|page| kind_of(page.mpi.as_deref()?));
+        let told = pages.iter().find_map(|page| MpiKind::of_id(page.mpi.as_deref()?));
         let mut left = Left { names: Names::of(pages), mpi: told.or(mpi), ..Left::default() };
         for page in pages {
             left.add(page);
@@ -242,11 +242,6 @@ impl Left {
             "operations": operations.collect::<Vec<_>>(),
         })
     }
-}
-
-/// The MPI of this short name.
-pub fn kind_of(name: &str) -> Option<MpiKind> {
-    [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi].into_iter().find(|kind| kind.id() == name)
 }
 
 #[cfg(test)]

@@ -100,12 +100,7 @@ fn setup(page: &EndpointStats) -> String {
 
 /// A tag in words. `mpi`: the id of the MPI that made it, if known.
 pub fn tag_in_words(mpi: Option<&str>, tag: Option<u64>, ignore: u64) -> String {
-    tag::decode(kind_named(mpi), tag, ignore)
-}
-
-/// The MPI of this id.
-pub fn kind_named(mpi: Option<&str>) -> Option<MpiKind> {
-    [MpiKind::Mpich, MpiKind::OpenMpi, MpiKind::IntelMpi].into_iter().find(|kind| Some(kind.id()) == mpi)
+    tag::decode(mpi.and_then(MpiKind::of_id), tag, ignore)
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
+use crate::mpi::MpiKind;
 use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
-use crate::top::page::{Page, kind_named, tag_in_words};
+use crate::top::page::{Page, tag_in_words};
 use tidegate_link::stats::{OpenMessage, OpenReceive};
 
 /// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
@@ -190,26 +191,30 @@ impl Job<'_> {
     /// not in that call. (Open MPI's barrier of few ranks has such.) Where no other rank is in it, nobody knows whether
     /// others have been.
     fn push_absent(&self, job: &mut Waits) {
-        let of_named = |waits: &Waits, text: &str| -> Vec<usize> {
-            let alike = waits.waits.iter().filter(|wait| wait.receive.as_ref().is_some_and(|own| own.text == text));
-            alike.map(|wait| wait.waiter).collect()
-        };
+        let of_all = |receive: &&Receive| receive.is_of_all;
+        let of_any = |member: &Member| member.any.as_ref().map(|(receive, _)| receive).filter(of_all).cloned();
+        let any: Vec<Option<Receive>> = job.members.iter().map(of_any).collect();
+        // By what the receives of a call accept: who is in it, and whether anybody waits there for a rank by its name.
+        let mut calls: HashMap<&str, (Vec<bool>, bool)> = HashMap::new();
+        for (place, receive) in any.iter().enumerate() {
+            let Some(receive) = receive else { continue };
+            calls.entry(&receive.text).or_insert_with(|| (vec![false; any.len()], false)).0[place] = true;
+        }
+        for wait in &job.waits {
+            let call = wait.receive.as_ref().and_then(|receive| calls.get_mut(receive.text.as_str()));
+            if let Some((inside, has_named)) = call {
+                (inside[wait.waiter], *has_named) = (true, true);
+            }
+        }
         let mut absent = Vec::new();
         for (waiter, member) in job.members.iter().enumerate() {
             let Some((receive, age)) = member.any.as_ref().filter(|(receive, _)| receive.is_of_all) else { continue };
             if member.moves || member.presence != Presence::Here {
                 continue;
             }
-            let inside = of_named(job, &receive.text);
-            if inside.is_empty() {
-                continue;
-            }
-            let is_inside = |place: usize, other: &Member| {
-                let of_any = other.any.as_ref().is_some_and(|(own, _)| own.text == receive.text);
-                place == waiter || of_any || inside.contains(&place)
-            };
-            let others = job.members.iter().enumerate().filter(|(place, other)| !is_inside(*place, other));
-            absent.extend(others.map(|(awaited, _)| Wait {
+            let Some((inside, true)) = calls.get(receive.text.as_str()) else { continue };
+            let others = (0..inside.len()).filter(|place| !inside[*place]);
+            absent.extend(others.map(|awaited| Wait {
                 waiter,
                 awaited,
                 cause: crate::culprit::Cause::Message,
@@ -224,7 +229,7 @@ impl Job<'_> {
     /// A tagged receive in words.
     fn in_words(&self, receive: &OpenReceive) -> Option<Receive> {
         let tag = receive.tag?;
-        let is_of_all = kind_named(self.mpi).is_some_and(|mpi| {
+        let is_of_all = self.mpi.and_then(MpiKind::of_id).is_some_and(|mpi| {
             let parsed = tag::parse(mpi, tag, receive.ignore);
             parsed.is_collective && parsed.communicator == 0
         });

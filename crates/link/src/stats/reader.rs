@@ -6,10 +6,11 @@
 use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side, version_of};
 use super::open::{OpenWork, PeerWait, Side};
 use super::page::{BulkState, Chunk, SUFFIX};
+use crate::files::open_file;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 use tidegate_flow::SchemeName;
@@ -296,15 +297,6 @@ fn read_rows(file: &File) -> io::Result<Side> {
     Ok(Side::default())
 }
 
-/// Opens a file that may be a page. Nothing else is one that a name promises to be: a pipe would wait for its writer.
-fn open_page(path: &Path) -> Result<File, Unread> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(Unread::Refused(" is no file".to_owned())),
-    }
-}
-
 /// Why a file is no page that can be read.
 enum Unread {
     /// It has been removed since the folder was listed.
@@ -323,7 +315,7 @@ impl From<io::Error> for Unread {
 }
 
 fn read_page(path: &Path) -> Result<Found, Unread> {
-    let file = open_page(path)?;
+    let file = open_file(path)?.ok_or_else(|| Unread::Refused(" is no file".to_owned()))?;
     let words = words_at(&file, 0, HEADER_WORDS + Counter::COUNT)?;
     let first = words.first().copied().unwrap_or(0);
     if first == 0 {

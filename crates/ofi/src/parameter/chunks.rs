@@ -54,7 +54,6 @@ mod tests {
 
     #[test]
     fn chunks_are_those_of_the_place() {
-        let chunks = |name, value| with(name, value);
         let usual = Chunking { bytes: 256 << 10, per_peer: 8, shared: 64 };
         assert_eq!(chunks("rendezvous", "chunked").between_hosts(usize::MAX), usual);
         assert_eq!(chunks("rendezvous", "chunked").between_hosts(1000).bytes, 1000, "a network may have a limit");
@@ -70,7 +69,7 @@ mod tests {
         assert_eq!(chunks("chunks_most", "30").between_hosts(usize::MAX).shared, 30);
     }
 
-    fn with(name: &str, value: &str) -> ChunkSettings {
+    fn chunks(name: &str, value: &str) -> ChunkSettings {
         Settings::parse(|parameter| (parameter == name).then(|| value.to_owned())).unwrap().chunks
     }
 }
