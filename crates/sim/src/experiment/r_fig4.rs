@@ -1,7 +1,8 @@
 //! R fig. 4: whether marks of congestion (FECN, BECN) help against slow nodes.
 
+use super::fabric::FabricRun;
 use super::measurement::Runs;
-use super::r_networks::{ALTERNATIVES, Network, SHARE_AXIS, curve, figure, list, rate, run_all};
+use super::r_networks::{ALTERNATIVES, EAGER, Network, SHARE_AXIS, curve, figure, list, rate, routed, run_all};
 use super::report::{Fact, Findings, Table};
 use super::workshop::Workshop;
 use crate::SimulationError;
@@ -49,6 +50,7 @@ impl Curves {
 pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> {
     let network = Network::new(workshop);
     let curves = Curves::run(workshop, network)?;
+    let eager = eager(workshop, network)?;
     let none = |alternative: usize| curves.beside(0, alternative)[0];
     // Beside the baseline, the better of the two, where some are slow.
     let better = |factor: usize| -> Vec<f64> {
@@ -106,7 +108,7 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         }
     }
     let figures = vec![figure("fig4", "Congestion marks against slow nodes", SHARE_AXIS, series)];
-    let tables = vec![values(network, &curves)];
+    let tables = vec![values(network, &curves), eager];
     let setup = format!(
         "{} A packet that enters a buffer more than half full is marked, with a probability that grows to 1 with the buffer; its \
          receiver marks a packet that goes back. That adds 8 to its receiver's counter, of 0 to 20, which any other packet \
@@ -133,6 +135,27 @@ fn values(network: Network, curves: &Curves) -> Table {
         table.row(first.into_iter().chain(cells));
     }
     table
+}
+
+/// The same question where slow nodes do bring down what R says they do: with a bias of 1 (R-fig1).
+fn eager(workshop: &Workshop<'_>, network: Network) -> Result<Table, SimulationError> {
+    let [few, many] = [10, 100].map(|share| network.share(share));
+    let rows = [(0, 1), (many, 2), (few, 8), (many, 8)];
+    let all: Vec<_> = rows
+        .iter()
+        .flat_map(|&(count, factor)| ALTERNATIVES.map(|(_, control)| FabricRun { control, ..network.slow(count, factor) }))
+        .map(|run| routed(run, EAGER))
+        .collect();
+    let runs = run_all(workshop, &all)?;
+    let title = "Adaptive ways without bias, by which slow nodes cost as much as in R; in brackets beside the baseline";
+    let mut table = Table::new("eager", title, &["slow nodes", "baseline", "default marks", "aggressive marks"]);
+    for ((count, factor), runs) in rows.iter().zip(runs.chunks(ALTERNATIVES.len())) {
+        let name = if *count == 0 { "none".to_owned() } else { format!("{count} at 1/{factor}") };
+        let [base, default, aggressive] = [BASELINE, DEFAULT, AGGRESSIVE].map(|place| rate(&runs[place]));
+        let beside = |marks: f64| format!("{marks:.3} ({:+.0} %)", 100.0 * (marks / base - 1.0));
+        table.row([name, format!("{base:.3}"), beside(default), beside(aggressive)]);
+    }
+    Ok(table)
 }
 
 const LITTLE: &str = "here slow nodes bring less down than in R (R-fig1 says why), so marks have less to gain.";
