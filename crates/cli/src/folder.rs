@@ -26,6 +26,9 @@ pub(crate) const PREFIX: &str = "tidegate-run-";
 /// A folder younger than this is left alone, because its run may not have locked it yet.
 const AGE_LEAST: Duration = Duration::from_secs(60);
 
+/// Room for the pages of a few ranks, in bytes: a file system that has less is no place for them.
+const ROOM_LEAST: u64 = 256 << 10;
+
 /// The folder of one run.
 pub struct StatsFolder {
     /// Where the pages are.
@@ -112,6 +115,10 @@ impl LockedFolder {
     fn new_in(place: &Path) -> io::Result<Self> {
         let folder =
             tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
+        // A full file system takes a folder, and none of the pages.
+        let room = File::create(folder.path().join("room"))?;
+        rustix::fs::fallocate(&room, rustix::fs::FallocateFlags::empty(), 0, ROOM_LEAST)?;
+        fs::remove_file(folder.path().join("room"))?;
         let lock = File::open(folder.path())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(LockedFolder { folder, _lock: lock })
