@@ -115,13 +115,23 @@ impl LockedFolder {
     fn new_in(place: &Path) -> io::Result<Self> {
         let folder =
             tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
-        // A full file system takes a folder, and none of the pages.
-        let room = File::create(folder.path().join("room"))?;
-        rustix::fs::fallocate(&room, rustix::fs::FallocateFlags::empty(), 0, ROOM_LEAST)?;
-        fs::remove_file(folder.path().join("room"))?;
+        let room = folder.path().join("room");
+        has_room(&room)?;
+        fs::remove_file(room)?;
         let lock = File::open(folder.path())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(LockedFolder { folder, _lock: lock })
+    }
+}
+
+/// Fails where there is no room for pages, with a file for which there has to be some. (A full file system takes a
+/// folder, and none of the pages. One that cannot set room aside may have it.)
+fn has_room(file: &Path) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(&File::create(file)?, FallocateFlags::empty(), 0, ROOM_LEAST) {
+        Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
+        _ => Ok(()),
     }
 }
 

@@ -49,7 +49,8 @@ pub enum Presence {
     Here,
     /// It has not been seen in its MPI for this long: it computes, or does something else.
     Away(Duration),
-    /// It has gone on since it was last seen waiting in its MPI, nobody knows since when.
+    /// It has gone on since it was last seen waiting in its MPI, nobody knows since when: it may be there and always
+    /// find messages, or be away.
     WentOn,
     /// It has left its MPI in order.
     Ended,

@@ -43,7 +43,7 @@ pub static COLUMNS: [Column; 20] = [
         "state",
         10,
         "runs; away: not seen in MPI for so long; no CPU: it gets no processor; stopped: by a signal or debugger; left: it \
-         left MPI; gone: it was killed",
+         left MPI; gone: it was killed; ?: the next look tells",
         |_, row| state(row),
         |row| match row.presence {
             Presence::Here | Presence::WentOn => 0.0,
@@ -257,7 +257,7 @@ fn state(row: &Row) -> String {
         Presence::Here | Presence::Away(_) if row.doing == Doing::Queues => "no CPU".to_owned(),
         Presence::Away(_) if row.doing == Doing::Stopped => "stopped".to_owned(),
         Presence::Here => "runs".to_owned(),
-        Presence::WentOn => "away".to_owned(),
+        Presence::WentOn => "?".to_owned(),
         Presence::Away(time) => format!("away {}", short_age(time)),
         Presence::Ended => "left".to_owned(),
         Presence::Gone => "gone".to_owned(),
@@ -388,7 +388,7 @@ mod tests {
         let away = Presence::Away(Duration::from_secs(4));
         assert_eq!(state(away, Doing::Computes), "away 4.0 s");
         assert_eq!([state(away, Doing::Stopped), state(Presence::Here, Doing::Queues)], ["stopped", "no CPU"]);
-        assert_eq!(state(Presence::WentOn, Doing::Unknown), "away", "nobody knows how long");
+        assert_eq!(state(Presence::WentOn, Doing::Unknown), "?", "it may be in its MPI, or compute");
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn process_of(view: &JobView, row: &Row) -> Value {
     let (state, away) = match row.presence {
         Presence::Here => ("runs", None),
         Presence::Away(time) => ("away", Some(time)),
-        Presence::WentOn => ("away", None),
+        Presence::WentOn => ("unknown", None),
         Presence::Ended => ("left", None),
         Presence::Gone => ("gone", None),
     };

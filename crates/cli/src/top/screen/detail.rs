@@ -86,7 +86,7 @@ fn state(row: &Row) -> String {
         Presence::Here if row.doing == Doing::Queues => "gets no processor".to_owned(),
         Presence::Here => "runs".to_owned(),
         Presence::Away(time) => format!("not seen in MPI for {}{}", age(time), row.doing.clause()),
-        Presence::WentOn => "has left the MPI call in which it was seen last".to_owned(),
+        Presence::WentOn => "has gone on since it was seen waiting in MPI: the next look tells where it is".to_owned(),
         Presence::Ended => "has left MPI".to_owned(),
         Presence::Gone => "is gone".to_owned(),
     }
