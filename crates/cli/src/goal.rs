@@ -5,7 +5,7 @@ use tidegate_sim::workload::{Deed, Trace};
 
 /// All ranks of a trace together compute for so many nanoseconds at most, some 106 days: the simulator counts
 /// picoseconds in 64 bits, and each millisecond of work may be interrupted.
-const WORK_MOST: u64 = u64::MAX / 2000;
+pub const WORK_MOST: u64 = u64::MAX / 2000;
 /// The longest message, 1 TiB: longer ones fit no memory, and each packet is simulated.
 const BYTES_MOST: u64 = 1 << 40;
 
