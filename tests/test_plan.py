@@ -81,11 +81,38 @@ def test_a_larger_job_of_the_same_pattern(tmp_path):
 @pytest.mark.parametrize(("text", "says"), [
     ("num_ranks 2\nrank 0 {\nsend 8 to 1\n}\n", "line 3: "),
     ("num_ranks 2\nrank 0 {\nsend 8b to 1 tag 3\n}\n", "line 3: rank 0 sends 1 messages to rank 1 with tag 3, which receives 0"),
+    # 584 years were simulated without an end, and so was a message of 16 EiB.
+    ("num_ranks 2\nrank 0 {\na: calc 18446744073709551615\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n", "line 3: a calc of 18446744073709551615 ns"),
+    ("num_ranks 2\nrank 0 {\ncalc 9000000000000000\nsend 8b to 1\n}\nrank 1 {\ncalc 9000000000000000\nrecv 8b from 0\n}\n", "compute for 208 days together"),
+    ("num_ranks 2\nrank 0 {\nsend 18446744073709551615b to 1\n}\nrank 1 {\nrecv 18446744073709551615b from 0\n}\n", "line 3: 18446744073709551615 bytes"),
+    ("num_ranks 2\nrank 0 {\nsend 100b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n", "line 6: of what rank 0 sends to rank 1 with tag 0, a message of 100 bytes"),
 ])
 def test_a_bad_trace_is_named_by_its_line(tmp_path, text, says):
     path = tmp_path / "bad.goal"
     path.write_text(text)
     assert says in run("plan", path, code=2).stderr
+
+
+def test_a_flood_is_delayed_as_can_be_reckoned(tmp_path):
+    """Static credits: as many messages go as there are slots for data, and all others wait, for the receiver computes."""
+    messages = 100
+    sends = "".join(f"send 8b to 1 tag {tag}\n" for tag in range(messages))
+    receives = "".join(f"r{tag}: recv 8b from 0 tag {tag}\nr{tag} requires work\n" for tag in range(messages))
+    path = tmp_path / "flood.goal"
+    path.write_text(f"num_ranks 2\nrank 0 {{\n{sends}}}\nrank 1 {{\nwork: calc 1000000\n{receives}}}\n")
+    found = json.loads(run("plan", path, "--all", "--schemes", "static", "--slots", "16,64", "--seeds", "1", "--json").stdout)
+    counters = [choice["counters"] for choice in found["choices"]]
+    assert [each["sends_delayed"] for each in counters] == [messages - 14, messages - 62]
+    assert [each["mailbox_peak_slots"] for each in counters] == [14, 62]
+    # There is no bound, so nothing is said of its parts.
+    assert not {"receive_memory_bytes", "window_bytes"} & set(counters[0]), counters[0]
+
+
+def test_more_interruptions_than_can_be_simulated_are_refused(tmp_path):
+    path, machine = tmp_path / "long.goal", tmp_path / "machine.toml"
+    path.write_text("num_ranks 2\nrank 0 {\ncalc 3600000000000\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n")
+    machine.write_text('[machine]\nprocesses_per_node = 2\nnoise_interval = "100 ns"\nnoise_duration = "1 ns"\n[network]\ntopology = "switch"\nsizes = "1"\n')
+    assert "noise_interval" in run("plan", path, "--machine", machine, code=2).stderr
 
 
 def test_what_cannot_be_planned_is_refused_with_the_remedy(tmp_path):

@@ -259,6 +259,40 @@ def test_files_that_are_no_pages_hide_no_page(place, tmp_path):
     assert done.status == 0 and "2 processes of holdup" in done.output and "2 pages of counters are left out" in done.output, done.explain()
 
 
+def test_a_rank_that_is_stopped_is_told_from_one_that_computes(place):
+    with running(place, RANKS, ["slow", "600", "2"], "--slots", "8") as job:
+        found = job_once(place, job, lambda found: found["processes_alive"] == RANKS)
+        stopped = found["processes"][2]["pid"]
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            found = job_once(place, job, lambda found: found["processes"][2]["doing"] == "stopped" and "not called MPI" in found["sentence"])
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+    assert found["processes"][2]["state"] == "away" and "and is stopped" in found["sentence"], found["sentence"]
+
+
+def test_a_folder_may_have_a_name_that_is_no_text(place, tmp_path):
+    mpi = mpis.mpich()
+    pages = os.path.join(os.fsencode(tmp_path), b"pages\xff\xfe")
+    os.mkdir(pages)
+    variables = {os.fsencode(name): os.fsencode(value) for name, value in mpi.environment(Fabric.TIDEGATE).items()}
+    command = [os.fsencode(word) for word in mpi.command(2, [mpi.compile(HOLDUP), "apart", "0.1"])]
+    done = subprocess.run(command, env=variables | {b"FI_TIDEGATE_STATS_DIR": pages}, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for words in (["counters", "--json"], ["top", "--once", "--json"]):
+        done = subprocess.run([TIDEGATE, *words, pages], capture_output=True, timeout=30)
+        assert done.returncode == 0 and len(json.loads(done.stdout).get("jobs", [1])) == 1, (words, done.stderr)
+        assert b"holdup" in done.stdout
+    # Recordings and traces are written there, too.
+    here = mpi.bare_environment()
+    for words in (["run", "--record", os.path.join(pages, b"recording")], ["record", "-o", os.path.join(pages, b"x.goal")]):
+        done = subprocess.run([TIDEGATE, *words, *command], env=here, capture_output=True, timeout=60)
+        assert done.returncode == 0, (words, done.stderr)
+    for words in (["report", os.path.join(pages, b"recording")], ["plan", os.path.join(pages, b"x.goal"), "--schemes", "static", "--slots", "64", "--seeds", "1"]):
+        done = subprocess.run([TIDEGATE, *words], capture_output=True, timeout=60)
+        assert done.returncode == 0, (words, done.stderr)
+
+
 @pytest.mark.full
 def test_one_slow_receiver_among_sixteen_is_found(place):
     with running(place, 16, ["slow", "600", "5"], "--slots", "8") as job:

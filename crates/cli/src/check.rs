@@ -22,7 +22,7 @@ pub fn check(
     let value_of = |name: &str| {
         let variable = variable(name);
         let option = parameters.iter().find(|(parameter, _)| *parameter == variable);
-        option.map(|(_, value)| value.clone()).or_else(|| Some(environment(&variable)?.to_string_lossy().into_owned()))
+        option.map(|(_, value)| value.into()).or_else(|| environment(&variable))
     };
     let settings = Settings::parse(value_of).map_err(|refusal| Failure::usage(refusal.to_string()))?;
     match (settings.receive_memory, settings.peers) {

@@ -26,6 +26,9 @@ pub(crate) const PREFIX: &str = "tidegate-run-";
 /// A folder younger than this is left alone, because its run may not have locked it yet.
 const AGE_LEAST: Duration = Duration::from_secs(60);
 
+/// Room for the pages of a few ranks, in bytes: a file system that has less is no place for them.
+const ROOM_LEAST: u64 = 256 << 10;
+
 /// The folder of one run.
 pub struct StatsFolder {
     /// Where the pages are.
@@ -112,9 +115,23 @@ impl LockedFolder {
     fn new_in(place: &Path) -> io::Result<Self> {
         let folder =
             tempfile::Builder::new().prefix(PREFIX).permissions(Permissions::from_mode(0o700)).tempdir_in(place)?;
+        let room = folder.path().join("room");
+        has_room(&room)?;
+        fs::remove_file(room)?;
         let lock = File::open(folder.path())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(LockedFolder { folder, _lock: lock })
+    }
+}
+
+/// Fails where there is no room for pages, with a file for which there has to be some. (A full file system takes a
+/// folder, and none of the pages. One that cannot set room aside may have it.)
+fn has_room(file: &Path) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(&File::create(file)?, FallocateFlags::empty(), 0, ROOM_LEAST) {
+        Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
+        _ => Ok(()),
     }
 }
 

@@ -6,12 +6,11 @@
 //! written by everybody, so a folder counts only if it is no link, belongs to this user and is closed to all others.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +39,36 @@ pub struct Description {
     /// When the job started, in seconds since the epoch.
     pub started_s: f64,
     /// Where the pages are.
+    #[serde(with = "any_path")]
     pub pages: PathBuf,
+}
+
+/// A path as text, or as its bytes where it is none.
+mod any_path {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        let bytes = || Form::Bytes(path.as_os_str().as_bytes().to_vec());
+        path.to_str().map_or_else(bytes, |text| Form::Text(text.to_owned())).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        Ok(match Form::deserialize(from)? {
+            Form::Text(text) => text.into(),
+            Form::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
 }
 
 impl Description {
@@ -53,7 +81,7 @@ impl Description {
             host: process::host_name(),
             pid,
             pid_started_ticks: process::find(pid).map_or(0, |process| process.started_ticks),
-            started_s: now().as_secs_f64(),
+            started_s: tidegate_link::since_epoch().as_secs_f64(),
             pages: PathBuf::new(),
         }
     }
@@ -77,14 +105,9 @@ impl Description {
 
     /// Whether the process of the run exists; `None` if it is on another host.
     pub fn is_running(&self) -> Option<bool> {
-        let is_it = |process: process::Process| !process.is_zombie && process.started_ticks == self.pid_started_ticks;
+        let is_it = |process: process::Process| process.is_alive() && process.started_ticks == self.pid_started_ticks;
         (self.host == process::host_name()).then(|| process::find(self.pid).is_some_and(is_it))
     }
-}
-
-/// Time since the epoch.
-pub fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A job, or a folder that holds pages of jobs.
@@ -152,15 +175,16 @@ fn is_own_folder(folder: &Path) -> bool {
 
 /// The jobs that a word of the command line means: those of a folder, or the job of a process id. `places` as for
 /// [`running`].
-pub fn named(word: &str, places: &[PathBuf]) -> Result<Vec<FoundJob>, Failure> {
+pub fn named(word: &OsStr, places: &[PathBuf]) -> Result<Vec<FoundJob>, Failure> {
     let folder = Path::new(word);
     if folder.is_dir() {
         let runs = runs_in(folder);
         return Ok(if runs.is_empty() { vec![FoundJob::in_folder(folder)] } else { runs });
     }
-    let found: Vec<FoundJob> = running(places).into_iter().filter(|job| job.id == word).collect();
+    let found: Vec<FoundJob> = running(places).into_iter().filter(|job| *job.id == *word).collect();
     if found.is_empty() {
-        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = word.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        let word = word.display();
         let text = match is_number {
             true => format!("no job {word} of this user runs on this host: `tidegate top --once` lists those that do"),
             false => format!(
@@ -177,6 +201,7 @@ pub fn named(word: &str, places: &[PathBuf]) -> Result<Vec<FoundJob>, Failure> {
 mod tests {
     use super::*;
     use std::fs::Permissions;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn make(place: &Path, name: &str, mode: u32) -> PathBuf {
@@ -226,6 +251,21 @@ mod tests {
     }
 
     #[test]
+    fn folders_may_have_any_names() {
+        let place = tempfile::tempdir().unwrap();
+        let name: &OsStr = OsStrExt::from_bytes(b"shared\xff\xfe");
+        let pages = place.path().join(name);
+        fs::create_dir(&pages).unwrap();
+        fs::set_permissions(&pages, Permissions::from_mode(0o700)).unwrap();
+        let run = make(place.path(), "tidegate-run-a", 0o700);
+        Description::of_this_process(&[], None).write_in(&run, &pages).unwrap();
+        assert_eq!(running(&[place.path().into()])[0].pages, pages);
+        assert_eq!(named(pages.as_os_str(), &[]).unwrap()[0].pages, pages);
+        let missing = place.path().join("no").join(name);
+        assert!(named(missing.as_os_str(), &[]).unwrap_err().to_string().contains("is no folder"));
+    }
+
+    #[test]
     fn a_torn_or_foreign_description_is_no_error() {
         let place = tempfile::tempdir().unwrap();
         let folder = make(place.path(), "tidegate-run-a", 0o700);
@@ -244,15 +284,15 @@ mod tests {
     fn words_name_folders_runs_in_them_and_process_ids() {
         let place = tempfile::tempdir().unwrap();
         let places = [place.path().to_owned()];
-        let word = place.path().display().to_string();
-        assert_eq!(named(&word, &places).unwrap()[0].pages, place.path(), "a folder of pages");
+        let word = place.path().as_os_str();
+        assert_eq!(named(word, &places).unwrap()[0].pages, place.path(), "a folder of pages");
         let run = make(place.path(), "tidegate-run-a", 0o700);
         let told = Description { pid: 4711, ..Description::default() };
         told.write_in(&run, &run).unwrap();
-        assert_eq!(named(&word, &places).unwrap()[0].pages, run, "a shared folder");
-        assert_eq!(named("4711", &places).unwrap()[0].pages, run);
+        assert_eq!(named(word, &places).unwrap()[0].pages, run, "a shared folder");
+        assert_eq!(named("4711".as_ref(), &places).unwrap()[0].pages, run);
         for (word, part) in [("4712", "no job 4712"), ("/nowhere", "FI_TIDEGATE_STATS_DIR")] {
-            let failure = named(word, &places).unwrap_err();
+            let failure = named(word.as_ref(), &places).unwrap_err();
             assert!(failure.code == crate::failure::USAGE && failure.to_string().contains(part), "{failure}");
         }
     }

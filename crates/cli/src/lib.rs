@@ -30,6 +30,7 @@ pub mod culprit;
 pub mod experiment;
 pub mod failure;
 pub mod folder;
+pub mod goal;
 pub mod html;
 pub mod jobs;
 pub mod launcher;

@@ -3,13 +3,37 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// A process that exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// It has ended, and nobody has asked how.
-    pub is_zombie: bool,
+    /// What it does just now.
+    pub state: State,
+    /// How long its threads have used processors, in ticks.
+    pub ran_ticks: u64,
     /// When it started, in ticks since the host did. With its number, this names a process for good.
     pub started_ticks: u64,
+}
+
+/// What the first thread of a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has a processor, or waits for one.
+    Runnable,
+    /// It waits for something else.
+    Sleeping,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// It has ended, and nobody has asked how.
+    Zombie,
+}
+
+impl Process {
+    /// Whether it has not ended.
+    pub fn is_alive(&self) -> bool {
+        self.state != State::Zombie
+    }
 }
 
 /// The process of this number, if there is one.
@@ -22,16 +46,24 @@ fn parse(stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?;
-    // proc_pid_stat(5): the state is the third field, the start the 22nd.
-    let started_ticks = fields.nth(18)?.parse().ok()?;
-    Some(Process { is_zombie: matches!(state, "Z" | "X" | "x"), started_ticks })
+    // proc_pid_stat(5): the state is the third field, times in user and system mode are the 14th and 15th, the start is
+    // the 22nd.
+    let (user, system): (u64, u64) = (fields.nth(10)?.parse().ok()?, fields.next()?.parse().ok()?);
+    let started_ticks = fields.nth(6)?.parse().ok()?;
+    let state = match state {
+        "Z" | "X" | "x" => State::Zombie,
+        "T" | "t" => State::Stopped,
+        "R" => State::Runnable,
+        _ => State::Sleeping,
+    };
+    Some(Process { state, ran_ticks: user.saturating_add(system), started_ticks })
 }
 
-/// When this host started, since the epoch.
-pub fn host_started() -> Option<Duration> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    let seconds = text.lines().find_map(|line| line.strip_prefix("btime "))?;
-    Some(Duration::from_secs(seconds.trim().parse().ok()?))
+/// When this host started, since the epoch by our clock, which does not jump. (What /proc/stat says of it does.)
+pub fn host_started() -> Duration {
+    let runs_for = clock_gettime(ClockId::Boottime);
+    let runs_for = Duration::new(runs_for.tv_sec.try_into().unwrap_or(0), runs_for.tv_nsec.try_into().unwrap_or(0));
+    tidegate_link::since_epoch().saturating_sub(runs_for)
 }
 
 /// Ticks as a time.
@@ -44,13 +76,14 @@ pub fn host_name() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| String::new(), |name| name.trim().to_owned())
 }
 
-/// How far the start of a process may seem to lie behind what it did later: the host's start is known in whole seconds.
+/// How far the start of a process may seem to lie behind what it did later: pages of another container have a clock of
+/// their own.
 const ACCURACY: Duration = Duration::from_secs(2);
 
 /// What is known of the processes of this host.
 pub struct Here {
     host: String,
-    host_started: Option<Duration>,
+    host_started: Duration,
 }
 
 impl Here {
@@ -62,13 +95,18 @@ impl Here {
     /// Whether the process of this number exists that did something at `then`, since the epoch. `None`: it is on
     /// another host. (An empty name is that of this one.)
     pub fn exists(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<bool> {
+        self.find(host, pid, then).map(|found| found.is_some())
+    }
+
+    /// The same, with what is known of it.
+    pub fn find(&self, host: &str, pid: u32, then: Option<Duration>) -> Option<Option<Process>> {
         if !host.is_empty() && host != self.host {
             return None;
         }
-        let Some(found) = find(pid).filter(|found| !found.is_zombie) else { return Some(false) };
         // One that started later has got the number of one that is gone.
-        let started = self.host_started.map(|host| host + ticks(found.started_ticks));
-        Some(started.zip(then).is_none_or(|(started, then)| started <= then + ACCURACY))
+        let began = |found: &Process| self.host_started + ticks(found.started_ticks);
+        let is_it = |found: &Process| found.is_alive() && then.is_none_or(|then| began(found) <= then + ACCURACY);
+        Some(find(pid).filter(is_it))
     }
 }
 
@@ -78,7 +116,7 @@ mod tests {
 
     #[test]
     fn who_exists_is_known_on_this_host_only() {
-        let here = Here { host: "h".into(), host_started: Some(Duration::ZERO) };
+        let here = Here { host: "h".into(), host_started: Duration::ZERO };
         let this = std::process::id();
         assert_eq!(here.exists("h", this, None), Some(true));
         assert_eq!(here.exists("", this, Some(Duration::from_secs(1 << 40))), Some(true));
@@ -92,18 +130,21 @@ mod tests {
         let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
         for name in ["a.out", "a) R (b", "spaces and )"] {
             let found = parse(&format!("12 ({name}) {rest}"));
-            assert_eq!(found, Some(Process { is_zombie: false, started_ticks: 4711 }), "{name}");
+            let state = State::Sleeping;
+            assert_eq!(found, Some(Process { state, ran_ticks: 11 + 12, started_ticks: 4711 }), "{name}");
         }
-        assert!(parse(&format!("12 (x) {}", rest.replace('S', "Z"))).unwrap().is_zombie);
+        let of = |letter: &str| parse(&format!("12 (x) {}", rest.replace('S', letter))).unwrap();
+        assert_eq!(["R", "T", "t"].map(|letter| of(letter).state), [State::Runnable, State::Stopped, State::Stopped]);
+        assert!(!of("Z").is_alive());
         assert_eq!(parse("12 (x) S 1 2"), None);
     }
 
     #[test]
     fn this_process_exists_and_started_before_now() {
         let this = find(std::process::id()).unwrap();
-        let started = host_started().unwrap() + ticks(this.started_ticks);
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        assert!(!this.is_zombie && started <= now + Duration::from_secs(2), "{started:?} {now:?}");
+        let started = host_started() + ticks(this.started_ticks);
+        let now = tidegate_link::since_epoch();
+        assert!(this.is_alive() && started <= now + Duration::from_secs(2), "{started:?} {now:?}");
         assert_eq!(find(u32::MAX), None);
     }
 }

@@ -1,5 +1,9 @@
 //! The clock of this process, for those who have to say what time it is.
 
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate_flow::Instant;
 
 /// The present, on the clock that never goes back. Costs some 20 ns.
@@ -8,4 +12,47 @@ pub fn now() -> Instant {
     // SAFETY: `time` lives through the call. The clock exists on every Linux, so that it cannot fail.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// When this process first asked for the time since the epoch, by both clocks.
+struct Base {
+    epoch: Duration,
+    started: u64,
+}
+
+fn base() -> &'static Base {
+    static BASE: OnceLock<Base> = OnceLock::new();
+    BASE.get_or_init(|| Base {
+        epoch: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        started: now().as_nanos(),
+    })
+}
+
+/// The present since the epoch, for comparing times: what the clock of the world said when this process first asked for
+/// it, and what has passed since. So it does not jump when that clock is set.
+pub fn since_epoch() -> Duration {
+    since_epoch_at(now().as_nanos())
+}
+
+/// The same of a moment of the clock that never goes back, of this host since it started ([`boot`]).
+pub(crate) fn since_epoch_at(moment: u64) -> Duration {
+    let Base { epoch, started } = base();
+    match moment.checked_sub(*started) {
+        Some(later) => *epoch + Duration::from_nanos(later),
+        None => epoch.saturating_sub(Duration::from_nanos(*started - moment)),
+    }
+}
+
+/// Names the clock that never goes back: processes that have the same number here have the same clock. 0: not known.
+pub(crate) fn boot() -> u64 {
+    static BOOT: OnceLock<u64> = OnceLock::new();
+    *BOOT.get_or_init(|| {
+        let Ok(mut name) = fs::read("/proc/sys/kernel/random/boot_id") else { return 0 };
+        // Containers may have clocks of their own.
+        let of_container = fs::read_link("/proc/self/ns/time").unwrap_or_default();
+        name.extend(of_container.as_os_str().as_bytes());
+        // FNV-1a, which is the same whoever compiled it.
+        let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        name.iter().fold(0xcbf2_9ce4_8422_2325, hash).max(1)
+    })
 }

@@ -9,7 +9,7 @@
 //! | [`journal`] | a file that a process appends to, and that outlives it |
 //! | [`stats`] | the page of counters that outlives its process, and its reader |
 //! | [`trouble`] | what went wrong in a process, left for `tidegate run` to say |
-//! | [`now`] | the clock |
+//! | [`now`], [`since_epoch`] | the clock |
 //! | [`log`] | where log lines go: the provider hands them to libfabric |
 //!
 //! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
@@ -25,7 +25,7 @@ pub mod shm;
 pub mod stats;
 pub mod trouble;
 
-pub use clock::now;
+pub use clock::{now, since_epoch};
 pub use memory::IoBuffer;
 pub use paths::{Path, Paths};
 pub use shm::{

@@ -8,6 +8,8 @@
 use crate::bindings::*;
 use crate::identity;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 /// Functions of libfabric that a provider needs. `fi_dupinfo` in particular allocates structs of the loader's own size.
@@ -188,13 +190,13 @@ impl Loader {
     }
 
     /// The text that the user gave for a parameter that was registered.
-    pub fn parameter(&self, name: &CStr) -> Option<String> {
+    pub fn parameter(&self, name: &CStr) -> Option<OsString> {
         let mut value: *mut c_char = core::ptr::null_mut();
         // SAFETY: string parameters write one pointer, to text that stays (part of the environment or of libfabric's
         // table).
         let found = unsafe { (self.param_get)(identity::raw(), name.as_ptr(), (&raw mut value).cast()) } == 0;
         // SAFETY: as above; libfabric has just read the text.
-        (found && !value.is_null()).then(|| unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+        (found && !value.is_null()).then(|| OsStr::from_bytes(unsafe { CStr::from_ptr(value) }.to_bytes()).to_owned())
     }
 
     /// Whether the user's settings ask for lines of this level about this subsystem.

@@ -9,7 +9,7 @@ use crate::launcher::Job;
 use crate::loader::Loader;
 use crate::log;
 use crate::lower::Choice;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -153,6 +153,7 @@ pub(crate) fn read(loader: &Loader) -> Result<Settings, String> {
 /// Who makes progress, as far as the user's choice is one that there is.
 pub(crate) fn progress(loader: &Loader) -> Progress {
     let chosen = CString::new(PROGRESS.name).ok().and_then(|name| loader.parameter(&name));
+    let chosen = chosen.map(|text| text.to_string_lossy().into_owned());
     choose(&PROGRESS, chosen.filter(|text| !text.is_empty()), &PROGRESSES).unwrap_or_default()
 }
 
@@ -188,7 +189,7 @@ pub fn variables() -> impl Iterator<Item = String> {
 
 /// Whether the parameter takes this value, whatever the others are.
 pub fn check(name: &str, value: &str) -> Result<(), Misfit> {
-    Settings::each(|asked| (asked == name).then(|| value.to_owned())).map(|_| ())
+    Settings::each(|asked| (asked == name).then(|| value.into())).map(|_| ())
 }
 
 /// The bound on receive memory unless the user says otherwise, in bytes.
@@ -222,7 +223,7 @@ impl Settings {
 impl Settings {
     /// Reads and checks all parameters. `value_of` returns the text of a parameter by its name in the table, such as
     /// `slots`. An empty text counts as not set.
-    pub fn parse(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Refusal> {
+    pub fn parse(value_of: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Refusal> {
         let settings = Settings::each(value_of).map_err(Refusal::Value)?;
         // Flow control checks the values that depend on each other.
         settings.flow(1).regions().map_err(Refusal::Combination)?;
@@ -230,8 +231,9 @@ impl Settings {
     }
 
     /// Checks every parameter by itself.
-    fn each(value_of: impl Fn(&str) -> Option<String>) -> Result<Settings, Misfit> {
-        let get = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
+    fn each(value_of: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Misfit> {
+        let raw = |parameter: &Parameter| value_of(parameter.name).filter(|text| !text.is_empty());
+        let get = |parameter: &Parameter| raw(parameter).map(|text| text.to_string_lossy().into_owned());
         let usual = Chunking::default();
         Ok(Settings {
             scheme: scheme(get(&SCHEME))?,
@@ -259,8 +261,8 @@ impl Settings {
             close_timeout: Duration::from_secs(
                 number(&CLOSE_TIMEOUT, get(&CLOSE_TIMEOUT), 0..=86_400)?.unwrap_or(300).into(),
             ),
-            stats_dir: folder(&STATS_DIR, get(&STATS_DIR))?,
-            trace: trace(get)?,
+            stats_dir: folder(&STATS_DIR, raw(&STATS_DIR))?,
+            trace: trace(raw)?,
             fabric: fabric(get(&FABRIC))?,
             job: Job::from_environment(),
         })
@@ -277,10 +279,11 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
     use tidegate_message::BulkOrder;
 
     fn with(name: &str, value: &str) -> Result<Settings, String> {
-        Settings::parse(|asked| (asked == name).then(|| value.to_owned())).map_err(|refusal| refusal.to_string())
+        Settings::parse(|asked| (asked == name).then(|| value.into())).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -325,6 +328,27 @@ mod tests {
         let folder = PathBuf::from("/");
         assert_eq!(with("trace_dir", "?/").unwrap().trace, Some(TraceSettings { folder, most: 64 << 20 }));
         assert_eq!(with("trace_dir", "?/no/such/folder").unwrap().trace, None);
+    }
+
+    #[test]
+    fn folders_may_have_names_that_are_no_text() {
+        let name = OsString::from_vec(
+            [b"tidegate-\xff-", &std::process::id().to_le_bytes().map(|byte| byte | 0x80)[..]].concat(),
+        );
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let of = |asked: &str| {
+            let mut value = OsString::from("?");
+            value.push(&folder);
+            ["stats_dir", "trace_dir"].contains(&asked).then_some(value)
+        };
+        let settings = Settings::parse(of);
+        std::fs::remove_dir(&folder).unwrap();
+        let settings = settings.unwrap();
+        assert_eq!(
+            (settings.stats_dir.as_ref(), settings.trace.map(|trace| trace.folder)),
+            (Some(&folder), Some(folder.clone()))
+        );
     }
 
     #[test]

@@ -27,6 +27,19 @@ pub fn nothing_sent(run: &View) -> Option<Point> {
     })
 }
 
+/// The recording does not cover the whole run.
+pub fn incomplete(run: &View) -> Option<Point> {
+    let covered = time(run.sampled_ns);
+    let text = match &run.facts.end {
+        None => format!("The recording goes on, or was cut off: what follows is of the first {covered}."),
+        Some(end) => {
+            let why = end.stopped.as_ref()?;
+            format!("The recording is not complete ({why}): what follows is of the first {covered}.")
+        }
+    };
+    Some(Point { id: "incomplete", text, options: Vec::new(), evidence: Vec::new() })
+}
+
 /// Messages or processes were lost.
 pub fn lost(run: &View) -> Option<Point> {
     let (lost, died) = (run.job(Counter::SendsLost), run.job(Counter::PeersDied));

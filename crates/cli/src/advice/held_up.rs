@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidegate_message::Counter;
 
 use super::{Evidence, Point, of_process, percent, time};
-use crate::culprit::{self, Cause, End, Member, Presence, Waits};
+use crate::culprit::{self, Cause, Doing, End, Member, Presence, Waits};
 use crate::recording::rows::words;
 use crate::recording::view::{View, Wait};
 use tidegate_link::stats::WaitCause;
@@ -77,6 +77,7 @@ fn waits_of(run: &View) -> Waits {
     let member = |name: &str| Member {
         name: name.to_owned(),
         presence: Presence::Here,
+        doing: Doing::Unknown,
         moves: true,
         any: None,
         unmatched: Vec::new(),

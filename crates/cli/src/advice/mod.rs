@@ -106,10 +106,12 @@ pub fn advise(run: &View) -> Advice {
         points.push(calm(run));
     }
     // What a job that did not come to its end has used says nothing of what it needs.
+    let incomplete = ending::incomplete(run);
     let says_nothing = [ending::NOTHING_SENT, ending::LOST, ending::UNFINISHED, memory::NO_ROOM];
-    if !points.iter().any(|point| says_nothing.contains(&point.id)) {
+    if incomplete.is_none() && !points.iter().any(|point| says_nothing.contains(&point.id)) {
         points.extend(memory::unused(run));
     }
+    points.splice(..0, incomplete);
     Advice { points }
 }
 

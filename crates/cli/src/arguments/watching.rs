@@ -1,5 +1,6 @@
 //! Arguments of `tidegate top`.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -23,7 +24,7 @@ docs/top.md shows what it looks like.";
 pub struct TopArguments {
     /// Jobs, by the process id of their `tidegate run`, or folders of counter pages [default: all jobs of this user]
     #[arg(value_name = "JOB|DIR", value_hint = ValueHint::DirPath)]
-    pub jobs: Vec<String>,
+    pub jobs: Vec<OsString>,
 
     /// Look twice, print what was seen, and end
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::fit::{Costs, Spread};
 use super::pair::Exchange;
-use super::residual::Residual;
+use super::residual::{Residual, doubt};
 
 /// Where and when the numbers come from.
 #[derive(Clone, Debug)]
@@ -61,6 +61,9 @@ pub fn machine_file(
     );
     if !has_two_processors {
         text.push_str("# Both processes shared one processor: exchanges hold the system's switches between them.\n");
+    }
+    if let Some(doubt) = doubt(residuals) {
+        let _ = writeln!(text, "# {doubt}.");
     }
     text.push_str(&network(costs));
     text.push_str(&work(costs));

@@ -25,7 +25,7 @@ pub use end::Trouble;
 pub use file::{Origin, machine_file};
 pub use fit::{Costs, Line, Spread, fit};
 pub use pair::{Exchange, Pair, answer};
-pub use residual::{Residual, residuals};
+pub use residual::{Residual, doubt, residuals};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,6 +37,20 @@ impl fmt::Display for Residual {
     }
 }
 
+/// Why the measurements are not to be relied on, if a quarter of the exchanges or more take more than twice or less
+/// than half as long when they are simulated: no machine is like that.
+#[must_use]
+pub fn doubt(residuals: &[Residual]) -> Option<String> {
+    let is_off = |residual: &&Residual| !(-0.5..=1.0).contains(&residual.error());
+    let (off, all) = (residuals.iter().filter(is_off).count(), residuals.len());
+    (off > 0 && 4 * off >= all).then(|| {
+        format!(
+            "{off} of {all} exchanges do not fit the others by a factor of two and more, as where other programs use the \
+             processors meanwhile: measure again when they do not, for plans with these numbers mean nothing"
+        )
+    })
+}
+
 /// Simulates the exchanges on the machine of a file.
 ///
 /// # Errors
@@ -71,4 +85,24 @@ fn simulate(config: &SimulationConfig, exchange: Exchange) -> Result<f64, tidega
     let outcome = Simulation::new(config.clone(), &program)?.run()?;
     let times: Vec<f64> = outcome.samples_of("time").map(|sample| sample.value).collect();
     Ok(times.iter().sum::<f64>() / times.len().max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_that_do_not_fit_together_are_doubted() {
+        let of = |errors: &[f64]| {
+            let one = |error: &f64| Residual {
+                exchange: Exchange::Pingpong { bytes: 8 },
+                measured: 1000.0,
+                simulated: 1000.0 * (1.0 + error),
+            };
+            doubt(&errors.iter().map(one).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[0.1, -0.3, 0.9, -0.49, 0.0, 3.0]), None);
+        let busy = of(&[1.6, -0.99, -0.95, 0.0, 0.2]).expect("three of five are off");
+        assert!(busy.starts_with("3 of 5 exchanges do not fit the others"), "{busy}");
+    }
 }

@@ -9,8 +9,10 @@ use tidegate_link::log::print_line;
 
 use crate::arguments::CalibrateArguments;
 use crate::calibrate::{
-    Alone, Costs, Effort, Exchange, Origin, Pair, Residual, Spread, Trouble, answer, fit, machine_file, residuals,
+    Alone, Costs, Effort, Exchange, Origin, Pair, Residual, Spread, Trouble, answer, doubt, fit, machine_file,
+    residuals,
 };
+use crate::experiment::files;
 use crate::failure::Failure;
 
 /// Version of the JSON.
@@ -50,7 +52,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<u8, Failure> {
     let text = machine_file(&origin, &costs, &exchanges, &compared);
     match (&arguments.output, arguments.json) {
         (Some(file), _) if !super::is_standard_output(file) => {
-            fs::write(file, &text)
+            files::write_output(file, &text)
                 .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
             compared.iter().for_each(|residual| print_line(&residual.to_string()));
             print_line(&format!("wrote {}", file.display()));
@@ -59,13 +61,23 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<u8, Failure> {
         (None, true) => {}
         _ => super::print(text.as_bytes())?,
     }
+    let doubt = doubt(&compared);
+    if let Some(doubt) = &doubt {
+        print_line(doubt);
+    }
     if arguments.json {
-        super::print_json(&as_json(&origin, &costs, &exchanges, &compared))?;
+        super::print_json(&as_json(&origin, &costs, &exchanges, &compared, doubt.as_deref()))?;
     }
     Ok(0)
 }
 
-fn as_json(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f64>)], compared: &[Residual]) -> Value {
+fn as_json(
+    origin: &Origin,
+    costs: &Costs,
+    measured: &[(Exchange, Vec<f64>)],
+    compared: &[Residual],
+    doubt: Option<&str>,
+) -> Value {
     let exchanges: Vec<Value> = compared
         .iter()
         .zip(measured)
@@ -106,6 +118,7 @@ fn as_json(origin: &Origin, costs: &Costs, measured: &[(Exchange, Vec<f64>)], co
             "combine": costs.combine_bandwidth,
         },
         "exchanges": exchanges,
+        "doubt": doubt,
     })
 }
 

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use tidegate_link::log::print_line;
-use tidegate_link::{EndpointStats, stats};
+use tidegate_link::{EndpointStats, since_epoch, stats};
 
 use crate::arguments::CountersArguments;
 use crate::failure::Failure;
-use crate::jobs;
 use crate::process::Here;
 use crate::report::launches;
 use crate::report::table::{self, Form};
@@ -56,5 +55,5 @@ fn report(folder: &Path, arguments: &CountersArguments) -> Result<(), Failure> {
 }
 
 fn last_until_now(page: &mut EndpointStats) {
-    page.lasts_until(jobs::now());
+    page.lasts_until(since_epoch());
 }

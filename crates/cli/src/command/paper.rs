@@ -48,15 +48,16 @@ pub fn paper(arguments: &PaperArguments) -> Result<u8, Failure> {
     let ended = workshop.reports(&experiments, |report| {
         let times = Times::new(workshop.jobs(), workshop.take_times());
         bar.suspend(|| {
-            if let Some(folder) = &arguments.out {
-                write(&report, folder)?;
-                times::write(folder, &report.id, &times).map_err(cannot_write(folder))?;
-                page::write(folder).map_err(cannot_write(folder))?;
-            }
+            // First, because there may be no room for the files.
             if !arguments.json {
                 let search =
                     times.search().map_or(String::new(), |sentence| format!("\n  {}: {sentence}\n", report.id));
                 super::print(format!("{}{search}\n", text::report(&report)).as_bytes())?;
+            }
+            if let Some(folder) = &arguments.out {
+                write(&report, folder)?;
+                times::write(folder, &report.id, &times).map_err(cannot_write(folder))?;
+                page::write(folder).map_err(cannot_write(folder))?;
             }
             Ok(())
         })?;

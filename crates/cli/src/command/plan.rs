@@ -1,17 +1,18 @@
 //! `tidegate plan`.
 
-use std::fs;
 use std::path::Path;
 use std::thread;
 
 use tidegate_flow::SchemeName;
 use tidegate_sim::experiment::{NoStore, Progress, RunStore};
-use tidegate_sim::{FlowChoice, SimulationConfig};
+use tidegate_sim::{FlowChoice, SimulationConfig, Time};
 
 use crate::arguments::PlanArguments;
+use crate::experiment::files;
 use crate::experiment::progress::Bar;
 use crate::experiment::store::{Folder, Reuse};
 use crate::failure::Failure;
+use crate::goal;
 use crate::plan::machine::Machine;
 use crate::plan::runs::{Outcomes, Permits, Runs};
 use crate::plan::{Choice, Findings, Program, TRIALS_MOST, Wish, choose, each, longer_than, scale};
@@ -42,6 +43,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
         )));
     }
     let config = machine.of_ranks(ranks, peers)?;
+    check_interruptions(&program, &config)?;
     let wish = Wish {
         overhead: arguments.overhead,
         slots: arguments.slots.iter().map(|slots| *slots as u32).collect(),
@@ -86,8 +88,22 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Each interruption of a process at work is simulated.
+fn check_interruptions(program: &Program, config: &SimulationConfig) -> Result<(), Failure> {
+    const MOST: u128 = 10_000_000_000;
+    let interval = config.noise.interval;
+    if interval == Time::NEVER || goal::work(&program.trace) * 1000 / u128::from(interval.0.max(1)) <= MOST {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "the ranks compute so long that more than {MOST} interruptions would be simulated: let the machine file have fewer \
+         ([machine] noise_interval, now {} us)",
+        interval.microseconds()
+    )))
+}
+
 fn write_trace(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))
+    files::write_output(file, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))
 }
 
 /// All schemes at the same time; each waits for its own runs one after the other.

@@ -13,6 +13,7 @@ use tidegate_message::Counter;
 
 use crate::arguments::RecordArguments;
 use crate::command::run;
+use crate::experiment::files;
 use crate::failure::Failure;
 use crate::report::Job;
 use crate::trace::{self, Trace, writing};
@@ -85,7 +86,8 @@ impl Parts {
 
     /// The trace could not be written: what it is made of stays.
     fn keep(&self) {
-        let is_empty = fs::read_dir(&self.path).is_ok_and(|mut files| files.next().is_none());
+        let has_bytes = |file: fs::DirEntry| file.metadata().is_ok_and(|found| found.len() > 0);
+        let is_empty = fs::read_dir(&self.path).is_ok_and(|mut files| !files.any(|file| file.is_ok_and(has_bytes)));
         if let Some(folder) = self.folder.take().filter(|_| !is_empty) {
             let folder = folder.keep();
             print_line(&format!(
@@ -105,7 +107,7 @@ fn record_from(arguments: &RecordArguments, folder: &Path) -> Result<u8, Failure
             super::print_json(&value)?;
         } else {
             let failed = |error| Failure::own(format!("cannot write {}: {error}", path.display()));
-            fs::write(path, format!("{value:#}\n")).map_err(failed)?;
+            files::write_output(path, &format!("{value:#}\n")).map_err(failed)?;
         }
     }
     Ok(0)

@@ -1,15 +1,16 @@
 //! `tidegate report`.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use tidegate_message::Counter;
 
 use crate::arguments::ReportArguments;
+use crate::experiment::files;
 use crate::failure::Failure;
 use crate::html::{self, Shown, summary};
+use crate::plain::plain;
 use crate::recording::view::Recording;
 
 /// Name and version of the schema of `tidegate report --json`.
@@ -39,7 +40,7 @@ pub fn report(arguments: &ReportArguments) -> Result<u8, Failure> {
         (None, false) => Some(folders[0].join(if runs.len() == 1 { "report.html" } else { "comparison.html" })),
     };
     if let Some(file) = &file {
-        fs::write(file, html::render(&runs)).map_err(|error| {
+        files::write_output(file, &html::render(&runs)).map_err(|error| {
             Failure::own(format!("cannot write {}: {error}; --output names another file", file.display()))
         })?;
     }
@@ -66,7 +67,7 @@ fn text(runs: &[Shown], file: Option<&Path>) -> String {
         if runs.len() > 1 {
             let _ = writeln!(text, "{}", run.name);
         }
-        let _ = writeln!(text, "{}", wrapped(&run.advice.paragraph()));
+        let _ = writeln!(text, "{}", wrapped(&plain(&run.advice.paragraph())));
         let options = run.advice.options();
         if !options.is_empty() {
             let _ = writeln!(text, "{}", wrapped(&format!("Worth a try: {}.", options.join(" or "))));

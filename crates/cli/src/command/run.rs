@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tidegate_link::EndpointStats;
@@ -24,7 +24,7 @@ use crate::jobs::Description;
 use crate::mpi::{Mpi, MpiKind};
 use crate::recording::facts::Facts;
 use crate::recording::folder::Recorder;
-use crate::recording::sampler::Sampling;
+use crate::recording::sampler::{Left, Sampling};
 use crate::recording::writer::Bounds;
 use crate::report::ending::Ending;
 use crate::report::json::{self, RunFacts};
@@ -64,14 +64,15 @@ pub fn run_with(
     let start = Instant::now();
     let ended = child::run(&mut command).map_err(|failure| not_started(failure, &mut recording))?;
     let wall_time = start.elapsed();
-    let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let end = tidegate_link::since_epoch();
     // Killed processes cannot remove their segments.
     tidegate_link::reclaim(Path::new("/dev/shm"));
 
     let exit_code = child::exit_code(ended.status);
-    let (pages, troubles) = left_in(folder, recording, exit_code);
+    let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
-    let (job, launches) = launches_of(pages, end, mpi);
+    let (job, launches) = launches_of(pages.clone(), end, mpi);
+    finish(recording, pages, exit_code, &troubles, &launches);
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
     let overridden = settings::overridden(&arguments.command, &prepared.settings);
     let usage = Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0 };
@@ -106,8 +107,8 @@ pub fn run_with(
     Ok(if exit_code == 0 && lost > 0 { failure::LOST } else { exit_code })
 }
 
-/// What the processes have left in their folder, which is removed. It completes the recording, if there is one.
-fn left_in(folder: StatsFolder, recording: Option<Sampling>, exit_code: u8) -> (Vec<EndpointStats>, Vec<Trouble>) {
+/// What the processes have left in their folder, which is removed.
+fn left_in(folder: StatsFolder) -> (Vec<EndpointStats>, Vec<Trouble>) {
     let pages = stats::read_dir(folder.path()).unwrap_or_else(|error| {
         print_line(&format!("the counter pages cannot be read: {error}"));
         Pages::default()
@@ -115,10 +116,7 @@ fn left_in(folder: StatsFolder, recording: Option<Sampling>, exit_code: u8) -> (
     if let Some(gap) = pages.gap() {
         print_line(&gap);
     }
-    let pages = pages.read;
-    let troubles = trouble::read_dir(folder.path());
-    finish(recording, &pages, exit_code, &troubles);
-    (pages, troubles)
+    (pages.read, trouble::read_dir(folder.path()))
 }
 
 /// What else there is to say in the report as JSON.
@@ -198,10 +196,19 @@ fn not_started(failure: Failure, recording: &mut Option<Sampling>) -> Failure {
     failure
 }
 
-/// Ends the recording with the pages as the processes left them.
-fn finish(recording: Option<Sampling>, pages: &[EndpointStats], exit_code: u8, troubles: &[Trouble]) {
-    let told = troubles.iter().map(|trouble| trouble.text.clone()).collect();
-    if let Some(problem) = recording.and_then(|recording| recording.finish(pages.to_vec(), exit_code, told)) {
+/// Ends the recording, if there is one, with the pages as the processes left them. Of several launches, that one is
+/// told to be held up which began last of those that are.
+fn finish(
+    recording: Option<Sampling>,
+    pages: Vec<EndpointStats>,
+    exit_code: u8,
+    troubles: &[Trouble],
+    launches: &[Launch],
+) {
+    let held_up = launches.iter().rev().find_map(|launch| launch.held_up.clone());
+    let troubles = troubles.iter().map(|trouble| trouble.text.clone()).collect();
+    let left = Left { exit_code, troubles, held_up };
+    if let Some(problem) = recording.and_then(|recording| recording.finish(pages, left)) {
         print_line(&format!("the recording is not complete: {problem}"));
     }
 }

@@ -106,7 +106,7 @@ fn unsent(job: &Waits) -> Vec<Option<usize>> {
     for wait in job.waits.iter().filter(|wait| is_message(wait)) {
         direct[wait.awaited] += 1;
     }
-    let goes_on = |member: &Member| member.moves && matches!(member.presence, Presence::Here | Presence::Away(_));
+    let goes_on = |member: &Member| member.moves && !matches!(member.presence, Presence::Ended | Presence::Gone);
     let mut unsent = vec![None; size];
     for (place, wait) in job.waits.iter().enumerate().filter(|(_, wait)| is_message(wait)) {
         let is_old = wait.open_for.is_some_and(|age| age >= UNSENT_AFTER);

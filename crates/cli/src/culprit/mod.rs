@@ -49,10 +49,53 @@ pub enum Presence {
     Here,
     /// It has not been seen in its MPI for this long: it computes, or does something else.
     Away(Duration),
+    /// It has gone on since it was last seen waiting in its MPI, nobody knows since when: it may be there and always
+    /// find messages, or be away.
+    WentOn,
     /// It has left its MPI in order.
     Ended,
     /// Its process is gone without having left in order.
     Gone,
+}
+
+/// What a process does outside of its MPI, as its system shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Doing {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// It uses a processor.
+    Computes,
+    /// It would go on, and gets no processor.
+    Queues,
+    /// It waits for something that is no message: a file, a lock, a time.
+    Sleeps,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+}
+
+impl Doing {
+    /// One word, as in JSON, if it is known.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Doing::Unknown => None,
+            Doing::Computes => Some("computes"),
+            Doing::Queues => Some("queues"),
+            Doing::Sleeps => Some("sleeps"),
+            Doing::Stopped => Some("stopped"),
+        }
+    }
+
+    /// Behind "it has not called MPI for 4.1 s".
+    pub fn clause(self) -> &'static str {
+        match self {
+            Doing::Unknown => "",
+            Doing::Computes => " and computes",
+            Doing::Queues => " and gets no processor",
+            Doing::Sleeps => " and sleeps",
+            Doing::Stopped => " and is stopped",
+        }
+    }
 }
 
 /// What is known of a rank.
@@ -62,6 +105,8 @@ pub struct Member {
     pub name: String,
     /// Where it is.
     pub presence: Presence,
+    /// What it does meanwhile.
+    pub doing: Doing,
     /// Whether messages of it moved during the time looked at.
     pub moves: bool,
     /// The oldest receive that it has posted for a message of any rank, with its age.

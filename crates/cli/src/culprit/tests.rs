@@ -4,7 +4,9 @@ use super::*;
 use tidegate_message::WaitCause;
 
 fn member(rank: usize) -> Member {
-    Member { name: format!("rank {rank}"), presence: Presence::Here, moves: false, any: None, unmatched: Vec::new() }
+    let name = format!("rank {rank}");
+    let (presence, doing) = (Presence::Here, Doing::Unknown);
+    Member { name, presence, doing, moves: false, any: None, unmatched: Vec::new() }
 }
 
 fn job(size: usize, waits: Vec<Wait>) -> Waits {
@@ -49,6 +51,8 @@ fn one_slow_receiver_among_sixteen() {
         sentence(&job, &found),
         "rank 5 holds up 15 ranks, longest 4.1 s: they wait for its credits; it has not called MPI for 4.2 s"
     );
+    job.members[5].doing = Doing::Stopped;
+    assert!(sentence(&job, &found).ends_with("for 4.2 s and is stopped"), "{}", sentence(&job, &found));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn of_rank(job: &Waits, root: &Root, rank: usize) -> String {
         Presence::Gone => "; its process is gone".to_owned(),
         Presence::Ended => "; it has left MPI".to_owned(),
         Presence::Away(time) if time >= AWAY_LEAST && !member.moves => {
-            format!("; it has not called MPI for {}", age(time))
+            format!("; it has not called MPI for {}{}", age(time), member.doing.clause())
         }
         _ => in_mpi(member),
     }

@@ -61,12 +61,29 @@ pub fn write(report: &Report, folder: &Path) -> io::Result<Vec<String>> {
 /// # Errors
 /// If it cannot be written.
 pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = fs::Permissions::from_mode(0o666);
     let mut file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Writes a file that a user has named: a device or a pipe is written to, a file is replaced when all is there, so that
+/// a full disk leaves the old one.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_output(path: &Path, text: &str) -> io::Result<()> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if target.exists() && !target.is_file() {
+        return fs::write(path, text);
+    }
+    match write_whole(&target, text) {
+        // The file may be ours where the folder is not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => fs::write(path, text),
+        written => written,
+    }
 }
 
 /// JSON with one line for everything that fits one, and for each run.

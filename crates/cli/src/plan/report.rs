@@ -227,8 +227,14 @@ impl Findings<'_> {
     fn choice_json(&self, choice: &Choice) -> Value {
         let chosen = &choice.chosen;
         let overhead = &chosen.overhead;
+        // Parts and uses of a bound say nothing where there is none.
+        let is_bound = |counter: &Counter| {
+            use Counter::{ReceiveBound, ReceiveFixedBytes, ReceivePeak, WindowBytes};
+            matches!(counter, ReceiveBound | ReceiveFixedBytes | ReceivePeak | WindowBytes)
+        };
         let counters: serde_json::Map<String, Value> = Counter::ALL
             .iter()
+            .filter(|counter| chosen.setting.room.is_some() || !is_bound(counter))
             .map(|&counter| (counter.name().to_owned(), json!(chosen.outcomes.counter(counter))))
             .filter(|(_, value)| value.as_f64() != Some(0.0))
             .collect();

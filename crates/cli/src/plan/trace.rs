@@ -8,6 +8,7 @@ use std::path::Path;
 use tidegate_sim::workload::{Deed, HALO, Trace};
 
 use crate::failure::Failure;
+use crate::goal;
 
 /// A trace that can be replayed.
 #[derive(Clone, Debug)]
@@ -21,8 +22,9 @@ pub struct Program {
 /// Sends and receives of one pair of ranks with one tag.
 #[derive(Default)]
 struct Pairing {
-    sends: u64,
-    receives: u64,
+    /// The bytes of each.
+    sends: Vec<u64>,
+    receives: Vec<u64>,
     /// The lines of the last ones.
     last_send: usize,
     last_receive: usize,
@@ -51,7 +53,7 @@ impl Program {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str) -> Result<Self, String> {
-        let trace = Trace::parse(text).map_err(|error| error.to_string())?;
+        let trace = goal::parse(text)?;
         if trace.size() < 2 || trace.messages().0 == 0 {
             return Err(format!("{} ranks and {} messages leave nothing to plan", trace.size(), trace.messages().0));
         }
@@ -75,29 +77,46 @@ fn check_pairs(trace: &Trace) -> Result<(), String> {
     for rank in 0..trace.size() {
         for operation in trace.operations(rank) {
             match operation.deed {
-                Deed::Send { to, tag, .. } => {
+                Deed::Send { to, tag, bytes } => {
                     let pair = pairs.entry((rank, to.0, tag.0)).or_default();
-                    (pair.sends, pair.last_send) = (pair.sends + 1, operation.line);
+                    pair.sends.push(bytes);
+                    pair.last_send = operation.line;
                 }
-                Deed::Receive { from, tag, .. } => {
+                Deed::Receive { from, tag, bytes } => {
                     let pair = pairs.entry((from.0, rank, tag.0)).or_default();
-                    (pair.receives, pair.last_receive) = (pair.receives + 1, operation.line);
+                    pair.receives.push(bytes);
+                    pair.last_receive = operation.line;
                 }
                 Deed::Compute(_) => {}
             }
         }
     }
-    let odd = pairs.iter().filter(|(_, pair)| pair.sends != pair.receives);
-    let line = |pair: &Pairing| if pair.sends > pair.receives { pair.last_send } else { pair.last_receive };
+    let odd = pairs.iter().filter(|(_, pair)| pair.sends.len() != pair.receives.len());
+    let line = |pair: &Pairing| if pair.sends.len() > pair.receives.len() { pair.last_send } else { pair.last_receive };
     let count = odd.clone().count();
-    let Some(((from, to, tag), pair)) = odd.min_by_key(|(_, pair)| line(pair)) else { return Ok(()) };
-    let Pairing { sends, receives, .. } = pair;
+    let Some(((from, to, tag), pair)) = odd.min_by_key(|(_, pair)| line(pair)) else { return check_lengths(pairs) };
+    let (sends, receives) = (pair.sends.len(), pair.receives.len());
     let others = if count > 1 { format!(" ({} more such pairs)", count - 1) } else { String::new() };
     let remedy = if sends > receives { "a receive is missing" } else { "a send is missing" };
     Err(format!(
         "line {}: rank {from} sends {sends} messages to rank {to} with tag {tag}, which receives {receives}: {remedy}, or \
          one too many is there; a replay would wait for ever{others}",
         line(pair)
+    ))
+}
+
+/// Each message can have a receive that is large enough, in whatever order they are matched.
+fn check_lengths(pairs: HashMap<(u32, u32, u64), Pairing>) -> Result<(), String> {
+    let too_long = pairs.into_iter().filter_map(|(pair, Pairing { mut sends, mut receives, last_receive, .. })| {
+        sends.sort_unstable();
+        receives.sort_unstable();
+        let (sent, room) = sends.into_iter().zip(receives).find(|(sent, room)| sent > room)?;
+        Some((last_receive, pair, sent, room))
+    });
+    let Some((line, (from, to, tag), sent, room)) = too_long.min() else { return Ok(()) };
+    Err(format!(
+        "line {line}: of what rank {from} sends to rank {to} with tag {tag}, a message of {sent} bytes meets a receive of \
+         {room}: it would be cut off"
     ))
 }
 
@@ -117,6 +136,20 @@ mod tests {
         assert!(odd.starts_with("line 4: rank 0 sends 2 messages to rank 1 with tag 3, which receives 1"), "{odd}");
         let odd = refusal(&job("send 8b to 1 tag 3", "recv 8b from 0 tag 3\nrecv 8b from 0 tag 4"));
         assert!(odd.starts_with("line 7: rank 0 sends 0 messages") && odd.contains("a send is missing"), "{odd}");
+    }
+
+    #[test]
+    fn a_message_that_no_receive_has_room_for_is_named_by_its_line() {
+        let job = |sends: &str, receives: &str| {
+            let (sends, receives) = (sends.replace(' ', "b to 1\nsend "), receives.replace(' ', "b from 0\nrecv "));
+            format!("num_ranks 2\nrank 0 {{\nsend {sends}b to 1\n}}\nrank 1 {{\nrecv {receives}b from 0\n}}\n")
+        };
+        let odd = refusal(&job("100", "8"));
+        assert!(odd.starts_with("line 6: ") && odd.contains("100 bytes meets a receive of 8"), "{odd}");
+        let odd = refusal(&job("8 9 100", "100 8 8"));
+        assert!(odd.starts_with("line 10: ") && odd.contains("9 bytes meets a receive of 8"), "{odd}");
+        // The simulator may match them in another order than that of the file.
+        assert!(Program::parse(&job("8 100", "100 8")).is_ok());
     }
 
     #[test]

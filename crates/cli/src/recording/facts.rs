@@ -137,7 +137,7 @@ impl Facts {
     pub fn command_line(&self) -> String {
         let words = self.command.iter().map(|word| crate::quote::quote(word.as_ref()));
         let words: Vec<String> = words.map(|word| String::from_utf8_lossy(&word).into_owned()).collect();
-        words.join(" ")
+        crate::plain::plain(&words.join(" "))
     }
 
     /// The share of one processor that reading the counters took, if the recording was finished.
@@ -152,6 +152,13 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::super::folder::tests::facts;
+
+    #[test]
+    fn no_control_character_of_a_command_reaches_a_terminal() {
+        let mut facts = facts();
+        facts.command = vec!["a\u{1b}[2J".to_owned()];
+        assert!(!facts.command_line().contains('\u{1b}'), "{}", facts.command_line());
+    }
 
     #[test]
     fn a_run_that_claims_to_have_taken_for_ever_costs_nothing() {

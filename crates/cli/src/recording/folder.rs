@@ -45,10 +45,11 @@ impl Recorder {
         }
         let made_folder = !folder.exists();
         fs::create_dir_all(folder).map_err(refused)?;
-        let writer = Writer::create(folder, bounds).map_err(refused)?;
-        let recorder = Recorder { folder: folder.to_owned(), facts, writer, made_folder };
-        recorder.write_json(FACTS_FILE, &recorder.facts).map_err(refused)?;
-        Ok(recorder)
+        let made = Writer::create(folder, bounds)
+            .and_then(|writer| write_json(folder, FACTS_FILE, &facts).map(|()| writer))
+            .inspect_err(|_| remove(folder, made_folder));
+        let writer = made.map_err(refused)?;
+        Ok(Recorder { folder: folder.to_owned(), facts, writer, made_folder })
     }
 
     /// Adds an endpoint.
@@ -78,7 +79,7 @@ impl Recorder {
     /// # Errors
     /// If the file cannot be written.
     pub fn write_last(&self, last: &Last) -> io::Result<()> {
-        self.write_json(LAST_FILE, last)
+        write_json(&self.folder, LAST_FILE, last)
     }
 
     /// Says how the run ended.
@@ -87,26 +88,37 @@ impl Recorder {
     /// If the file cannot be written.
     pub fn finish(mut self, end: End) -> io::Result<()> {
         self.facts.end = Some(end);
-        self.write_json(FACTS_FILE, &self.facts)
+        write_json(&self.folder, FACTS_FILE, &self.facts).or_else(|error| match error.kind() {
+            // Where there is no room for a second file, there may be in the first.
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                fs::write(self.folder.join(FACTS_FILE), serde_json::to_vec(&self.facts)?)
+            }
+            _ => Err(error),
+        })
     }
 
     /// Removes what was made, because there was nothing to record.
     pub fn discard(self) {
-        for file in [FACTS_FILE, SAMPLES_FILE, LAST_FILE] {
-            let _ = fs::remove_file(self.folder.join(file));
-        }
-        if self.made_folder {
-            let _ = fs::remove_dir(&self.folder);
-        }
+        remove(&self.folder, self.made_folder);
     }
+}
 
-    /// Writes a whole file beside the present one, and puts it in its place: a reader sees the one or the other.
-    fn write_json(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
-        let path = self.folder.join(name);
-        let beside = path.with_extension("new");
-        fs::write(&beside, serde_json::to_vec(value)?)?;
-        fs::rename(beside, path)
+/// Removes the files of a recording, and its folder if it was made for them.
+fn remove(folder: &Path, is_made: bool) {
+    for file in [FACTS_FILE, SAMPLES_FILE, LAST_FILE] {
+        let _ = fs::remove_file(folder.join(file));
     }
+    if is_made {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Writes a whole file beside the present one, and puts it in its place: a reader sees the one or the other.
+fn write_json(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
+    let path = folder.join(name);
+    let beside = path.with_extension("new");
+    let written = fs::write(&beside, serde_json::to_vec(value)?).and_then(|()| fs::rename(&beside, path));
+    written.inspect_err(|_| _ = fs::remove_file(&beside))
 }
 
 /// What was run.

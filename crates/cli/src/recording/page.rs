@@ -1,6 +1,6 @@
 //! What a page of counters becomes in a recording. What a page has beyond its counters is used in this file only.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tidegate_link::EndpointStats;
 use tidegate_link::stats::{PeerWait, WaitCause};
@@ -58,7 +58,7 @@ pub fn facts(page: &EndpointStats) -> EndpointFacts {
 
 /// Lets what was open when the pages were written last go on until now: waits that have not ended count in full.
 pub fn until_now(pages: &mut [EndpointStats]) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = tidegate_link::since_epoch();
     pages.iter_mut().for_each(|page| page.lasts_until(now));
 }
 

@@ -26,6 +26,17 @@ const SHARE_MOST: u32 = 50;
 /// What is no counter is written at most this often while the program runs, and at its end.
 const LAST_INTERVAL: Duration = Duration::from_secs(2);
 
+/// What is known of a program besides its pages when it has ended.
+#[derive(Debug)]
+pub struct Left {
+    /// Its exit code, as a shell sees it.
+    pub exit_code: u8,
+    /// What processes said.
+    pub troubles: Vec<String>,
+    /// Who held up whom, if anybody did.
+    pub held_up: Option<String>,
+}
+
 /// A recording under way.
 #[derive(Debug)]
 pub struct Sampling {
@@ -63,23 +74,24 @@ impl Sampling {
     }
 
     /// Ends the recording with the pages as the processes left them. Returns what went wrong, if anything did.
-    pub fn finish(self, mut pages: Vec<EndpointStats>, exit_code: u8, troubles: Vec<String>) -> Option<String> {
+    pub fn finish(self, mut pages: Vec<EndpointStats>, left: Left) -> Option<String> {
         let wall_time = self.start.elapsed();
         drop(self.stop);
         let Ok(mut sampler) = self.thread.join() else { return Some("the thread that records panicked".to_owned()) };
         page::until_now(&mut pages);
-        sampler.record(&pages, true);
+        sampler.record(&pages, Some(left.held_up));
         let end = End {
-            exit_code,
+            exit_code: left.exit_code,
             wall_time_s: wall_time.as_secs_f64(),
             interval_ns: sampler.recorder.interval_ns(),
             looks: sampler.looks,
             looks_ns: sampler.looks_time.as_nanos() as u64,
             stopped: sampler.stopped.clone(),
-            troubles,
+            troubles: left.troubles,
         };
         let written = sampler.recorder.finish(end).map_err(|error| error.to_string());
-        written.err().or(sampler.stopped)
+        // What went wrong first explains the rest.
+        sampler.stopped.or(written.err())
     }
 
     /// Forgets the recording: the program did not start.
@@ -119,7 +131,7 @@ impl Sampler {
         // A page that is being made, or a folder that goes away, is met again at the next look, or at the end.
         if let Ok(mut pages) = stats::read_dir(&self.pages) {
             page::until_now(&mut pages.read);
-            self.record(&pages.read, false);
+            self.record(&pages.read, None);
         }
         let cost = processor_time().saturating_sub(begin);
         self.looks += 1;
@@ -127,17 +139,18 @@ impl Sampler {
         cost
     }
 
-    fn record(&mut self, pages: &[EndpointStats], is_end: bool) {
+    /// `end`: who held up whom at the end, if this is it.
+    fn record(&mut self, pages: &[EndpointStats], end: Option<Option<String>>) {
         if pages.is_empty() || self.stopped.is_some() {
             return;
         }
-        if let Err(error) = self.try_record(pages, is_end) {
+        if let Err(error) = self.try_record(pages, end) {
             let after = self.start.elapsed().as_secs_f64();
             self.stopped = Some(format!("after {after:.1} s nothing could be written any more: {error}"));
         }
     }
 
-    fn try_record(&mut self, pages: &[EndpointStats], is_end: bool) -> std::io::Result<()> {
+    fn try_record(&mut self, pages: &[EndpointStats], end: Option<Option<String>>) -> std::io::Result<()> {
         for page in pages {
             let number = match self.numbers.get(&page::key(page)) {
                 Some(number) => *number,
@@ -152,11 +165,11 @@ impl Sampler {
         }
         let time_ns = self.start.elapsed().as_nanos() as u64;
         self.recorder.add_sample(time_ns, &self.values)?;
-        if !is_end && self.wrote_last.elapsed() < LAST_INTERVAL {
+        if end.is_none() && self.wrote_last.elapsed() < LAST_INTERVAL {
             return Ok(());
         }
         let begin = Instant::now();
-        let held_up = page::held_up(pages);
+        let held_up = end.unwrap_or_else(|| page::held_up(pages));
         let mut last = Last { schema: RECORDING_SCHEMA.to_owned(), at_ns: time_ns, endpoints: Vec::new(), held_up };
         last.endpoints.resize_with(self.values.len(), Default::default);
         pages.iter().for_each(|page| last.endpoints[self.numbers[&page::key(page)]] = page::rows(page));
@@ -171,4 +184,25 @@ impl Sampler {
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::folder::tests::facts;
+    use crate::recording::folder::{read_facts, read_last};
+    use crate::recording::writer::Bounds;
+
+    #[test]
+    fn the_end_is_recorded_as_it_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, pages) = (place.path().join("recording"), place.path());
+        let recorder = Recorder::create(&folder, facts(), Bounds { bytes: 1 << 20, samples: 100 }).unwrap();
+        let left = Left { exit_code: 7, troubles: vec!["t".to_owned()], held_up: Some("rank 1 waits".to_owned()) };
+        let page = EndpointStats::blank(1, Some(0), Some(1));
+        assert_eq!(Sampling::start(recorder, pages).finish(vec![page], left), None);
+        assert_eq!(read_last(&folder).held_up.as_deref(), Some("rank 1 waits"));
+        let end = read_facts(&folder).unwrap().end.unwrap();
+        assert_eq!((end.exit_code, end.troubles), (7, vec!["t".to_owned()]));
+    }
 }

@@ -36,6 +36,8 @@ pub struct View {
     pub all_ended: bool,
     /// The time that rates and shares refer to, in nanoseconds: that of the run, or that of the last sample.
     pub duration_ns: u64,
+    /// The time of the last sample, in nanoseconds.
+    pub sampled_ns: u64,
     /// How many samples there are.
     pub samples: u64,
     /// Whether the end of the samples was lost.
@@ -221,6 +223,7 @@ impl Recording {
             held_up: last.held_up,
             all_ended: !rows.is_empty() && rows.iter().all(|rows| rows.ended),
             duration_ns: wall_ns.max(reader.time_ns()),
+            sampled_ns: reader.time_ns(),
             samples,
             is_torn: reader.is_torn(),
             facts,

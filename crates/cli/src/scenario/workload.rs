@@ -15,6 +15,7 @@ use tidegate_sim::{Outcome, Program, Run, Simulation, SimulationConfig, Simulati
 
 use super::job::JobDraft;
 use super::refusal::Refusal;
+use crate::goal;
 
 /// Every name of an operation or pattern, with the forms that it has; the first form is the default.
 pub const OPERATIONS: &[(&str, &[&str])] = &[
@@ -433,7 +434,7 @@ impl JobDraft {
             }
             _ => fs::read_to_string(&path).map_err(|error| refuse(error.to_string()))?,
         };
-        let trace = Trace::parse(&text).map_err(|error| refuse(error.to_string()))?;
+        let trace = goal::parse(&text).map_err(refuse)?;
         if trace.size() > config.size() {
             let (needs, has) = (trace.size(), config.size());
             return Err(refuse(format!(

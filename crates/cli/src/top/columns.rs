@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate_message::Unit;
 
-use crate::culprit::{Presence, age};
+use crate::culprit::{Doing, Presence, age};
 use crate::report::units::human;
 use crate::top::view::{JobView, Rates, Row};
 
@@ -42,10 +42,11 @@ pub static COLUMNS: [Column; 20] = [
     column(
         "state",
         10,
-        "runs; away: not seen in MPI for so long; left: it left MPI; gone: it was killed",
+        "runs; away: not seen in MPI for so long; no CPU: it gets no processor; stopped: by a signal or debugger; left: it \
+         left MPI; gone: it was killed; ?: the next look tells",
         |_, row| state(row),
         |row| match row.presence {
-            Presence::Here => 0.0,
+            Presence::Here | Presence::WentOn => 0.0,
             Presence::Away(time) => time.as_secs_f64(),
             Presence::Ended => 1e12,
             Presence::Gone => 1e13,
@@ -253,7 +254,10 @@ fn short_name(row: &Row) -> String {
 
 fn state(row: &Row) -> String {
     match row.presence {
+        Presence::Here | Presence::Away(_) if row.doing == Doing::Queues => "no CPU".to_owned(),
+        Presence::Away(_) if row.doing == Doing::Stopped => "stopped".to_owned(),
         Presence::Here => "runs".to_owned(),
+        Presence::WentOn => "?".to_owned(),
         Presence::Away(time) => format!("away {}", short_age(time)),
         Presence::Ended => "left".to_owned(),
         Presence::Gone => "gone".to_owned(),
@@ -372,6 +376,19 @@ mod tests {
             let cell = column.cell(&view, &view.rows[0]);
             assert!(cell.chars().count() <= column.width, "{cell}");
         }
+    }
+
+    #[test]
+    fn why_a_rank_is_away_is_told_where_it_is_known() {
+        let state = |presence, doing| {
+            let mut view = example(4);
+            (view.rows[0].presence, view.rows[0].doing) = (presence, doing);
+            COLUMNS[1].cell(&view, &view.rows[0])
+        };
+        let away = Presence::Away(Duration::from_secs(4));
+        assert_eq!(state(away, Doing::Computes), "away 4.0 s");
+        assert_eq!([state(away, Doing::Stopped), state(Presence::Here, Doing::Queues)], ["stopped", "no CPU"]);
+        assert_eq!(state(Presence::WentOn, Doing::Unknown), "?", "it may be in its MPI, or compute");
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn process_of(view: &JobView, row: &Row) -> Value {
     let (state, away) = match row.presence {
         Presence::Here => ("runs", None),
         Presence::Away(time) => ("away", Some(time)),
+        Presence::WentOn => ("unknown", None),
         Presence::Ended => ("left", None),
         Presence::Gone => ("gone", None),
     };
@@ -117,6 +118,7 @@ fn process_of(view: &JobView, row: &Row) -> Value {
         "program": row.program,
         "state": state,
         "away_s": seconds(away),
+        "doing": row.doing.name(),
         "rates": rates,
         "waits": wait,
         "awaited_by": row.awaited_by,

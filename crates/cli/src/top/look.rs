@@ -6,11 +6,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_link::{EndpointStats, stats};
+use tidegate_link::{EndpointStats, since_epoch, stats};
 use tidegate_message::{Aggregate, Counter};
 
-use crate::jobs::now;
-use crate::process::Here;
+use crate::process::{Here, Process};
 use crate::report::launches;
 use crate::top::page::Page;
 
@@ -30,8 +29,12 @@ pub struct Seen {
     pub pages: Vec<Page>,
     /// Whether the process exists; `None` on another host.
     pub exists: Option<bool>,
+    /// What its system says of it, if it exists on this host.
+    pub process: Option<Process>,
     /// Since when, at the latest, no message of it has moved, since the epoch; `None`: this look is the first.
     pub quiet_since: Option<Duration>,
+    /// The same since when it has not written its pages, by the clock of the looks: that of another host may differ.
+    pub silent_since: Option<Duration>,
 }
 
 /// What tells processes of a folder apart.
@@ -51,11 +54,13 @@ impl Look {
         let mut earlier: HashMap<Identity, &Seen> =
             before.processes.iter().map(|seen| (seen.identity(), seen)).collect();
         for seen in &mut self.processes {
-            let since = earlier.remove(&seen.identity()).map(|earlier| match seen.has_moved_since(earlier) {
-                true => self.at,
-                false => earlier.quiet_since.unwrap_or(before.at),
-            });
-            seen.quiet_since = since;
+            let Some(earlier) = earlier.remove(&seen.identity()) else { continue };
+            let since = |changed: bool, known: Option<Duration>| match changed {
+                true => Some(self.at),
+                false => known.or(Some(before.at)),
+            };
+            seen.quiet_since = since(seen.has_moved_since(earlier), earlier.quiet_since);
+            seen.silent_since = since(seen.written() != earlier.written(), earlier.silent_since);
         }
     }
 }
@@ -79,6 +84,11 @@ impl Seen {
             Aggregate::Sum => values.fold(0, u64::saturating_add),
             Aggregate::Max => values.max().unwrap_or(0),
         }
+    }
+
+    /// When it last wrote what is open, since the epoch, by the clock of its host.
+    pub fn written(&self) -> Option<Duration> {
+        self.pages.iter().filter_map(|page| page.written).max()
     }
 
     /// Whether all endpoints were closed in order.
@@ -123,15 +133,18 @@ pub struct Found {
 /// If the folder cannot be read.
 pub fn look(folder: &Path) -> io::Result<Found> {
     let pages = stats::read_dir(folder)?;
-    Ok(Found { gap: pages.gap(), launches: by_launch(pages.read, now(), &Here::as_of_now()) })
+    Ok(Found { gap: pages.gap(), launches: by_launch(pages.read, since_epoch(), &Here::as_of_now()) })
 }
 
 fn by_launch(pages: Vec<EndpointStats>, at: Duration, here: &Here) -> Vec<Launch> {
-    let exists = |page: &EndpointStats| here.exists(&page.host, page.pid, Some(page.started));
+    let find = |page: &EndpointStats| {
+        let found = here.find(&page.host, page.pid, Some(page.started));
+        (found.map(|found| found.is_some()), found.flatten())
+    };
     let launch = |mut pages: Vec<EndpointStats>| {
         let first = pages.first().map_or(0, |page| page.endpoint);
         pages.sort_by_key(|page| (page.rank.unwrap_or(u32::MAX), page.pid, page.serial));
-        Launch { first, look: Look { at, processes: by_process(pages, exists) } }
+        Launch { first, look: Look { at, processes: by_process(pages, find) } }
     };
     launches::split(pages).into_iter().map(launch).collect()
 }
@@ -140,17 +153,22 @@ fn by_launch(pages: Vec<EndpointStats>, at: Duration, here: &Here) -> Vec<Launch
 /// have noticed.
 pub fn last_look(pages: &[EndpointStats]) -> Look {
     let dead: Vec<u64> = pages.iter().filter_map(|page| page.first_dead).collect();
-    let exists = |page: &EndpointStats| Some(!dead.contains(&page.endpoint));
+    let exists = |page: &EndpointStats| (Some(!dead.contains(&page.endpoint)), None);
     let at = pages.iter().map(|page| page.polled.max(page.started)).max().unwrap_or_default();
     Look { at, processes: by_process(pages.to_vec(), exists) }
 }
 
-fn by_process(pages: Vec<EndpointStats>, exists: impl Fn(&EndpointStats) -> Option<bool>) -> Vec<Seen> {
+/// `find`: whether a process exists, and what its system says of it, as far as that is known.
+fn by_process(
+    pages: Vec<EndpointStats>,
+    find: impl Fn(&EndpointStats) -> (Option<bool>, Option<Process>),
+) -> Vec<Seen> {
     let mut processes: Vec<Seen> = Vec::new();
     let mut places: HashMap<Identity, usize> = HashMap::new();
     for page in pages {
-        let exists = exists(&page);
-        let seen = Seen { pages: vec![Page::from(page)], exists, quiet_since: None };
+        let (exists, process) = find(&page);
+        let pages = vec![Page::from(page)];
+        let seen = Seen { pages, exists, process, quiet_since: None, silent_since: None };
         match places.entry(seen.identity()) {
             Entry::Occupied(known) => processes[*known.get()].pages.extend(seen.pages),
             Entry::Vacant(new) => {
@@ -169,7 +187,13 @@ pub(crate) mod tests {
 
     /// A process with one endpoint, that exists.
     pub fn seen(rank: u32, values: &[(Counter, u64)]) -> Seen {
-        Seen { pages: vec![page(rank, values)], exists: Some(true), quiet_since: None }
+        Seen {
+            pages: vec![page(rank, values)],
+            exists: Some(true),
+            process: None,
+            quiet_since: None,
+            silent_since: None,
+        }
     }
 
     /// How many endpoints each process of each launch has.

@@ -2,6 +2,7 @@
 //!
 //! * [`page`]: a page of counters as the other files use it;
 //! * [`look`]: the pages of a folder at one moment, by process;
+//! * [`presence`]: two looks into where a process is;
 //! * [`waits`]: two looks into who waits for whom; [`crate::culprit`] says who is to blame;
 //! * [`view`]: two looks into all that is shown of a job;
 //! * [`watch`]: looks again and again;
@@ -17,6 +18,7 @@ pub mod columns;
 pub mod json;
 pub mod look;
 pub mod page;
+pub mod presence;
 pub mod screen;
 pub mod text;
 pub mod view;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_message::Counter;
 
-use crate::culprit::{self, Cause, Finding, Presence, Wait, Waits};
+use crate::culprit::{self, Cause, Doing, Finding, Presence, Wait, Waits};
 use crate::jobs::FoundJob;
 use crate::plain::plain;
 use crate::top::look::{Look, Seen};
@@ -66,6 +66,8 @@ pub struct Row {
     pub setup: String,
     /// Where it is.
     pub presence: Presence,
+    /// What it does meanwhile.
+    pub doing: Doing,
     /// Changes per second; `None` on a first look.
     pub rates: Option<Rates>,
     /// For whom it waits most.
@@ -167,6 +169,7 @@ impl JobView {
             wait: strongest[place].clone(),
             awaited_by: awaited_by[place],
             presence: waits.members[place].presence,
+            doing: waits.members[place].doing,
             ..maker.row(seen, earlier.get(&seen.identity()).copied())
         });
         let rows: Vec<Row> = rows.collect();
@@ -211,7 +214,7 @@ impl JobView {
 
     /// How many of its processes are there, as far as is known.
     pub fn alive(&self) -> usize {
-        let is_alive = |row: &&Row| matches!(row.presence, Presence::Here | Presence::Away(_));
+        let is_alive = |row: &&Row| !matches!(row.presence, Presence::Ended | Presence::Gone);
         self.rows.iter().filter(is_alive).count()
     }
 
@@ -292,6 +295,7 @@ impl RowMaker<'_> {
             program: page.program.clone(),
             setup: page.setup.clone(),
             presence: Presence::Here,
+            doing: Doing::Unknown,
             rates,
             wait: None,
             awaited_by: 0,

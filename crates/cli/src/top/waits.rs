@@ -16,6 +16,7 @@ use crate::mpi::MpiKind;
 use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
 use crate::top::page::{Page, tag_in_words};
+use crate::top::presence::presence;
 use tidegate_link::stats::{OpenMessage, OpenReceive};
 
 /// A process that has not polled in vain for this long is not waiting: it writes every few milliseconds while it is.
@@ -30,35 +31,6 @@ const ALONE: Duration = Duration::from_secs(1);
 /// What to call a process.
 pub fn name(page: &Page) -> String {
     page.rank.map_or_else(|| format!("pid {}", page.pid), |rank| format!("rank {rank}"))
-}
-
-/// Where a process is. `before`: the same process in the look before.
-fn presence(seen: &Seen, before: Option<&Seen>, at: Duration, patience: Duration) -> Presence {
-    if seen.has_ended() {
-        return Presence::Ended;
-    }
-    if seen.exists == Some(false) {
-        return Presence::Gone;
-    }
-    let has_moved = before.is_some_and(|before| seen.has_moved_since(before));
-    // What was written is the last sign of it only if nothing has moved since; a process that always finds messages
-    // never writes.
-    // A process may have an endpoint that it does not use (Open MPI): that one never writes.
-    let has_written = seen.pages.iter().any(|page| page.written.is_some());
-    let is_current = has_written && seen.pages.iter().all(|page| page.is_current || page.written.is_none());
-    let written = seen.pages.iter().filter_map(|page| page.written.or(page.started)).max();
-    let last_sign = if is_current { written } else { written.and(seen.quiet_since) };
-    match last_sign.map(|last| at.saturating_sub(last)) {
-        Some(away) if !has_moved && away > patience => Presence::Away(away),
-        // It went on after it had written, nobody knows for how long. What was open then need not be now.
-        None if before.is_none()
-            && has_written
-            && written.is_some_and(|written| at.saturating_sub(written) > patience) =>
-        {
-            Presence::Away(Duration::ZERO)
-        }
-        _ => Presence::Here,
-    }
 }
 
 /// Who waits for whom. Members are the processes of `now`, in their order. `mpi`: the id of the job's MPI, by which
@@ -83,7 +55,7 @@ fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: D
     let mut waits = Waits::default();
     for (place, seen) in now.processes.iter().enumerate() {
         let before = earlier.get(&seen.identity()).copied();
-        let presence = presence(seen, before, now.at, patience);
+        let (presence, doing) = presence(seen, before, now.at, patience);
         let moves = match before {
             Some(before) => seen.has_moved_since(before),
             None => {
@@ -91,12 +63,13 @@ fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: D
                 is_stale && presence == Presence::Here
             }
         };
-        let is_there = matches!(presence, Presence::Here | Presence::Away(_));
+        let is_there = !matches!(presence, Presence::Ended | Presence::Gone);
         waits.members.push(Member {
             name: name(seen.first()),
             presence,
+            doing,
             moves,
-            any: job.oldest_of_any(seen).filter(|_| is_there && presence != Presence::Away(Duration::ZERO)),
+            any: job.oldest_of_any(seen).filter(|_| is_there && presence != Presence::WentOn),
             unmatched: job.unmatched(seen),
         });
         if is_there {
@@ -258,7 +231,8 @@ impl Job<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::culprit::Cause;
+    use crate::culprit::{Cause, Doing};
+    use crate::process::{Process, State};
     use crate::top::look::tests::seen;
     use crate::top::page::tests::open_receive;
     use tidegate_link::stats::{PeerWait, WaitCause};
@@ -349,6 +323,49 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_a_rank_does_that_is_away_is_known_by_its_processor() {
+        let of = |state, before: u64, after: u64| {
+            let at = |ran_ticks| {
+                let mut seen = receiving(0, Some(1), 5.0, 0);
+                (seen.pages[0].written, seen.pages[0].is_current) = (Some(seconds(8.0)), true);
+                seen.process = Some(Process { state, ran_ticks, started_ticks: 7 });
+                seen
+            };
+            let before = look(10.0, vec![at(before), seen(1, &[])]);
+            let found = waits(Some(&before), &look(11.0, vec![at(after), seen(1, &[])]), None);
+            (found.members[0].presence, found.members[0].doing, found.waits.len())
+        };
+        let away = Presence::Away(seconds(3.0));
+        assert_eq!(of(State::Runnable, 10, 110), (away, Doing::Computes, 0));
+        assert_eq!(of(State::Sleeping, 10, 10), (away, Doing::Sleeps, 0));
+        assert_eq!(of(State::Stopped, 10, 11), (away, Doing::Stopped, 0));
+        // It was waiting for rank 1 when it lost its processor, and has had no chance to say so again.
+        assert_eq!(of(State::Runnable, 10, 11), (Presence::Here, Doing::Queues, 1));
+    }
+
+    #[test]
+    fn a_rank_on_another_host_whose_clock_is_wrong_is_there_as_long_as_it_writes() {
+        for skew in [-3600.0, 3600.0] {
+            let at = |written: f64| {
+                let mut seen = receiving(0, Some(1), 5.0, 0);
+                (seen.pages[0].written, seen.exists) = (Some(seconds(written + skew)), None);
+                seen
+            };
+            let mut looks: Vec<Look> = [(4010.0, 4009.9), (4011.0, 4010.9), (4012.0, 4010.9), (4013.0, 4010.9)]
+                .map(|(now, written)| look(now, vec![at(written), seen(1, &[])]))
+                .into();
+            let mut presences = vec![waits(None, &looks[0], None).members[0].presence];
+            for next in 1..looks.len() {
+                let (before, now) = looks.split_at_mut(next);
+                now[0].follow(&before[next - 1]);
+                presences.push(waits(Some(&before[next - 1]), &now[0], None).members[0].presence);
+            }
+            let away = |time| Presence::Away(seconds(time));
+            assert_eq!(presences, [Presence::Here, Presence::Here, away(1.0), away(2.0)], "{skew}");
+        }
+    }
+
+    #[test]
     fn an_endpoint_that_is_not_used_does_not_make_its_process_seem_away() {
         let with_second = |rank, from, at: f64| {
             let mut seen = receiving(rank, from, 5.0, 0);
@@ -403,6 +420,7 @@ pub(crate) mod tests {
         assert_eq!((pairs, found.members[1].moves), (vec![(0, 1), (2, 0)], false));
         let said = crate::culprit::sentence(&found, &crate::culprit::find(&found));
         assert_eq!(said, "rank 1 holds up 2 ranks, longest 5.0 s: they wait for messages from it");
+        assert_eq!(found.members[1].presence, Presence::WentOn);
         // Who has just gone on goes on.
         let last = look(20.0, vec![of(0, Some(1), 20.0, true), of(1, Some(0), 19.9, false)]);
         assert!(waits_at_the_end(&last, None).members[1].moves);

@@ -5,6 +5,7 @@
 //! that part of it ([`pause`]).
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use tidegate_link::since_epoch;
 
 use crate::failure::Failure;
 use crate::jobs::{self, FoundJob};
@@ -50,7 +52,7 @@ pub struct Update {
 
 impl Watcher {
     /// Of the jobs that these words of the command line name; of all of this user where there are none.
-    pub fn new(words: &[String]) -> Result<Self, Failure> {
+    pub fn new(words: &[OsString]) -> Result<Self, Failure> {
         let places = jobs::places();
         // As each run does: what killed ones left is nobody's.
         crate::folder::sweep_all(&places);
@@ -77,7 +79,7 @@ impl Watcher {
             Ok(found) => found,
         };
         if launches.is_empty() {
-            launches.push(Launch { first: 0, look: Look { at: jobs::now(), processes: Vec::new() } });
+            launches.push(Launch { first: 0, look: Look { at: since_epoch(), processes: Vec::new() } });
         } else {
             // There was no page yet.
             self.known.remove(&(job.pages.clone(), 0));
@@ -108,7 +110,7 @@ impl Watcher {
 
     /// Adds the jobs that were there before and are not now.
     fn push_ended(&mut self, views: &mut Vec<JobView>) {
-        let now = jobs::now();
+        let now = since_epoch();
         let is_there = |view: &JobView| views.iter().any(|there| there.id == view.id);
         let mut ended: Vec<JobView> = Vec::new();
         self.known.retain(|_, known| {
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn a_folder_without_pages_is_a_job_without_counters_and_ends_when_it_goes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut watcher = Watcher::new(&[folder.path().display().to_string()]).unwrap();
+        let mut watcher = Watcher::new(&[folder.path().into()]).unwrap();
         let [view] = &watcher.look().views[..] else { panic!() };
         assert_eq!((view.rows.len(), view.has_ended), (0, false));
         drop(folder);
@@ -191,7 +193,7 @@ mod tests {
     fn a_page_of_another_version_is_told_and_no_failure() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("1-0.counters"), "of some other version").unwrap();
-        let mut watcher = Watcher::new(&[folder.path().display().to_string()]).unwrap();
+        let mut watcher = Watcher::new(&[folder.path().into()]).unwrap();
         let [view] = &watcher.look().views[..] else { panic!() };
         assert!(view.trouble.as_ref().unwrap().contains("1-0.counters"), "{:?}", view.trouble);
     }

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 
 use super::left::{Place, Process};
 
+/// A job of more ranks is none: traces of more cannot be replayed, and a damaged file may have any number.
+const RANKS_MOST: u32 = 1 << 20;
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
@@ -34,7 +37,11 @@ impl Job {
         let told: Option<Vec<u32>> = processes.iter().map(|process| process.rank).collect();
         let size = processes.iter().filter_map(|process| process.job_size).max().unwrap_or(0);
         match told {
-            Some(ranks) if ranks.is_sorted_by(|one, other| one < other) && ranks.iter().all(|rank| *rank < size) => {
+            Some(ranks)
+                if size <= RANKS_MOST
+                    && ranks.is_sorted_by(|one, other| one < other)
+                    && ranks.iter().all(|rank| *rank < size) =>
+            {
                 Job { processes, ranks, size }
             }
             _ => {
@@ -46,7 +53,7 @@ impl Job {
 
     /// Ranks that left nothing.
     pub fn absent(&self) -> Vec<u32> {
-        (0..self.size).filter(|rank| !self.ranks.contains(rank)).collect()
+        (0..self.size).filter(|rank| self.ranks.binary_search(rank).is_err()).collect()
     }
 
     /// The process, and its endpoint, at each address.
@@ -164,5 +171,12 @@ mod tests {
     fn without_a_launcher_the_first_to_begin_is_rank_0() {
         let nameless = |number, peers: &[u8]| Process { rank: None, job_size: None, ..process(number, 0, 0, peers) };
         assert_eq!(print(vec![nameless(9, &[4]), nameless(4, &[])]), ["4=0 9=1 of 2"]);
+    }
+
+    #[test]
+    fn a_damaged_number_of_ranks_counts_for_nothing() {
+        // Four billion ranks without anything in them took all memory.
+        let processes = vec![process(1, 0, u32::MAX, &[2]), process(2, 1, 2, &[])];
+        assert_eq!(print(processes), ["1=0 2=1 of 2"]);
     }
 }

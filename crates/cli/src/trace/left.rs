@@ -10,6 +10,8 @@ use tidegate_fi::trace::process::{SUFFIX, UNKNOWN, VERSION, Word};
 use tidegate_link::Address;
 use tidegate_link::journal::Left;
 
+use crate::goal::WORK_MOST;
+
 /// The address of an endpoint, as bytes.
 pub type Place = [u8; Address::BYTES];
 
@@ -135,11 +137,14 @@ impl Process {
     fn with(self, records: Decoder) -> Process {
         let mut reading = Reading { process: self, endpoint: 0, open: HashMap::new(), course: Vec::new() };
         for record in records {
-            let Ok(record) = record else {
-                reading.process.end = End::Damaged;
-                break;
-            };
-            reading.add(record);
+            match record {
+                // Nobody computes for months between two calls.
+                Err(_) | Ok(Record::Compute(WORK_MOST..)) => {
+                    reading.process.end = End::Damaged;
+                    break;
+                }
+                Ok(record) => reading.add(record),
+            }
         }
         reading.finish()
     }
@@ -328,6 +333,11 @@ pub(crate) mod tests {
         let mut encoder = Encoder::default();
         let mut bytes = encoder.encode(&Record::Compute(3)).bytes().to_vec();
         bytes.push(0);
+        let process = Process::default().with(Decoder::new(&bytes));
+        assert_eq!((process.course, process.end), (vec![Step::Compute(3)], End::Damaged));
+        // 584 years became a number that wraps in picoseconds.
+        let mut encoder = Encoder::default();
+        let bytes = [3, u64::MAX, 5].map(|span| encoder.encode(&Record::Compute(span)).bytes().to_vec()).concat();
         let process = Process::default().with(Decoder::new(&bytes));
         assert_eq!((process.course, process.end), (vec![Step::Compute(3)], End::Damaged));
     }

@@ -18,9 +18,10 @@ use super::state::{Monitor, Peer, ShmLink, Standing, describe};
 use super::vacant::Vacant;
 use super::wake::{Alarm, Waker};
 use crate::clock;
-use crate::log::{self, Level};
+use crate::log::{self, Level, print_line};
 use crate::memory::IoBuffer;
-use crate::stats::{BulkState, StatsPage};
+use crate::stats::{BulkState, StatsConfig, StatsPage};
+use crate::trouble;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -47,6 +48,22 @@ const DROPS_PER_POLL: u32 = 64;
 /// Calls of `poll_event` between two looks at the clock.
 const POLLS_PER_LOOK: u32 = 1024;
 
+/// The page of an endpoint in its folder. One for which there is no room is no reason to end a job: nobody sees its
+/// counters then, which is said.
+fn page_of_counters(config: &StatsConfig, flow: &Config, endpoint: u64) -> Result<StatsPage, LinkError> {
+    let action = || format!("creating a page of counters in {} (FI_TIDEGATE_STATS_DIR)", config.dir.display());
+    match StatsPage::create(config, flow, endpoint) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            let text = format!("{}: {error}: this process shows no counters", action());
+            print_line(&text);
+            // There may be room for a line.
+            let _ = trouble::leave(&config.dir, &text);
+            Ok(StatsPage::private())
+        }
+        created => created.map_err(|error| LinkError::system(action(), error)),
+    }
+}
+
 impl ShmLink {
     /// Creates the segment and reclaims those that dead processes left behind.
     pub fn new(config: ShmConfig) -> Result<ShmLink, LinkError> {
@@ -59,13 +76,7 @@ impl ShmLink {
         let segment = OwnSegment::create(&config.directory, &here, &config.flow, bounce_buffers, config.wakes)?;
         let stats = match &config.stats {
             None => StatsPage::private(),
-            Some(stats) => {
-                StatsPage::create(stats, &config.flow, segment.address().endpoint_id()).map_err(|error| {
-                    let action =
-                        format!("creating a page of counters in {} (FI_TIDEGATE_STATS_DIR)", stats.dir.display());
-                    LinkError::system(action, error)
-                })?
-            }
+            Some(stats) => page_of_counters(stats, &config.flow, segment.address().endpoint_id())?,
         };
         // SAFETY: all four are fields of the value that owns the segment, are never handed out, and are not used in
         // `Drop` after the segment is gone.

@@ -87,6 +87,8 @@ pub(super) enum Word {
     /// [`UNKNOWN`]: whole.
     Chunk,
     ChunkBetweenHosts,
+    /// Names the clock of all times but the epoch's: readers that have it, too, need no other. 0: not known.
+    Boot,
 }
 
 /// The words with which a side begins.

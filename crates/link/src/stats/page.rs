@@ -125,7 +125,10 @@ impl StatsPage {
                 }
             })
             .unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))?;
-        memory_map::allocate(&file, 0..PAGE_BYTES)?;
+        if let Err(error) = memory_map::allocate(&file, 0..PAGE_BYTES) {
+            let _ = fs::remove_file(config.dir.join(format!("{pid}-{serial}{SUFFIX}")));
+            return Err(error);
+        }
         let map = Mapping::new(&file, 0, PAGE_BYTES, Access::Write)?;
         // `Counters` is a transparent wrapper of an array of atomics.
         let counters = map.slice::<AtomicU64>(HEADER_WORDS * 8, Counter::COUNT).cast::<Counters>();
@@ -159,9 +162,12 @@ impl StatsPage {
         self.describe(Word::Endpoint, endpoint);
         self.describe(Word::StartedEpoch, epoch.as_nanos() as u64);
         self.describe(Word::Started, clock::now().as_nanos());
+        self.describe(Word::Boot, clock::boot());
         self.write_text(Text::PROGRAM, &program());
         self.write_text(Text::HOST, host().trim_end().as_bytes());
-        self.write_text(Text::LAUNCH, config.launch.as_deref().unwrap_or_default().as_bytes());
+        // The end of a long name tells launches apart: "prterun-HOST-PROCESS@1".
+        let launch = config.launch.as_deref().unwrap_or_default().as_bytes();
+        self.write_text(Text::LAUNCH, &launch[launch.len().saturating_sub(Text::LAUNCH.words * 8 - 1)..]);
         self.write_text(Text::MPI, config.mpi.unwrap_or_default().as_bytes());
     }
 

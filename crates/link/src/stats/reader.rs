@@ -6,6 +6,7 @@
 use super::layout::{HEADER_WORDS, MAGIC, RECEIVES_AT, Text, UNKNOWN, VERSION, Word, activity, side, version_of};
 use super::open::{OpenWork, PeerWait, Side};
 use super::page::{BulkState, Chunk, SUFFIX};
+use crate::clock;
 use crate::files::open_file;
 use std::fs::{self, File};
 use std::io;
@@ -183,7 +184,7 @@ impl EndpointStats {
             return None;
         }
         let bulk = [BulkState::Undecided, BulkState::Direct, BulkState::Mailbox, BulkState::Bounced];
-        let clock = Clock { epoch: word(Word::StartedEpoch)?, started: word(Word::Started)? };
+        let clock = Clock::of(words)?;
         let closed = Some(word(Word::Ended)?).filter(|ended| *ended > 0).map(|ended| clock.since_epoch(ended));
         Some(EndpointStats {
             pid: half(Word::Pid)?,
@@ -215,7 +216,7 @@ impl EndpointStats {
             chunk: Chunk::of_word(word(Word::Chunk)?),
             chunk_between_hosts: Chunk::of_word(word(Word::ChunkBetweenHosts)?),
             program: text(Text::PROGRAM)?,
-            started: Duration::from_nanos(clock.epoch),
+            started: clock.since_epoch(word(Word::Started)?),
             written: Duration::ZERO,
             polled: Duration::ZERO,
             closed,
@@ -245,14 +246,29 @@ impl EndpointStats {
 
 /// The clock of a page's process beside that of the world.
 #[derive(Clone, Copy)]
-struct Clock {
-    epoch: u64,
-    started: u64,
+enum Clock {
+    /// Its clock is ours, too. Then it does not matter what that of the world said at any time.
+    Ours,
+    /// What both said when the page was made.
+    Theirs { epoch: u64, started: u64 },
 }
 
 impl Clock {
+    fn of(words: &[u64]) -> Option<Clock> {
+        let word = |word: Word| words.get(word as usize).copied();
+        match word(Word::Boot)? {
+            boot if boot != 0 && boot == clock::boot() => Some(Clock::Ours),
+            _ => Some(Clock::Theirs { epoch: word(Word::StartedEpoch)?, started: word(Word::Started)? }),
+        }
+    }
+
     fn since_epoch(self, moment: u64) -> Duration {
-        Duration::from_nanos(self.epoch.saturating_add(moment.saturating_sub(self.started)))
+        match self {
+            Clock::Ours => clock::since_epoch_at(moment),
+            Clock::Theirs { epoch, started } => {
+                Duration::from_nanos(epoch.saturating_add(moment.saturating_sub(started)))
+            }
+        }
     }
 }
 
@@ -330,8 +346,9 @@ fn read_page(path: &Path) -> Result<Found, Unread> {
             _ => " is not a page of counters of this version of tidegate".to_owned(),
         }));
     };
-    let clock = Clock { epoch: words[Word::StartedEpoch as usize], started: words[Word::Started as usize] };
-    page.take_rows(read_rows(&file)?, clock);
+    if let Some(clock) = Clock::of(&words) {
+        page.take_rows(read_rows(&file)?, clock);
+    }
     Ok(Found::Page(Box::new(page)))
 }
 

@@ -1,10 +1,11 @@
 //! Pages as they are written and read: rows that are replaced while somebody reads them, writers that die amid a row,
 //! pages of other versions.
 
-use super::layout::{OPEN_ROWS, PAGE_BYTES, WAIT_ROWS};
+use super::layout::{OPEN_ROWS, PAGE_BYTES, WAIT_ROWS, Word};
 use super::page::{Chunk, StatsConfig, StatsPage};
 use super::rows::{MessageRow, ReceiveRow, Rows, SendRow, WaitRow};
 use super::{EndpointStats, WaitCause, read_dir};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -139,6 +140,43 @@ fn what_a_page_says_reads_back() {
     drop(page);
     let closed = only(&folder);
     assert!(closed.ended && closed.closed >= Some(closed.written));
+}
+
+#[test]
+fn a_clock_of_the_world_that_was_set_changes_no_time_of_a_page() {
+    let folder = Folder::new("jump");
+    let page = page(&folder);
+    page.write_rows(&rows(1));
+    let before = only(&folder);
+    let year: u64 = 365 * 24 * 3600 * 1_000_000_000;
+    let path = fs::read_dir(&folder.0).unwrap().next().unwrap().unwrap().path();
+    let at = Word::StartedEpoch as usize * 8;
+    let mut bytes = fs::read(&path).unwrap();
+    let epoch = u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+    bytes[at..at + 8].copy_from_slice(&(epoch - year).to_ne_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let after = only(&folder);
+    assert_eq!((after.started, after.written), (before.started, before.written));
+    let present = crate::since_epoch();
+    assert!(after.started <= present && present < after.started + Duration::from_secs(60));
+    // Of another host, or from before this one was started, its own clock of the world is all that is known.
+    bytes[Word::Boot as usize * 8] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert!(only(&folder).started + Duration::from_secs(364 * 24 * 3600) < before.started);
+}
+
+#[test]
+fn launches_with_long_names_are_told_apart_by_their_ends() {
+    let folder = Folder::new("launches");
+    let host = "h".repeat(60);
+    for (endpoint, launch) in [(1, format!("prterun-{host}-4711@1")), (2, format!("prterun-{host}-4711@2"))] {
+        let config = StatsConfig { dir: folder.0.clone(), launch: Some(launch), ..StatsConfig::default() };
+        let flow = Config::new(SchemeName::Static, 3, 16, 2);
+        drop(StatsPage::create(&config, &flow, endpoint).expect("a page"));
+    }
+    let pages = read_dir(&folder.0).expect("pages").read;
+    let ends: Vec<_> = pages.iter().map(|page| page.launch.as_deref().unwrap().rsplit_once('-').unwrap().1).collect();
+    assert_eq!(ends, ["4711@1", "4711@2"]);
 }
 
 #[test]

@@ -70,6 +70,6 @@ mod tests {
     }
 
     fn chunks(name: &str, value: &str) -> ChunkSettings {
-        Settings::parse(|parameter| (parameter == name).then(|| value.to_owned())).unwrap().chunks
+        Settings::parse(|parameter| (parameter == name).then(|| value.into())).unwrap().chunks
     }
 }

@@ -4,6 +4,8 @@ use super::rows::{
     BULK_ORDER, BULK_QUANTUM, BULK_SENDERS, BULK_STALL, FABRIC, Parameter, SCHEME, TRACE_DIR, TRACE_MOST,
 };
 use crate::lower::Choice;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate_link::BulkChoice;
@@ -70,8 +72,9 @@ const TRACE_BYTES: core::ops::RangeInclusive<usize> = 4 << 10..=1 << 40;
 const TRACE_BYTES_USUAL: usize = 64 << 20;
 
 /// Where the trace goes, if there is to be one.
-pub(super) fn trace(get: impl Fn(&Parameter) -> Option<String>) -> Result<Option<TraceSettings>, Misfit> {
-    let most = bytes_within(&TRACE_MOST, get(&TRACE_MOST), TRACE_BYTES)?.unwrap_or(TRACE_BYTES_USUAL);
+pub(super) fn trace(get: impl Fn(&Parameter) -> Option<OsString>) -> Result<Option<TraceSettings>, Misfit> {
+    let most = get(&TRACE_MOST).map(|text| text.to_string_lossy().into_owned());
+    let most = bytes_within(&TRACE_MOST, most, TRACE_BYTES)?.unwrap_or(TRACE_BYTES_USUAL);
     Ok(folder(&TRACE_DIR, get(&TRACE_DIR))?.map(|folder| TraceSettings { folder, most }))
 }
 
@@ -161,13 +164,15 @@ pub(super) fn bytes_within(
     }
 }
 
-pub(super) fn folder(parameter: &'static Parameter, text: Option<String>) -> Result<Option<PathBuf>, Misfit> {
+pub(super) fn folder(parameter: &'static Parameter, text: Option<OsString>) -> Result<Option<PathBuf>, Misfit> {
     let Some(text) = text else { return Ok(None) };
-    let (path, may_be_missing) = text.strip_prefix('?').map_or((&text[..], false), |path| (path, true));
-    match (Path::new(path).is_dir(), may_be_missing) {
+    let (path, may_be_missing) =
+        text.as_bytes().strip_prefix(b"?").map_or((text.as_bytes(), false), |path| (path, true));
+    let path = Path::new(OsStr::from_bytes(path));
+    match (path.is_dir(), may_be_missing) {
         (true, _) => Ok(Some(path.into())),
         (false, true) => Ok(None),
-        (false, false) => Err(refuse(parameter, &text)),
+        (false, false) => Err(refuse(parameter, &text.to_string_lossy())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Experiment::judge`]: an experiment's statements, figures and tables made anew from the runs that a report holds.
 //! So a statement that is put in other words, or tested otherwise, does not cost hours of the same runs again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::measurement::Measurement;
@@ -43,18 +43,26 @@ impl Held {
         workshop: &Workshop<'_>,
         kept: &dyn RunStore,
     ) -> Result<Self, NotKept> {
-        let held: HashMap<(&str, u64), &Measurement> =
-            report.runs.iter().map(|run| ((run.case.as_str(), run.seed), &run.measurement)).collect();
-        let mut found = HashMap::new();
-        let mut taken: HashMap<(String, u64), RunKey> = HashMap::new();
+        let mut held: HashMap<(&str, u64), Vec<&Measurement>> = HashMap::new();
+        for run in &report.runs {
+            held.entry((run.case.as_str(), run.seed)).or_default().push(&run.measurement);
+        }
+        let mut wanted: BTreeMap<(String, u64), Vec<RunKey>> = BTreeMap::new();
         for case in workshop.plan(&[experiment]) {
-            let name = case.to_string();
             for seed in (0..u64::from(workshop.seeds)).map(|nth| workshop.seed.wrapping_add(nth)) {
+                let keys = wanted.entry((case.to_string(), seed)).or_default();
                 let key = RunKey::new(&case, seed, workshop.noise);
-                let other = taken.insert((name.clone(), seed), key.clone());
-                if other.is_some_and(|other| other != key) {
-                    return Err(NotKept(format!("two of its cases have the same name: {name}")));
+                if !keys.contains(&key) {
+                    keys.push(key);
                 }
+            }
+        }
+        let mut found = HashMap::new();
+        for ((name, seed), keys) in wanted {
+            // Cases that say the same of themselves come in the same order here and there, if there are as many.
+            let runs = held.get(&(name.as_str(), seed)).map_or(&[][..], Vec::as_slice);
+            let is_told = runs.len() == keys.len() || keys.len() == 1;
+            for (place, key) in keys.into_iter().enumerate() {
                 let run = |measurement: &&Measurement| FinishedRun {
                     code: CODE.to_owned(),
                     key: key.clone(),
@@ -62,8 +70,11 @@ impl Held {
                     measurement: Measurement::clone(measurement),
                 };
                 let same_code = |run: &FinishedRun| run.code == report.code;
-                let run = held.get(&(name.as_str(), seed)).map(run).or_else(|| kept.load(&key).filter(same_code));
-                let run = run.ok_or_else(|| NotKept(format!("the run of {name}, seed {seed}, is not kept")))?;
+                let run = runs.get(place).filter(|_| is_told).map(run).or_else(|| kept.load(&key).filter(same_code));
+                let run = run.ok_or_else(|| match runs.is_empty() || is_told {
+                    true => NotKept(format!("the run of {name}, seed {seed}, is not kept")),
+                    false => NotKept(format!("several of its cases have the same name, and not as many runs: {name}")),
+                })?;
                 found.insert(key, run);
             }
         }

@@ -1,7 +1,6 @@
 //! What `tidegate sim` does with jobs.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -12,6 +11,7 @@ use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 
 use super::Shown;
 use crate::command::{is_standard_output, print};
+use crate::experiment::files;
 use crate::experiment::progress::Bar;
 use crate::failure::Failure;
 use crate::recording::simulated::SimulatedRun;
@@ -56,7 +56,8 @@ pub fn write_goal(sweep: &Sweep<JobDraft>, file: &Path) -> Result<u8, Failure> {
     if is_standard_output(file) {
         return print(text.as_bytes()).map(|()| 0);
     }
-    fs::write(file, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+    files::write_output(file, &text)
+        .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
     Ok(0)
 }
 

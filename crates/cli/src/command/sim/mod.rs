@@ -11,6 +11,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use crate::arguments::SimArguments;
+use crate::experiment::files;
 use crate::experiment::files::csv;
 use crate::failure::Failure;
 use crate::scenario::{Draft, FABRIC_FIELDS, FIELDS, Field, File};
@@ -60,7 +61,7 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let shown = shown.map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let comma_separated = || csv(std::iter::once(&shown.columns).chain(&shown.cells));
     if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
-        fs::write(file, comma_separated())
+        files::write_output(file, &comma_separated())
             .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
     }
     if prints_csv {

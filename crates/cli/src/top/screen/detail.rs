@@ -9,7 +9,7 @@ use tidegate_message::{Counter, Unit};
 
 use super::Screen;
 use super::draw::draw_bar;
-use crate::culprit::{Presence, age};
+use crate::culprit::{Doing, Presence, age};
 use crate::report::units::human;
 use crate::top::columns::{per_second, percent};
 use crate::top::view::{JobView, Row, RowWait, pairs};
@@ -83,8 +83,10 @@ fn lines(screen: &Screen, view: &JobView, row: &Row) -> Vec<Line<'static>> {
 
 fn state(row: &Row) -> String {
     match row.presence {
+        Presence::Here if row.doing == Doing::Queues => "gets no processor".to_owned(),
         Presence::Here => "runs".to_owned(),
-        Presence::Away(time) => format!("not seen in MPI for {}", age(time)),
+        Presence::Away(time) => format!("not seen in MPI for {}{}", age(time), row.doing.clause()),
+        Presence::WentOn => "has gone on since it was seen waiting in MPI: the next look tells where it is".to_owned(),
         Presence::Ended => "has left MPI".to_owned(),
         Presence::Gone => "is gone".to_owned(),
     }
