@@ -17,7 +17,7 @@ import pytest
 from harness.paths import BUILD, PROVIDER, ROOT, TIDEGATE
 from packages import packing, pages
 from packages.compile import Products
-from packages.machine import MACHINES
+from packages.machine import GLIBC, MACHINES
 
 MODULE = ROOT / "packaging" / "wheel"
 SPACK = ROOT / "packaging" / "spack" / "package.py"
@@ -82,6 +82,8 @@ def test_the_conda_recipe_is_yaml_and_of_this_version():
     licences = recipe["about"]["license_file"]
     assert licences and all((ROOT / name).is_file() for name in licences)
     assert (CONDA.parent / recipe["source"]["path"]).resolve() == ROOT
+    # Without these values rattler-build does not know stdlib("c").
+    assert yaml.safe_load((CONDA.parent / "variants.yaml").read_text()) == {"c_stdlib": ["sysroot"], "c_stdlib_version": [GLIBC]}
     assert "UNTRIED" in CONDA.read_text()
 
 
