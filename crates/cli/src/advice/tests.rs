@@ -83,6 +83,9 @@ fn waiting_for_static_credits_asks_for_more_slots_or_dynamic() {
         "{}",
         point.text
     );
+    let to_several = [(Counter::SendsDelayed, 3_000), (Counter::DelayNanoseconds, 40 * SECOND)];
+    let text = only(&advise(&four("static", &to_several)), "credits").text.clone();
+    assert!(text.contains("those of rank 1 for 40.0 s together in a run of 10.0 s."), "{text}");
     // A mailbox of 80 KiB becomes one of 160 KiB.
     assert!(point.text.contains("--slots 128 lets as many more packets be under way and takes 80.0 KiB more memory"));
     assert!(point.evidence.iter().any(|evidence| evidence.name == "delay_ns" && evidence.of == "rank 1"));

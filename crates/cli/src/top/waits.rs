@@ -22,6 +22,8 @@ use tidegate_link::stats::{OpenMessage, OpenReceive};
 const AWAY_AFTER: Duration = Duration::from_millis(250);
 /// The same of a job that has ended: a launcher takes a while to end all of its processes.
 const AWAY_AT_THE_END: Duration = Duration::from_secs(1);
+/// Waits that go on at the end of a job count from this age on.
+const LASTED_AT_THE_END: Duration = Duration::from_millis(250);
 /// A message that nobody has received for this long is worth a mention.
 const UNMATCHED_AFTER: Duration = Duration::from_millis(500);
 /// Without a look before, waits are parts of this time.
@@ -68,8 +70,13 @@ pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
 }
 
 /// The same of a look at a job that has ended: its processes did not end at the same moment.
+/// Waits that had not lasted long are left out: a job that is interrupted while all is well has many.
 pub fn waits_at_the_end(last: &Look, mpi: Option<&str>) -> Waits {
-    waits_as_of(None, last, mpi, AWAY_AT_THE_END)
+    let mut waits = waits_as_of(None, last, mpi, AWAY_AT_THE_END);
+    let members = &waits.members;
+    let lasted = |wait: &Wait| wait.open_for.is_some_and(|time| time >= LASTED_AT_THE_END);
+    waits.waits.retain(|wait| lasted(wait) || members[wait.awaited].presence == Presence::Gone);
+    waits
 }
 
 fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: Duration) -> Waits {
@@ -406,6 +413,20 @@ pub(crate) mod tests {
         // Who has just gone on goes on.
         let last = look(20.0, vec![of(0, Some(1), 20.0, true), of(1, Some(0), 19.9, false)]);
         assert!(waits_at_the_end(&last, None).members[1].moves);
+    }
+
+    #[test]
+    fn at_the_end_waits_that_all_jobs_have_are_nobodys_fault() {
+        let of = |age: f64| {
+            let ring = |rank| receiving(rank, Some((u64::from(rank) + 1) % 4), age, 0);
+            let last = look(20.0, (0..3).map(ring).chain([waiting(3, 0, 0.0, Some(age))]).collect());
+            (waits_at_the_end(&last, None).waits.len(), waits(None, &last, None).waits.len())
+        };
+        assert_eq!((of(0.04), of(0.4)), ((0, 4), (4, 4)));
+        let mut gone = seen(1, &[]);
+        gone.exists = Some(false);
+        let last = look(20.0, vec![receiving(0, Some(1), 0.04, 0), gone]);
+        assert_eq!(waits_at_the_end(&last, None).waits.len(), 1);
     }
 
     #[test]
