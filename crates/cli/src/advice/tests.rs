@@ -240,6 +240,8 @@ fn unfinished_work_is_said_first() {
     assert!(text.starts_with(
         "At the end a send of rank 1 to rank 3 (tag 7) had not ended for 5.00 s, which waited for credits"
     ));
+    let interrupted = |made: &mut Made| made.open(1, OpenKind::Send, Some(3), Some(WaitCause::Credits), 0.05);
+    assert!(!advise(&four_with("dynamic", &[], interrupted)).has("unfinished"), "any job has such a send");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
+use crate::culprit::{LASTED_AT_THE_END, Member, Presence, Receive, Unmatched, Wait, Waits};
 use crate::mpi::MpiKind;
 use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
@@ -22,8 +22,6 @@ use tidegate_link::stats::{OpenMessage, OpenReceive};
 const AWAY_AFTER: Duration = Duration::from_millis(250);
 /// The same of a job that has ended: a launcher takes a while to end all of its processes.
 const AWAY_AT_THE_END: Duration = Duration::from_secs(1);
-/// Waits that go on at the end of a job count from this age on.
-const LASTED_AT_THE_END: Duration = Duration::from_millis(250);
 /// A message that nobody has received for this long is worth a mention.
 const UNMATCHED_AFTER: Duration = Duration::from_millis(500);
 /// Without a look before, waits are parts of this time.
