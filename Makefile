@@ -95,7 +95,7 @@ install-files:
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/tidegate
 	install -D -m 644 bulk/tidegate_bulk.h $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(BULK_SOURCES)
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/examples examples/random_traffic.c
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/tidegate/examples examples/random_traffic.c tests/programs/holdup.c
 	@for page in $(MAN); do \
 		install -D -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page) || exit 1; \
 	done
@@ -103,7 +103,7 @@ install-files:
 uninstall: ## remove what install put under PREFIX
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidegate/libtidegate-fi.so $(DESTDIR)$(PREFIX)/bin/tidegate $(DESTDIR)$(PREFIX)/include/tidegate_bulk.h
 	rm -rf $(DESTDIR)$(PREFIX)/share/tidegate/bulk $(DESTDIR)$(PREFIX)/share/tidegate/examples
-	-@rmdir $(DESTDIR)$(PREFIX)/share/tidegate 2>/dev/null || true
+	@for folder in lib/tidegate share/tidegate; do rmdir $(DESTDIR)$(PREFIX)/$$folder 2>/dev/null || true; done
 	@for page in $(MAN); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page); done
 
 dist: ## build the packages into build/dist: a wheel, a .deb, a tar that works anywhere (DIST="--machine aarch64", DIST=--twice: docs/packages.md)

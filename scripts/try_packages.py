@@ -151,7 +151,9 @@ def try_tar(system: FreshSystem, package: Path) -> None:
 def try_deb(system: FreshSystem, package: Path) -> None:
     """Installed and removed by dpkg."""
     system.run("dpkg", "-i", f"/opt/{package.name}")
-    expect((system.root / "usr/share/doc/tidegate/copyright").is_file(), "the copyright is not in its place")
+    for page in ("copyright", "docs/first-hour.md"):
+        expect((system.root / "usr/share/doc/tidegate" / page).is_file(), f"{page} is not in its place")
+    system.run("dpkg", "--verify", "tidegate")
     system.job("tidegate")
     system.run("dpkg", "--purge", "tidegate")
     left = [path for path in (system.root / "usr").rglob("*tidegate*")]
@@ -168,8 +170,8 @@ def try_wheel(system: FreshSystem, package: Path) -> None:
     expect(f"{RANKS} ranks have exchanged" in said and len(pages) == RANKS, f"tidegate.env(): {said!r}, {len(pages)} pages of counters")
     lines = system.run("/opt/mpi/bin/python", "-m", "tidegate", "env", "/opt/mpi/bin/mpiexec")
     expect("export FI_PROVIDER=tidegate\n" in lines, f"python -m tidegate env: {lines}")
-    for page in ("man1/tidegate.1", "man7/fi_tidegate.7", "man3/tidegate_bulk.3"):
-        expect((system.root / "opt/mpi/share/man" / page).is_file(), f"{page} is not in its place")
+    for page in ("man/man1/tidegate.1", "man/man7/fi_tidegate.7", "man/man3/tidegate_bulk.3", "doc/tidegate/docs/first-hour.md"):
+        expect((system.root / "opt/mpi/share" / page).is_file(), f"{page} is not in its place")
     system.run("/opt/mpi/bin/pip", "uninstall", "--quiet", "--yes", "tidegate")
     # Folders of shared files stay behind, as with every wheel that has some.
     left = [path for path in (system.root / "opt/mpi").rglob("*") if "tidegate" in str(path.relative_to(system.root)) and not path.is_dir()]

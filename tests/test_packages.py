@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from harness.paths import BUILD, ROOT, TIDEGATE
+from harness.paths import BUILD, PROVIDER, ROOT, TIDEGATE
+from packages import packing, pages
+from packages.compile import Products
+from packages.machine import GLIBC, MACHINES
 
 MODULE = ROOT / "packaging" / "wheel"
 SPACK = ROOT / "packaging" / "spack" / "package.py"
@@ -77,6 +82,8 @@ def test_the_conda_recipe_is_yaml_and_of_this_version():
     licences = recipe["about"]["license_file"]
     assert licences and all((ROOT / name).is_file() for name in licences)
     assert (CONDA.parent / recipe["source"]["path"]).resolve() == ROOT
+    # Without these values rattler-build does not know stdlib("c").
+    assert yaml.safe_load((CONDA.parent / "variants.yaml").read_text()) == {"c_stdlib": ["sysroot"], "c_stdlib_version": [GLIBC]}
     assert "UNTRIED" in CONDA.read_text()
 
 
@@ -93,6 +100,50 @@ def test_no_address_is_named_that_does_not_exist():
         package = content.get("package") or content["workspace"]["package"]
         assert not {"repository", "homepage", "documentation"} & set(package), manifest
     assert "urls" not in tomllib.loads((MODULE / "pyproject.toml").read_text())["project"]
+
+
+def test_links_of_the_pages_in_packages_lead_somewhere(tmp_path):
+    pages.write_pages(tmp_path)
+    chapters = sorted(tmp_path.rglob("*.md"))
+    assert tmp_path / "docs" / "first-hour.md" in chapters
+    links = {(path, link) for path in chapters for _, _, link, _ in pages.LINK.findall(path.read_text()) if link and not re.match("[a-z]+:", link)}
+    assert len(links) > 50
+    dead = [f"{path.relative_to(tmp_path)}: {link}" for path, link in links if not (path.parent / link).exists()]
+    assert not dead
+    # Nothing but links is changed.
+    assert "Slow nodes" not in (tmp_path / "docs" / "SUMMARY.md").read_text()
+    assert (tmp_path / "docs" / "top.md").read_text() == (ROOT / "docs" / "top.md").read_text()
+    assert "[mpi.md](mpi.md)" in (tmp_path / "docs" / "first-hour.md").read_text()
+
+
+def test_uninstall_leaves_nothing_of_what_install_made(tmp_path):
+    (tmp_path / "usr/share/man/man1").mkdir(parents=True)
+    (tmp_path / "usr/share/man/man1/other.1").touch()
+    words = ["make", "--silent", f"LIBRARY={PROVIDER}", f"PROGRAM={TIDEGATE}", f"DESTDIR={tmp_path}", "PREFIX=/usr"]
+    for target in ("install-files", "uninstall"):
+        done = subprocess.run([*words, target], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*tidegate*"))
+        assert bool(found) == (target == "install-files"), found
+    assert (tmp_path / "usr/share/man/man1/other.1").exists()
+
+
+def test_a_deb_has_what_debian_looks_for(tmp_path):
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("there is no dpkg-deb")
+    small = tmp_path / "small"
+    small.write_text("#!/bin/sh\n")
+    products = Products(program=small, library=small)
+    what = packing.Packing(MACHINES["x86_64"], VERSION, "1700000000", products, tmp_path, tmp_path / "work", tmp_path)
+    package, folder = packing.deb(what), tmp_path / "unpacked"
+    subprocess.run(["dpkg-deb", "--raw-extract", package, folder], check=True)
+    documents = folder / "usr/share/doc/tidegate"
+    log = gzip.decompress((documents / "changelog.gz").read_bytes()).decode()
+    assert re.fullmatch(rf"tidegate \({VERSION}\) unstable; urgency=\w+\n\n  \* .+\n\n -- .+ <.+>  \w{{3}}, \d\d \w{{3}} \d{{4}} [\d:]{{8}} \+0000\n", log), log
+    assert re.search(r"^Copyright: \d{4} ", (documents / "copyright").read_text(), re.MULTILINE)
+    done = subprocess.run(["md5sum", "--quiet", "--check", "DEBIAN/md5sums"], cwd=folder, capture_output=True, text=True)
+    files = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "DEBIAN"]
+    assert done.returncode == 0 and len((folder / "DEBIAN/md5sums").read_text().splitlines()) == len(files), done.stderr
 
 
 def test_the_command_tells_its_version_and_the_schemes():

@@ -1,9 +1,12 @@
 # Spack's recipe for Tidegate. UNTRIED: Spack could not be had where it was written; it is checked to be Python and to name the version.
 #
-# Nobody publishes the sources, so Spack is told where they are:
+# Nobody publishes the sources, so Spack is told where they are. For Spack 1.0 and later, in the folder of sources:
 #
-#     spack repo create mine && mkdir mine/packages/tidegate && cp packaging/spack/package.py mine/packages/tidegate/
-#     spack repo add mine && spack dev-build --source-path <this folder of sources> tidegate@0.1.0
+#     mkdir -p build/spack_repo/mine/packages/tidegate && cp packaging/spack/package.py build/spack_repo/mine/packages/tidegate/
+#     printf 'repo:\n  namespace: mine\n  api: v2.0\n' > build/spack_repo/mine/repo.yaml
+#     spack repo add build/spack_repo/mine && spack dev-build --source-path "$PWD" tidegate@0.1.0
+
+from spack_repo.builtin.build_systems.generic import Package
 
 from spack.package import *
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import email.utils
 import gzip
+import hashlib
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from harness.paths import ROOT
@@ -14,10 +17,10 @@ from harness.paths import ROOT
 from .compile import Products
 from .licences import third_party
 from .machine import GLIBC, Machine
+from .pages import write_pages
 
 PACKAGING = ROOT / "packaging"
 LICENCES = ["LICENSE-APACHE", "LICENSE-MIT"]
-DOCUMENTS = ["README.md", "CHANGELOG.md"]
 MAINTAINER = "Tidegate developers <tidegate@packages.invalid>"
 """Who a .deb says it is from, unless DEBFULLNAME and DEBEMAIL say so."""
 
@@ -75,8 +78,7 @@ def relocatable_tar(packing: Packing) -> Path:
     top.mkdir()
     packing.install(top, "")
     packing.licences_to(top)
-    for document in DOCUMENTS:
-        shutil.copyfile(ROOT / document, top / document)
+    write_pages(top)
     archive = packing.out / f"{name}.tar"
     packing.run("tar", "--create", "--file", archive, "--directory", folder, "--sort=name", f"--mtime=@{packing.epoch}", "--owner=0", "--group=0",
                 "--numeric-owner", "--format=gnu", "--mode=u+rw,go=rX", name)
@@ -91,6 +93,12 @@ def compressed(path: Path) -> None:
     path.unlink()
 
 
+def debian_changelog(packing: Packing, maintainer: str) -> str:
+    """Debian wants one in its own form."""
+    moment = email.utils.format_datetime(datetime.fromtimestamp(int(packing.epoch), timezone.utc))
+    return f"tidegate ({packing.version}) unstable; urgency=medium\n\n  * What is new is in CHANGELOG.md.\n\n -- {maintainer}  {moment}\n"
+
+
 def deb(packing: Packing) -> Path:
     """`tidegate_<version>_<architecture>.deb`. By dpkg-deb itself, which every system that makes such packages has."""
     folder = packing.fresh("deb")
@@ -102,19 +110,22 @@ def deb(packing: Packing) -> Path:
     # Debian has this one's text in /usr/share/common-licenses.
     (documents / "LICENSE-APACHE").unlink()
     shutil.copyfile(PACKAGING / "deb" / "copyright", documents / "copyright")
-    shutil.copyfile(ROOT / "CHANGELOG.md", documents / "changelog")
-    compressed(documents / "changelog")
+    write_pages(documents)
     name, address = os.environ.get("DEBFULLNAME"), os.environ.get("DEBEMAIL")
+    maintainer = f"{name} <{address}>" if name and address else MAINTAINER
+    (documents / "changelog").write_text(debian_changelog(packing, maintainer))
+    compressed(documents / "changelog")
     values = {
-        "VERSION": packing.version, "ARCHITECTURE": packing.machine.debian, "GLIBC": GLIBC,
-        "MAINTAINER": f"{name} <{address}>" if name and address else MAINTAINER,
+        "VERSION": packing.version, "ARCHITECTURE": packing.machine.debian, "GLIBC": GLIBC, "MAINTAINER": maintainer,
         "SIZE": str(sum(-(-path.stat().st_size // 1024) for path in folder.rglob("*") if path.is_file())),
     }
     control = (PACKAGING / "deb" / "control.in").read_text()
     for key, value in values.items():
         control = control.replace(f"@{key}@", value)
+    sums = [f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in sorted(folder.rglob("*")) if path.is_file()]
     (folder / "DEBIAN").mkdir()
     (folder / "DEBIAN" / "control").write_text(control)
+    (folder / "DEBIAN" / "md5sums").write_text("".join(sums))
     package = packing.out / f"tidegate_{packing.version}_{packing.machine.debian}.deb"
     # One thread, so that the bytes do not depend on how many cores there are.
     packing.run("dpkg-deb", "--root-owner-group", "-Zxz", "--threads-max=1", "--build", folder, package)
@@ -128,6 +139,7 @@ def wheel(packing: Packing) -> Path:
     shutil.copyfile(ROOT / "Cargo.toml", folder / "Cargo.toml")
     packing.licences_to(folder)
     packing.install(folder / "root", "")
+    write_pages(folder / "root" / "share" / "doc" / "tidegate")
     packing.run(packing.tools / "bin" / "python", "-m", "hatchling", "build", "--target", "wheel", "--directory", packing.out,
                 cwd=folder, TIDEGATE_PLATFORM_TAG=packing.machine.wheel_tag)
     return packing.out / f"tidegate-{packing.version}-py3-none-{packing.machine.wheel_tag}.whl"

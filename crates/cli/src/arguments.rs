@@ -96,11 +96,11 @@ pub enum Command {
     /// combination is run.
     #[command(after_help = SIM_HELP)]
     Sim(SimArguments),
-    /// Reproduce figures and tables of the paper, and say which of its statements come out
+    /// Reproduce figures and tables of five papers, and say which of their statements come out
     ///
-    /// Without ids all of them are run, which at full size takes some six hours with two processors. With --out each
-    /// run is kept in DIR/.runs when it has ended: the same command goes on where it was stopped, and figures share
-    /// what they have in common.
+    /// Without ids all of them are run, which at full size takes more than ten hours with two processors. With --out
+    /// each run is kept in DIR/.runs when it has ended: the same command goes on where it was stopped, and figures
+    /// share what they have in common.
     #[command(after_help = PAPER_HELP)]
     Paper(PaperArguments),
     /// Show a recording as one HTML file, and say what to change and why

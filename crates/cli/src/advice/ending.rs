@@ -3,6 +3,7 @@
 use tidegate_message::Counter;
 
 use super::{Point, count, names, of_job, of_process, time};
+use crate::culprit::LASTED_AT_THE_END;
 use crate::recording::rows::OpenKind;
 use crate::recording::view::{Open, View};
 
@@ -65,7 +66,9 @@ pub fn unfinished(run: &View) -> Option<Point> {
     }
     // Untagged receives are the MPI's own: it posts buffers for what may come.
     let is_mpis = |open: &Open| open.row.kind == OpenKind::Receive && open.row.tag == "untagged";
-    let oldest = |kind: OpenKind| run.open.iter().find(|open| open.row.kind == kind && !is_mpis(open));
+    let lasted = |open: &Open| u128::from(open.row.age_ns) >= LASTED_AT_THE_END.as_nanos();
+    let counts = |open: &Open| (run.held_up.is_some() || lasted(open)) && !is_mpis(open);
+    let oldest = |kind: OpenKind| run.open.iter().find(|open| open.row.kind == kind && counts(open));
     let (text, open) = match (oldest(OpenKind::Send), oldest(OpenKind::Receive)) {
         (Some(send), _) if send.row.waits_for.is_some() => (of_send(run, send), send),
         (_, Some(receive)) => (of_receive(run, receive), receive),

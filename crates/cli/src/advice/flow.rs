@@ -27,11 +27,13 @@ pub fn credits(run: &View) -> Option<Point> {
     }
     let (delayed, messages) = (run.job(Counter::SendsDelayed), messages(run));
     let found = format!(
-        "{} of {} messages had to wait for credits, those of {} for {} of a run of {}.",
+        "{} of {} messages had to wait for credits, those of {} for {} {} of {}.",
         sends(delayed),
         count(messages),
         run.processes[at].label,
         time(longest),
+        // Sends to several receivers wait at the same time.
+        if longest > run.duration_ns { "together in a run" } else { "of a run" },
         time(run.duration_ns),
     );
     let evidence = vec![

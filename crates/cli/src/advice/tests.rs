@@ -83,6 +83,9 @@ fn waiting_for_static_credits_asks_for_more_slots_or_dynamic() {
         "{}",
         point.text
     );
+    let to_several = [(Counter::SendsDelayed, 3_000), (Counter::DelayNanoseconds, 40 * SECOND)];
+    let text = only(&advise(&four("static", &to_several)), "credits").text.clone();
+    assert!(text.contains("those of rank 1 for 40.0 s together in a run of 10.0 s."), "{text}");
     // A mailbox of 80 KiB becomes one of 160 KiB.
     assert!(point.text.contains("--slots 128 lets as many more packets be under way and takes 80.0 KiB more memory"));
     assert!(point.evidence.iter().any(|evidence| evidence.name == "delay_ns" && evidence.of == "rank 1"));
@@ -237,6 +240,8 @@ fn unfinished_work_is_said_first() {
     assert!(text.starts_with(
         "At the end a send of rank 1 to rank 3 (tag 7) had not ended for 5.00 s, which waited for credits"
     ));
+    let interrupted = |made: &mut Made| made.open(1, OpenKind::Send, Some(3), Some(WaitCause::Credits), 0.05);
+    assert!(!advise(&four_with("dynamic", &[], interrupted)).has("unfinished"), "any job has such a send");
 }
 
 #[test]

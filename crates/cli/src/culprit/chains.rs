@@ -9,8 +9,8 @@
 //! and only to those for whom it waits at least half as long as for any ([`PASSES_ON`]). What is left is cut into
 //! circles (strongly connected components), and the chains end at those that no wait leaves.
 //!
-//! A receive that nobody serves ends a chain, too: its sender goes on with other messages and nobody else waits for
-//! one of it. Without this rule the sender would be blamed, which does what its program says.
+//! A receive that nobody serves ends a chain, too: its sender goes on with other messages and nobody else waits nearly
+//! as long for one of it. Without this rule the sender would be blamed, which does what its program says.
 
 use super::{Cause, End, Finding, Member, Presence, Root, Wait, Waits};
 use std::cmp::Reverse;
@@ -24,6 +24,11 @@ const SHARE_LEAST: f64 = 0.02;
 const PASSES_ON: f64 = 0.5;
 /// A receive that has waited for this long is not served, if its sender goes on.
 const UNSENT_AFTER: Duration = Duration::from_secs(1);
+/// Ranks that a sender serves in turn wait for about the same time: one that waits this many times as long as all
+/// others is not one of them.
+const SERVED_WITHIN: u32 = 10;
+/// A receive that has waited for less is one of many that a rank posts on its way.
+const STUCK_AFTER: Duration = Duration::from_millis(100);
 /// For so many ends of chains it is counted who waits for them; the others are left out.
 const ENDS_MOST: usize = 64;
 
@@ -98,20 +103,47 @@ fn strongest(size: usize, links: &[Link], end: impl Fn(&Link) -> usize) -> Vec<f
     most
 }
 
+/// The two longest waits of different ranks for a message of the same one.
+#[derive(Clone, Copy, Default)]
+struct Longest {
+    waiter: usize,
+    age: Duration,
+    second: Duration,
+}
+
+impl Longest {
+    fn add(&mut self, waiter: usize, age: Duration) {
+        if waiter == self.waiter {
+            self.age = self.age.max(age);
+        } else if age > self.age {
+            *self = Longest { waiter, age, second: self.age };
+        } else {
+            self.second = self.second.max(age);
+        }
+    }
+
+    /// The longest of any rank but this.
+    fn of_others(&self, waiter: usize) -> Duration {
+        if waiter == self.waiter { self.second } else { self.age }
+    }
+}
+
 /// For each rank, its wait for a message which is not sent although its sender goes on.
 fn unsent(job: &Waits) -> Vec<Option<usize>> {
     let size = job.members.len();
-    let mut direct = vec![0_usize; size];
     let is_message = |wait: &Wait| wait.cause == Cause::Message && wait.awaited < size && wait.waiter < size;
+    let mut longest = vec![Longest::default(); size];
     for wait in job.waits.iter().filter(|wait| is_message(wait)) {
-        direct[wait.awaited] += 1;
+        longest[wait.awaited].add(wait.waiter, wait.open_for.unwrap_or_default());
     }
     let goes_on = |member: &Member| member.moves && !matches!(member.presence, Presence::Ended | Presence::Gone);
     let mut unsent = vec![None; size];
     for (place, wait) in job.waits.iter().enumerate().filter(|(_, wait)| is_message(wait)) {
         let is_old = wait.open_for.is_some_and(|age| age >= UNSENT_AFTER);
         let is_stuck = !job.members[wait.waiter].moves;
-        if is_old && is_stuck && direct[wait.awaited] == 1 && goes_on(&job.members[wait.awaited]) {
+        let others = longest[wait.awaited].of_others(wait.waiter);
+        let is_alone = wait.open_for.is_some_and(|age| others < age / SERVED_WITHIN);
+        if is_old && is_stuck && is_alone && goes_on(&job.members[wait.awaited]) {
             unsent[wait.waiter].get_or_insert(place);
         }
     }
@@ -293,8 +325,10 @@ fn circle(job: &Waits, mut ranks: Vec<usize>, is_in: &[bool], links: &[Link]) ->
         is_kept && is_in.get(wait.waiter) == Some(&true) && is_in.get(wait.awaited) == Some(&true)
     };
     let inside = job.waits.iter().enumerate().filter(|(_, wait)| is_inside(wait));
+    // Ranks that go on wait for one message after the other, and none of these is what holds them up.
+    let lasts = |wait: &Wait| !job.members[wait.waiter].moves && wait.open_for.is_none_or(|age| age >= STUCK_AFTER);
     let oddness = |(place, wait): (usize, &Wait)| {
-        let receive = wait.receive.as_ref()?;
+        let receive = wait.receive.as_ref().filter(|_| lasts(wait))?;
         // One of a collective call is what many others wait in, even if none of them is in the circle.
         Some((!receive.is_of_all, Reverse(alike[receive.text.as_str()]), wait.open_for, Reverse(place)))
     };

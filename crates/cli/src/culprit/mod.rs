@@ -150,6 +150,10 @@ pub struct Wait {
     pub receive: Option<Receive>,
 }
 
+/// Waits that go on at the end of a job count from this age on: one that is interrupted while all is well has many that
+/// are younger.
+pub const LASTED_AT_THE_END: Duration = Duration::from_millis(250);
+
 /// What is known of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {

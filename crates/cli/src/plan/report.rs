@@ -89,10 +89,10 @@ impl Findings<'_> {
         let least = memory(choice).map_or_else(String::new, bytes);
         let why = format!(
             "{} of receive memory for each process is the least with which the trace takes at most {} longer than with ample \
-             memory: {} longer{beside}.",
+             memory: {}{beside}.",
             least,
             percent(self.wish.overhead),
-            percent(choice.chosen.overhead.median()),
+            how_much_longer(choice.chosen.overhead.median()),
         );
         Some(Recommendation { choice, options: choice.chosen.setting.options(self.machine, self.peers), why })
     }
@@ -261,6 +261,10 @@ fn bytes(count: usize) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
+}
+
+fn how_much_longer(share: f64) -> String {
+    format!("{} {}", percent(share.abs()), if share < 0.0 { "shorter" } else { "longer" })
 }
 
 /// A counter of the job: the mean of the seeds, of a peak the most.

@@ -158,9 +158,9 @@ impl Setting {
         let amount = self.amount;
         match Knob::of(self.scheme) {
             Knob::Slots => format!("{amount} slots"),
-            Knob::Buffers => format!("{amount} buffers"),
             Knob::BuffersMost if self.first < amount => format!("{} to {amount} buffers", self.first),
-            Knob::BuffersMost => format!("{amount} buffers"),
+            Knob::Buffers | Knob::BuffersMost if amount == 1 => "1 buffer".to_owned(),
+            Knob::Buffers | Knob::BuffersMost => format!("{amount} buffers"),
             Knob::PoolMost => format!("pool of {amount}"),
         }
     }
@@ -215,6 +215,7 @@ mod tests {
         let two = of(SchemeName::Growing, 5, 2, None);
         assert_eq!(two.options(&machine(), None), "--scheme growing --buffers-most 5 --buffers 2");
         assert_eq!(two.in_words(), "2 to 5 buffers");
+        assert_eq!(of(SchemeName::Rnr, 1, 1, None).in_words(), "1 buffer");
         let pool = setting(SchemeName::SharedWindow, 4, None);
         assert_eq!(pool, "--scheme shared_window --pool-most 4 --pool-first 4 --peers 9");
         let bounded = setting(SchemeName::Dynamic, 16, Some(1000));

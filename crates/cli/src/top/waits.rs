@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::culprit::{Member, Presence, Receive, Unmatched, Wait, Waits};
+use crate::culprit::{LASTED_AT_THE_END, Member, Presence, Receive, Unmatched, Wait, Waits};
 use crate::mpi::MpiKind;
 use crate::tag;
 use crate::top::look::{Identity, Look, Seen};
@@ -40,8 +40,13 @@ pub fn waits(before: Option<&Look>, now: &Look, mpi: Option<&str>) -> Waits {
 }
 
 /// The same of a look at a job that has ended: its processes did not end at the same moment.
+/// Waits that had not lasted long are left out: a job that is interrupted while all is well has many.
 pub fn waits_at_the_end(last: &Look, mpi: Option<&str>) -> Waits {
-    waits_as_of(None, last, mpi, AWAY_AT_THE_END)
+    let mut waits = waits_as_of(None, last, mpi, AWAY_AT_THE_END);
+    let members = &waits.members;
+    let lasted = |wait: &Wait| wait.open_for.is_some_and(|time| time >= LASTED_AT_THE_END);
+    waits.waits.retain(|wait| lasted(wait) || members[wait.awaited].presence == Presence::Gone);
+    waits
 }
 
 fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: Duration) -> Waits {
@@ -424,6 +429,20 @@ pub(crate) mod tests {
         // Who has just gone on goes on.
         let last = look(20.0, vec![of(0, Some(1), 20.0, true), of(1, Some(0), 19.9, false)]);
         assert!(waits_at_the_end(&last, None).members[1].moves);
+    }
+
+    #[test]
+    fn at_the_end_waits_that_all_jobs_have_are_nobodys_fault() {
+        let of = |age: f64| {
+            let ring = |rank| receiving(rank, Some((u64::from(rank) + 1) % 4), age, 0);
+            let last = look(20.0, (0..3).map(ring).chain([waiting(3, 0, 0.0, Some(age))]).collect());
+            (waits_at_the_end(&last, None).waits.len(), waits(None, &last, None).waits.len())
+        };
+        assert_eq!((of(0.04), of(0.4)), ((0, 4), (4, 4)));
+        let mut gone = seen(1, &[]);
+        gone.exists = Some(false);
+        let last = look(20.0, vec![receiving(0, Some(1), 0.04, 0), gone]);
+        assert_eq!(waits_at_the_end(&last, None).waits.len(), 1);
     }
 
     #[test]
