@@ -1,5 +1,6 @@
-"""What a short message costs the processor at both ends together, in instructions: counted by callgrind, so the same on
-every machine of the kind, however loaded.
+"""What a short message costs the processor at both ends together, in instructions: counted by callgrind, so nearly the same
+on every machine of the kind, however loaded. What is above a limit is counted again: a busy machine can add some empty
+calls to a run (123 instead of 108 instructions once in many runs), and takes nothing away.
 
 A limit is what was counted when it was set and a tenth more. Who makes messages cheaper lowers it; who makes one dearer
 finds it here. `pytest tests/test_instructions.py -s` prints the counts.
@@ -10,6 +11,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -53,12 +56,28 @@ def count(scheme: str, length: int, messages: int) -> int:
     return int(found[1])
 
 
-@cache
-def per_message(scheme: str, length: int) -> float:
+counted: dict[tuple[str, int, int], int] = {}
+"""The least count of each run."""
+
+
+def per_message(scheme: str, length: int, again: bool) -> float:
     """Instructions of a message, both ends."""
-    each = (count(scheme, length, MANY) - count(scheme, length, FEW)) / (MANY - FEW)
+    for messages in (FEW, MANY):
+        run = (scheme, length, messages)
+        if again or run not in counted:
+            counted[run] = min(count(*run), counted.get(run, sys.maxsize))
+    each = (counted[scheme, length, MANY] - counted[scheme, length, FEW]) / (MANY - FEW)
     print(f"{scheme}, {length} bytes: {each:.0f} instructions per message")
     return each
+
+
+def least(instructions: Callable[[bool], float], most: float) -> float:
+    """The instructions, counted up to three times where they are too many."""
+    found = instructions(False)
+    for _ in range(2):
+        if found > most:
+            found = instructions(True)
+    return found
 
 
 def is_there(name: str) -> bool:
@@ -75,12 +94,12 @@ needs_valgrind = pytest.mark.skipif(
 @needs_valgrind
 @pytest.mark.parametrize(("scheme", "length"), LIMITS)
 def test_a_message_costs_no_more_than_it_did(scheme: str, length: int) -> None:
-    each = per_message(scheme, length)
+    each = least(lambda again: per_message(scheme, length, again), LIMITS[scheme, length])
     assert each <= LIMITS[scheme, length], f"{each:.0f} instructions per message of {length} bytes with {scheme}"
 
 
 @needs_valgrind
 @pytest.mark.parametrize("scheme", ["static", "dynamic"])
 def test_flow_control_is_a_small_part_of_it(scheme: str) -> None:
-    share = per_message(scheme, 8) - per_message("none", 8)
+    share = least(lambda again: per_message(scheme, 8, again) - per_message("none", 8, again), SHARE_MOST)
     assert share <= SHARE_MOST, f"{share:.0f} instructions per message of 8 bytes"
