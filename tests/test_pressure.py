@@ -19,8 +19,10 @@ BOUND_MIB = 16
 that."""
 GROWTH_KIB = BOUND_MIB * 1024 * 11 // 10
 """How much a receiver may grow, and a sender whose sends have all been completed."""
-SEND_KIB = 1
-"""What an MPI and the provider may keep for a send that its program has not completed."""
+SEND_KIB = 1.5
+"""What an MPI and the provider may keep for a send that its program has not completed. Measured with 12,000 and 24,000 of
+them at each of four ranks: 0.8 (MPICH), 1.1 (Open MPI) and 1.3 KiB (Intel MPI), under any scheme, and 5 to 6 MiB however
+many; without a bound these ranks would grow by 48 MiB more."""
 INJECTED_BYTES = 64
 """Sends of up to so many bytes are complete for their program at once, also if the receiver has no room: a program may
 start any number of them before it receives, and MPIs pass non-blocking sends of this length to libfabric in the same
@@ -60,7 +62,7 @@ def withstands(jobs, mpi, flood: Flood, **parameters) -> None:
     kept_by_sender = max(flood.starts, flood.count if flood.length <= INJECTED_BYTES else 0)
     too_much = []
     for rank, grown in done.grown.items():
-        allowed = GROWTH_KIB + (kept_by_sender * SEND_KIB if flood.sends_at(rank) else 0)
+        allowed = GROWTH_KIB + (round(kept_by_sender * SEND_KIB) if flood.sends_at(rank) else 0)
         if grown > allowed:
             too_much.append(f"rank {rank} has grown by {grown} KiB, which is more than {allowed}")
     assert not too_much, "\n".join([*too_much, done.result.explain()])
