@@ -1,7 +1,8 @@
 //! The clock of this process, for those who have to say what time it is.
 
+use crate::boot::boot_id;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tidegate_flow::Instant;
@@ -47,12 +48,9 @@ pub(crate) fn since_epoch_at(moment: u64) -> Duration {
 pub(crate) fn boot() -> u64 {
     static BOOT: OnceLock<u64> = OnceLock::new();
     *BOOT.get_or_init(|| {
-        let Ok(mut name) = fs::read("/proc/sys/kernel/random/boot_id") else { return 0 };
+        let boot = boot_id();
         // Containers may have clocks of their own.
-        let of_container = fs::read_link("/proc/self/ns/time").unwrap_or_default();
-        name.extend(of_container.as_os_str().as_bytes());
-        // FNV-1a, which is the same whoever compiled it.
-        let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        name.iter().fold(0xcbf2_9ce4_8422_2325, hash).max(1)
+        let container = fs::metadata("/proc/self/ns/time").map_or(0, |namespace| namespace.ino());
+        if boot == 0 { 0 } else { (boot ^ container).max(1) }
     })
 }

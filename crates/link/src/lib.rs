@@ -14,6 +14,7 @@
 //!
 //! `unsafe` is allowed here and in `tidegate-ofi` only; each block says why it is sound.
 
+mod boot;
 mod clock;
 pub mod fabric;
 mod files;

@@ -12,7 +12,6 @@ use crate::calibrate::{
     Alone, Costs, Effort, Exchange, Origin, Pair, Residual, Spread, Trouble, answer, doubt, fit, machine_file,
     residuals,
 };
-use crate::experiment::files;
 use crate::failure::Failure;
 
 /// Version of the JSON.
@@ -52,8 +51,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<u8, Failure> {
     let text = machine_file(&origin, &costs, &exchanges, &compared);
     match (&arguments.output, arguments.json) {
         (Some(file), _) if !super::is_standard_output(file) => {
-            files::write_output(file, &text)
-                .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+            super::write_file(file, &text)?;
             compared.iter().for_each(|residual| print_line(&residual.to_string()));
             print_line(&format!("wrote {}", file.display()));
         }

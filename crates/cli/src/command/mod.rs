@@ -19,6 +19,7 @@ use tidegate_link::log::print_line;
 
 use crate::alltoall::{self, Place, Wish};
 use crate::check::{Misspelt, check, misspelt};
+use crate::experiment::files;
 use crate::failure::Failure;
 use crate::launcher::{Launcher, look_up};
 use crate::mpi::{Mpi, MpiKind, recognise};
@@ -85,6 +86,11 @@ fn folders_of_programs(command: &[std::ffi::OsString]) -> Vec<PathBuf> {
 /// Whether a file that the user names stands for standard output.
 fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Writes a file that the user has named.
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    files::write_output(path, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Writes to standard output. A reader that has gone away is no failure.

@@ -8,7 +8,6 @@ use tidegate_sim::experiment::{NoStore, Progress, RunStore};
 use tidegate_sim::{FlowChoice, SimulationConfig, Time};
 
 use crate::arguments::PlanArguments;
-use crate::experiment::files;
 use crate::experiment::progress::Bar;
 use crate::experiment::store::{Folder, Reuse};
 use crate::failure::Failure;
@@ -28,7 +27,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<u8, Failure> {
             Program::parse(&scaled.text).map_err(|why| Failure::own(format!("the trace for {ranks} ranks: {why}")))?;
         pattern = Some(scaled.pattern);
         if let Some(file) = &arguments.goal {
-            write_trace(file, &scaled.text)?;
+            super::write_file(file, &scaled.text)?;
         }
     } else if arguments.goal.is_some() {
         return Err(Failure::usage("--goal writes the trace for the --ranks, and there are none but the trace's own"));
@@ -100,10 +99,6 @@ fn check_interruptions(program: &Program, config: &SimulationConfig) -> Result<(
          ([machine] noise_interval, now {} us)",
         interval.microseconds()
     )))
-}
-
-fn write_trace(file: &Path, text: &str) -> Result<(), Failure> {
-    files::write_output(file, text).map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))
 }
 
 /// All schemes at the same time; each waits for its own runs one after the other.

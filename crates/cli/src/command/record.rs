@@ -13,7 +13,6 @@ use tidegate_message::Counter;
 
 use crate::arguments::RecordArguments;
 use crate::command::run;
-use crate::experiment::files;
 use crate::failure::Failure;
 use crate::report::Job;
 use crate::trace::{self, Trace, writing};
@@ -106,8 +105,7 @@ fn record_from(arguments: &RecordArguments, folder: &Path) -> Result<u8, Failure
         if super::is_standard_output(path) {
             super::print_json(&value)?;
         } else {
-            let failed = |error| Failure::own(format!("cannot write {}: {error}", path.display()));
-            files::write_output(path, &format!("{value:#}\n")).map_err(failed)?;
+            super::write_file(path, &format!("{value:#}\n"))?;
         }
     }
     Ok(0)

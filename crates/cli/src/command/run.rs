@@ -71,8 +71,11 @@ pub fn run_with(
     let exit_code = child::exit_code(ended.status);
     let (pages, troubles) = left_in(folder);
     let mpi = prepared.mpi.as_ref();
-    let (job, launches) = launches_of(pages.clone(), end, mpi);
-    finish(recording, pages, exit_code, &troubles, &launches);
+    let recording = recording.map(|recording| (recording, pages.clone()));
+    let (job, launches) = launches_of(pages, end, mpi);
+    if let Some((recording, pages)) = recording {
+        finish(recording, pages, exit_code, &troubles, &launches);
+    }
     let troubles: Vec<Trouble> = troubles.into_iter().map(|trouble| with_ranks(trouble, &launches)).collect();
     let overridden = settings::overridden(&arguments.command, &prepared.settings);
     let usage = Usage { job: &job, mpi, overridden: &overridden, troubles: &troubles, failed: exit_code != 0 };
@@ -196,19 +199,13 @@ fn not_started(failure: Failure, recording: &mut Option<Sampling>) -> Failure {
     failure
 }
 
-/// Ends the recording, if there is one, with the pages as the processes left them. Of several launches, that one is
+/// Ends the recording with the pages as the processes left them. Of several launches, that one is
 /// told to be held up which began last of those that are.
-fn finish(
-    recording: Option<Sampling>,
-    pages: Vec<EndpointStats>,
-    exit_code: u8,
-    troubles: &[Trouble],
-    launches: &[Launch],
-) {
+fn finish(recording: Sampling, pages: Vec<EndpointStats>, exit_code: u8, troubles: &[Trouble], launches: &[Launch]) {
     let held_up = launches.iter().rev().find_map(|launch| launch.held_up.clone());
     let troubles = troubles.iter().map(|trouble| trouble.text.clone()).collect();
     let left = Left { exit_code, troubles, held_up };
-    if let Some(problem) = recording.and_then(|recording| recording.finish(pages, left)) {
+    if let Some(problem) = recording.finish(pages, left) {
         print_line(&format!("the recording is not complete: {problem}"));
     }
 }

@@ -136,7 +136,7 @@ fn unsent(job: &Waits) -> Vec<Option<usize>> {
     for wait in job.waits.iter().filter(|wait| is_message(wait)) {
         longest[wait.awaited].add(wait.waiter, wait.open_for.unwrap_or_default());
     }
-    let goes_on = |member: &Member| member.moves && !matches!(member.presence, Presence::Ended | Presence::Gone);
+    let goes_on = |member: &Member| member.moves && member.presence.is_there();
     let mut unsent = vec![None; size];
     for (place, wait) in job.waits.iter().enumerate().filter(|(_, wait)| is_message(wait)) {
         let is_old = wait.open_for.is_some_and(|age| age >= UNSENT_AFTER);

@@ -58,6 +58,13 @@ pub enum Presence {
     Gone,
 }
 
+impl Presence {
+    /// Whether the process may still go on in its MPI, as far as is known.
+    pub fn is_there(self) -> bool {
+        !matches!(self, Presence::Ended | Presence::Gone)
+    }
+}
+
 /// What a process does outside of its MPI, as its system shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Doing {

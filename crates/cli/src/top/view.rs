@@ -214,7 +214,7 @@ impl JobView {
 
     /// How many of its processes are there, as far as is known.
     pub fn alive(&self) -> usize {
-        let is_alive = |row: &&Row| !matches!(row.presence, Presence::Ended | Presence::Gone);
+        let is_alive = |row: &&Row| row.presence.is_there();
         self.rows.iter().filter(is_alive).count()
     }
 

@@ -68,7 +68,7 @@ fn waits_as_of(before: Option<&Look>, now: &Look, mpi: Option<&str>, patience: D
                 is_stale && presence == Presence::Here
             }
         };
-        let is_there = !matches!(presence, Presence::Ended | Presence::Gone);
+        let is_there = presence.is_there();
         waits.members.push(Member {
             name: name(seen.first()),
             presence,

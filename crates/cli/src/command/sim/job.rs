@@ -10,8 +10,7 @@ use tidegate_sim::experiment::{Progress, Source, parallel};
 use tidegate_sim::{FlowChoice, Outcome, SimulationError};
 
 use super::Shown;
-use crate::command::{is_standard_output, print};
-use crate::experiment::files;
+use crate::command::{is_standard_output, print, write_file};
 use crate::experiment::progress::Bar;
 use crate::failure::Failure;
 use crate::recording::simulated::SimulatedRun;
@@ -56,9 +55,7 @@ pub fn write_goal(sweep: &Sweep<JobDraft>, file: &Path) -> Result<u8, Failure> {
     if is_standard_output(file) {
         return print(text.as_bytes()).map(|()| 0);
     }
-    files::write_output(file, &text)
-        .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
-    Ok(0)
+    write_file(file, &text).map(|()| 0)
 }
 
 /// What is shown of a run.

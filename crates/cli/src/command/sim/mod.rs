@@ -11,7 +11,6 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::Value;
 
 use crate::arguments::SimArguments;
-use crate::experiment::files;
 use crate::experiment::files::csv;
 use crate::failure::Failure;
 use crate::scenario::{Draft, FABRIC_FIELDS, FIELDS, Field, File};
@@ -61,8 +60,7 @@ pub fn sim(arguments: &SimArguments) -> Result<u8, Failure> {
     let shown = shown.map_err(|failure| Failure::own(format!("{}: {failure}", path.display())))?;
     let comma_separated = || csv(std::iter::once(&shown.columns).chain(&shown.cells));
     if let Some(file) = arguments.csv.as_deref().filter(|_| !prints_csv) {
-        files::write_output(file, &comma_separated())
-            .map_err(|error| Failure::own(format!("cannot write {}: {error}", file.display())))?;
+        super::write_file(file, &comma_separated())?;
     }
     if prints_csv {
         super::print(comma_separated().as_bytes())?;
