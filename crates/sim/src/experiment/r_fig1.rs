@@ -265,9 +265,9 @@ const LESS: &str = "Tested (table of causes): packets that wait behind others in
     does this one with its rules (docs/simulator.md); uniform traffic is accepted at 0.90 by both.";
 
 /// Why there is no collapse.
-const NO_COLLAPSE: &str = "Tested: it is how readily packets take detours. The bias of 2 stops the tree of full buffers before it is \
+const NO_COLLAPSE: &str = "Tested: it is largely how readily packets take detours. The bias of 2 stops the tree of full buffers before it is \
     everywhere: adaptive ways take a detour only where it is less than half as full as the shortest way. With a bias of 1 (figure, \
-    last columns of the table) all comes out as R describes it, but for the 0.59: one slow node at 1/8 takes a third of the throughput, two more or \
-    less, by the pairs (0.31 ± 0.13), 0.1 % more than half with any pairs, and 1 % six tenths. With Valiant's ways, where all packets take \
-    detours, little is left. So R's routers take detours more readily than its rule says, as we read it. Longer runs change little: 0.46 \
-    after 40 windows, within 1 %.";
+    last columns of the table) slow nodes at 1/8 cost about as much as R describes: one takes a third of the throughput, two more or \
+    less, by the pairs (0.31 ± 0.13), 0.1 % about half (45 to 58 %, by the pairs, so that they differ more than R says), and 1 % six \
+    tenths; at 1/2 1 % takes 14 % only (R-fig4). With Valiant's ways, where all packets take detours, little is left. So R's routers may \
+    take detours more readily than its rule says, as we read it. Longer runs change little: 0.46 after 40 windows, within 1 %.";

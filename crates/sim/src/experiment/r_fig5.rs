@@ -123,7 +123,7 @@ fn facts(panels: &[Panel]) -> Vec<Fact> {
                 (0.8 * gain..=1.2 * gain).contains(&panel.gain()),
                 format!("{gain}"),
                 format!(
-                    "{:.2}: {:.3} beside {:.3}; without bias {:.1}, with Valiant's ways {:.1}",
+                    "{:.2}: {:.3} beside {:.3}; over no control without bias {:.1}, with Valiant's ways {:.1}",
                     panel.gain(),
                     panel.chunks(BEST),
                     panel.other(),
@@ -141,7 +141,7 @@ fn facts(panels: &[Panel]) -> Vec<Fact> {
             "1.7, 3.3 and 4.3 times",
             list(panels.iter().map(Panel::gain)),
         )
-        .implied("It follows from the three statements before; it is what remains of them where they differ.")
+        .implied("It would follow from the three statements before; where they differ it is what remains of them, and has no margin.")
         .because(GAIN),
     );
     facts
@@ -195,12 +195,12 @@ fn readier(panels: &[Panel]) -> Table {
 }
 
 const TOO_MANY: &str = "Without limit slow nodes bring less down here than in R (R-fig1 says why). Tested (last table): without bias 30 chunks \
-    accept twice as much as no limit.";
+    accept twice as much as no limit. Not found: why 40 to 128 chunks accept less than no limit.";
 
-const MOST: &str = "Tested: it is the room before a slow node. Chunks that do not fit into the buffers there fill those on the ways of others. With \
-    1,056 nodes, 1 % of them at 1/8, 16 to 24 chunks are best with the 256 flits per channel that R names (0.55; 30 chunks 0.51, 40 \
-    0.45), and with 512 flits 30 to 40 are (0.56; 24 chunks 0.55, 64 0.50).";
+const MOST: &str = "Tested in part: how many are too many grows with the room before a slow node. With 1,056 nodes, 1 % of them at 1/8, 16 to 24 \
+    chunks are best with the 256 flits per channel that R names (0.55; 30 chunks 0.51, 40 0.45), and with 512 flits 24 to 40 are (0.55 \
+    to 0.56; 64 0.50). Not found: why R has 30 with 256 flits, and why no limit is better than 40 chunks.";
 
-const GAIN: &str = "There is less to gain, because slow nodes bring less down here than in R (R-fig1 says why). Tested: the more readily \
-    packets take detours, the further the tree of full buffers spreads, and the more chunks gain (last table): with Valiant's ways \
-    about as much as in R.";
+const GAIN: &str = "There is less to gain, because slow nodes bring less down here than in R (R-fig1 says why), and at 1/8 30 chunks are too many. \
+    Tested: the more readily packets take detours, the more chunks gain over no control (last table; at full size runs without limit with \
+    Valiant's ways had not settled after 20 windows, and marks were not run there).";
