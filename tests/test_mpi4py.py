@@ -19,9 +19,16 @@ LEFT_OUT = {("mpich", 4): {"rma", "rma_nb", "cco_nb_buf", "cco_vec"}}
 other MPIs cover them here."""
 EXCLUDED = ["testGetFortranInfo"]
 """Asks for Fortran types that MPICH's wheel is built without."""
-EXCLUDED_WITH = {"impi": [f"test_win.TestWinCreateDynamic*.{name}" for name in ("testMemory", "testAttachDetach", "testAttributes", "testGetAttr")]}
-"""Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's
-`shm` fails the same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages."""
+EXCLUDED_WITH = {
+    # MPICH's MPI_Dist_graph_create probes for a message of any source, and then receives one of any source: if another one
+    # has come meanwhile, it takes that with the first one's length, and the graph has an edge too many. The test then
+    # fails on one rank, and the others wait for it for ever. Over `tcp` and over Tidegate with ample buffers it happens
+    # in some of a thousand calls, with few buffers in every fourth one.
+    "mpich": ["*.testDistgraphcomm"],
+    # Intel MPI says that a dynamic window has -1 bytes, and not 0, over providers that do RMA by themselves: libfabric's
+    # `shm` fails the same eight tests in the same way. Over `tcp` Intel MPI does RMA by messages.
+    "impi": [f"test_win.TestWinCreateDynamic*.{name}" for name in ("testMemory", "testAttachDetach", "testAttributes", "testGetAttr")],
+}
 MODULES = sorted(path.stem.removeprefix("test_") for path in MPI4PY_TESTS.glob("test_*.py"))
 
 
