@@ -32,6 +32,17 @@ pub enum Control {
     },
     /// So many packets of a node are under way at most.
     Chunks(u32),
+    /// The same for some of the nodes only, which tells whose limit does what.
+    ChunksOf(Limited, u32),
+}
+
+/// Which nodes are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limited {
+    /// Those that send to a slow node.
+    SendersToSlow,
+    /// All but those.
+    Others,
 }
 
 impl Control {
@@ -39,6 +50,17 @@ impl Control {
     pub const DEFAULT_MARKS: Control = Control::Marks { strength: 1, decay_cycles: 4 };
     /// R's aggressive marks.
     pub const AGGRESSIVE_MARKS: Control = Control::Marks { strength: 2, decay_cycles: 50 };
+
+    /// How many packets of a node may be under way, given whether its receiver is slow. `None` if nobody counts them.
+    fn chunks(self, sends_to_slow: bool) -> Option<u32> {
+        match self {
+            Control::None | Control::Marks { .. } => None,
+            Control::Chunks(most) => Some(most),
+            Control::ChunksOf(limited, most) => {
+                Some(if sends_to_slow == (limited == Limited::SendersToSlow) { most } else { u32::MAX })
+            }
+        }
+    }
 }
 
 /// What a mark that comes back adds to a counter, and the counter's largest value (R §4.1).
@@ -177,10 +199,12 @@ impl Machine {
         match load.control {
             Control::None => Ok(()),
             Control::Marks { .. } if load.pattern != Pattern::Pairs => Err(MachineError::MarksWithoutPairs),
-            Control::Chunks(_) if load.pattern == Pattern::Uniform => Err(MachineError::ChunksWithoutPartner),
-            Control::Chunks(0) => Err(MachineError::NoChunks),
+            Control::Chunks(_) | Control::ChunksOf(..) if load.pattern == Pattern::Uniform => {
+                Err(MachineError::ChunksWithoutPartner)
+            }
+            Control::Chunks(0) | Control::ChunksOf(_, 0) => Err(MachineError::NoChunks),
             Control::Marks { decay_cycles: 0, .. } => Err(MachineError::NoDecay),
-            Control::Marks { .. } | Control::Chunks(_) => Ok(()),
+            Control::Marks { .. } | Control::Chunks(_) | Control::ChunksOf(..) => Ok(()),
         }
     }
 }
@@ -200,6 +224,8 @@ struct Node {
     sunk_at: u64,
     /// How many cycles it needs for a flit.
     slowness: u16,
+    /// How many of its packets may be under way, if they are counted.
+    chunks: Option<u32>,
     /// Its packets that have not been sunk, as far as it knows.
     outstanding: u32,
     /// Packets of its source that it has sunk and not told of.
@@ -257,7 +283,7 @@ impl Loaded {
         let count = layout.nodes();
         let marking = match load.control {
             Control::Marks { strength, .. } => Some(strength),
-            Control::None | Control::Chunks(_) => None,
+            Control::None | Control::Chunks(_) | Control::ChunksOf(..) => None,
         };
         let parameters = Parameters { marking, slowest: load.slow_factor, ..parameters };
         // Pairs and slow nodes are drawn apart, so that neither depends on how the other is drawn.
@@ -273,6 +299,7 @@ impl Loaded {
             source: node,
             sunk_at: 0,
             slowness: slowness[node as usize],
+            chunks: None,
             outstanding: 0,
             owed_credits: 0,
             owed_marks: 0,
@@ -284,6 +311,7 @@ impl Loaded {
         let mut nodes: Vec<Node> = (0..count).map(node).collect();
         for (index, &partner) in partners.iter().flatten().enumerate() {
             nodes[partner as usize].source = index as u32;
+            nodes[index].chunks = load.control.chunks(slowness[partner as usize] > 1);
         }
         Ok(Loaded {
             engine: Engine::new(layout, routing, parameters, seed),
@@ -323,6 +351,12 @@ impl Loaded {
     /// Flits of data that each node has sunk since the beginning, and whether it is slow.
     pub fn accepted(&self) -> impl Iterator<Item = (u64, bool)> {
         self.nodes.iter().map(|node| (node.accepted, node.slowness > 1))
+    }
+
+    /// Packets that each node has under way, as far as it knows, and whether its receiver is slow.
+    #[cfg(test)]
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = (u32, bool)> {
+        self.nodes.iter().map(|node| (node.outstanding, self.nodes[node.partner as usize].slowness > 1))
     }
 
     /// Runs for so many cycles.
@@ -400,12 +434,12 @@ impl Loaded {
         let flits = self.machine.parameters.packet_flits;
         let node = &self.nodes[index as usize];
         let has_data = send && node.next_born <= now && (self.is_uniform || node.partner != index);
-        let may = match self.machine.load.control {
-            Control::None => true,
-            Control::Marks { .. } => node.tokens >= MARK_MOST * u32::from(flits),
-            Control::Chunks(most) => node.outstanding < most,
+        let is_marked = matches!(self.machine.load.control, Control::Marks { .. });
+        let may = match node.chunks {
+            Some(most) => node.outstanding < most,
+            None => !is_marked || node.tokens >= MARK_MOST * u32::from(flits),
         };
-        let is_chunked = matches!(self.machine.load.control, Control::Chunks(_));
+        let is_chunked = node.chunks.is_some();
         let rides = node.source == node.partner;
         let begins = has_data && may;
         let owes = is_chunked && node.owed_credits > 0;

@@ -35,7 +35,7 @@ pub use engine::Totals;
 pub use fat_tree::FatTree;
 pub(crate) use layout::Far;
 pub use layout::{Layout, LayoutError, PORTS_MAX, Routing};
-pub use load::{Control, Counts, Load, Loaded, Machine, MachineError, SLOW_FACTOR_MAX};
+pub use load::{Control, Counts, Limited, Load, Loaded, Machine, MachineError, SLOW_FACTOR_MAX};
 pub(crate) use packet::Journey;
 pub use parameters::{BUFFER_FLITS_MAX, CHANNELS_MAX, LATENCY_MAX, ParameterError, Parameters};
 pub use pattern::Pattern;

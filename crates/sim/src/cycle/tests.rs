@@ -1,7 +1,8 @@
 //! Small networks under load: nothing is lost, nothing comes twice, nothing stands still, room is accounted for.
 
 use super::{
-    Control, Dragonfly, FatTree, Layout, Load, Loaded, Machine, Parameters, Pattern, Routing, Throughput, Windows,
+    Control, Dragonfly, FatTree, Layout, Limited, Load, Loaded, Machine, Parameters, Pattern, Routing, Throughput,
+    Windows,
 };
 
 /// 9 groups of 4 routers of 2 nodes: 72 nodes, in the proportions of R's.
@@ -155,6 +156,23 @@ fn chunks_bound_what_a_node_has_under_way_and_give_a_lone_sender_its_round_trip(
     let mut loaded = Loaded::new(&machine(layout, Routing::Minimal, load)).unwrap();
     loaded.run(16 * 100);
     assert!(loaded.counts().sunk >= 2 * 97, "enough chunks fill the wire: {:?}", loaded.counts());
+}
+
+#[test]
+fn chunks_of_some_nodes_bind_no_others() {
+    for limited in [Limited::SendersToSlow, Limited::Others] {
+        let control = Control::ChunksOf(limited, 12);
+        let load = Load { slow_nodes: 6, slow_factor: 8, control, ..Load::full(Pattern::Pairs) };
+        let mut loaded = Loaded::new(&small(Routing::PROGRESSIVE, load)).unwrap();
+        loaded.run(3_000);
+        let is_limited = |to_slow: bool| to_slow == (limited == Limited::SendersToSlow);
+        let most = |of_limited: bool| {
+            let nodes = loaded.outstanding().filter(|&(_, to_slow)| is_limited(to_slow) == of_limited);
+            nodes.map(|(outstanding, _)| outstanding).max().unwrap()
+        };
+        assert_eq!(most(true), 12, "{limited:?}");
+        assert!(most(false) > 24, "{limited:?}: {}", most(false));
+    }
 }
 
 /// The mean over two pairings. With four of them, on this network: nothing slow 0.58 to 0.66, four slow nodes 0.48 to

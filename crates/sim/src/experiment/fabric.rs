@@ -6,7 +6,7 @@ use std::fmt;
 use super::measurement::{Carried, Measurement, Stop};
 use crate::config::SimulationError;
 use crate::cycle::{
-    Control, Dragonfly, Layout, Load, Machine, Parameters, Pattern, Routing, Settled, Throughput, Windows,
+    Control, Dragonfly, Layout, Limited, Load, Machine, Parameters, Pattern, Routing, Settled, Throughput, Windows,
 };
 
 /// Pairs of nodes of a dragonfly send to each other as fast as they can (R §4.1).
@@ -82,6 +82,13 @@ pub(super) fn routing_name(routing: Routing) -> &'static str {
     }
 }
 
+fn limited_name(limited: Limited) -> &'static str {
+    match limited {
+        Limited::SendersToSlow => "those that send to slow nodes",
+        Limited::Others => "all others",
+    }
+}
+
 impl fmt::Display for FabricRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Dragonfly { groups, routers, nodes, .. } = self.shape;
@@ -91,6 +98,7 @@ impl fmt::Display for FabricRun {
             Control::None => {}
             Control::Marks { strength, decay_cycles } => write!(f, ", marks x {strength}, decay {decay_cycles}")?,
             Control::Chunks(most) => write!(f, ", {most} chunks")?,
+            Control::ChunksOf(limited, most) => write!(f, ", {most} chunks of {}", limited_name(limited))?,
         }
         let usual = Parameters::SCHNEIDER;
         if self.channels != usual.channels {

@@ -19,8 +19,8 @@ const FACTORS: [u16; 2] = [2, 8];
 struct Curves {
     counts: Vec<u32>,
     adaptive: Vec<Vec<Runs>>,
-    /// With an eighth, and without bias, for all shares.
-    eager: Vec<Runs>,
+    /// Without bias, by factor, for all shares.
+    eager: Vec<Vec<Runs>>,
     /// With an eighth, for none, a thousandth and a hundredth of the nodes: minimal ways, then Valiant's.
     controls: Vec<Vec<Runs>>,
     control_counts: Vec<u32>,
@@ -34,17 +34,19 @@ impl Curves {
         for factor in FACTORS {
             all.extend(counts.iter().map(|&count| network.controlled(count, factor, Control::None)));
         }
-        all.extend(counts.iter().map(|&count| routed(network.slow(count, 8), EAGER)));
+        for factor in FACTORS {
+            all.extend(counts.iter().map(|&count| routed(network.slow(count, factor), EAGER)));
+        }
         for routing in [Routing::Minimal, Routing::Valiant] {
             all.extend(control_counts.iter().map(|&count| routed(network.slow(count, 8), routing)));
         }
         let mut runs = run_all(workshop, &all)?;
         let mut eager = runs.split_off(FACTORS.len() * counts.len());
-        let controls = eager.split_off(counts.len());
+        let controls = eager.split_off(FACTORS.len() * counts.len());
         let lines = |runs: &[Runs], each: usize| runs.chunks(each).map(<[Runs]>::to_vec).collect();
         Ok(Curves {
             adaptive: lines(&runs, counts.len()),
-            eager,
+            eager: lines(&eager, counts.len()),
             controls: lines(&controls, control_counts.len()),
             counts,
             control_counts,
@@ -96,10 +98,10 @@ pub(super) fn run(workshop: &Workshop<'_>) -> Result<Findings, SimulationError> 
         let points = curves.counts.iter().map(percent).zip(runs);
         series.push(curve(&format!("adaptive ways, slow nodes at 1/{factor}"), points));
     }
-    series.push(curve(
-        "adaptive ways without bias, slow nodes at 1/8",
-        curves.counts.iter().map(percent).zip(&curves.eager),
-    ));
+    for (factor, runs) in FACTORS.iter().zip(&curves.eager) {
+        let points = curves.counts.iter().map(percent).zip(runs);
+        series.push(curve(&format!("adaptive ways without bias, slow nodes at 1/{factor}"), points));
+    }
     for (name, runs) in ["minimal ways", "Valiant's ways"].iter().zip(&curves.controls) {
         let points = curves.control_counts.iter().map(percent).zip(runs);
         series.push(curve(&format!("{name}, slow nodes at 1/8"), points));
@@ -176,11 +178,12 @@ fn values(network: Network, curves: &Curves) -> Table {
         "at 1/8",
         "at 1/8: nodes that are not slow",
         "at 1/8: diverted packets (%)",
+        "at 1/2, without bias",
         "at 1/8, without bias",
-        "without bias: diverted packets (%)",
+        "at 1/8, without bias: diverted packets (%)",
     ];
     let mut table = Table::new("fig1", "Throughput of adaptive ways", &columns);
-    for (&count, eager) in curves.counts.iter().zip(&curves.eager) {
+    for (&count, eager) in curves.counts.iter().zip(curves.eager[0].iter().zip(&curves.eager[1])) {
         let cell = |runs: &Runs| {
             let estimate = rates(runs);
             let half = estimate.interval().map(|(least, _)| format!(" ± {:.3}", estimate.mean() - least));
@@ -194,8 +197,9 @@ fn values(network: Network, curves: &Curves) -> Table {
             cell(eighth),
             format!("{:.3}", eighth.estimate(|run| carried(run).healthy).mean()),
             format!("{:.0}", 100.0 * eighth.estimate(|run| carried(run).diverted).mean()),
-            cell(eager),
-            format!("{:.0}", 100.0 * eager.estimate(|run| carried(run).diverted).mean()),
+            cell(eager.0),
+            cell(eager.1),
+            format!("{:.0}", 100.0 * eager.1.estimate(|run| carried(run).diverted).mean()),
         ]);
     }
     table

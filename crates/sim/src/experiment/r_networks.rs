@@ -124,6 +124,11 @@ pub(super) fn rate(runs: &Runs) -> f64 {
     rates(runs).mean()
 }
 
+/// The throughput beside that of `other`: the mean over the seeds of the ratios with the same seed.
+pub(super) fn beside(runs: &Runs, other: &Runs) -> f64 {
+    runs.paired(other, |run, other| carried(run).rate() / carried(other).rate()).mean()
+}
+
 /// The least and the most of the seeds.
 pub(super) fn extremes(runs: &Runs) -> (f64, f64) {
     let each = runs.0.iter().map(|run| carried(run).rate());
