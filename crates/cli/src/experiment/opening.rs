@@ -90,6 +90,12 @@ fn headline(text: &mut String, reports: &[Report]) {
     text.push('\n');
 }
 
+/// Who made the statements: the paper, or nobody before us.
+pub(super) fn whose(reports: &[Report]) -> &'static str {
+    let is_ours = !reports.is_empty() && reports.iter().all(|report| report.paper().is_empty());
+    if is_ours { " of ours, which no paper has made," } else { " of the paper" }
+}
+
 fn outcomes(text: &mut String, reports: &[Report]) {
     let count = |verdict| reports.iter().map(|report| with(report, verdict).count()).sum::<usize>();
     let at_full = |verdict| {
@@ -103,7 +109,7 @@ fn outcomes(text: &mut String, reports: &[Report]) {
         (all().filter(|fact| !fact.by_seed.is_empty()).count(), all().filter(|fact| fact.is_unsure()).count());
     let _ = write!(
         text,
-        "Of {} statements of the paper: {reproduced} reproduced, {differ} differing, {not_run} not run. Beside them {implied} are \
+        "Of {} statements{}: {reproduced} reproduced, {differ} differing, {not_run} not run. Beside them {implied} are \
          implied: they hold, but are computed from the scheme's own rules, follow from another statement or from how the runs \
          are made, or are our reading and no sentence of the paper. Computed, or run at \
          the paper's size: {} of those reproduced and {} of those differing; all others at reduced size. Of the {judged} that \
@@ -111,6 +117,7 @@ fn outcomes(text: &mut String, reports: &[Report]) {
          has all of these. Why one differs is said in its section.\n\n\
          | outcome | how sure | where | statement | paper | here |\n|---|---|---|---|---|---|\n",
         reproduced + differ + not_run,
+        whose(reports),
         at_full(Verdict::Reproduced),
         at_full(Verdict::Differs),
     );

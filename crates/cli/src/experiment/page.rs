@@ -79,13 +79,15 @@ fn page(reports: &[Report], times: &BTreeMap<String, Times>) -> String {
         "# {}\n\nWritten by `tidegate paper --out FOLDER`; the JSON and CSV files beside this page hold every number. {who}",
         heading(&papers)
     );
-    text.push_str(
-        "A statement of the paper that does not come out here is listed as `differs`, with the best explanation; nothing is \
+    let _ = write!(
+        text,
+        "A statement{} that does not come out here is listed as `differs`, with the best explanation; nothing is \
          tuned to hide it. One that holds, but could hardly fail here, or is our reading and no sentence of the paper, is \
          `implied`, with the reason, and not counted as reproduced. Where there are several seeds, numbers are means over them, statements are judged on the \
          means and again on each seed alone (`2 of 3 seeds`: one seed alone says something else than the means, so that other \
          seeds might too), and ranges are the 95 % confidence interval of the mean (Student's t) if nothing else is said; \
          overheads are those of each run beside the reference with the same seed, then averaged.\n\n",
+        opening::whose(reports)
     );
     text.push_str(&opening::opening(reports, times));
     text.push_str(

@@ -269,9 +269,11 @@ const LESS: &str = "Tested (table of causes): packets that wait behind others in
     does this one with its rules (docs/simulator.md); uniform traffic is accepted at 0.90 by both.";
 
 /// Why there is no collapse.
-const NO_COLLAPSE: &str = "Tested: it is largely how readily packets take detours. The bias of 2 stops the tree of full buffers before it is \
-    everywhere: adaptive ways take a detour only where it is less than half as full as the shortest way. With a bias of 1 (figure, \
+const NO_COLLAPSE: &str = "Tested: at 1/8 it is largely how readily packets take detours. The bias of 2 stops the tree of full buffers before it \
+    is everywhere: adaptive ways take a detour only where it is less than half as full as the shortest way. With a bias of 1 (figure, \
     last columns of the table) slow nodes at 1/8 cost about as much as R describes: one takes a third of the throughput, two more or \
     less, by the pairs (0.31 ± 0.13), 0.1 % about half (45 to 58 %, by the pairs, so that they differ more than R says), and 1 % six \
-    tenths; at 1/2 1 % takes 14 % only (R-fig4). With Valiant's ways, where all packets take detours, little is left. So R's routers may \
-    take detours more readily than its rule says, as we read it. Longer runs change little: 0.46 after 40 windows, within 1 %.";
+    tenths. At 1/2 they cost far less than that: one or two nothing, 0.1 % a tenth (2 to 22 %, by the pairs), 1 % a seventh; why R has \
+    more there was not found. With Valiant's ways, where all packets take detours, little is left. So R's routers may take detours more \
+    readily than its rule says, as we read it. Longer runs change little: 0.46 after 40 windows, within 1 % (with the bias of 2; some \
+    of the runs without had not settled after 20).";

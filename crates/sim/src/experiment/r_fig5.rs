@@ -240,7 +240,8 @@ fn readier(panels: &[Panel]) -> Table {
     table
 }
 
-const TOO_MANY: &str = "In a network of few groups the packets for slow nodes have few places to wait at; at full size it comes out.";
+const TOO_MANY: &str =
+    "In a network of few groups the packets for slow nodes have few places to wait at; at full size it comes out.";
 
 const UNLIMITED: &str = "Without limit slow nodes bring less down here than in R (R-fig1 says why). That throughput is lower with 40 to 128 \
     chunks than with no limit is tested (second table): it comes of limiting those that do not send to slow nodes. If only they are limited \
