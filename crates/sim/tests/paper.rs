@@ -231,6 +231,7 @@ fn few_slow_nodes_of_many() {
         "One slow node in a thousand is enough",
         "One in a hundred is worse",
         "The cause is that non-minimal ways",
+        "Adaptive ways make it worse",
         "With slow nodes at 1/2, and few of them",
         "The default marks cost",
         "Aggressive marks cost",

@@ -32,7 +32,7 @@ pub enum Control {
     },
     /// So many packets of a node are under way at most.
     Chunks(u32),
-    /// The same for some of the nodes only, which tells whose limit does what.
+    /// The same for some of the nodes only, which tells whose limit does what. All of them count and return credits.
     ChunksOf(Limited, u32),
 }
 

@@ -129,6 +129,12 @@ pub(super) fn beside(runs: &Runs, other: &Runs) -> f64 {
     runs.paired(other, |run, other| carried(run).rate() / carried(other).rate()).mean()
 }
 
+/// How many of these had not settled when they were stopped: `2 of 9`.
+pub(super) fn not_settled(cases: &[Runs]) -> String {
+    let all = || cases.iter().flat_map(|runs| &runs.0);
+    format!("{} of {}", all().filter(|run| !carried(run).has_settled).count(), all().count())
+}
+
 /// The least and the most of the seeds.
 pub(super) fn extremes(runs: &Runs) -> (f64, f64) {
     let each = runs.0.iter().map(|run| carried(run).rate());
