@@ -118,6 +118,11 @@ impl Plan<'_> {
             let why = "You are root, in a container most likely, where Open MPI refuses to start otherwise.";
             self.unless_set(settings, ROOT_PERMISSION, "1", why);
             self.unless_set(settings, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
+            if major.is_none_or(|major| major >= 5) {
+                let why = "The same for its launcher by its own name, `prterun`.";
+                self.unless_set(settings, "PRTE_ALLOW_RUN_AS_ROOT", "1", why);
+                self.unless_set(settings, "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1", why);
+            }
         }
     }
 
@@ -300,7 +305,12 @@ mod tests {
     fn root_may_use_open_mpi() {
         let open_mpi = mpi(MpiKind::OpenMpi, "5.0.11");
         let text = lines(&Plan { root: true, ..plan(Some(&open_mpi), &empty) });
-        assert!(text.ends_with("OMPI_ALLOW_RUN_AS_ROOT=1\nOMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"), "{text}");
+        let permitted = "OMPI_ALLOW_RUN_AS_ROOT=1\nOMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n";
+        let launcher = "PRTE_ALLOW_RUN_AS_ROOT=1\nPRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1\n";
+        assert!(text.ends_with(&[permitted, launcher].concat()), "{text}");
+        let older = mpi(MpiKind::OpenMpi, "4.1.4");
+        let text = lines(&Plan { root: true, ..plan(Some(&older), &empty) });
+        assert!(text.ends_with(permitted), "it has no `prterun`: {text}");
     }
 
     #[test]
@@ -310,7 +320,8 @@ mod tests {
         let environment = |name: &str| mine.contains(&name).then(|| OsString::from("mine"));
         let text = lines(&Plan { root: true, ..plan(Some(&open_mpi), &environment) });
         let expected = "FI_PROVIDER=tidegate\nFI_PROVIDER_PATH=/opt/tidegate/lib\n";
-        assert_eq!(text, [expected, OPEN_MPI, PASSED, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n"].concat());
+        let rest = "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\nPRTE_ALLOW_RUN_AS_ROOT=1\nPRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1\n";
+        assert_eq!(text, [expected, OPEN_MPI, PASSED, rest].concat());
     }
 
     #[test]
