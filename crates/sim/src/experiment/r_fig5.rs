@@ -233,8 +233,7 @@ fn readier(panels: &[Panel]) -> Table {
             let (others, chunked) = panel.readier(place);
             let all = || others.iter().chain([chunked]);
             let first = [(*ways).to_owned(), format!("at 1/{}", panel.factor)].into_iter();
-            let waiting = not_settled(&all().cloned().collect::<Vec<_>>());
-            let last = [format!("{:.1}", panel.readier_gain(place)), waiting];
+            let last = [format!("{:.1}", panel.readier_gain(place)), not_settled(all())];
             table.row(first.chain(all().map(|runs| format!("{:.3}", rate(runs)))).chain(last));
         }
     }

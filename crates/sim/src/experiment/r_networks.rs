@@ -126,13 +126,13 @@ pub(super) fn rate(runs: &Runs) -> f64 {
 
 /// The throughput beside that of `other`: the mean over the seeds of the ratios with the same seed.
 pub(super) fn beside(runs: &Runs, other: &Runs) -> f64 {
-    runs.paired(other, |run, other| carried(run).rate() / carried(other).rate()).mean()
+    rates(runs).over(&rates(other)).mean()
 }
 
 /// How many of these had not settled when they were stopped: `2 of 9`.
-pub(super) fn not_settled(cases: &[Runs]) -> String {
-    let all = || cases.iter().flat_map(|runs| &runs.0);
-    format!("{} of {}", all().filter(|run| !carried(run).has_settled).count(), all().count())
+pub(super) fn not_settled<'a>(cases: impl IntoIterator<Item = &'a Runs>) -> String {
+    let settled: Vec<bool> = cases.into_iter().flat_map(|runs| &runs.0).map(|run| carried(run).has_settled).collect();
+    format!("{} of {}", settled.iter().filter(|&&settled| !settled).count(), settled.len())
 }
 
 /// The least and the most of the seeds.
