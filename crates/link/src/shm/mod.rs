@@ -8,8 +8,8 @@
 //! is made of, `config` what it needs to know, `connecting` how peers are found and reached, `hindrance` what makes
 //! that wait, `endpoint` what messages see of all that, `observed` what others see of it. `vacant` finds out who has
 //! come, `liveness` who closes or dies and what is left behind; `life` says who lives, by each `lock` that an endpoint
-//! holds and no forked child of it keeps (`lock_file`, `fork`). `spin` decides when an idle process yields, and `wake`
-//! lets it block.
+//! holds and no forked child of it keeps (`lock_file`, `fork`), and `processor` who only waits for its turn to run.
+//! `spin` decides when an idle process yields, and `wake` lets it block.
 
 mod address;
 mod bounce;
@@ -34,6 +34,7 @@ mod observed;
 mod peer;
 mod peer_segment;
 mod posting;
+mod processor;
 mod region;
 mod segment;
 mod service;

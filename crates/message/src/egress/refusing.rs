@@ -1,7 +1,7 @@
 //! Which messages are refused, by the rules of `holding.rs`, and when that ends.
 
-use super::Egress;
 use super::lane::Lane;
+use super::{Egress, Mailboxes};
 use crate::link::Buffer;
 use std::time::Duration;
 use tidegate_flow::{Instant, PeerId};
@@ -9,7 +9,13 @@ use tidegate_flow::{Instant, PeerId};
 impl<B: Buffer> Egress<B> {
     /// Whether a message that cannot leave had better be refused than wait here.
     #[cold]
-    pub(crate) fn hold(&mut self, to: PeerId, patience: Duration, now: Instant) -> bool {
+    pub(crate) fn hold(
+        &mut self,
+        mailboxes: &mut impl Mailboxes,
+        to: PeerId,
+        patience: Duration,
+        now: Instant,
+    ) -> bool {
         if patience.is_zero() {
             return false;
         }
@@ -20,8 +26,11 @@ impl<B: Buffer> Egress<B> {
             self.holding.end_if(hold.end());
         }
         hold.is_holding = true;
-        if !hold.has_given_up && self.holding.refuse(patience, now) {
-            return true;
+        if !hold.has_given_up {
+            let tries_on = || hold.tries_on(mailboxes.processor_time(to), patience, now);
+            if self.holding.refuse(patience, now, tries_on) {
+                return true;
+            }
         }
         hold.has_given_up = true;
         hold.is_scarce |= self.flow.credits(to) > 0;

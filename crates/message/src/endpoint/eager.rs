@@ -67,7 +67,7 @@ impl<L: Link> Endpoint<L> {
             None if self.presence.lost(to).is_some() => false,
             None => !self.egress.is_idle(to) || !self.egress.has_credits_for(to, Outgoing::eager_packets(send)),
         };
-        is_stuck && self.egress.hold(to, self.config.patience, self.now)
+        is_stuck && self.egress.hold(&mut self.link, to, self.config.patience, self.now)
     }
 
     /// The first packet of an eager message, or all of it.

@@ -166,8 +166,8 @@ fn a_receiver_that_makes_no_progress_is_waited_for_once_until_credits_come() {
             world.pause(1);
             world.pause(2);
             let waited: Duration = (0..20).map(|n| inject_in_the_end(&mut world, 1, &[n; 8], between)).sum();
-            // The first attempt after its patience has run out is not refused, however long an MPI takes to make it.
-            let expected = patience.max(between);
+            // It is tried once more after that, however long an MPI takes to try.
+            let expected = patience.max(between) + between;
             assert!(
                 (expected..expected + patience + between).contains(&waited),
                 "{waited:?} between {between:?} in round {round}"
@@ -234,6 +234,39 @@ fn what_is_injected_leaves_before_its_sender_falls_silent_though_it_is_refused_a
             }
         }
         assert!(waited > 2 * patience, "{scheme}: {waited:?}");
+        world.pause(0);
+        world.resume(1);
+        world.settle();
+        for (n, receive) in receives.into_iter().enumerate() {
+            assert_eq!(world.bytes(receive), [n as u8; 8], "{scheme}, {n}");
+        }
+    }
+}
+
+/// It is on one for a moment, every now and then. Its sender falls silent with the last message.
+#[test]
+fn what_is_injected_leaves_before_its_sender_falls_silent_though_its_receiver_waits_for_a_processor() {
+    let (patience, between) = (Duration::from_millis(2), Duration::from_micros(50));
+    for scheme in [SchemeName::Static, SchemeName::Dynamic, SchemeName::Rnr, SchemeName::SharedWindow] {
+        let mut world = Setup { patience, slots: 4, scheme, ..Setup::new(2) }.build();
+        let receives: Vec<_> = (0..40).map(|_| world.receive(1).tagged(0).capacity(8).post()).collect();
+        let (mut ran, mut turns, mut next) = (Duration::ZERO, 0, world.now());
+        for n in 0..40 {
+            world.pause(1);
+            while world.send(0).to(1).tagged(0).bytes(&[n; 8]).inject().silent().try_post().is_err() {
+                world.network().starved = Some((1, ran));
+                world.pass(between);
+                if world.now() >= next {
+                    next = world.now() + 5 * patience;
+                    world.resume(1);
+                    turns += 1;
+                }
+                world.steps(20);
+                world.pause(1);
+                ran += between / 50;
+            }
+        }
+        assert!(turns > 3, "{scheme}: {turns}");
         world.pause(0);
         world.resume(1);
         world.settle();

@@ -8,6 +8,7 @@ use super::random::Random;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::time::Duration;
 use tidegate_message::flow::{Config, Packet, PacketKind, Posting, ReceiveQueues, Regions, SchemeName};
 use tidegate_message::{
     Access, Arrival, BounceBuffers, Buffer, Capabilities, Counters, Departure, Link, LinkEvent, PeerId, RemoteMemory,
@@ -125,6 +126,8 @@ pub struct Network {
     pub cut: Vec<(usize, usize)>,
     /// Who cannot write to whom for a while, and cannot learn its window.
     pub hindered: Option<(usize, usize)>,
+    /// Who waits for a processor, and how long it has been on one.
+    pub starved: Option<(usize, Duration)>,
     /// Packets came from outside of any protocol: what flow control promises for mailboxes does not hold.
     pub hostile: bool,
     /// This node's mailbox is full for data, and takes everything else.
@@ -174,6 +177,7 @@ impl Network {
             transfers_left: None,
             cut: Vec::new(),
             hindered: None,
+            starved: None,
             hostile: false,
             deaf: None,
             is_stubborn: false,

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::slice;
+use std::time::Duration;
 use tidegate_flow::{Header, MOST_SLOTS_PER_PACKET, PAYLOAD_BYTES, Placement};
 
 /// The environment of one endpoint.
@@ -134,6 +135,11 @@ impl Link for MemoryLink {
     fn window(&mut self, peer: PeerId) -> Option<u32> {
         let pair = (self.me, self.node(peer));
         (self.network.borrow().hindered == Some(pair)).then_some(0)
+    }
+
+    fn processor_time(&mut self, peer: PeerId) -> Option<Duration> {
+        let peer = self.node(peer);
+        self.network.borrow().starved.filter(|(node, _)| *node == peer).map(|(_, ran)| ran)
     }
 
     fn capabilities(&mut self, peer: PeerId) -> Capabilities {
