@@ -333,8 +333,9 @@ pub trait Link {
         None
     }
 
-    /// How long the process of `peer` has been on a processor since it began, if it is on one or waits for one. `None`:
-    /// it sleeps, or nobody here can tell. Takes system calls.
+    /// How long the first thread of the process of `peer` has been on a processor since it began, if it is on one now
+    /// or waits for one. What has happened since the system's last tick may be missing. `None`: it sleeps, or nobody
+    /// here can tell. Takes system calls.
     fn processor_time(&mut self, _peer: PeerId) -> Option<Duration> {
         None
     }

@@ -223,7 +223,7 @@ impl ShmLink {
             log::line(Level::Warn, || "the mailbox's write pointer is out of bounds: a peer has damaged it".into());
         }
         // A packet that is being written as we look makes no hole.
-        let position = self.reader.position();
+        let position = Some(self.reader.position());
         if std::mem::replace(&mut self.monitor.position, position) != position {
             self.monitor.hole = None;
             return;

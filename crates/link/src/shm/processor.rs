@@ -1,29 +1,21 @@
 //! How long another process has been on a processor, and whether it wants to be: what tells a receiver that computes
 //! from one that waits for its turn.
+//!
+//! A process is judged by its first thread, which is the one that communicates in nearly all programs: the others may
+//! compute for it.
 
 use std::fs;
-use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// How long all threads of a process have been on a processor since it began, if its first thread is on one or waits
-/// for one. `None`: that sleeps, or there is no such process, or the system does not tell.
+/// How long the first thread of a process has been on a processor since it began, if it is on one now or waits for one.
+/// Of a thread that runs, what has happened since the system's last tick is missing. `None`: it sleeps, or there is no
+/// such process, or the system does not tell.
 pub(super) fn time_of(pid: u32) -> Option<Duration> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    if !wants_processor(&text) {
+    let wants_one = fs::read(format!("/proc/{pid}/stat")).is_ok_and(|text| wants_processor(&text));
+    if !wants_one {
         return None;
     }
-    let mut clock = MaybeUninit::uninit();
-    let mut time = MaybeUninit::uninit();
-    // SAFETY: both calls fill what they are given a place for, if they return 0.
-    unsafe {
-        if libc::clock_getcpuclockid(libc::pid_t::try_from(pid).ok()?, clock.as_mut_ptr()) != 0
-            || libc::clock_gettime(clock.assume_init(), time.as_mut_ptr()) != 0
-        {
-            return None;
-        }
-        let libc::timespec { tv_sec, tv_nsec } = time.assume_init();
-        Some(Duration::new(u64::try_from(tv_sec).ok()?, u32::try_from(tv_nsec).ok()?))
-    }
+    time_in(&fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
 }
 
 /// Whether `/proc/<pid>/stat` shows a thread that is on a processor or waits for one. The name, field 2, may contain
@@ -31,6 +23,12 @@ pub(super) fn time_of(pid: u32) -> Option<Duration> {
 fn wants_processor(text: &[u8]) -> bool {
     let Some(name_end) = text.iter().rposition(|byte| *byte == b')') else { return false };
     text[name_end..].get(2) == Some(&b'R')
+}
+
+/// The time in `/proc/<pid>/schedstat`: the first number, in nanoseconds. It is 0 where the system keeps no account.
+fn time_in(text: &str) -> Option<Duration> {
+    let nanoseconds = text.split_ascii_whitespace().next()?.parse().ok()?;
+    (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))
 }
 
 #[cfg(test)]
@@ -44,6 +42,12 @@ mod tests {
         assert!(wants_processor(b"7 (a) S (b) R 1 7"));
         assert!(!wants_processor(b"7 (a) R (b) S 1 7"));
         assert!(!wants_processor(b"nonsense") && !wants_processor(b"7 (a)"));
+    }
+
+    #[test]
+    fn a_system_that_keeps_no_account_tells_nothing() {
+        assert_eq!(time_in("1234567 89 10\n"), Some(Duration::from_nanos(1_234_567)));
+        assert_eq!([time_in("0 0 0\n"), time_in(""), time_in("x")], [None; 3]);
     }
 
     #[test]

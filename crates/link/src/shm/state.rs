@@ -94,8 +94,8 @@ pub(super) struct Monitor {
     pub(super) marks: Turn,
     /// Where in the roster to go on with questions to the system.
     pub(super) questions: Turn,
-    /// The ticket to which the reader had come at the last look.
-    pub(super) position: u64,
+    /// The ticket to which the reader had come at the last look, if there was one.
+    pub(super) position: Option<u64>,
     pub(super) hole: Option<Hole>,
     pub(super) departures: VecDeque<Leaving>,
     /// Peers that are closing and have not been reported, each with the ticket to which the reader has to come before.

@@ -3,8 +3,8 @@
 //! To its sender an injected message counts as sent, and who has sent all may make no progress any more, though the
 //! receiver waits. So the sender is asked to try again, as long as credits may come soon: a receiver that makes
 //! progress returns them in microseconds. One that computes returns none; so the endpoint, whatever the peer, refuses
-//! for `patience` at most, and then not again for [`REST`], or until credits come from somebody to whom a message was
-//! refused. And who has not been worth waiting for is not waited for until credits come from there.
+//! for `patience`, and then not again for [`REST`], or until credits come from somebody to whom a message was refused.
+//! And who has not been worth waiting for is not waited for until credits come from there.
 //!
 //! Where receivers post buffers, and nobody tells a sender that one is free, its retry timer only says when to try
 //! again: credits have come, so to speak, when the message has left.
@@ -14,8 +14,9 @@
 //!
 //! Where processes share processors, a receiver that looks for packets all the time may not get to do so while we are
 //! patient. So one that waits for a processor is given as much time on one as our patience, but for no longer than
-//! [`STARVED_MOST`]. And as our own process may have waited for one while the receiver had its time, each message is
-//! tried once more after that.
+//! [`STARVED_MOST`]. That is many turns of a scheduler; it is little beside [`REST`], because some systems keep the
+//! accounts of processes that compute so rarely that they seem to wait. And as our own process may have waited for a
+//! processor while the receiver had its time, tries go on for another [`ASKED_EVERY`] after that.
 
 use std::time::Duration;
 use tidegate_flow::Instant;
@@ -23,7 +24,9 @@ use tidegate_flow::Instant;
 /// How long nothing is refused after it was in vain.
 const REST: Duration = Duration::from_secs(1);
 /// How long a receiver is waited for that gets no processor.
-const STARVED_MOST: Duration = Duration::from_secs(1);
+const STARVED_MOST: Duration = Duration::from_millis(100);
+/// How often it is asked whether one does: that takes system calls. Long enough for a retry timer to run out.
+const ASKED_EVERY: Duration = Duration::from_millis(1);
 /// Most refusals before time is told.
 const UNTIMED_MOST: u32 = 100_000;
 
@@ -52,27 +55,52 @@ pub(super) struct Hold {
     /// It was in vain though there were some credits, and there have never been enough for such a message since: it may
     /// be that there never are.
     pub(super) is_scarce: bool,
-    /// When our patience was over, and how long the peer's process had been on a processor by then.
-    pub(super) ran: Option<(Instant, Duration)>,
-    /// It has had its time since, and the message is tried once more.
-    pub(super) is_last_try: bool,
+    /// What was heard of its process since our patience was over.
+    pub(super) asked: Option<Asked>,
+}
+
+/// What was heard of a receiver's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// When it was asked about first.
+    since: Instant,
+    /// How long it had been on a processor by then; `None`: it slept.
+    ran: Option<Duration>,
+    /// When to ask again.
+    next: Instant,
+    /// It has had its time since, and the message is tried for a last while.
+    is_last: bool,
 }
 
 impl Hold {
     /// Nothing waits for the peer any more, or credits have come. Returns whether a message had been refused.
     pub(super) fn end(&mut self) -> bool {
-        (self.has_given_up, self.is_on_trial, self.ran, self.is_last_try) = (false, false, None, false);
+        (self.has_given_up, self.is_on_trial, self.asked) = (false, false, None);
         std::mem::take(&mut self.is_holding)
     }
 
-    /// Our patience is over: whether to try once more all the same. `ran`: how long the peer's process has been on a
-    /// processor, if it is on one now or waits for one.
-    pub(super) fn tries_on(&mut self, ran: Option<Duration>, patience: Duration, now: Instant) -> bool {
-        let may_have_looked = ran.is_none_or(|ran| {
-            let (since, before) = *self.ran.get_or_insert((now, ran));
-            ran.saturating_sub(before) >= patience || now.since(since) >= STARVED_MOST
-        });
-        !may_have_looked || !std::mem::replace(&mut self.is_last_try, true)
+    /// Our patience, which began at `begun`, is over: whether to go on trying all the same. `ran`: how long the peer's
+    /// process has been on a processor, if it is on one now or waits for one.
+    pub(super) fn tries_on(
+        &mut self,
+        ran: impl FnOnce() -> Option<Duration>,
+        (begun, patience): (Instant, Duration),
+        now: Instant,
+    ) -> bool {
+        let Some(asked) = self.asked.as_mut().filter(|asked| asked.since >= begun) else {
+            let ran = ran();
+            self.asked = Some(Asked { since: now, ran, next: now + ASKED_EVERY, is_last: ran.is_none() });
+            return true;
+        };
+        if now < asked.next {
+            return true;
+        }
+        asked.next = now + ASKED_EVERY;
+        let is_last = std::mem::replace(&mut asked.is_last, true);
+        if !is_last && let (Some(before), Some(ran)) = (asked.ran, ran()) {
+            asked.is_last = ran.saturating_sub(before) >= patience || now.since(asked.since) >= STARVED_MOST;
+        }
+        !is_last
     }
 }
 
@@ -100,12 +128,18 @@ impl Holding {
         };
     }
 
-    /// A message cannot leave. Returns whether it is refused. `tries_on` is asked when our patience is over.
-    pub(super) fn refuse(&mut self, patience: Duration, now: Instant, mut tries_on: impl FnMut() -> bool) -> bool {
+    /// A message cannot leave. Returns whether it is refused. `tries_on` is asked when our patience is over,
+    /// which began at the moment that it is given.
+    pub(super) fn refuse(
+        &mut self,
+        patience: Duration,
+        now: Instant,
+        mut tries_on: impl FnMut(Instant) -> bool,
+    ) -> bool {
         match self {
             Holding::Idle => *self = Holding::Begun(1),
             Holding::Begun(refusals) if *refusals < UNTIMED_MOST => *refusals += 1,
-            Holding::Since(begun) if now.since(*begun) < patience || tries_on() => {}
+            Holding::Since(begun) if now.since(*begun) < patience || tries_on(*begun) => {}
             Holding::RestUntil(_) => return false,
             Holding::Begun(_) | Holding::Since(_) => {
                 *self = Holding::RestUntil(now + REST);
@@ -129,23 +163,23 @@ mod tests {
     #[test]
     fn refuses_for_its_patience_from_the_first_time_told_and_then_rests() {
         let mut holding = Holding::default();
-        assert!(holding.refuse(PATIENCE, at(0), || false));
+        assert!(holding.refuse(PATIENCE, at(0), |_| false));
         // Whoever was away for long before is not said to have been refused meanwhile.
         holding.tell_time(at(50_000));
-        assert!(holding.refuse(PATIENCE, at(51_999), || false));
-        assert!(!holding.refuse(PATIENCE, at(52_000), || false));
-        assert!(!holding.refuse(PATIENCE, at(52_000), || false), "it rests");
+        assert!(holding.refuse(PATIENCE, at(51_999), |_| false));
+        assert!(!holding.refuse(PATIENCE, at(52_000), |_| false));
+        assert!(!holding.refuse(PATIENCE, at(52_000), |_| false), "it rests");
         holding.tell_time(at(1_051_999));
-        assert!(!holding.refuse(PATIENCE, at(1_051_999), || false));
+        assert!(!holding.refuse(PATIENCE, at(1_051_999), |_| false));
         holding.tell_time(at(1_052_000));
-        assert!(!holding.is_timed() && holding.refuse(PATIENCE, at(1_052_000), || false));
+        assert!(!holding.is_timed() && holding.refuse(PATIENCE, at(1_052_000), |_| false));
     }
 
     #[test]
     fn who_tells_no_time_is_not_refused_without_end() {
         let mut holding = Holding::default();
         assert_eq!(
-            (0..2 * UNTIMED_MOST).filter(|_| holding.refuse(PATIENCE, at(0), || false)).count(),
+            (0..2 * UNTIMED_MOST).filter(|_| holding.refuse(PATIENCE, at(0), |_| false)).count(),
             UNTIMED_MOST as usize
         );
     }
@@ -154,7 +188,7 @@ mod tests {
     fn refuse_at(holding: &mut Holding, hold: &mut Hold, moment: u64, ran: Option<u64>) -> bool {
         let ran = ran.map(Duration::from_micros);
         holding.tell_time(at(moment));
-        holding.refuse(PATIENCE, at(moment), || hold.tries_on(ran, PATIENCE, at(moment)))
+        holding.refuse(PATIENCE, at(moment), |begun| hold.tries_on(|| ran, (begun, PATIENCE), at(moment)))
     }
 
     #[test]
@@ -162,37 +196,54 @@ mod tests {
         let (mut holding, mut hold) = Default::default();
         let mut refuse = |moment, ran| refuse_at(&mut holding, &mut hold, moment, Some(ran));
         assert!(refuse(0, 0) && refuse(1, 0));
-        for (moment, ran) in [(2_001, 70), (50_000, 70), (51_000, 1_070), (51_500, 1_570), (90_000, 2_069)] {
+        for (moment, ran) in [(2_001, 70), (50_000, 70), (51_000, 1_070), (52_000, 1_570), (90_000, 2_069)] {
             assert!(refuse(moment, ran), "at {moment}");
         }
-        assert!(refuse(90_001, 2_070), "it has had its time, in which it may have taken what was before");
-        assert!(!refuse(90_002, 2_070));
-        assert!(!refuse(90_003, 2_070), "we rest");
+        assert!(refuse(91_000, 2_070), "it has had its time, in which it may have taken what was before");
+        assert!(refuse(91_999, 2_070), "a last while");
+        assert!(!refuse(92_000, 2_070));
+        assert!(!refuse(92_001, 2_070), "we rest");
     }
 
     #[test]
-    fn a_receiver_that_sleeps_is_tried_once_more_since_we_may_have_waited_for_a_processor() {
+    fn a_receiver_that_sleeps_is_tried_for_a_last_while_since_we_may_have_waited_for_a_processor() {
         let (mut holding, mut hold) = Default::default();
         let mut refuse = |moment| refuse_at(&mut holding, &mut hold, moment, None);
-        assert!(refuse(0) && refuse(1) && refuse(50_000));
-        assert!(!refuse(50_001));
+        assert!(refuse(0) && refuse(1) && refuse(50_000) && refuse(50_999));
+        assert!(!refuse(51_000));
     }
 
     #[test]
-    fn a_receiver_that_never_gets_a_processor_is_not_waited_for_without_end() {
-        let mut hold = Hold::default();
-        let mut tries_on = |moment| hold.tries_on(Some(Duration::ZERO), PATIENCE, at(moment));
-        assert!(tries_on(10) && tries_on(1_000_009));
-        assert!(tries_on(1_000_010), "the last try");
-        assert!(!tries_on(1_000_011));
-        hold.end();
-        assert!(hold.tries_on(Some(Duration::ZERO), PATIENCE, at(1_000_012)), "another message");
+    fn a_receiver_that_never_gets_a_processor_is_waited_for_a_little_now_and_then() {
+        let (mut holding, mut hold): (Holding, Hold) = Default::default();
+        for begun in [0, 2_000_000, 4_000_000] {
+            let refused =
+                (begun..begun + 1_100_000).step_by(100).filter(|at| refuse_at(&mut holding, &mut hold, *at, Some(7)));
+            let refused: Vec<_> = refused.collect();
+            assert_eq!(refused.first(), Some(&begun));
+            let longest = refused.last().unwrap() - begun;
+            assert!((102_000..105_000).contains(&longest), "{longest} from {begun} on");
+        }
+    }
+
+    #[test]
+    fn who_is_asked_how_it_does_is_asked_rarely() {
+        let (mut holding, mut hold, mut times): (Holding, Hold, u32) = Default::default();
+        for moment in 0..50_000 {
+            holding.tell_time(at(moment));
+            let mut ran = || {
+                times += 1;
+                Some(Duration::ZERO)
+            };
+            holding.refuse(PATIENCE, at(moment), |begun| hold.tries_on(&mut ran, (begun, PATIENCE), at(moment)));
+        }
+        assert!((40..=50).contains(&times), "{times}");
     }
 
     #[test]
     fn what_was_refused_and_has_left_is_not_timed_for_ever() {
         let mut holding = Holding::default();
-        assert!(holding.refuse(PATIENCE, at(0), || false));
+        assert!(holding.refuse(PATIENCE, at(0), |_| false));
         holding.tell_time(at(1));
         holding.tell_time(at(1_000_001));
         assert_eq!(holding, Holding::Idle);

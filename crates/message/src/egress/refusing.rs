@@ -27,7 +27,7 @@ impl<B: Buffer> Egress<B> {
         }
         hold.is_holding = true;
         if !hold.has_given_up {
-            let tries_on = || hold.tries_on(mailboxes.processor_time(to), patience, now);
+            let tries_on = |begun| hold.tries_on(|| mailboxes.processor_time(to), (begun, patience), now);
             if self.holding.refuse(patience, now, tries_on) {
                 return true;
             }
