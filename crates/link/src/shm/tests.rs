@@ -168,6 +168,22 @@ fn no_look_at_few_peers_goes_through_a_table_for_many() {
     std::fs::remove_dir(folder).unwrap();
 }
 
+#[test]
+fn the_first_packet_has_as_much_time_to_be_written_as_all_others() {
+    let folder = folder();
+    let (mut a, mut b) = (link(&folder), link(&folder));
+    let to_a = b.peer(&a.address()).unwrap();
+    b.connect(to_a).unwrap();
+    b.peers[to_a.0 as usize].connection.take().unwrap().reserve_and_die();
+    for is_hole in [false, true] {
+        a.look_soon();
+        a.watch();
+        assert_eq!(a.monitor.hole.is_some(), is_hole);
+    }
+    drop((a, b));
+    std::fs::remove_dir(folder).unwrap();
+}
+
 /// Endpoints of so many peers that have ended without a trace.
 fn addresses_of_nobody(folder: &std::path::Path, count: usize) -> Vec<Address> {
     (0..count).map(|_| link(folder).address()).collect()

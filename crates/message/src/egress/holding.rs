@@ -19,7 +19,7 @@
 //! processor while the receiver had its time, tries go on for another [`ASKED_EVERY`] after that.
 
 use std::time::Duration;
-use tidegate_flow::Instant;
+use tidegate_flow::{Instant, PeerId};
 
 /// How long nothing is refused after it was in vain.
 const REST: Duration = Duration::from_secs(1);
@@ -55,16 +55,15 @@ pub(super) struct Hold {
     /// It was in vain though there were some credits, and there have never been enough for such a message since: it may
     /// be that there never are.
     pub(super) is_scarce: bool,
-    /// What was heard of its process since our patience was over.
-    pub(super) asked: Option<Asked>,
 }
 
-/// What was heard of a receiver's process.
+/// What was heard of a receiver's process since our patience was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// When it was asked about first.
+    of: PeerId,
+    /// When anybody was asked about first.
     since: Instant,
-    /// How long it had been on a processor by then; `None`: it slept.
+    /// How long it had been on a processor when it was asked about first; `None`: it slept.
     ran: Option<Duration>,
     /// When to ask again.
     next: Instant,
@@ -75,33 +74,38 @@ pub(super) struct Asked {
 impl Hold {
     /// Nothing waits for the peer any more, or credits have come. Returns whether a message had been refused.
     pub(super) fn end(&mut self) -> bool {
-        (self.has_given_up, self.is_on_trial, self.asked) = (false, false, None);
+        (self.has_given_up, self.is_on_trial) = (false, false);
         std::mem::take(&mut self.is_holding)
     }
+}
 
-    /// Our patience, which began at `begun`, is over: whether to go on trying all the same. `ran`: how long the peer's
-    /// process has been on a processor, if it is on one now or waits for one.
-    pub(super) fn tries_on(
-        &mut self,
-        ran: impl FnOnce() -> Option<Duration>,
-        (begun, patience): (Instant, Duration),
-        now: Instant,
-    ) -> bool {
-        let Some(asked) = self.asked.as_mut().filter(|asked| asked.since >= begun) else {
-            let ran = ran();
-            self.asked = Some(Asked { since: now, ran, next: now + ASKED_EVERY, is_last: ran.is_none() });
-            return true;
-        };
-        if now < asked.next {
-            return true;
-        }
-        asked.next = now + ASKED_EVERY;
-        let is_last = std::mem::replace(&mut asked.is_last, true);
-        if !is_last && let (Some(before), Some(ran)) = (asked.ran, ran()) {
-            asked.is_last = ran.saturating_sub(before) >= patience || now.since(asked.since) >= STARVED_MOST;
-        }
-        !is_last
+/// Our patience, which began at `begun`, is over: whether to go on trying to send to a peer all the same. `ran`: how
+/// long its process has been on a processor, if it is on one now or waits for one.
+pub(super) fn tries_on(
+    asked: &mut Option<Asked>,
+    of: PeerId,
+    ran: impl FnOnce() -> Option<Duration>,
+    (begun, patience): (Instant, Duration),
+    now: Instant,
+) -> bool {
+    let before = asked.filter(|before| before.since >= begun);
+    let since = before.map_or(now, |before| before.since);
+    let next = now + ASKED_EVERY;
+    let Some(mut known) = before.filter(|before| before.of == of) else {
+        let ran = ran();
+        *asked = Some(Asked { of, since, ran, next, is_last: ran.is_none() });
+        return now.since(since) < STARVED_MOST;
+    };
+    if now < known.next {
+        return true;
     }
+    known.next = next;
+    let was_last = std::mem::replace(&mut known.is_last, true);
+    if !was_last && let (Some(first), Some(ran)) = (known.ran, ran()) {
+        known.is_last = ran.saturating_sub(first) >= patience || now.since(since) >= STARVED_MOST;
+    }
+    *asked = Some(known);
+    !was_last
 }
 
 impl Holding {
@@ -184,17 +188,22 @@ mod tests {
         );
     }
 
+    /// What holds for all peers, and what was asked.
+    type Held = (Holding, Option<Asked>);
+
     /// Whether a message is refused at such a moment, to a peer that has run for so long or sleeps.
-    fn refuse_at(holding: &mut Holding, hold: &mut Hold, moment: u64, ran: Option<u64>) -> bool {
-        let ran = ran.map(Duration::from_micros);
-        holding.tell_time(at(moment));
-        holding.refuse(PATIENCE, at(moment), |begun| hold.tries_on(|| ran, (begun, PATIENCE), at(moment)))
+    fn refuse((holding, asked): &mut Held, peer: u32, moment: u64, mut ran: impl FnMut() -> Option<u64>) -> bool {
+        let now = at(moment);
+        holding.tell_time(now);
+        holding.refuse(PATIENCE, now, |begun| {
+            tries_on(asked, PeerId(peer), || ran().map(Duration::from_micros), (begun, PATIENCE), now)
+        })
     }
 
     #[test]
     fn a_receiver_that_waits_for_a_processor_gets_as_much_time_on_one_as_our_patience() {
-        let (mut holding, mut hold) = Default::default();
-        let mut refuse = |moment, ran| refuse_at(&mut holding, &mut hold, moment, Some(ran));
+        let mut held = Held::default();
+        let mut refuse = |moment, ran| refuse(&mut held, 0, moment, || Some(ran));
         assert!(refuse(0, 0) && refuse(1, 0));
         for (moment, ran) in [(2_001, 70), (50_000, 70), (51_000, 1_070), (52_000, 1_570), (90_000, 2_069)] {
             assert!(refuse(moment, ran), "at {moment}");
@@ -207,35 +216,36 @@ mod tests {
 
     #[test]
     fn a_receiver_that_sleeps_is_tried_for_a_last_while_since_we_may_have_waited_for_a_processor() {
-        let (mut holding, mut hold) = Default::default();
-        let mut refuse = |moment| refuse_at(&mut holding, &mut hold, moment, None);
+        let mut held = Held::default();
+        let mut refuse = |moment| refuse(&mut held, 0, moment, || None);
         assert!(refuse(0) && refuse(1) && refuse(50_000) && refuse(50_999));
         assert!(!refuse(51_000));
     }
 
     #[test]
-    fn a_receiver_that_never_gets_a_processor_is_waited_for_a_little_now_and_then() {
-        let (mut holding, mut hold): (Holding, Hold) = Default::default();
-        for begun in [0, 2_000_000, 4_000_000] {
-            let refused =
-                (begun..begun + 1_100_000).step_by(100).filter(|at| refuse_at(&mut holding, &mut hold, *at, Some(7)));
-            let refused: Vec<_> = refused.collect();
-            assert_eq!(refused.first(), Some(&begun));
-            let longest = refused.last().unwrap() - begun;
-            assert!((102_000..105_000).contains(&longest), "{longest} from {begun} on");
+    fn receivers_that_never_get_a_processor_are_waited_for_a_little_now_and_then() {
+        for peers in 1..4 {
+            let mut held = Held::default();
+            for begun in [0, 2_000_000, 4_000_000] {
+                let moments = (begun..begun + 1_100_000).step_by(100);
+                let refused = moments.filter(|at| refuse(&mut held, (*at / 100) as u32 % peers, *at, || Some(7)));
+                let refused: Vec<_> = refused.collect();
+                assert_eq!(refused.first(), Some(&begun));
+                let longest = refused.last().unwrap() - begun;
+                assert!((102_000..105_000).contains(&longest), "{longest} from {begun} on, {peers} peers");
+            }
         }
     }
 
     #[test]
     fn who_is_asked_how_it_does_is_asked_rarely() {
-        let (mut holding, mut hold, mut times): (Holding, Hold, u32) = Default::default();
+        let (mut held, mut times) = (Held::default(), 0);
         for moment in 0..50_000 {
-            holding.tell_time(at(moment));
-            let mut ran = || {
+            let ran = || {
                 times += 1;
-                Some(Duration::ZERO)
+                Some(0)
             };
-            holding.refuse(PATIENCE, at(moment), |begun| hold.tries_on(&mut ran, (begun, PATIENCE), at(moment)));
+            assert!(refuse(&mut held, 0, moment, ran));
         }
         assert!((40..=50).contains(&times), "{times}");
     }

@@ -28,7 +28,7 @@ pub(crate) use backlog::{BOUNCED_MOST, Backlog, WaitingNote};
 use control::Controls;
 use control::publish_tally;
 pub(crate) use control::refused_most;
-use holding::Holding;
+use holding::{Asked, Holding};
 use lane::{Delayed, Lane};
 pub(crate) use mailboxes::Mailboxes;
 pub(crate) use open::Held;
@@ -77,6 +77,8 @@ pub(crate) struct Egress<B: Buffer> {
     /// Peers whose mailbox was full when we last wrote.
     full: Vec<PeerId>,
     holding: Holding,
+    /// Of whom it was asked last whether it waits for a processor.
+    asked: Option<Asked>,
     /// Flow control's own packets.
     controls: Controls,
 }
@@ -96,6 +98,7 @@ impl<B: Buffer> Egress<B> {
             waits: Waits::default(),
             full: Vec::new(),
             holding: Holding::default(),
+            asked: None,
             controls: Controls::new(config),
         }
     }

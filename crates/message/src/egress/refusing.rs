@@ -1,5 +1,6 @@
 //! Which messages are refused, by the rules of `holding.rs`, and when that ends.
 
+use super::holding::tries_on;
 use super::lane::Lane;
 use super::{Egress, Mailboxes};
 use crate::link::Buffer;
@@ -27,7 +28,8 @@ impl<B: Buffer> Egress<B> {
         }
         hold.is_holding = true;
         if !hold.has_given_up {
-            let tries_on = |begun| hold.tries_on(|| mailboxes.processor_time(to), (begun, patience), now);
+            let mut ran = || mailboxes.processor_time(to);
+            let tries_on = |begun| tries_on(&mut self.asked, to, &mut ran, (begun, patience), now);
             if self.holding.refuse(patience, now, tries_on) {
                 return true;
             }
