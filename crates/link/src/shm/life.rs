@@ -185,14 +185,16 @@ fn has_ended(pid: u32) -> bool {
 }
 
 /// Whether `/proc/<pid>/stat` shows a zombie none of whose threads runs any more. (A process whose first thread has
-/// ended looks like one, but has others.) The name, field 2, may contain anything, so count from the last parenthesis:
-/// state 3, threads 20.
+/// ended looks like one, but has others.)
 fn is_zombie(text: &[u8]) -> bool {
-    let Some(name_end) = text.iter().rposition(|byte| *byte == b')') else { return false };
-    let fields: Vec<&[u8]> =
-        text[name_end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
-    let field = |number: usize| fields.get(number - 3).copied();
-    matches!(field(3), Some(b"Z" | b"X")) && matches!(field(20), Some(b"0" | b"1"))
+    matches!(field(text, 3), Some(b"Z" | b"X")) && matches!(field(text, 20), Some(b"0" | b"1"))
+}
+
+/// A field of `/proc/<pid>/stat`, from the third on: the state is 3, the number of threads 20. The name, field 2, may
+/// contain anything, so they are counted from the last parenthesis.
+pub(super) fn field(text: &[u8], number: usize) -> Option<&[u8]> {
+    let name_end = text.iter().rposition(|byte| *byte == b')')?;
+    text[name_end + 1..].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(number - 3)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! A process is judged by its first thread, which is the one that communicates in nearly all programs: the others may
 //! compute for it.
 
+use super::life::field;
 use std::fs;
 use std::time::Duration;
 
@@ -18,11 +19,9 @@ pub(super) fn time_of(pid: u32) -> Option<Duration> {
     time_in(&fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
 }
 
-/// Whether `/proc/<pid>/stat` shows a thread that is on a processor or waits for one. The name, field 2, may contain
-/// anything; the state follows behind the last parenthesis.
+/// Whether `/proc/<pid>/stat` shows a thread that is on a processor or waits for one.
 fn wants_processor(text: &[u8]) -> bool {
-    let Some(name_end) = text.iter().rposition(|byte| *byte == b')') else { return false };
-    text[name_end..].get(2) == Some(&b'R')
+    field(text, 3) == Some(b"R")
 }
 
 /// The time in `/proc/<pid>/schedstat`: the first number, in nanoseconds. It is 0 where the system keeps no account.
