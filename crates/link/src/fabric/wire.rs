@@ -35,7 +35,7 @@ pub const HEADER_BYTES: usize = 40;
 /// Most packets of a batch.
 pub const PACKETS_PER_BATCH: usize = (BATCH_BYTES - HEADER_BYTES) / PACKET_BYTES;
 /// The version of this format.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 /// Bytes of a [`Load`].
 pub const LOAD_BYTES: usize = 8;
 

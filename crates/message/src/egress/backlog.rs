@@ -383,7 +383,7 @@ mod tests {
             Note::Finished(Finished { send: 5, status: Status::Fault }),
             Note::Reply(reply),
             Note::BounceCopied(BounceCopied { bounce: 3 }),
-            Note::Acknowledged(Acknowledged),
+            Note::Acknowledged(Acknowledged { matched: 1 << 31 }),
             Note::Room(Room { bytes: 100 }),
             Note::Query(Query { queue: Queue::Untagged, tag: 1, ignore: 2 }),
             Note::NoMatch(NoMatch),

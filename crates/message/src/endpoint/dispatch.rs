@@ -197,7 +197,7 @@ impl<L: Link> Endpoint<L> {
             Note::Finished(finished) => self.handle_finished(from, finished),
             Note::Reply(reply) => self.handle_reply(from, reply, body),
             Note::BounceCopied(copied) => self.handle_bounce_copied(from, copied),
-            Note::Acknowledged(_) => self.handle_acknowledged(from),
+            Note::Acknowledged(acknowledged) => self.handle_acknowledged(from, acknowledged.matched),
             Note::Room(room) => self.handle_room(from, *room),
             Note::Query(query) => self.handle_query(from, query),
             Note::NoMatch(_) => self.handle_no_match(from),

@@ -22,13 +22,17 @@ impl<L: Link> Endpoint<L> {
         if !is_acknowledged || !(1..=BATCH_MOST).contains(&count) || !body.len().is_multiple_of(Entry::BYTES) {
             return Err(Malformed);
         }
-        for entry in body.chunks_exact(Entry::BYTES) {
+        let mut matched = 0;
+        for (at, entry) in body.chunks_exact(Entry::BYTES).enumerate() {
             let Entry { send, queue, length, tag, data } = Entry::parse(entry).ok_or(Malformed)?;
             let length = usize::try_from(length).map_err(|_| Malformed)?;
             let envelope = Envelope { source: Target::Peer(from), tag, data, length };
             let until = self.deferral.windows.until(from);
             match self.matching.of(queue).accept_until(&envelope, until) {
-                Some(active) => self.pull_deferred(from, send, active, envelope, queue),
+                Some(active) => {
+                    self.pull_deferred(from, send, active, envelope, queue);
+                    matched |= 1 << at;
+                }
                 None => {
                     self.count(Counter::EnvelopesDropped, 1);
                     let tag = (queue == Queue::Tagged).then_some(tag);
@@ -36,7 +40,7 @@ impl<L: Link> Endpoint<L> {
                 }
             }
         }
-        self.tell(from, Acknowledged);
+        self.tell(from, Acknowledged { matched });
         if self.deferral.windows.grow(from) {
             self.tell_link(from);
         }
@@ -64,6 +68,10 @@ impl<L: Link> Endpoint<L> {
                 self.deferral.windows.remember(from)?;
             }
             Some(active) => {
+                if self.bulk.gate.turns.orders(length) {
+                    // It may wait for its turn, and others of this sender must not wait for that.
+                    self.tell(from, Accept { send });
+                }
                 self.pull_deferred(from, send, active, envelope, queue);
                 self.deferral.windows.remember(from)?;
             }

@@ -55,6 +55,54 @@ fn a_sender_that_stops_holds_up_nobody() {
     }
 }
 
+/// A receive takes a long message out of a deferral notice, or out of an offer, while it is another sender's turn. The
+/// message's sender must know that it is matched: else it sends it again as soon as there is room, and what comes then
+/// goes to a receive that waits for something else.
+#[test]
+fn a_deferred_message_that_waits_for_its_turn_leaves_once() {
+    for (order, is_offered) in BulkOrder::ALL.into_iter().flat_map(|order| [(order, false), (order, true)]) {
+        let base = setup(order, Memory::Mailbox, 3);
+        let turns = TurnRules { stall: Duration::from_secs(1000), ..base.turns };
+        let mut world = Setup { window: Some(0), turns, ..base }.build();
+        let first = world.receive(0).from(1).tagged(7).capacity(LONG).post();
+        world.send(1).to(0).tagged(7).bytes(&pattern(1, LONG)).post();
+        world.progress(1);
+        world.progress(0);
+        world.pause(1);
+        // The window is one envelope, so that the second and the third are deferred. The first has no receive.
+        let early = world.receive(0).from(2).tagged(2).capacity(LONG).post();
+        let sends = [(1, 0), (2, LONG), (3, LONG), (4, 0)]
+            .map(|(tag, size)| world.send(2).to(0).tagged(tag).bytes(&pattern(tag as usize, size)).post());
+        if is_offered {
+            world.cancel(early);
+        }
+        world.steps(2000);
+        let late = is_offered.then(|| world.receive(0).from(2).tagged(2).capacity(LONG).post());
+        let matched = late.unwrap_or(early);
+        for tag in [1, 4] {
+            let found = world.receive(0).from(2).tagged(tag).post();
+            world.steps(2000);
+            assert!(world.is_done(found), "{order} {is_offered}: {tag} waits for the turn of 2\n{world}");
+        }
+        assert_eq!(
+            world.is_done(matched),
+            order == BulkOrder::RoundRobin,
+            "{order} {is_offered}: it has no turn\n{world}"
+        );
+        let third = world.receive(0).from(2).tagged(3).capacity(LONG).post();
+        world.steps(2000);
+        world.resume(1);
+        world.settle();
+        for (receive, name) in [(first, 1), (matched, 2), (third, 3)] {
+            assert_eq!(world.bytes(receive), pattern(name, LONG), "{order} {is_offered}: {name}\n{world}");
+        }
+        sends.iter().for_each(|send| assert!(world.is_done(*send), "{world}"));
+        assert_eq!([0, 1, 2].map(|node| world.counter(node, Counter::Violations)), [0; 3], "{order} {is_offered}");
+        assert!(world.counter(2, Counter::SendsDeferred) > 0, "{world}");
+        (0..3).for_each(|node| world.assert_windows(node));
+    }
+}
+
 #[test]
 fn a_sender_that_waits_for_another_is_served_after_it() {
     for order in BulkOrder::ALL {
